@@ -1,0 +1,115 @@
+//! What each input costs, counted in looks at entries: exact, whatever the machine.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::manager::LockManager;
+use crate::{ClientId, HashKey, Request, RequestId, Wait};
+
+/// How often the engine looks at an entry while `work` is done, the checks of debug builds aside.
+fn looks(manager: &mut LockManager, work: impl FnOnce(&mut LockManager)) -> usize {
+    let before = manager.entries.looks.get();
+    work(manager);
+    manager.entries.looks.get() - before
+}
+
+/// Requests without the checks that debug builds make after each input.
+fn request(manager: &mut LockManager, client: ClientId, request: Request) -> RequestId {
+    let owner = manager.clients.find(client).unwrap();
+    manager.request_a_lock(owner, &request)
+}
+
+fn release(manager: &mut LockManager, lock: RequestId) {
+    let entry = manager.entries.find(lock).unwrap();
+    manager.release_the_lock(entry);
+}
+
+fn abort(manager: &mut LockManager, pending: RequestId) {
+    let entry = manager.entries.find(pending).unwrap();
+    manager.abort_the_request(entry);
+}
+
+/// A manager in which `others` clients hold a name of their own each, and as many more wait for the first of these names.
+fn crowd(others: usize) -> (LockManager, ClientId) {
+    let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
+    for number in 0..others {
+        let client = manager.add_client();
+        request(&mut manager, client, Request::exclusive(format!("other {number}")));
+        request(&mut manager, client, Request::shared("other 0"));
+    }
+    let client = manager.add_client();
+    (manager, client)
+}
+
+/// The looks of one round of every input, among `others` unrelated clients and with `waiting` requests on the same name.
+fn round(others: usize, waiting: usize) -> Vec<(&'static str, usize)> {
+    let (mut manager, client) = crowd(others);
+    let mut holder = request(&mut manager, client, Request::exclusive("name"));
+    let mut next = Vec::new();
+    for _ in 0..waiting {
+        next.push(request(&mut manager, client, Request::exclusive("name")));
+    }
+    let mut measured = Vec::new();
+    let mut measure = |what, work: &mut dyn FnMut(&mut LockManager)| {
+        measured.push((what, looks(&mut manager, |manager| work(manager))));
+    };
+    let mut last = holder;
+    measure("request at the end", &mut |manager| {
+        last = request(manager, client, Request::exclusive("name"));
+    });
+    measure("abort at the end", &mut |manager| abort(manager, last));
+    measure("if available", &mut |manager| {
+        request(manager, client, Request::shared("name").wait(Wait::IfAvailable));
+    });
+    measure("hand-over", &mut |manager| release(manager, core::mem::replace(&mut holder, next[0])));
+    measure("abort in the middle", &mut |manager| abort(manager, next[next.len() / 2]));
+    let mut scope = holder;
+    measure("scope of three", &mut |manager| {
+        scope = request(manager, client, Request::exclusive(["x", "y", "z"]));
+    });
+    measure("release of three", &mut |manager| release(manager, scope));
+    measured
+}
+
+#[test]
+fn f69_no_input_looks_at_unrelated_entries() {
+    let alone = round(0, 10);
+    assert_eq!(round(1_000, 10), alone);
+    assert_eq!(round(100_000, 10), alone);
+}
+
+#[test]
+fn f69_no_input_looks_along_its_own_queue() {
+    let short = round(0, 10);
+    assert_eq!(round(0, 1_000), short);
+    assert_eq!(round(0, 100_000), short);
+}
+
+#[test]
+fn f69_terminating_a_client_looks_at_its_own_entries() {
+    let terminate = |others| {
+        let (mut manager, client) = crowd(others);
+        for number in 0..10 {
+            request(&mut manager, client, Request::exclusive(format!("{}", number / 2)));
+        }
+        let index = manager.clients.find(client).unwrap();
+        looks(&mut manager, |manager| manager.terminate_remaining_locks_and_requests(index))
+    };
+    assert_eq!(terminate(0), terminate(10_000));
+}
+
+#[test]
+fn f69_shared_locks_come_and_go_among_many() {
+    let shared = |others| {
+        let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
+        let client = manager.add_client();
+        let holders: Vec<RequestId> =
+            (0..others).map(|_| request(&mut manager, client, Request::shared("name"))).collect();
+        let middle = holders[holders.len() / 2];
+        looks(&mut manager, |manager| {
+            release(manager, middle);
+            request(manager, client, Request::shared("name"));
+        })
+    };
+    assert_eq!(shared(3), shared(100_000));
+}

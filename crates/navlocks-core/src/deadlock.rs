@@ -1,0 +1,205 @@
+//! Deadlocks: cycles of clients that wait for each other.
+//!
+//! The graph has a node for each entry and each client. A pending entry waits for the earlier entries that it
+//! conflicts with; a held one for its client, who may keep it until all that the client waits for is granted; a client for its
+//! pending entries. A strongly connected component with more than one node is a deadlock.
+//!
+//! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right before it, or else for the
+//! exclusive one there, which in turn waits for those before. So the graph is no larger than the queues.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::id::Index;
+use crate::manager::LockManager;
+use crate::{ClientId, Mode, RequestId};
+
+/// Clients that wait for each other, so that none of their requests here will ever be granted unless one of
+/// them gives up a lock or a request first. A client that waits for itself is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// The clients, in order of their serials.
+    pub clients: Vec<ClientId>,
+    /// The requests that make the cycle, held and pending, in order of their serials.
+    pub requests: Vec<RequestId>,
+}
+
+impl LockManager {
+    /// All deadlocks of this moment, in order of their first request.
+    ///
+    /// A client is taken to keep what it holds until all that it waits for is granted. One that
+    /// in truth would release sooner (its tasks do not wait for each other) is reported all the same.
+    ///
+    /// Costs O(n log n) in the number of entries, and nothing while nobody asks.
+    pub fn deadlocks(&self) -> Vec<Deadlock> {
+        let clients = self.clients.iter().map(|(client, _)| Node::Client(client));
+        let mut deadlocks = WaitsFor::new(self).components(clients);
+        deadlocks.sort_unstable_by_key(|deadlock| deadlock.requests[0]);
+        deadlocks
+    }
+
+    /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks), but only over what the
+    /// request waits for, directly or not.
+    pub fn deadlock_through(&self, request: RequestId) -> Option<Deadlock> {
+        let entry = self.entries.find(request)?;
+        let mut deadlocks = WaitsFor::new(self).components([Node::Entry(entry)]);
+        let part = deadlocks.iter().position(|deadlock| deadlock.requests.contains(&request))?;
+        Some(deadlocks.swap_remove(part))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Node {
+    Entry(Index),
+    Client(Index),
+}
+
+/// The graph, built as far as it is looked at.
+struct WaitsFor<'a> {
+    manager: &'a LockManager,
+    scanned: BTreeSet<Index>,
+    /// For each scanned seat that is not clear, the seats right before it that it waits for.
+    before: BTreeMap<Index, Vec<Index>>,
+}
+
+/// Tarjan's numbers for a node that was visited.
+struct Visit {
+    number: usize,
+    low: usize,
+    open: bool,
+}
+
+/// A node whose successors are being visited.
+struct Frame {
+    node: Node,
+    successors: Vec<Node>,
+}
+
+impl<'a> WaitsFor<'a> {
+    fn new(manager: &'a LockManager) -> Self {
+        Self { manager, scanned: BTreeSet::new(), before: BTreeMap::new() }
+    }
+
+    fn successors(&mut self, node: Node) -> Vec<Node> {
+        let manager = self.manager;
+        match node {
+            Node::Client(client) => manager
+                .entries_of(client)
+                .filter(|&entry| !manager.entries[entry].life.is_held())
+                .map(Node::Entry)
+                .collect(),
+            Node::Entry(entry) if manager.entries[entry].life.is_held() => {
+                [Node::Client(manager.entries[entry].life.client)].into()
+            }
+            Node::Entry(entry) => {
+                let mut successors = Vec::new();
+                for seat in manager.entries.seats(entry) {
+                    self.scan(manager.entries[seat].seat.queue);
+                    for &before in self.before.get(&seat).into_iter().flatten() {
+                        successors.push(Node::Entry(manager.entries[before].seat.entry));
+                    }
+                }
+                successors
+            }
+        }
+    }
+
+    /// Notes for each seat of a queue which ones right before it it waits for.
+    fn scan(&mut self, queue: Index) {
+        if !self.scanned.insert(queue) {
+            return;
+        }
+        let manager = self.manager;
+        let mut exclusive = None;
+        let mut shared = Vec::new();
+        for seat in manager.seats_from(manager.queues[queue].first) {
+            let before = match manager.entries[seat].seat.mode {
+                Mode::Shared => {
+                    shared.push(seat);
+                    exclusive.into_iter().collect()
+                }
+                Mode::Exclusive => {
+                    let last = exclusive.replace(seat);
+                    if shared.is_empty() {
+                        last.into_iter().collect()
+                    } else {
+                        core::mem::take(&mut shared)
+                    }
+                }
+            };
+            self.before.insert(seat, before);
+        }
+    }
+
+    /// The deadlocks among all that can be reached from `roots`: Tarjan's algorithm, without recursion.
+    fn components(mut self, roots: impl IntoIterator<Item = Node>) -> Vec<Deadlock> {
+        let mut visits: BTreeMap<Node, Visit> = BTreeMap::new();
+        let mut open: Vec<Node> = Vec::new();
+        let mut deadlocks = Vec::new();
+        for root in roots {
+            let mut path: Vec<Frame> = Vec::new();
+            let mut arrive = Some(root);
+            loop {
+                if let Some(node) = arrive.take().filter(|node| !visits.contains_key(node)) {
+                    let number = visits.len();
+                    visits.insert(node, Visit { number, low: number, open: true });
+                    open.push(node);
+                    path.push(Frame { node, successors: self.successors(node) });
+                }
+                let Some(frame) = path.last_mut() else { break };
+                let node = frame.node;
+                if let Some(successor) = frame.successors.pop() {
+                    match visits.get(&successor) {
+                        None => arrive = Some(successor),
+                        Some(seen) if seen.open => {
+                            let number = seen.number;
+                            lower(&mut visits, node, number);
+                        }
+                        Some(_) => {}
+                    }
+                    continue;
+                }
+                path.pop();
+                let Visit { number, low, .. } = visits[&node];
+                if let Some(parent) = path.last() {
+                    lower(&mut visits, parent.node, low);
+                }
+                if low == number {
+                    let start = open.iter().rposition(|&other| other == node).unwrap_or(0);
+                    let component = open.split_off(start);
+                    for member in &component {
+                        if let Some(visit) = visits.get_mut(member) {
+                            visit.open = false;
+                        }
+                    }
+                    deadlocks.extend(self.deadlock(&component));
+                }
+            }
+        }
+        deadlocks
+    }
+
+    /// A component as what it means, if it is more than one node.
+    fn deadlock(&self, component: &[Node]) -> Option<Deadlock> {
+        if component.len() < 2 {
+            return None;
+        }
+        let entries = component.iter().filter_map(|node| match node {
+            Node::Entry(entry) => Some(*entry),
+            Node::Client(_) => None,
+        });
+        let Self { manager, .. } = self;
+        let clients =
+            entries.clone().map(|entry| manager.clients.id(manager.entries[entry].life.client));
+        let clients: BTreeSet<ClientId> = clients.collect();
+        let mut requests: Vec<RequestId> = entries.map(|entry| manager.entries.id(entry)).collect();
+        requests.sort_unstable();
+        Some(Deadlock { clients: clients.into_iter().collect(), requests })
+    }
+}
+
+fn lower(visits: &mut BTreeMap<Node, Visit>, node: Node, low: usize) {
+    if let Some(visit) = visits.get_mut(&node) {
+        visit.low = visit.low.min(low);
+    }
+}

@@ -1,0 +1,183 @@
+//! Entries: everything that asked for a lock and is not finished, and their seats in the queues.
+
+use core::ops::{Index as IndexTrait, IndexMut};
+
+use slab::Slab;
+
+use crate::id::{Index, NIL, index};
+use crate::{Mode, RequestId};
+
+/// One slot of the slab. An entry for one name is one slot; each further name of its scope takes another slot of
+/// which only the seat is used, so that queues link seats of one kind.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) seat: Seat,
+    pub(crate) life: Life,
+}
+
+/// An entry's place in the queue of one name.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// The queue this seat stands in, and its neighbours there.
+    pub(crate) queue: Index,
+    pub(crate) prev: Index,
+    pub(crate) next: Index,
+    /// The slot of the entry that sits here: this one, or for a further name an earlier one.
+    pub(crate) entry: Index,
+    /// The entry's seat for its next name.
+    pub(crate) sibling: Index,
+    /// No earlier seat of this queue conflicts with this one.
+    pub(crate) clear: bool,
+    /// The entry's mode, here so that a walk along a queue touches nothing else.
+    pub(crate) mode: Mode,
+}
+
+impl Seat {
+    fn new(entry: Index, mode: Mode) -> Self {
+        Self { queue: NIL, prev: NIL, next: NIL, entry, sibling: NIL, clear: false, mode }
+    }
+}
+
+/// What an entry is, whatever the number of its names.
+#[derive(Debug)]
+pub(crate) struct Life {
+    /// The number of the request; 0 in a slot that is only a further seat.
+    pub(crate) serial: u64,
+    /// The fencing token; 0 while the entry is pending.
+    pub(crate) token: u64,
+    /// The client, and the neighbours in the list of its entries.
+    pub(crate) client: Index,
+    pub(crate) client_prev: Index,
+    pub(crate) client_next: Index,
+    /// On how many of its names the entry is not clear. It is held exactly when this is 0.
+    pub(crate) blocked: u32,
+    /// It stands before the pending entries that do not.
+    pub(crate) overtakes: bool,
+}
+
+impl Life {
+    /// In a slot that is only a further seat.
+    const NONE: Self = Self {
+        serial: 0,
+        token: 0,
+        client: NIL,
+        client_prev: NIL,
+        client_next: NIL,
+        blocked: 0,
+        overtakes: false,
+    };
+
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.token != 0
+    }
+
+    /// The place among pending entries: overtakers first, each group in order of arrival.
+    #[inline]
+    pub(crate) fn queue_order(&self) -> (bool, u64) {
+        (!self.overtakes, self.serial)
+    }
+}
+
+/// All entries of a manager.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    slots: Slab<Slot>,
+    /// How often a slot was looked at: what the tests of cost count.
+    #[cfg(test)]
+    pub(crate) looks: core::cell::Cell<usize>,
+}
+
+impl Entries {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Takes a slot for a new entry that stands in no queue yet.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        serial: u64,
+        client: Index,
+        mode: Mode,
+        overtakes: bool,
+    ) -> Index {
+        let entry = index(self.slots.vacant_key());
+        let life = Life {
+            serial,
+            token: 0,
+            client,
+            client_prev: NIL,
+            client_next: NIL,
+            blocked: 0,
+            overtakes,
+        };
+        self.slots.insert(Slot { seat: Seat::new(entry, mode), life });
+        entry
+    }
+
+    /// Takes a slot for a further seat of `entry`, after its seat `before`.
+    pub(crate) fn insert_sibling(&mut self, entry: Index, before: Index) -> Index {
+        let seat = Seat::new(entry, self[entry].seat.mode);
+        let sibling = index(self.slots.insert(Slot { seat, life: Life::NONE }));
+        self[before].seat.sibling = sibling;
+        sibling
+    }
+
+    /// Gives back one slot, whose seat stands in no queue any more.
+    #[inline]
+    pub(crate) fn remove(&mut self, slot: Index) {
+        self.slots.remove(slot as usize);
+    }
+
+    /// The slot of the entry with this id, if it is still alive.
+    #[inline]
+    pub(crate) fn find(&self, id: RequestId) -> Option<Index> {
+        let slot = self.slots.get(id.slot())?;
+        (slot.life.serial == id.serial()).then_some(id.slot() as Index)
+    }
+
+    /// The slot at this position, unless it is free.
+    #[inline]
+    pub(crate) fn get(&self, slot: Index) -> Option<&Slot> {
+        self.slots.get(slot as usize)
+    }
+
+    #[inline]
+    pub(crate) fn id(&self, entry: Index) -> RequestId {
+        RequestId::new(entry, self[entry].life.serial)
+    }
+
+    /// The seats of an entry, one for each name of its scope, in order of the names.
+    pub(crate) fn seats(&self, entry: Index) -> impl Iterator<Item = Index> + '_ {
+        let sibling = |&seat: &Index| {
+            let next = self[seat].seat.sibling;
+            (next != NIL).then_some(next)
+        };
+        core::iter::successors(Some(entry), sibling)
+    }
+}
+
+impl IndexTrait<Index> for Entries {
+    type Output = Slot;
+
+    #[inline]
+    fn index(&self, index: Index) -> &Slot {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
+        &self.slots[index as usize]
+    }
+}
+
+impl IndexMut<Index> for Entries {
+    #[inline]
+    fn index_mut(&mut self, index: Index) -> &mut Slot {
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
+        &mut self.slots[index as usize]
+    }
+}

@@ -1,0 +1,99 @@
+//! Who and what: clients, requests, fencing tokens, each its own type.
+
+use core::fmt;
+
+/// The position of something in one of the engine's slabs, and "none" as [`NIL`].
+pub(crate) type Index = u32;
+pub(crate) const NIL: Index = Index::MAX;
+
+/// The position as the four bytes it is stored in.
+#[inline]
+pub(crate) fn index(key: usize) -> Index {
+    assert!(key < NIL as usize, "a lock manager has room for 2^32 - 1 of each kind");
+    key as Index
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name {
+            serial: u64,
+            slot: Index,
+        }
+
+        impl $name {
+            #[inline]
+            pub(crate) fn new(slot: Index, serial: u64) -> Self {
+                Self { serial, slot }
+            }
+
+            /// A small number for indexing a table of one's own: dense, and used again once its owner is gone.
+            #[inline]
+            pub fn slot(self) -> usize {
+                self.slot as usize
+            }
+
+            /// A number that the manager never gives twice and that grows with each new one.
+            #[inline]
+            pub fn serial(self) -> u64 {
+                self.serial
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.serial)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+id! {
+    /// Somebody who asks for locks and whose end releases them: the standard's agent, by environment.
+    ///
+    /// Belongs to the [`LockManager`](crate::LockManager) that made it; another manager does not know it.
+    ClientId, "c"
+}
+
+id! {
+    /// One request during all its life: while it is pending, and while its lock is held.
+    ///
+    /// Once that life is over the id means nothing any more, and every input that names it is a no-op.
+    RequestId, "r"
+}
+
+/// A number that grows with every grant of a manager and never repeats: a later holder of a name
+/// always has a larger one, so a resource that remembers the largest token it saw can refuse a late writer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    /// The token with this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number, for storing beside the data that the lock protects.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}

@@ -1,0 +1,258 @@
+//! The lock manager: the inputs, and the events they cause.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::client::Clients;
+use crate::entry::Entries;
+use crate::id::Index;
+use crate::queue::{HashKey, Queues};
+use crate::{ClientId, Event, FencingToken, Name, Request, RequestError, RequestId, Wait};
+use crate::{Mode, Snapshot};
+
+/// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or program).
+///
+/// # Grammar
+///
+/// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request), [`release`](Self::release),
+/// [`abort`](Self::abort), [`terminate`](Self::terminate), [`force_release`](Self::force_release),
+/// [`suspend`](Self::suspend), [`resume`](Self::resume), [`query`](Self::query). An input says by its return value what it
+/// did to the thing it names; an input that names something finished does nothing and says so.
+///
+/// *Outputs* are events: after each input call [`poll_event`](Self::poll_event) until it returns `None` and pass each event
+/// on to its client, in this order.
+///
+/// *Questions* take `&self` and disturb nobody: [`state`](Self::state), [`snapshot`](Self::snapshot),
+/// [`blockers`](Self::blockers), [`deadlocks`](Self::deadlocks).
+///
+/// # Policy
+///
+/// Everything that asked for a lock and is not finished is an *entry*; entries stand in one order, that of arrival. An entry is
+/// held exactly when no earlier entry conflicts with it, and two entries conflict when their scopes intersect and at least one
+/// of them is exclusive. So each name is first come, first served; neighbouring shared requests hold together; a shared
+/// request waits behind an earlier exclusive one, even if that one is still waiting; and a request for several
+/// names gets all of them at once and keeps its place on each meanwhile. A steal, and a shared
+/// request that [overtakes](Wait::Overtake), stand before all pending entries.
+///
+/// When an entry leaves, whatever the reason, all that it alone held up are granted in the same step, in queue order.
+///
+/// # Cost
+///
+/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there are on these names or others;
+/// `terminate` O(entries of the client); `snapshot` O(n log n) in what it returns. A steal also passes
+/// once over the holders it robs and the compatible requests next in line.
+/// An idle manager gives its memory back.
+#[derive(Debug)]
+pub struct LockManager {
+    pub(crate) queues: Queues,
+    pub(crate) entries: Entries,
+    pub(crate) clients: Clients,
+    events: VecDeque<Event>,
+    next_serial: u64,
+    next_token: u64,
+    pub(crate) held: usize,
+    pub(crate) pending: usize,
+    /// Queues that lost a seat and are to be processed. Empty between inputs, like the next.
+    pub(crate) disturbed: Vec<Index>,
+    /// Entries that became clear on all their names and are to be granted.
+    pub(crate) ready: Vec<Index>,
+    #[cfg(debug_assertions)]
+    inputs_since_check: usize,
+}
+
+/// Below this many slots, memory is kept for the next burst.
+const IDLE_CAPACITY: usize = 1024;
+
+impl LockManager {
+    /// A manager without clients. The first grant gets token 1.
+    pub fn new(key: HashKey) -> Self {
+        Self {
+            queues: Queues::new(key),
+            entries: Entries::default(),
+            clients: Clients::new(),
+            events: VecDeque::new(),
+            next_serial: 1,
+            next_token: 1,
+            held: 0,
+            pending: 0,
+            disturbed: Vec::new(),
+            ready: Vec::new(),
+            #[cfg(debug_assertions)]
+            inputs_since_check: 0,
+        }
+    }
+
+    /// Makes the tokens of all grants from now on at least this: for a manager that continues where an
+    /// earlier one ended. Never makes them smaller.
+    pub fn advance_token(&mut self, at_least: FencingToken) {
+        self.next_token = self.next_token.max(at_least.get());
+    }
+
+    /// A new client, known until it is [terminated](Self::terminate).
+    pub fn add_client(&mut self) -> ClientId {
+        self.clients.insert()
+    }
+
+    /// Requests a lock for `client`. The outcome is an event: at once or later, as the request says.
+    ///
+    /// # Errors
+    ///
+    /// The request was not taken, and nothing has changed.
+    pub fn request(
+        &mut self,
+        client: ClientId,
+        request: Request,
+    ) -> Result<RequestId, RequestError> {
+        let owner = self.clients.find(client).ok_or(RequestError::UnknownClient)?;
+        if self.clients[owner].suspension.is_some() {
+            return Err(RequestError::ClientSuspended);
+        }
+        if request.wait == Wait::Overtake && request.mode == Mode::Exclusive {
+            return Err(RequestError::ExclusiveOvertake);
+        }
+        let id = self.request_a_lock(owner, &request);
+        self.settle();
+        Ok(id)
+    }
+
+    /// Releases the lock that `request` holds. False, and nothing happens, when it holds none: because it is
+    /// still pending, was released before, or was lost.
+    pub fn release(&mut self, request: RequestId) -> bool {
+        let Some(entry) = self.entries.find(request) else { return false };
+        let held = self.entries[entry].life.is_held();
+        if held {
+            self.release_the_lock(entry);
+            self.settle();
+        }
+        held
+    }
+
+    /// Takes the pending `request` out of the queue. False, and nothing happens, when it is not pending: because it
+    /// was granted already, or is over.
+    pub fn abort(&mut self, request: RequestId) -> bool {
+        let Some(entry) = self.entries.find(request) else { return false };
+        let pending = !self.entries[entry].life.is_held();
+        if pending {
+            self.abort_the_request(entry);
+            self.settle();
+        }
+        pending
+    }
+
+    /// Ends a client: all it holds is released and all it waits for aborted, in one step. It hears of nothing any more, not
+    /// even of what happened before and was not polled yet. False when the client is not known.
+    pub fn terminate(&mut self, client: ClientId) -> bool {
+        let Some(index) = self.clients.find(client) else { return false };
+        self.terminate_remaining_locks_and_requests(index);
+        self.settle();
+        true
+    }
+
+    /// Takes away all held locks that have `name` in their scope, in one step, and lets the queue go on. Returns how many
+    /// there were.
+    pub fn force_release(&mut self, name: &Name) -> usize {
+        let count = self.force_release_locks(name);
+        self.settle();
+        count
+    }
+
+    /// The locks held and requests pending now, as a client sees them: asking evicts every client that is suspended until
+    /// contention and has any.
+    ///
+    /// [`snapshot`](Self::snapshot) shows the same and evicts nobody.
+    pub fn query(&mut self) -> Snapshot {
+        self.evict_all_sleeping();
+        self.settle();
+        self.snapshot()
+    }
+
+    /// The next event, or `None` when all are told.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        loop {
+            let Some(event) = self.events.pop_front() else {
+                if self.events.capacity() > IDLE_CAPACITY {
+                    self.events = VecDeque::new();
+                }
+                return None;
+            };
+            // A terminated client hears of nothing any more.
+            if self.clients.find(event.client()).is_some() {
+                return Some(event);
+            }
+        }
+    }
+
+    /// How many locks are held.
+    pub fn held_count(&self) -> usize {
+        self.held
+    }
+
+    /// How many requests are pending.
+    pub fn pending_count(&self) -> usize {
+        self.pending
+    }
+
+    /// How many clients are known.
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// How many names have a lock held or pending. No other name costs anything.
+    pub fn name_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    #[inline]
+    pub(crate) fn take_serial(&mut self) -> u64 {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        serial
+    }
+
+    #[inline]
+    pub(crate) fn take_token(&mut self) -> FencingToken {
+        let token = self.next_token;
+        self.next_token += 1;
+        FencingToken::new(token)
+    }
+
+    /// Tells the owner of an event: now, or when it wakes.
+    #[inline]
+    pub(crate) fn tell(&mut self, owner: Index, event: Event) {
+        match &mut self.clients[owner].suspension {
+            None => self.events.push_back(event),
+            Some(suspension) => suspension.deferred.push(event),
+        }
+    }
+
+    /// Tells the embedder, whatever the client's state.
+    pub(crate) fn tell_now(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Ends every input that changes something.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        debug_assert!(self.disturbed.is_empty() && self.ready.is_empty());
+        if self.entries.is_empty() && self.entries.capacity() > IDLE_CAPACITY {
+            self.entries = Entries::default();
+            self.queues.clear();
+            self.disturbed = Vec::new();
+            self.ready = Vec::new();
+        }
+        #[cfg(debug_assertions)]
+        self.check_in_turn();
+    }
+
+    /// Checks the invariants after every input while there are few entries, and in a large manager once in as many inputs
+    /// as there are entries, so that debug builds stay linear.
+    #[cfg(debug_assertions)]
+    fn check_in_turn(&mut self) {
+        self.inputs_since_check += 1;
+        let entries = self.held + self.pending;
+        if entries <= 64 || self.inputs_since_check > entries {
+            self.inputs_since_check = 0;
+            self.check_invariants();
+        }
+    }
+}

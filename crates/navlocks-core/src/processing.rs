@@ -1,0 +1,113 @@
+//! Release, abort, terminate, force-release: an entry leaves, and the queue goes on.
+
+use alloc::vec::Vec;
+
+use crate::id::{Index, NIL};
+use crate::manager::LockManager;
+use crate::{Cause, Event, Name, SuspendPolicy};
+
+impl LockManager {
+    /// <https://w3c.github.io/web-locks/#release-the-lock>
+    #[inline]
+    pub(crate) fn release_the_lock(&mut self, lock: Index) {
+        // Steps 1 to 5 name the parts.
+        // Step 6. Remove lock from the manager's held lock set.
+        self.depart(lock);
+        // Step 7. Process the lock request queue.
+        self.process_the_lock_request_queue();
+    }
+
+    /// <https://w3c.github.io/web-locks/#abort-the-request>
+    pub(crate) fn abort_the_request(&mut self, request: Index) {
+        // Steps 1 to 5 name the parts.
+        // Step 6. Remove request from queue.
+        self.depart(request);
+        // Step 7. Process the lock request queue: those behind it may have waited for nothing else.
+        self.process_the_lock_request_queue();
+    }
+
+    /// By client rather than by agent: windows of one origin share an agent, and one of them closing must not
+    /// take the locks of the others.
+    ///
+    /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
+    pub(crate) fn terminate_remaining_locks_and_requests(&mut self, client: Index) {
+        // Step 1. Abort each of the client's requests. Step 2. Release each of its locks.
+        // As one step, so that a dying client is never granted anything; latest first, so that its requests
+        // do not take each other's places on the way out.
+        while self.clients[client].last != NIL {
+            self.depart(self.clients[client].last);
+        }
+        self.clients.remove(client);
+        self.process_the_lock_request_queue();
+    }
+
+    /// The `forceRelease()` of 2017: all holders of a name lose their locks in one step.
+    pub(crate) fn force_release_locks(&mut self, name: &Name) -> usize {
+        let Some(queue) = self.queues.find(name) else { return 0 };
+        let seats = self.seats_from(self.queues[queue].first);
+        let clear = seats.take_while(|&seat| self.entries[seat].seat.clear);
+        let entries = clear.map(|seat| self.entries[seat].seat.entry);
+        let mut held: Vec<Index> =
+            entries.filter(|&entry| self.entries[entry].life.is_held()).collect();
+        self.sort(&mut held);
+        self.take_away(&held, Cause::ForceReleased);
+        self.process_the_lock_request_queue();
+        held.len()
+    }
+
+    /// Grants all that can be granted, on every queue that this input disturbed.
+    ///
+    /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>
+    #[inline]
+    pub(crate) fn process_the_lock_request_queue(&mut self) {
+        // Step 2. For each request of queue that is grantable. A queue knows how far its requests are grantable; a
+        // request for several names is when it is on each of them.
+        loop {
+            while let Some(queue) = self.disturbed.pop() {
+                self.extend_clear_prefix(queue);
+            }
+            match self.ready.len() {
+                0 => return,
+                1 => {}
+                // Backwards, so that the first in queue order is taken from the end.
+                _ => {
+                    let entries = &self.entries;
+                    let order = |&entry: &Index| {
+                        entries.get(entry).map(|slot| core::cmp::Reverse(slot.life.queue_order()))
+                    };
+                    self.ready.sort_unstable_by_key(order);
+                }
+            }
+            while self.disturbed.is_empty() {
+                let Some(entry) = self.ready.pop() else { break };
+                // It may have left since, or a thief or an overtaker may stand before it now.
+                let waits = |life: &crate::entry::Life| !life.is_held() && life.blocked == 0;
+                if self.entries.get(entry).is_some_and(|slot| waits(&slot.life)) {
+                    self.grant(entry);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn grant(&mut self, entry: Index) {
+        let owner = self.entries[entry].life.client;
+        if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
+            // Such a client holds nothing while it sleeps: its turn passes.
+            let client = self.clients.id(owner);
+            let request = self.entries.id(entry);
+            self.tell(owner, Event::Lost { request, client, cause: Cause::Suspended });
+            self.depart(entry);
+            return;
+        }
+        // Steps 2.2 to 2.13. Remove request from queue and append a new lock to the held lock set: the same
+        // entry, which from now on is held.
+        let token = self.take_token();
+        self.entries[entry].life.token = token.get();
+        self.pending -= 1;
+        self.held += 1;
+        // Step 2.14. Tell the client, which runs the callback.
+        let (request, client) = (self.entries.id(entry), self.clients.id(owner));
+        self.tell(owner, Event::Granted { request, client, token });
+    }
+}

@@ -1,0 +1,119 @@
+//! What a client can ask for.
+
+use core::fmt;
+
+use crate::Scope;
+
+/// How a lock is shared with others on the same names.
+///
+/// <https://w3c.github.io/web-locks/#modes-scheduling>
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Beside nobody. The default.
+    #[default]
+    Exclusive,
+    /// Beside other shared locks.
+    Shared,
+}
+
+impl Mode {
+    /// Whether two entries with a name in common, one of this mode and one of the other, exclude each other.
+    #[inline]
+    pub fn conflicts_with(self, other: Self) -> bool {
+        self == Self::Exclusive || other == Self::Exclusive
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// What a request does when it cannot be granted at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// Waits for its turn. The default.
+    #[default]
+    Queue,
+    /// Is told [`Unavailable`](crate::Event::Unavailable) and leaves no trace.
+    IfAvailable,
+    /// Takes away every held lock whose scope intersects, whatever its mode, and goes before all pending requests:
+    /// always granted at once. The queue keeps its order behind it.
+    Steal,
+    /// The older steal of 2017: as [`Steal`](Self::Steal), and every pending request whose scope intersects is
+    /// aborted as well.
+    StealAll,
+    /// Waits before all pending requests instead of behind them: a reader that does not queue behind
+    /// waiting writers. For shared requests only.
+    Overtake,
+}
+
+/// A request for a lock, as it enters the engine.
+///
+/// ```
+/// use navlocks_core::{Request, Wait};
+///
+/// let report = Request::shared(["orders", "stock"]).wait(Wait::IfAvailable);
+/// # let _ = report;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The names asked for, all at once.
+    pub scope: Scope,
+    /// Shared or exclusive.
+    pub mode: Mode,
+    /// What to do when that is not possible now.
+    pub wait: Wait,
+}
+
+impl Request {
+    /// A request for an exclusive lock that waits for its turn.
+    #[inline]
+    pub fn exclusive(scope: impl Into<Scope>) -> Self {
+        Self { scope: scope.into(), mode: Mode::Exclusive, wait: Wait::Queue }
+    }
+
+    /// A request for a shared lock that waits for its turn.
+    #[inline]
+    pub fn shared(scope: impl Into<Scope>) -> Self {
+        Self { scope: scope.into(), mode: Mode::Shared, wait: Wait::Queue }
+    }
+
+    /// The same request with another way to wait.
+    #[inline]
+    #[must_use]
+    pub fn wait(self, wait: Wait) -> Self {
+        Self { wait, ..self }
+    }
+}
+
+/// Why the engine did not take a request. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestError {
+    /// The client was terminated, or belongs to another manager.
+    UnknownClient,
+    /// The client is suspended; resume it first.
+    ClientSuspended,
+    /// [`Wait::Overtake`] is for shared requests; an exclusive one would starve all others.
+    ExclusiveOvertake,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownClient => {
+                "the client is not known here: it was terminated or belongs to another lock manager"
+            }
+            Self::ClientSuspended => {
+                "the client is suspended and cannot request locks: resume it first"
+            }
+            Self::ExclusiveOvertake => "only a shared request can overtake the queue",
+        })
+    }
+}
+
+impl core::error::Error for RequestError {}
