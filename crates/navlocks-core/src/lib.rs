@@ -89,24 +89,27 @@
 extern crate alloc;
 
 // In reading order: what is asked, what is told, how it is stored, what happens, what can be asked about it.
-mod arguments;
-mod blockers;
-mod client;
-mod deadlock;
-mod entry;
-mod event;
-mod id;
-mod invariants;
-mod manager;
 mod name;
-mod processing;
-mod queue;
-mod request;
-mod requesting;
 mod scope;
+mod id;
+mod request;
+mod event;
+mod arguments;
+mod manager;
+mod client;
+mod entry;
+mod queue;
 mod seating;
-mod snapshot;
+mod requesting;
+mod processing;
 mod suspending;
+mod snapshot;
+mod blockers;
+mod deadlock;
+mod invariants;
+
+#[cfg(test)]
+mod cost;
 
 pub use arguments::{
     Environment, LockOptions, Rejection, Signal, query_method_steps, request_method_steps,

@@ -225,6 +225,16 @@ impl LockManager {
         }
     }
 
+    /// Takes back what a client was to be told and has not been yet.
+    pub(crate) fn recall_events(&mut self, client: ClientId) -> Vec<Event> {
+        let own =
+            |event: &Event| event.client() == client && !matches!(event, Event::Evicted { .. });
+        let (recalled, rest): (VecDeque<Event>, _) =
+            core::mem::take(&mut self.events).into_iter().partition(own);
+        self.events = rest;
+        recalled.into()
+    }
+
     /// Tells the embedder, whatever the client's state.
     pub(crate) fn tell_now(&mut self, event: Event) {
         self.events.push_back(event);

@@ -89,8 +89,9 @@ impl LockManager {
         }
     }
 
+    /// Makes a pending entry that is clear on all its names a held one.
     #[inline]
-    fn grant(&mut self, entry: Index) {
+    pub(crate) fn grant(&mut self, entry: Index) {
         let owner = self.entries[entry].life.client;
         if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
             // Such a client holds nothing while it sleeps: its turn passes.

@@ -40,8 +40,12 @@ impl LockManager {
             Wait::Steal | Wait::StealAll => Place::First,
             Wait::Overtake => Place::BeforePending,
         };
-        self.take_seats(entry, scope, place);
-        // Step 3.6. Process the lock request queue.
+        let clear = self.take_seats(entry, scope, place);
+        // Step 3.6. Process the lock request queue. Whoever is clear now stands before all that a robbery
+        // left behind, and so comes first.
+        if clear {
+            self.grant(entry);
+        }
         self.process_the_lock_request_queue();
         id
     }
@@ -67,10 +71,10 @@ impl LockManager {
         let mut victims = Vec::new();
         for name in scope.names() {
             let Some(queue) = self.queues.find(name) else { continue };
-            let held = |&seat: &Index| self.entries[seat].seat.clear;
+            let clear = |&seat: &Index| self.entries[seat].seat.clear;
             let seats = self.seats_from(self.queues[queue].first);
             // Held seats are clear, so only the older steal looks behind the clear prefix.
-            let reach = seats.take_while(|seat| wait == Wait::StealAll || held(seat));
+            let reach = seats.take_while(|seat| wait == Wait::StealAll || clear(seat));
             let entries = reach.map(|seat| self.entries[seat].seat.entry);
             victims.extend(
                 entries

@@ -28,9 +28,9 @@ impl LockManager {
                 && !mode.conflicts_with(self.entries[queue.last].seat.mode))
     }
 
-    /// Seats a new entry in the queue of each name of `scope`. It is ready when it is clear on all of them.
+    /// Seats a new entry in the queue of each name of `scope`. True when it is clear on all of them.
     #[inline]
-    pub(crate) fn take_seats(&mut self, entry: Index, scope: &Scope, place: Place) {
+    pub(crate) fn take_seats(&mut self, entry: Index, scope: &Scope, place: Place) -> bool {
         let mut seat = entry;
         for (position, name) in scope.names().iter().enumerate() {
             if position > 0 {
@@ -45,9 +45,7 @@ impl LockManager {
             }
         }
         self.pending += 1;
-        if self.entries[entry].life.blocked == 0 {
-            self.ready.push(entry);
-        }
+        self.entries[entry].life.blocked == 0
     }
 
     #[inline]

@@ -29,7 +29,7 @@ impl LockManager {
         if self.clients[index].suspension.is_some() {
             return false;
         }
-        let suspension = Suspension { policy, deferred: Vec::new() };
+        let suspension = Suspension { policy, deferred: self.recall_events(client) };
         self.clients[index].suspension = Some(Box::new(suspension));
         match policy {
             SuspendPolicy::EvictOnContention => {
