@@ -31,6 +31,18 @@ impl LockManager {
         Blockers { hard: ids(hard), soft: ids(soft) }
     }
 
+    /// Whether somebody waits for this held lock. Costs O(names of its scope).
+    pub fn is_contended(&self, lock: RequestId) -> bool {
+        let held = self.entries.find(lock).filter(|&entry| self.entries[entry].life.is_held());
+        // The first seat that is not clear conflicts with all that are.
+        held.is_some_and(|entry| {
+            self.entries.seats(entry).any(|seat| {
+                let queue = &self.queues[self.entries[seat].seat.queue];
+                queue.clear_end != queue.last
+            })
+        })
+    }
+
     /// The entries before a seat in its queue that conflict with it.
     fn conflicts_before(&self, seat: Index) -> impl Iterator<Item = Index> + '_ {
         let first = self.queues[self.entries[seat].seat.queue].first;

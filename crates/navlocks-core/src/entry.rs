@@ -30,11 +30,22 @@ pub(crate) struct Seat {
     pub(crate) clear: bool,
     /// The entry's mode, here so that a walk along a queue touches nothing else.
     pub(crate) mode: Mode,
+    /// The entry stands before the pending entries that do not. (Here because here it takes no room.)
+    overtakes: bool,
 }
 
 impl Seat {
-    fn new(entry: Index, mode: Mode) -> Self {
-        Self { queue: NIL, prev: NIL, next: NIL, entry, sibling: NIL, clear: false, mode }
+    fn new(entry: Index, mode: Mode, overtakes: bool) -> Self {
+        Self {
+            queue: NIL,
+            prev: NIL,
+            next: NIL,
+            entry,
+            sibling: NIL,
+            clear: false,
+            mode,
+            overtakes,
+        }
     }
 }
 
@@ -51,31 +62,30 @@ pub(crate) struct Life {
     pub(crate) client_next: Index,
     /// On how many of its names the entry is not clear. It is held exactly when this is 0.
     pub(crate) blocked: u32,
-    /// It stands before the pending entries that do not.
-    pub(crate) overtakes: bool,
 }
 
 impl Life {
     /// In a slot that is only a further seat.
-    const NONE: Self = Self {
-        serial: 0,
-        token: 0,
-        client: NIL,
-        client_prev: NIL,
-        client_next: NIL,
-        blocked: 0,
-        overtakes: false,
-    };
+    const NONE: Self =
+        Self { serial: 0, token: 0, client: NIL, client_prev: NIL, client_next: NIL, blocked: 0 };
 
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         self.token != 0
     }
+}
 
+impl Slot {
     /// The place among pending entries: overtakers first, each group in order of arrival.
     #[inline]
     pub(crate) fn queue_order(&self) -> (bool, u64) {
-        (!self.overtakes, self.serial)
+        (!self.seat.overtakes, self.life.serial)
+    }
+
+    /// The place among all entries: held ones in grant order, then pending ones in queue order.
+    #[inline]
+    pub(crate) fn order(&self) -> (bool, u64, (bool, u64)) {
+        (!self.life.is_held(), self.life.token, self.queue_order())
     }
 }
 
@@ -107,22 +117,16 @@ impl Entries {
         overtakes: bool,
     ) -> Index {
         let entry = index(self.slots.vacant_key());
-        let life = Life {
-            serial,
-            token: 0,
-            client,
-            client_prev: NIL,
-            client_next: NIL,
-            blocked: 0,
-            overtakes,
-        };
-        self.slots.insert(Slot { seat: Seat::new(entry, mode), life });
+        let life =
+            Life { serial, token: 0, client, client_prev: NIL, client_next: NIL, blocked: 0 };
+        self.slots.insert(Slot { seat: Seat::new(entry, mode, overtakes), life });
         entry
     }
 
     /// Takes a slot for a further seat of `entry`, after its seat `before`.
     pub(crate) fn insert_sibling(&mut self, entry: Index, before: Index) -> Index {
-        let seat = Seat::new(entry, self[entry].seat.mode);
+        let Seat { mode, overtakes, .. } = self[entry].seat;
+        let seat = Seat::new(entry, mode, overtakes);
         let sibling = index(self.slots.insert(Slot { seat, life: Life::NONE }));
         self[before].seat.sibling = sibling;
         sibling

@@ -85,7 +85,7 @@ impl LockManager {
             clear = clear && (count == 0 || exclusives == 0);
             assert_eq!(slot.seat.clear, clear, "{}: a seat is wrongly clear or not", queue.name);
             clear_end = if clear { seat } else { clear_end };
-            let place = Some((!life.is_held(), life.token, life.queue_order()));
+            let place = Some(self.entries[slot.seat.entry].order());
             let before = match slot.seat.mode {
                 Mode::Exclusive => latest,
                 Mode::Shared => latest_exclusive,

@@ -167,19 +167,23 @@ impl LockManager {
     }
 
     /// The next event, or `None` when all are told.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        loop {
-            let Some(event) = self.events.pop_front() else {
-                if self.events.capacity() > IDLE_CAPACITY {
-                    self.events = VecDeque::new();
-                }
-                return None;
-            };
+        if self.events.is_empty() { None } else { self.take_event() }
+    }
+
+    fn take_event(&mut self) -> Option<Event> {
+        let event = loop {
+            let event = self.events.pop_front()?;
             // A terminated client hears of nothing any more.
-            if self.clients.find(event.client()).is_some() {
-                return Some(event);
+            if self.knows(event.client()) {
+                break event;
             }
+        };
+        if self.events.is_empty() && self.events.capacity() > IDLE_CAPACITY {
+            self.events = VecDeque::new();
         }
+        Some(event)
     }
 
     /// How many locks are held.
@@ -190,6 +194,11 @@ impl LockManager {
     /// How many requests are pending.
     pub fn pending_count(&self) -> usize {
         self.pending
+    }
+
+    /// Whether this client is known: added here, and not terminated.
+    pub fn knows(&self, client: ClientId) -> bool {
+        self.clients.find(client).is_some()
     }
 
     /// How many clients are known.

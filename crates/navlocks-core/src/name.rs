@@ -81,6 +81,7 @@ impl Name {
         Ok(Self::from_utf16(&units))
     }
 
+    #[inline]
     fn from_wtf8(wtf8: &[u8]) -> Self {
         if wtf8.len() <= INLINE_BYTES {
             let mut bytes = [0; INLINE_BYTES];

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::entry::Slot;
 use crate::id::{Index, NIL};
 use crate::manager::LockManager;
 use crate::{Cause, Event, Name, SuspendPolicy};
@@ -62,30 +63,47 @@ impl LockManager {
     pub(crate) fn process_the_lock_request_queue(&mut self) {
         // Step 2. For each request of queue that is grantable. A queue knows how far its requests are grantable; a
         // request for several names is when it is on each of them.
+        while let Some(queue) = self.disturbed.pop() {
+            self.extend_clear_prefix(queue);
+        }
+        match *self.ready {
+            [] => {}
+            [entry] => {
+                self.ready.clear();
+                self.grant_if_ready(entry);
+                // A turn that passed lets others come.
+                if !self.disturbed.is_empty() {
+                    self.process_the_lock_request_queue_in_order();
+                }
+            }
+            _ => self.process_the_lock_request_queue_in_order(),
+        }
+    }
+
+    /// The same for any number of grants: in queue order, whatever their names.
+    fn process_the_lock_request_queue_in_order(&mut self) {
         loop {
             while let Some(queue) = self.disturbed.pop() {
                 self.extend_clear_prefix(queue);
             }
-            match self.ready.len() {
-                0 => return,
-                1 => {}
-                // Backwards, so that the first in queue order is taken from the end.
-                _ => {
-                    let entries = &self.entries;
-                    let order = |&entry: &Index| {
-                        entries.get(entry).map(|slot| core::cmp::Reverse(slot.life.queue_order()))
-                    };
-                    self.ready.sort_unstable_by_key(order);
-                }
-            }
+            // Backwards, so that the first in queue order is taken from the end.
+            let entries = &self.entries;
+            self.ready.sort_unstable_by_key(|&entry| {
+                entries.get(entry).map(|slot| core::cmp::Reverse(slot.queue_order()))
+            });
             while self.disturbed.is_empty() {
-                let Some(entry) = self.ready.pop() else { break };
-                // It may have left since, or a thief or an overtaker may stand before it now.
-                let waits = |life: &crate::entry::Life| !life.is_held() && life.blocked == 0;
-                if self.entries.get(entry).is_some_and(|slot| waits(&slot.life)) {
-                    self.grant(entry);
-                }
+                let Some(entry) = self.ready.pop() else { return };
+                self.grant_if_ready(entry);
             }
+        }
+    }
+
+    /// Grants an entry that became ready, unless it has left since, or a thief or an overtaker stands before it now.
+    #[inline]
+    fn grant_if_ready(&mut self, entry: Index) {
+        let ready = |slot: &Slot| !slot.life.is_held() && slot.life.blocked == 0;
+        if self.entries.get(entry).is_some_and(ready) {
+            self.grant(entry);
         }
     }
 

@@ -245,10 +245,7 @@ impl LockManager {
 
     /// Sorts entries as the queue stands: held ones in grant order, then pending ones in queue order.
     pub(crate) fn sort(&self, entries: &mut [Index]) {
-        entries.sort_unstable_by_key(|&entry| {
-            let life = &self.entries[entry].life;
-            (!life.is_held(), life.token, life.queue_order())
-        });
+        entries.sort_unstable_by_key(|&entry| self.entries[entry].order());
     }
 
     /// Takes entries from their owners, in the order given: each hears why, and leaves.

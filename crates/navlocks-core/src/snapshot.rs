@@ -50,6 +50,18 @@ impl LockManager {
         self.entries.find(request).map(|entry| self.state_of(entry))
     }
 
+    /// What a snapshot says of this one request; `None` when its life is over.
+    pub fn info(&self, request: RequestId) -> Option<LockInfo> {
+        self.entries.find(request).map(|entry| self.lock_info(entry))
+    }
+
+    /// All that a client holds and waits for, in order of arrival.
+    pub fn requests_of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
+        let entries =
+            self.clients.find(client).into_iter().flat_map(|index| self.entries_of(index));
+        entries.map(|entry| self.entries.id(entry))
+    }
+
     fn state_of(&self, entry: Index) -> State {
         match self.entries[entry].life.token {
             0 => State::Pending,
