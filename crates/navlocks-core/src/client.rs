@@ -5,14 +5,14 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::{Index as IndexTrait, IndexMut};
 
-use slab::Slab;
-
-use crate::id::{Index, NIL, index};
+use crate::id::{Index, NIL};
+use crate::slots::Slots;
 use crate::{ClientId, Event, SuspendPolicy};
 
 /// One client and the list of its entries, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// 0 in a free slot.
     serial: u64,
     pub(crate) first: Index,
     pub(crate) last: Index,
@@ -39,7 +39,7 @@ impl Client {
 /// All clients of a manager.
 #[derive(Debug)]
 pub(crate) struct Clients {
-    clients: Slab<Client>,
+    clients: Slots<Client>,
     next_serial: u64,
     /// Those suspended until contention, in order of their serials.
     pub(crate) sleeping: BTreeSet<ClientId>,
@@ -47,7 +47,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn new() -> Self {
-        Self { clients: Slab::new(), next_serial: 1, sleeping: BTreeSet::new() }
+        Self { clients: Slots::new(), next_serial: 1, sleeping: BTreeSet::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -57,21 +57,25 @@ impl Clients {
     pub(crate) fn insert(&mut self) -> ClientId {
         let serial = self.next_serial;
         self.next_serial += 1;
-        let key = self.clients.insert(Client { serial, first: NIL, last: NIL, suspension: None });
-        ClientId::new(index(key), serial)
+        let index = self.clients.insert(Client { serial, first: NIL, last: NIL, suspension: None });
+        ClientId::new(index, serial)
     }
 
     /// Forgets a client that has no entries.
     pub(crate) fn remove(&mut self, index: Index) {
-        let client = self.clients.remove(index as usize);
-        if client.suspension.is_some() {
-            self.sleeping.remove(&ClientId::new(index, client.serial));
+        let id = self.id(index);
+        let client = &mut self.clients[index];
+        client.serial = 0;
+        if client.suspension.take().is_some() {
+            self.sleeping.remove(&id);
         }
+        self.clients.remove(index);
     }
 
     #[inline]
     pub(crate) fn find(&self, id: ClientId) -> Option<Index> {
         let client = self.clients.get(id.slot())?;
+        // Serials begin at 1, so no id fits a free slot.
         (client.serial == id.serial()).then_some(id.slot() as Index)
     }
 
@@ -81,7 +85,7 @@ impl Clients {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Client)> {
-        self.clients.iter().map(|(key, client)| (key as Index, client))
+        self.clients.iter().filter(|(_, client)| client.serial != 0)
     }
 }
 
@@ -90,13 +94,13 @@ impl IndexTrait<Index> for Clients {
 
     #[inline]
     fn index(&self, index: Index) -> &Client {
-        &self.clients[index as usize]
+        &self.clients[index]
     }
 }
 
 impl IndexMut<Index> for Clients {
     #[inline]
     fn index_mut(&mut self, index: Index) -> &mut Client {
-        &mut self.clients[index as usize]
+        &mut self.clients[index]
     }
 }

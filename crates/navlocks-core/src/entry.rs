@@ -2,9 +2,8 @@
 
 use core::ops::{Index as IndexTrait, IndexMut};
 
-use slab::Slab;
-
-use crate::id::{Index, NIL, index};
+use crate::id::{Index, NIL};
+use crate::slots::Slots;
 use crate::{Mode, RequestId};
 
 /// One slot of the slab. An entry for one name is one slot; each further name of its scope takes another slot of
@@ -52,7 +51,7 @@ impl Seat {
 /// What an entry is, whatever the number of its names.
 #[derive(Debug)]
 pub(crate) struct Life {
-    /// The number of the request; 0 in a slot that is only a further seat.
+    /// The number of the request; 0 in a slot that is free or only a further seat.
     pub(crate) serial: u64,
     /// The fencing token; 0 while the entry is pending.
     pub(crate) token: u64,
@@ -90,19 +89,29 @@ impl Slot {
 }
 
 /// All entries of a manager.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Entries {
-    slots: Slab<Slot>,
+    slots: Slots<Slot>,
     /// How often a slot was looked at: what the tests of cost count.
     #[cfg(test)]
     pub(crate) looks: core::cell::Cell<usize>,
 }
 
 impl Entries {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Slots::new(),
+            #[cfg(test)]
+            looks: core::cell::Cell::default(),
+        }
     }
 
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.len() == 0
+    }
+
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.slots.capacity()
     }
@@ -116,18 +125,17 @@ impl Entries {
         mode: Mode,
         overtakes: bool,
     ) -> Index {
-        let entry = index(self.slots.vacant_key());
+        let seat = Seat::new(self.slots.vacant(), mode, overtakes);
         let life =
             Life { serial, token: 0, client, client_prev: NIL, client_next: NIL, blocked: 0 };
-        self.slots.insert(Slot { seat: Seat::new(entry, mode, overtakes), life });
-        entry
+        self.slots.insert(Slot { seat, life })
     }
 
     /// Takes a slot for a further seat of `entry`, after its seat `before`.
     pub(crate) fn insert_sibling(&mut self, entry: Index, before: Index) -> Index {
         let Seat { mode, overtakes, .. } = self[entry].seat;
         let seat = Seat::new(entry, mode, overtakes);
-        let sibling = index(self.slots.insert(Slot { seat, life: Life::NONE }));
+        let sibling = self.slots.insert(Slot { seat, life: Life::NONE });
         self[before].seat.sibling = sibling;
         sibling
     }
@@ -135,12 +143,16 @@ impl Entries {
     /// Gives back one slot, whose seat stands in no queue any more.
     #[inline]
     pub(crate) fn remove(&mut self, slot: Index) {
-        self.slots.remove(slot as usize);
+        let freed = &mut self[slot];
+        freed.life.serial = 0;
+        freed.seat.entry = NIL;
+        self.slots.remove(slot);
     }
 
     /// The slot of the entry with this id, if it is still alive.
     #[inline]
     pub(crate) fn find(&self, id: RequestId) -> Option<Index> {
+        // Serials begin at 1, so no id fits a free slot.
         let slot = self.slots.get(id.slot())?;
         (slot.life.serial == id.serial()).then_some(id.slot() as Index)
     }
@@ -148,7 +160,7 @@ impl Entries {
     /// The slot at this position, unless it is free.
     #[inline]
     pub(crate) fn get(&self, slot: Index) -> Option<&Slot> {
-        self.slots.get(slot as usize)
+        self.slots.get(slot as usize).filter(|slot| slot.seat.entry != NIL)
     }
 
     #[inline]
@@ -173,7 +185,7 @@ impl IndexTrait<Index> for Entries {
     fn index(&self, index: Index) -> &Slot {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        &self.slots[index as usize]
+        &self.slots[index]
     }
 }
 
@@ -182,6 +194,6 @@ impl IndexMut<Index> for Entries {
     fn index_mut(&mut self, index: Index) -> &mut Slot {
         #[cfg(test)]
         self.looks.set(self.looks.get() + 1);
-        &mut self.slots[index as usize]
+        &mut self.slots[index]
     }
 }

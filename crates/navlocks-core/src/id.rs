@@ -6,13 +6,6 @@ use core::fmt;
 pub(crate) type Index = u32;
 pub(crate) const NIL: Index = Index::MAX;
 
-/// The position as the four bytes it is stored in.
-#[inline]
-pub(crate) fn index(key: usize) -> Index {
-    assert!(key < NIL as usize, "a lock manager has room for 2^32 - 1 of each kind");
-    key as Index
-}
-
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*

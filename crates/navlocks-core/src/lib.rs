@@ -96,6 +96,7 @@ mod request;
 mod event;
 mod arguments;
 mod manager;
+mod slots;
 mod client;
 mod entry;
 mod queue;

@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::borrow::Borrow;
 
 use crate::client::Clients;
 use crate::entry::Entries;
@@ -49,7 +50,7 @@ pub struct LockManager {
     pub(crate) clients: Clients,
     events: VecDeque<Event>,
     next_serial: u64,
-    next_token: u64,
+    pub(crate) next_token: u64,
     pub(crate) held: usize,
     pub(crate) pending: usize,
     /// Queues that lost a seat and are to be processed. Empty between inputs, like the next.
@@ -68,7 +69,7 @@ impl LockManager {
     pub fn new(key: HashKey) -> Self {
         Self {
             queues: Queues::new(key),
-            entries: Entries::default(),
+            entries: Entries::new(),
             clients: Clients::new(),
             events: VecDeque::new(),
             next_serial: 1,
@@ -98,10 +99,19 @@ impl LockManager {
     /// # Errors
     ///
     /// The request was not taken, and nothing has changed.
+    #[inline]
     pub fn request(
         &mut self,
         client: ClientId,
-        request: Request,
+        request: impl Borrow<Request>,
+    ) -> Result<RequestId, RequestError> {
+        self.request_checked(client, request.borrow())
+    }
+
+    fn request_checked(
+        &mut self,
+        client: ClientId,
+        request: &Request,
     ) -> Result<RequestId, RequestError> {
         let owner = self.clients.find(client).ok_or(RequestError::UnknownClient)?;
         if self.clients[owner].suspension.is_some() {
@@ -110,7 +120,7 @@ impl LockManager {
         if request.wait == Wait::Overtake && request.mode == Mode::Exclusive {
             return Err(RequestError::ExclusiveOvertake);
         }
-        let id = self.request_a_lock(owner, &request);
+        let id = self.request_a_lock(owner, request);
         self.settle();
         Ok(id)
     }
@@ -218,13 +228,6 @@ impl LockManager {
         serial
     }
 
-    #[inline]
-    pub(crate) fn take_token(&mut self) -> FencingToken {
-        let token = self.next_token;
-        self.next_token += 1;
-        FencingToken::new(token)
-    }
-
     /// Tells the owner of an event: now, or when it wakes.
     #[inline]
     pub(crate) fn tell(&mut self, owner: Index, event: Event) {
@@ -254,7 +257,7 @@ impl LockManager {
     pub(crate) fn settle(&mut self) {
         debug_assert!(self.disturbed.is_empty() && self.ready.is_empty());
         if self.entries.is_empty() && self.entries.capacity() > IDLE_CAPACITY {
-            self.entries = Entries::default();
+            self.entries = Entries::new();
             self.queues.clear();
             self.disturbed = Vec::new();
             self.ready = Vec::new();

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::entry::Slot;
 use crate::id::{Index, NIL};
 use crate::manager::LockManager;
-use crate::{Cause, Event, Name, SuspendPolicy};
+use crate::{Cause, Event, FencingToken, Name, RequestId, SuspendPolicy};
 
 impl LockManager {
     /// <https://w3c.github.io/web-locks/#release-the-lock>
@@ -110,23 +110,24 @@ impl LockManager {
     /// Makes a pending entry that is clear on all its names a held one.
     #[inline]
     pub(crate) fn grant(&mut self, entry: Index) {
-        let owner = self.entries[entry].life.client;
+        let life = &mut self.entries[entry].life;
+        let owner = life.client;
+        let request = RequestId::new(entry, life.serial);
+        let client = self.clients.id(owner);
         if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
             // Such a client holds nothing while it sleeps: its turn passes.
-            let client = self.clients.id(owner);
-            let request = self.entries.id(entry);
             self.tell(owner, Event::Lost { request, client, cause: Cause::Suspended });
             self.depart(entry);
             return;
         }
         // Steps 2.2 to 2.13. Remove request from queue and append a new lock to the held lock set: the same
         // entry, which from now on is held.
-        let token = self.take_token();
-        self.entries[entry].life.token = token.get();
+        let token = FencingToken::new(self.next_token);
+        life.token = self.next_token;
+        self.next_token += 1;
         self.pending -= 1;
         self.held += 1;
         // Step 2.14. Tell the client, which runs the callback.
-        let (request, client) = (self.entries.id(entry), self.clients.id(owner));
         self.tell(owner, Event::Granted { request, client, token });
     }
 }

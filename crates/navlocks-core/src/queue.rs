@@ -6,10 +6,10 @@ use core::ops::{Index as IndexTrait, IndexMut};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
 use siphasher::sip::SipHasher13;
-use slab::Slab;
 
 use crate::Name;
-use crate::id::{Index, NIL, index};
+use crate::id::{Index, NIL};
+use crate::slots::Slots;
 
 /// The key under which a manager hashes names. Names come from strangers: with a key they cannot guess, nobody can
 /// choose names that all fall together. Nothing a caller can observe depends on it.
@@ -54,7 +54,8 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 pub(crate) struct Queues {
     table: HashTable<Index>,
-    queues: Slab<Queue>,
+    /// A free one has no first seat.
+    queues: Slots<Queue>,
     hasher: SipHasher13,
 }
 
@@ -62,7 +63,7 @@ impl Queues {
     pub(crate) fn new(key: HashKey) -> Self {
         Self {
             table: HashTable::new(),
-            queues: Slab::new(),
+            queues: Slots::new(),
             hasher: SipHasher13::new_with_key(&key.0),
         }
     }
@@ -70,7 +71,7 @@ impl Queues {
     /// Gives all memory back; no queue may be left.
     pub(crate) fn clear(&mut self) {
         self.table = HashTable::new();
-        self.queues = Slab::new();
+        self.queues = Slots::new();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -93,52 +94,52 @@ impl Queues {
     /// The queue at this position, unless it is free.
     #[inline]
     pub(crate) fn get(&self, index: Index) -> Option<&Queue> {
-        self.queues.get(index as usize)
+        self.queues.get(index as usize).filter(|queue| queue.first != NIL)
     }
 
-    /// The queue of `name`, a new empty one if there is none. An empty queue must get a seat or be removed.
+    /// The queue of `name`. If there is none, a new one in which `founder` has the only seat, which is clear: true.
     ///
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
     #[inline]
-    pub(crate) fn get_the_lock_request_queue(&mut self, name: &Name) -> Index {
+    pub(crate) fn get_the_lock_request_queue(
+        &mut self,
+        name: &Name,
+        founder: Index,
+    ) -> (Index, bool) {
         let hash = self.hash(name);
         let Self { table, queues, .. } = self;
-        let equal = |&index: &Index| queues[index as usize].name == *name;
-        let rehash = |&index: &Index| queues[index as usize].hash;
+        let equal = |&index: &Index| queues[index].name == *name;
+        let rehash = |&index: &Index| queues[index].hash;
         match table.entry(hash, equal, rehash) {
             // Step 2. Return queueMap[name].
-            TableEntry::Occupied(found) => *found.get(),
-            // Step 1. If queueMap[name] does not exist, set it to a new empty lock request queue.
+            TableEntry::Occupied(found) => (*found.get(), false),
+            // Step 1. If queueMap[name] does not exist, set it to a new lock request queue.
             TableEntry::Vacant(vacant) => {
-                let index = index(queues.vacant_key());
+                let (first, last, clear_end) = (founder, founder, founder);
+                let queue = Queue { name: name.clone(), hash, first, last, clear_end, sleepers: 0 };
+                let index = queues.insert(queue);
                 vacant.insert(index);
-                let name = name.clone();
-                queues.insert(Queue {
-                    name,
-                    hash,
-                    first: NIL,
-                    last: NIL,
-                    clear_end: NIL,
-                    sleepers: 0,
-                });
-                index
+                (index, true)
             }
         }
     }
 
-    /// Forgets an empty queue, so that only names in use cost anything.
+    /// Forgets a queue whose last seat was left, so that only names in use cost anything.
     #[inline]
     pub(crate) fn remove(&mut self, index: Index) {
-        let queue = self.queues.remove(index as usize);
+        let queue = &mut self.queues[index];
+        queue.first = NIL;
+        queue.name.forget_text();
         let same = |&other: &Index| other == index;
         if let Ok(found) = self.table.find_entry(queue.hash, same) {
             found.remove();
         }
+        self.queues.remove(index);
     }
 
     /// The queues in use, in an order that means nothing.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Queue)> {
-        self.queues.iter().map(|(key, queue)| (key as Index, queue))
+        self.queues.iter().filter(|(_, queue)| queue.first != NIL)
     }
 }
 
@@ -147,13 +148,13 @@ impl IndexTrait<Index> for Queues {
 
     #[inline]
     fn index(&self, index: Index) -> &Queue {
-        &self.queues[index as usize]
+        &self.queues[index]
     }
 }
 
 impl IndexMut<Index> for Queues {
     #[inline]
     fn index_mut(&mut self, index: Index) -> &mut Queue {
-        &mut self.queues[index as usize]
+        &mut self.queues[index]
     }
 }

@@ -23,9 +23,7 @@ impl LockManager {
     #[inline]
     pub(crate) fn admits(&self, queue: Index, mode: Mode) -> bool {
         let queue = &self.queues[queue];
-        queue.last == NIL
-            || (queue.clear_end == queue.last
-                && !mode.conflicts_with(self.entries[queue.last].seat.mode))
+        queue.clear_end == queue.last && !mode.conflicts_with(self.entries[queue.last].seat.mode)
     }
 
     /// Seats a new entry in the queue of each name of `scope`. True when it is clear on all of them.
@@ -36,9 +34,12 @@ impl LockManager {
             if position > 0 {
                 seat = self.entries.insert_sibling(entry, seat);
             }
-            let queue = self.queues.get_the_lock_request_queue(name);
-            self.entries[seat].seat.queue = queue;
+            let (queue, founded) = self.queues.get_the_lock_request_queue(name, seat);
+            let own = &mut self.entries[seat].seat;
+            own.queue = queue;
+            own.clear = founded;
             match place {
+                _ if founded => {}
                 Place::Last => self.sit_last(seat, queue),
                 Place::First => self.sit_first(seat, queue),
                 Place::BeforePending => self.sit_before_pending(seat, queue),
@@ -65,7 +66,7 @@ impl LockManager {
         self.link(seat, queue, NIL);
         self.entries[seat].seat.clear = true;
         let mut passed = self.entries[seat].seat.next;
-        if passed == NIL || self.conflict(seat, passed) {
+        if self.conflict(seat, passed) {
             // Nothing behind an exclusive seat is clear, and a clear exclusive seat was alone.
             while passed != NIL && self.entries[passed].seat.clear {
                 self.entries[passed].seat.clear = false;
@@ -80,7 +81,7 @@ impl LockManager {
 
     fn sit_before_pending(&mut self, seat: Index, queue: Index) {
         let end = self.queues[queue].clear_end;
-        if end == NIL || !self.conflict(seat, end) {
+        if !self.conflict(seat, end) {
             // Joins the run of shared seats, at its end.
             self.link(seat, queue, end);
             self.entries[seat].seat.clear = true;

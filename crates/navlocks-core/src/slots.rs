@@ -1,0 +1,88 @@
+//! Storage whose positions stay, and are used again.
+//!
+//! By hand, and small, because every input touches it many times: values are written and read in place, never moved in
+//! or out, and a position costs no look at a tag. Who keeps values here marks those that are free.
+
+use alloc::vec::Vec;
+use core::ops::{Index as IndexTrait, IndexMut};
+
+use crate::id::{Index, NIL};
+
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    slots: Vec<T>,
+    /// The free positions; the last freed is the first used again, while it is warm.
+    free: Vec<Index>,
+}
+
+impl<T> Slots<T> {
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// How many positions are taken.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// The position that [`insert`](Self::insert) takes next.
+    #[inline]
+    pub(crate) fn vacant(&self) -> Index {
+        match self.free.last() {
+            Some(&index) => index,
+            None => {
+                assert!(self.slots.len() < NIL as usize, "there is room for 2^32 - 1 of each kind");
+                self.slots.len() as Index
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, value: T) -> Index {
+        let index = self.vacant();
+        match self.free.pop() {
+            Some(_) => self[index] = value,
+            None => self.slots.push(value),
+        }
+        index
+    }
+
+    /// Gives a position back. The value stays until the position is used again, and must show that it is free.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: Index) {
+        self.free.push(index);
+    }
+
+    /// The value at this position, free or not.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        self.slots.get(index)
+    }
+
+    /// All values with their positions, free ones included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &T)> {
+        self.slots.iter().enumerate().map(|(index, value)| (index as Index, value))
+    }
+}
+
+impl<T> IndexTrait<Index> for Slots<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, index: Index) -> &T {
+        &self.slots[index as usize]
+    }
+}
+
+impl<T> IndexMut<Index> for Slots<T> {
+    #[inline]
+    fn index_mut(&mut self, index: Index) -> &mut T {
+        &mut self.slots[index as usize]
+    }
+}
