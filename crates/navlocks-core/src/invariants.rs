@@ -34,7 +34,7 @@ impl LockManager {
         assert_eq!(seats, counted, "a seat belongs to no entry");
         let held = entries.iter().filter(|&&entry| self.entries[entry].life.is_held()).count();
         assert_eq!(held, self.held, "held locks are miscounted");
-        assert_eq!(entries.len() - held, self.pending, "pending requests are miscounted");
+        assert_eq!(entries.len(), self.live, "entries are miscounted");
     }
 
     /// Every entry is in the list of its client, in order of arrival, and nobody waits for a sleeping client.

@@ -51,8 +51,9 @@ pub struct LockManager {
     events: VecDeque<Event>,
     next_serial: u64,
     pub(crate) next_token: u64,
+    /// How many entries there are, and how many of them are held.
+    pub(crate) live: usize,
     pub(crate) held: usize,
-    pub(crate) pending: usize,
     /// Queues that lost a seat and are to be processed. Empty between inputs, like the next.
     pub(crate) disturbed: Vec<Index>,
     /// Entries that became clear on all their names and are to be granted.
@@ -74,8 +75,8 @@ impl LockManager {
             events: VecDeque::new(),
             next_serial: 1,
             next_token: 1,
+            live: 0,
             held: 0,
-            pending: 0,
             disturbed: Vec::new(),
             ready: Vec::new(),
             #[cfg(debug_assertions)]
@@ -203,7 +204,7 @@ impl LockManager {
 
     /// How many requests are pending.
     pub fn pending_count(&self) -> usize {
-        self.pending
+        self.live - self.held
     }
 
     /// Whether this client is known: added here, and not terminated.
@@ -271,8 +272,7 @@ impl LockManager {
     #[cfg(debug_assertions)]
     fn check_in_turn(&mut self) {
         self.inputs_since_check += 1;
-        let entries = self.held + self.pending;
-        if entries <= 64 || self.inputs_since_check > entries {
+        if self.live <= 64 || self.inputs_since_check > self.live {
             self.inputs_since_check = 0;
             self.check_invariants();
         }

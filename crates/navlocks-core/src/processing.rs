@@ -107,7 +107,8 @@ impl LockManager {
         }
     }
 
-    /// Makes a pending entry that is clear on all its names a held one.
+    /// Makes a pending entry that is clear on all its names a held one: the inner steps of
+    /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>
     #[inline]
     pub(crate) fn grant(&mut self, entry: Index) {
         let life = &mut self.entries[entry].life;
@@ -125,7 +126,6 @@ impl LockManager {
         let token = FencingToken::new(self.next_token);
         life.token = self.next_token;
         self.next_token += 1;
-        self.pending -= 1;
         self.held += 1;
         // Step 2.14. Tell the client, which runs the callback.
         self.tell(owner, Event::Granted { request, client, token });

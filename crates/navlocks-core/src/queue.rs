@@ -50,7 +50,7 @@ pub(crate) struct Queue {
 
 /// The queues of all names in use, and of no other.
 ///
-/// <https://w3c.github.io/web-locks/#lock-request-queue-map>
+/// <https://w3c.github.io/web-locks/#lock-manager-lock-request-queue-map>
 #[derive(Debug)]
 pub(crate) struct Queues {
     table: HashTable<Index>,
@@ -115,9 +115,23 @@ impl Queues {
             TableEntry::Occupied(found) => (*found.get(), false),
             // Step 1. If queueMap[name] does not exist, set it to a new lock request queue.
             TableEntry::Vacant(vacant) => {
-                let (first, last, clear_end) = (founder, founder, founder);
-                let queue = Queue { name: name.clone(), hash, first, last, clear_end, sleepers: 0 };
-                let index = queues.insert(queue);
+                let index = match queues.reuse() {
+                    Some((index, queue)) => {
+                        queue.name.clone_from(name);
+                        queue.hash = hash;
+                        (queue.first, queue.last, queue.clear_end) = (founder, founder, founder);
+                        queue.sleepers = 0;
+                        index
+                    }
+                    None => queues.insert(Queue {
+                        name: name.clone(),
+                        hash,
+                        first: founder,
+                        last: founder,
+                        clear_end: founder,
+                        sleepers: 0,
+                    }),
+                };
                 vacant.insert(index);
                 (index, true)
             }

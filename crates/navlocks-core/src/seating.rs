@@ -45,7 +45,7 @@ impl LockManager {
                 Place::BeforePending => self.sit_before_pending(seat, queue),
             }
         }
-        self.pending += 1;
+        self.live += 1;
         self.entries[entry].life.blocked == 0
     }
 
@@ -130,11 +130,8 @@ impl LockManager {
     #[inline]
     pub(crate) fn depart(&mut self, entry: Index) {
         let life = &self.entries[entry].life;
-        if life.is_held() {
-            self.held -= 1;
-        } else {
-            self.pending -= 1;
-        }
+        self.live -= 1;
+        self.held -= usize::from(life.is_held());
         let sleeps = self.clients[life.client].sleeps_under(SuspendPolicy::EvictOnContention);
         self.leave_client(entry);
         let mut seat = entry;

@@ -46,11 +46,18 @@ impl<T> Slots<T> {
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> Index {
         let index = self.vacant();
-        match self.free.pop() {
-            Some(_) => self[index] = value,
+        match self.reuse() {
+            Some((_, slot)) => *slot = value,
             None => self.slots.push(value),
         }
         index
+    }
+
+    /// A position to use again, with what was left there: for a value that is cheaper to overwrite than to move.
+    #[inline]
+    pub(crate) fn reuse(&mut self) -> Option<(Index, &mut T)> {
+        let index = self.free.pop()?;
+        Some((index, &mut self.slots[index as usize]))
     }
 
     /// Gives a position back. The value stays until the position is used again, and must show that it is free.

@@ -72,7 +72,7 @@ impl LockManager {
     /// <https://w3c.github.io/web-locks/#snapshot-the-lock-state>
     fn snapshot_the_lock_state(&self) -> Snapshot {
         let clients = self.clients.iter().map(|(client, _)| client);
-        let mut entries: Vec<Index> = Vec::with_capacity(self.held + self.pending);
+        let mut entries: Vec<Index> = Vec::with_capacity(self.live);
         entries.extend(clients.flat_map(|client| self.entries_of(client)));
         self.sort(&mut entries);
         let (held, pending) = entries.split_at(self.held);
