@@ -1,0 +1,216 @@
+//! Interleaved rounds of the same work on several sides.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use crate::stats;
+
+/// How a run was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// A thousandth of every size and two rounds: shows that everything runs, not how fast.
+    pub(crate) quick: bool,
+    /// Only the cases whose name starts with this.
+    pub(crate) filter: Option<String>,
+    /// Our side without the peers, for a profiler to look at.
+    pub(crate) alone: bool,
+    /// Rounds that count; one more goes before them to warm up.
+    pub(crate) rounds: usize,
+}
+
+impl Options {
+    /// A size or a number of operations, as this run wants it.
+    pub(crate) fn scaled(&self, size: usize) -> usize {
+        if self.quick { (size / 1000).max(10) } else { size }
+    }
+}
+
+/// What a number of a case is; always a cost, so less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Nanoseconds per operation.
+    Nanoseconds,
+    /// Bytes per entry.
+    Bytes,
+}
+
+/// One round of one side: the cost of each case of the contest, in their order.
+pub(crate) type Round = Box<dyn FnMut() -> Vec<f64>>;
+
+struct Side {
+    peer: &'static str,
+    setup: Box<dyn FnOnce() -> Round>,
+}
+
+/// The same work for several sides, measured in turn. One round may answer several cases.
+pub(crate) struct Contest {
+    cases: Vec<String>,
+    unit: Unit,
+    sides: Vec<Side>,
+}
+
+impl Contest {
+    pub(crate) fn new(cases: &[&str], unit: Unit) -> Self {
+        Self { cases: cases.iter().map(ToString::to_string).collect(), unit, sides: Vec::new() }
+    }
+
+    /// Adds a side; the first one is ours. The setup runs once, right before the rounds, untimed.
+    pub(crate) fn side(
+        mut self,
+        peer: &'static str,
+        setup: impl FnOnce() -> Round + 'static,
+    ) -> Self {
+        self.sides.push(Side { peer, setup: Box::new(setup) });
+        self
+    }
+
+    fn run(mut self, options: &Options) -> Vec<Row> {
+        if options.alone {
+            self.sides.truncate(1);
+        }
+        // Bytes are the same in every round.
+        let (rounds, warm_up) = match self.unit {
+            Unit::Nanoseconds => (options.rounds, 1),
+            Unit::Bytes => (1, 0),
+        };
+        let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();
+        let mut sides: Vec<Round> = self.sides.into_iter().map(|side| (side.setup)()).collect();
+        let mut rows: Vec<Row> =
+            (self.cases.iter()).map(|case| Row::new(case, self.unit, &peers)).collect();
+        for round in 0..warm_up + rounds {
+            for (position, run) in sides.iter_mut().enumerate() {
+                progress(&format!(
+                    "{}: round {} of {}, {}",
+                    self.cases[0],
+                    round + 1,
+                    warm_up + rounds,
+                    peers[position]
+                ));
+                let costs = run();
+                if round >= warm_up {
+                    for (row, cost) in rows.iter_mut().zip(costs) {
+                        row.cells[position].rounds.push(cost);
+                    }
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// Runs the contests that the filter leaves, one after the other.
+pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> Vec<Row> {
+    let wanted = |case: &String| {
+        options.filter.as_ref().is_none_or(|start| case.starts_with(start.as_str()))
+    };
+    let mut rows = Vec::new();
+    for contest in contests {
+        if contest.cases.iter().any(wanted) {
+            rows.extend((contest.run(options).into_iter()).filter(|row| wanted(&row.case)));
+        }
+    }
+    progress("");
+    rows
+}
+
+/// The measured rounds of one case, a cell for each side.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) unit: Unit,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// The measured rounds of one side.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) peer: &'static str,
+    pub(crate) rounds: Vec<f64>,
+}
+
+impl Row {
+    fn new(case: &str, unit: Unit, peers: &[&'static str]) -> Self {
+        let cells = (peers.iter()).map(|peer| Cell { peer, rounds: Vec::new() }).collect();
+        Self { case: case.to_string(), unit, cells }
+    }
+
+    pub(crate) fn ours(&self) -> &Cell {
+        &self.cells[0]
+    }
+
+    pub(crate) fn peer(&self, peer: &str) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.peer == peer)
+    }
+
+    /// Their cost over ours: above 1, we are faster or smaller.
+    ///
+    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
+    pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
+        let ratios: Vec<f64> = (theirs.rounds.iter())
+            .zip(&self.ours().rounds)
+            .map(|(theirs, ours)| theirs / ours)
+            .collect();
+        stats::median(&ratios)
+    }
+}
+
+impl Cell {
+    pub(crate) fn median(&self) -> f64 {
+        stats::median(&self.rounds)
+    }
+
+    pub(crate) fn fastest(&self) -> f64 {
+        stats::min(&self.rounds)
+    }
+}
+
+/// Nanoseconds per operation of some work.
+pub(crate) fn time_per_op(operations: usize, work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_nanos() as f64 / operations as f64
+}
+
+/// Says on a terminal what runs now, over what it said before.
+fn progress(text: &str) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        // Nobody misses a progress line that could not be written.
+        let _ = write!(stderr, "\r\x1b[K{text}");
+        let _ = stderr.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> Options {
+        Options { quick: false, filter: None, alone: false, rounds: 3 }
+    }
+
+    /// A side that costs 100, 1, 2, 3 times `unit` in its rounds.
+    fn fake(unit: f64) -> Round {
+        let mut costs = [100.0, 1.0, 2.0, 3.0].into_iter();
+        Box::new(move || vec![costs.next().unwrap_or(0.0) * unit])
+    }
+
+    #[test]
+    fn the_warm_up_is_dropped_and_the_ratio_is_theirs_over_ours() {
+        let contest = Contest::new(&["case"], Unit::Nanoseconds)
+            .side("ours", || fake(1.0))
+            .side("theirs", || fake(4.0));
+        let rows = run(vec![contest], &options());
+        assert_eq!(rows[0].ours().rounds, [1.0, 2.0, 3.0]);
+        assert_eq!(rows[0].ratio(&rows[0].cells[1]), 4.0);
+    }
+
+    #[test]
+    fn the_filter_leaves_out_contests_before_their_setup() {
+        let contest = Contest::new(&["other"], Unit::Nanoseconds)
+            .side("ours", || unreachable!("it was filtered out"));
+        let filter = Some("case".to_string());
+        let rows = run(vec![contest], &Options { filter, ..options() });
+        assert!(rows.is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! Measurements side by side: navlocks and its peers in the same run, in interleaved rounds.
+//! How to run and to read them is in README.md.
+
+mod floor;
+mod harness;
+mod heap;
+mod machine;
+mod report;
+mod stats;
+mod suites;
+mod workload;
+
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use harness::Options;
+use suites::{SUITES, Suite};
+
+const USAGE: &str = "\
+usage: cargo run --release -p bench -- SUITE [--quick] [--filter CASE] [--alone] [--rounds N]
+
+  --quick        a thousandth of every size, two rounds: does it run?
+  --filter CASE  only the cases whose name starts with CASE
+  --alone        our side without the peers, for a profiler
+  --rounds N     rounds that count (7); one more goes before them to warm up
+";
+
+fn main() -> ExitCode {
+    let mut out = io::stdout().lock();
+    let ended = match parse(std::env::args().skip(1)) {
+        Ok(Some((suite, options))) => run(suite, &options, &mut out),
+        Ok(None) => list(&mut out),
+        Err(problem) => {
+            eprintln!("bench: {problem}\n\n{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    };
+    match ended {
+        Ok(code) => code,
+        // The reader of a pipe has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: cannot print: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list(out: &mut impl Write) -> io::Result<ExitCode> {
+    writeln!(out, "{USAGE}\nsuites:")?;
+    for suite in SUITES {
+        writeln!(out, "  {:<12} {}", suite.name, suite.about)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// None: no suite was named.
+fn parse(
+    mut words: impl Iterator<Item = String>,
+) -> Result<Option<(&'static Suite, Options)>, String> {
+    let mut suite = None;
+    let mut quick = false;
+    let mut filter = None;
+    let mut alone = false;
+    let mut rounds = None;
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--quick" => quick = true,
+            "--filter" => filter = Some(words.next().ok_or("--filter needs a CASE")?),
+            "--alone" => alone = true,
+            "--rounds" => {
+                let count = words.next().and_then(|count| count.parse().ok());
+                rounds = Some(count.filter(|&count| count > 0).ok_or("--rounds needs a number")?);
+            }
+            name => {
+                let named = SUITES.iter().find(|suite| suite.name == name);
+                suite = Some(named.ok_or_else(|| format!("no suite {name}"))?);
+            }
+        }
+    }
+    let options =
+        Options { quick, filter, alone, rounds: rounds.unwrap_or(if quick { 2 } else { 7 }) };
+    Ok(suite.map(|suite| (suite, options)))
+}
+
+fn run(suite: &Suite, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
+    writeln!(out, "suite {}: {}", suite.name, suite.about)?;
+    writeln!(out, "machine: {}", machine::facts())?;
+    writeln!(
+        out,
+        "median (min–max) of {} interleaved rounds; ×N = their cost over ours, above 1 we are better",
+        options.rounds
+    )?;
+    if options.quick {
+        writeln!(out, "quick: a thousandth of the sizes the names say; the numbers mean little")?;
+    }
+    let rows = harness::run((suite.contests)(options), options);
+    if rows.is_empty() {
+        eprintln!("bench: no case of suite {} matches the filter", suite.name);
+        return Ok(ExitCode::from(2));
+    }
+    writeln!(out, "\n{}", report::Table(&rows))?;
+    let targets = (suite.targets)(&rows);
+    if !targets.is_empty() {
+        writeln!(out, "targets")?;
+        for target in targets {
+            let verdict = if target.met() { "met   " } else { "MISSED" };
+            let (text, measured, limit) = (target.text, target.measured, target.limit);
+            writeln!(out, "  {verdict}  {measured:>7.2}  at most {limit:<5}  {text}")?;
+        }
+        writeln!(out)?;
+    }
+    write!(out, "{}", report::Ratios(&rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> impl Iterator<Item = String> {
+        line.split_whitespace().map(String::from)
+    }
+
+    #[test]
+    fn options_may_stand_on_either_side_of_the_suite() {
+        let (suite, options) = parse(words("--quick engine --filter hot")).unwrap().unwrap();
+        assert_eq!(suite.name, "engine");
+        assert_eq!((options.quick, options.rounds), (true, 2));
+        assert_eq!(options.filter.as_deref(), Some("hot"));
+    }
+
+    #[test]
+    fn wrong_words_are_told() {
+        for line in ["nonsense", "engine --filter", "engine --rounds 0"] {
+            assert!(parse(words(line)).is_err(), "{line}");
+        }
+        assert!(parse(words("")).unwrap().is_none());
+    }
+}

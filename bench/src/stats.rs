@@ -1,0 +1,38 @@
+//! Medians: the machines are noisy, and one slow round must not decide.
+
+/// The middle value; the mean of the two middle ones for an even count.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[upper]
+    } else {
+        f64::midpoint(sorted[upper - 1], sorted[upper])
+    }
+}
+
+pub(crate) fn min(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+pub(crate) fn max(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ignores_one_outlier() {
+        assert_eq!(median(&[3.0, 1000.0, 1.0]), 3.0);
+        assert_eq!(median(&[4.0, 1.0, 1000.0, 2.0]), 3.0);
+        assert_eq!(median(&[7.0]), 7.0);
+    }
+
+    #[test]
+    fn the_range_is_the_range() {
+        assert_eq!((min(&[2.0, 1.0, 3.0]), max(&[2.0, 1.0, 3.0])), (1.0, 3.0));
+    }
+}

@@ -1,0 +1,62 @@
+//! A polite holder: it keeps a lock as long as nobody else wants it, because taking it again is dear, and hands it over when
+//! somebody waits. Nobody has to steal, and nobody has to guess a lease.
+//!
+//! ```sh
+//! cargo run -p navlocks --example graceful_handover
+//! ```
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use navlocks::{Locks, RequestError, block_on};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(&mut io::stdout().lock())
+}
+
+type News = Sender<&'static str>;
+
+fn index(locks: &Locks, news: &News) -> Result<(), RequestError> {
+    let lock = locks.request("index").tag("the indexer").wait()?;
+    news.send("indexer: opened the index and keeps it open").ok();
+    // While it has work it can ask `lock.is_contended()` after each page; idle, it sleeps here.
+    match block_on(lock.contended()) {
+        Ok(()) => {
+            news.send("indexer: somebody waits, so it closes the index").ok();
+            drop(lock);
+        }
+        Err(loss) => return Err(loss.into()),
+    }
+    // In line again, behind whoever it let through.
+    let _lock = locks.request("index").tag("the indexer").wait()?;
+    news.send("indexer: opened the index again").ok();
+    Ok(())
+}
+
+fn back_up(locks: &Locks, news: &News) -> Result<(), RequestError> {
+    let _lock = locks.request("index").tag("the backup").wait()?;
+    news.send("backup: copies the closed index").ok();
+    Ok(())
+}
+
+pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let locks = Locks::new();
+    let (news, told) = mpsc::channel();
+    thread::scope(|scope| {
+        let indexer = {
+            let (locks, news) = (locks.new_client(), news.clone());
+            scope.spawn(move || index(&locks, &news))
+        };
+        // The index is open; now it is time for the backup.
+        writeln!(out, "{}", told.recv()?)?;
+        let backup = scope.spawn(move || back_up(&locks, &news));
+        for line in told {
+            writeln!(out, "{line}")?;
+        }
+        indexer.join().map_err(|_| "the indexer crashed")??;
+        backup.join().map_err(|_| "the backup crashed")??;
+        Ok(())
+    })
+}

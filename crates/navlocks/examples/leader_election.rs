@@ -1,0 +1,56 @@
+//! Leader election: several nodes ask for one lock, and whoever holds it leads. The others stand by in line, so there is no gap
+//! and no vote when a leader falls.
+//!
+//! ```sh
+//! cargo run -p navlocks --example leader_election
+//! ```
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use navlocks::{FencingToken, Locks, Loss, RequestError, block_on};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    run(&mut io::stdout().lock())
+}
+
+/// What a node tells the world.
+struct Elected {
+    name: &'static str,
+    term: FencingToken,
+    node: Locks,
+}
+
+/// A node's whole life: stand by, lead, and stop leading when told.
+fn live(name: &'static str, node: Locks, elected: &Sender<Elected>) -> Result<Loss, RequestError> {
+    let lock = node.request("leader").tag(name).wait()?;
+    // The token is the term: every later leader has a larger one.
+    let term = lock.fencing_token();
+    elected.send(Elected { name, term, node }).ok();
+    // A real leader works meanwhile, and stops as soon as this resolves.
+    Ok(block_on(lock.lost()))
+}
+
+pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+    let cluster = Locks::new();
+    let (elected, elections) = mpsc::channel();
+    let names = ["ada", "bob", "cyd"];
+    let nodes = names.map(|name| {
+        let (node, elected) = (cluster.new_client(), elected.clone());
+        thread::spawn(move || live(name, node, &elected))
+    });
+    for _ in names {
+        let Elected { name, term, node } = elections.recv()?;
+        writeln!(out, "{name} leads, term {term}")?;
+        // The leader's connection breaks. Whatever its code is doing, the next in line leads from now on.
+        node.end();
+        writeln!(out, "{name} is cut off")?;
+    }
+    for (name, node) in names.iter().zip(nodes) {
+        let loss = node.join().map_err(|_| format!("{name} crashed"))??;
+        writeln!(out, "{name} stepped down: {loss}")?;
+    }
+    Ok(())
+}

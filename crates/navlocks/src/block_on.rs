@@ -1,0 +1,41 @@
+//! Waiting without a runtime.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+/// Wakes a parked thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future to its end on this thread, which sleeps in between. For threads and programs without an async runtime.
+///
+/// ```
+/// let locks = navlocks::Locks::new();
+/// let snapshot = navlocks::block_on(locks.query())?;
+/// assert!(snapshot.held.is_empty());
+/// # Ok::<(), navlocks::QueryError>(())
+/// ```
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(output) => return output,
+            // A wake-up that came before this makes it return at once.
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What can go wrong, in the caller's words.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use navlocks_core::{Cause, ClientId, Deadlock, RequestId};
+
+/// Why a held lock was taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Another request stole it.
+    Stolen {
+        /// The thief.
+        by: RequestId,
+    },
+    /// Somebody force-released a name of its scope.
+    ForceReleased,
+    /// Its client was suspended and somebody else needed the lock.
+    Evicted,
+    /// Its client was suspended, under the policy that releases at once.
+    Suspended,
+    /// Its client was [ended](crate::Locks::end).
+    ClientEnded,
+}
+
+impl Loss {
+    /// The name of the DOMException that this is in JavaScript.
+    pub fn dom_exception_name(&self) -> &'static str {
+        "AbortError"
+    }
+}
+
+impl From<Cause> for Loss {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Stolen { by } => Self::Stolen { by },
+            Cause::ForceReleased => Self::ForceReleased,
+            Cause::Evicted => Self::Evicted,
+            Cause::Suspended => Self::Suspended,
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stolen { by } => write!(f, "the lock was stolen by request {by}"),
+            Self::ForceReleased => f.write_str("the lock was force-released"),
+            Self::Evicted => {
+                f.write_str("the client was suspended, and somebody else needed the lock")
+            }
+            Self::Suspended => f.write_str("the client was suspended, which released its locks"),
+            Self::ClientEnded => f.write_str("the client that held the lock was ended"),
+        }
+    }
+}
+
+impl Error for Loss {}
+
+/// Why a request did not give a lock. Nothing of the request is left then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The lock was not free within the time given.
+    TimedOut {
+        /// That time.
+        after: Duration,
+    },
+    /// Another request stole the lock before this one had heard of getting it, or threw it out of the queue.
+    Stolen {
+        /// The thief.
+        by: RequestId,
+    },
+    /// The lock was force-released before this request had heard of getting it.
+    ForceReleased,
+    /// The client was suspended, and somebody would have had to wait for it.
+    Evicted,
+    /// The request's turn came while its client was suspended, under the policy that releases at once.
+    Suspended,
+    /// The client was [ended](crate::Locks::end).
+    ClientEnded,
+    /// The client is suspended, by whoever serves it.
+    ClientSuspended,
+    /// Waiting would have closed a cycle of clients that wait for each other, and this lock space refuses that.
+    Deadlock(Cycle),
+    /// Only a shared request can overtake the queue.
+    ExclusiveOvertake,
+}
+
+impl RequestError {
+    /// The name of the DOMException that this is in JavaScript.
+    pub fn dom_exception_name(&self) -> &'static str {
+        match self {
+            Self::TimedOut { .. } => "TimeoutError",
+            Self::Stolen { .. }
+            | Self::ForceReleased
+            | Self::Evicted
+            | Self::Suspended
+            | Self::ClientEnded
+            | Self::Deadlock(_) => "AbortError",
+            Self::ClientSuspended => "InvalidStateError",
+            Self::ExclusiveOvertake => "NotSupportedError",
+        }
+    }
+}
+
+impl From<Loss> for RequestError {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Stolen { by } => Self::Stolen { by },
+            Loss::ForceReleased => Self::ForceReleased,
+            Loss::Evicted => Self::Evicted,
+            Loss::Suspended => Self::Suspended,
+            Loss::ClientEnded => Self::ClientEnded,
+        }
+    }
+}
+
+impl From<navlocks_core::RequestError> for RequestError {
+    fn from(error: navlocks_core::RequestError) -> Self {
+        match error {
+            navlocks_core::RequestError::UnknownClient => Self::ClientEnded,
+            navlocks_core::RequestError::ClientSuspended => Self::ClientSuspended,
+            navlocks_core::RequestError::ExclusiveOvertake => Self::ExclusiveOvertake,
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut { after } => write!(f, "the lock was not free within {after:?}"),
+            Self::Stolen { by } => write!(f, "request {by} stole the lock from this one"),
+            Self::ForceReleased => {
+                f.write_str("the lock was force-released before the request heard of it")
+            }
+            Self::Evicted => {
+                f.write_str("the client was suspended, and somebody would have had to wait for it")
+            }
+            Self::Suspended => {
+                f.write_str("the request's turn came while its client was suspended")
+            }
+            Self::ClientEnded => {
+                f.write_str("the client was ended: make a new one to request locks")
+            }
+            Self::ClientSuspended => f.write_str("the client is suspended: resume it first"),
+            Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
+            Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),
+        }
+    }
+}
+
+impl Error for RequestError {}
+
+/// Why a question was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The client was [ended](crate::Locks::end).
+    ClientEnded,
+}
+
+impl QueryError {
+    /// The name of the DOMException that this is in JavaScript.
+    pub fn dom_exception_name(&self) -> &'static str {
+        match self {
+            Self::ClientEnded => "InvalidStateError",
+        }
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClientEnded => {
+                f.write_str("the client was ended: make a new one to ask about locks")
+            }
+        }
+    }
+}
+
+impl Error for QueryError {}
+
+/// Clients that wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycle(Box<Deadlock>);
+
+impl Cycle {
+    /// The clients, in order of their serials. One client alone waits for itself.
+    pub fn clients(&self) -> &[ClientId] {
+        &self.0.clients
+    }
+
+    /// The requests, held and pending, that make the cycle.
+    pub fn requests(&self) -> &[RequestId] {
+        &self.0.requests
+    }
+}
+
+impl From<Deadlock> for Cycle {
+    fn from(deadlock: Deadlock) -> Self {
+        Self(Box::new(deadlock))
+    }
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |items: Vec<String>| items.join(", ");
+        let clients = list(self.clients().iter().map(ToString::to_string).collect());
+        let requests = list(self.requests().iter().map(ToString::to_string).collect());
+        match self.clients() {
+            [_] => write!(f, "{clients} waits for itself (requests {requests})"),
+            _ => write!(f, "{clients} wait for each other (requests {requests})"),
+        }
+    }
+}

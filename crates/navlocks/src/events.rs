@@ -1,0 +1,233 @@
+//! The event stream: everything that happens in a lock space, for those who watch.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_core::Stream;
+use navlocks_core::{ClientId, FencingToken, LockManager, Mode, Request, RequestId, Scope};
+
+use crate::error::{Cycle, Loss};
+use crate::space::Space;
+use crate::wakes::Wakes;
+
+/// Something that happened to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The request, and once granted the lock.
+    pub request: RequestId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// The names it asks for.
+    pub scope: Scope,
+    /// Shared or exclusive.
+    pub mode: Mode,
+    /// The text given with [`tag`](crate::Request::tag).
+    pub tag: Option<Arc<str>>,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened to a request. Each begins with `Requested`; `Granted` comes once at most; exactly one of the others but
+/// `Deadlock` is the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// It was made.
+    Requested,
+    /// It holds its lock.
+    Granted(FencingToken),
+    /// It wanted the lock only if available, which it is not.
+    Unavailable,
+    /// Its lock was released by its holder.
+    Released,
+    /// It was given up by its owner while it waited: dropped, timed out, or refused for a deadlock.
+    Withdrawn,
+    /// It was thrown out of the queue by somebody else.
+    Aborted(Loss),
+    /// Its lock was taken away.
+    Lost(Loss),
+    /// It waits, and thereby closes a cycle of clients that wait for each other.
+    Deadlock(Cycle),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request, client, scope, mode, .. } = self;
+        write!(f, "{request} of {client} ({mode} {scope}) ")?;
+        match &self.what {
+            What::Requested => f.write_str("requested"),
+            What::Granted(token) => write!(f, "granted with token {token}"),
+            What::Unavailable => f.write_str("unavailable"),
+            What::Released => f.write_str("released"),
+            What::Withdrawn => f.write_str("withdrawn"),
+            What::Aborted(loss) => write!(f, "aborted: {loss}"),
+            What::Lost(loss) => write!(f, "lost: {loss}"),
+            What::Deadlock(cycle) => write!(f, "deadlocked: {cycle}"),
+        }
+    }
+}
+
+/// Everything that happens in a lock space from the moment this was made, in order. A stream without an end.
+///
+/// Events that are not taken are kept; drop the stream when you have seen enough. While there is none, events
+/// cost nothing.
+#[derive(Debug)]
+pub struct Events {
+    space: Arc<Space>,
+    number: u64,
+}
+
+impl Events {
+    pub(crate) fn new(space: Arc<Space>) -> Self {
+        let number = space.add_listener();
+        Self { space, number }
+    }
+
+    /// The next event.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no event.
+    pub async fn next(&mut self) -> Event {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// The next event, if it has happened already.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.space.listen(|listeners| listeners.take(self.number))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        let waker = cx.waker().clone();
+        let (poll, _dropped_unlocked) =
+            self.space.listen(|listeners| match listeners.take(self.number) {
+                Some(event) => (Poll::Ready(event), Some(waker)),
+                None => (Poll::Pending, listeners.wait(self.number, waker)),
+            });
+        poll
+    }
+}
+
+impl Stream for Events {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.poll(cx).map(Some)
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let _dropped_unlocked = self.space.listen(|listeners| listeners.remove(self.number));
+    }
+}
+
+/// All streams of a space.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    inboxes: BTreeMap<u64, Inbox>,
+    /// What to say of each live request; empty while nobody listens.
+    requests: HashMap<RequestId, About>,
+    next: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    events: VecDeque<Event>,
+    waker: Option<Waker>,
+}
+
+/// What every event of a request repeats.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    client: ClientId,
+    scope: Scope,
+    mode: Mode,
+    tag: Option<Arc<str>>,
+}
+
+impl Listeners {
+    pub(crate) fn add(
+        &mut self,
+        manager: &LockManager,
+        tag: impl Fn(RequestId) -> Option<Arc<str>>,
+    ) -> u64 {
+        if self.inboxes.is_empty() {
+            let now = manager.snapshot();
+            self.requests.extend(now.held.into_iter().chain(now.pending).map(|info| {
+                let tag = tag(info.request);
+                let about = About { client: info.client, scope: info.scope, mode: info.mode, tag };
+                (info.request, about)
+            }));
+        }
+        self.next += 1;
+        self.inboxes.insert(self.next, Inbox::default());
+        self.next
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Inbox> {
+        let inbox = self.inboxes.remove(&number);
+        if self.inboxes.is_empty() {
+            self.requests = HashMap::new();
+        }
+        inbox
+    }
+
+    fn take(&mut self, number: u64) -> Option<Event> {
+        self.inboxes.get_mut(&number)?.events.pop_front()
+    }
+
+    /// Returns a waker to be dropped later.
+    fn wait(&mut self, number: u64, waker: Waker) -> Option<Waker> {
+        self.inboxes.get_mut(&number)?.waker.replace(waker)
+    }
+
+    /// What will be said of a request that is about to be made, if anybody listens.
+    #[inline]
+    pub(crate) fn about(
+        &self,
+        client: ClientId,
+        request: &Request,
+        tag: Option<&Arc<str>>,
+    ) -> Option<About> {
+        let about = || About {
+            client,
+            scope: request.scope.clone(),
+            mode: request.mode,
+            tag: tag.cloned(),
+        };
+        (!self.inboxes.is_empty()).then(about)
+    }
+
+    pub(crate) fn requested(&mut self, id: RequestId, about: About, wakes: &mut Wakes) {
+        self.requests.insert(id, about);
+        self.tell(id, || What::Requested, wakes);
+    }
+
+    /// Tells all listeners.
+    #[inline]
+    pub(crate) fn tell(&mut self, id: RequestId, what: impl FnOnce() -> What, wakes: &mut Wakes) {
+        if self.inboxes.is_empty() {
+            return;
+        }
+        let Some(about) = self.requests.get(&id) else { return };
+        let About { client, scope, mode, tag } = about.clone();
+        let event = Event { request: id, client, scope, mode, tag, what: what() };
+        for inbox in self.inboxes.values_mut() {
+            inbox.events.push_back(event.clone());
+            wakes.add_all(inbox.waker.take());
+        }
+    }
+
+    /// Tells all listeners the last that happens to a request.
+    #[inline]
+    pub(crate) fn end(&mut self, id: RequestId, what: impl FnOnce() -> What, wakes: &mut Wakes) {
+        self.tell(id, what, wakes);
+        if !self.inboxes.is_empty() {
+            self.requests.remove(&id);
+        }
+    }
+}

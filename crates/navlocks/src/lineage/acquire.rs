@@ -1,0 +1,97 @@
+//! `navigator.locks.acquire`: the third draft, one name and a callback.
+
+use navlocks_core::{Mode, Name};
+
+use crate::error::{QueryError, RequestError};
+use crate::lock::Lock;
+use crate::locks::Locks;
+
+/// Options of [`acquire`]. By default exclusive, and waiting its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AcquireOptions {
+    /// Shared or exclusive.
+    pub mode: Mode,
+    /// Runs the work without the lock when that is not free.
+    pub if_available: bool,
+    /// Takes the lock away from its holders, and throws all who wait for it out of the queue.
+    pub steal: bool,
+}
+
+/// Runs `work` under the lock and returns what it returns: `navigator.locks.acquire(name, options, callback)`.
+///
+/// The work gets `None` when the lock was wanted only [if available](AcquireOptions::if_available) and is not.
+///
+/// ```
+/// # navlocks::block_on(async {
+/// # let locks = navlocks::Locks::new();
+/// use navlocks::{Mode, lineage};
+///
+/// let options = lineage::AcquireOptions { mode: Mode::Shared, ..Default::default() };
+/// let sum = lineage::acquire(&locks, "till", options, async |lock| {
+///     assert!(lock.is_some());
+///     1 + 2
+/// });
+/// assert_eq!(sum.await?, 3);
+/// # Ok::<(), navlocks::RequestError>(())
+/// # }).unwrap();
+/// ```
+///
+/// # What changed since
+///
+/// - `steal` was true by default, by a slip of the pen. Here it is not.
+/// - A steal still ends those who wait, with [`RequestError::Stolen`]. Today's [`steal`](crate::Request::steal) leaves them
+///   in the queue. No options exclude each other: a steal is always available, and may be shared.
+/// - A work whose lock is stolen goes on, and [`Lock::lost`] tells it. The draft rejected the promise under it.
+/// - The draft's signal, when it came after the grant, rejected the promise while the callback went on under the lock. Here
+///   the future is both: it can be dropped, and then work and lock are gone; or one can stop awaiting it and keep it,
+///   and then the lock stays held, as in the draft. Nothing goes on that nobody awaits.
+///
+/// # Errors
+///
+/// As awaiting a [`Request`](crate::Request); the work has not begun then.
+///
+/// # Cancel safety
+///
+/// Dropping the future while it waits leaves the queue at once, and those behind go on. Dropping it later drops the work
+/// and releases the lock.
+pub async fn acquire<T>(
+    locks: &Locks,
+    name: impl Into<Name>,
+    options: AcquireOptions,
+    work: impl AsyncFnOnce(Option<&Lock>) -> T,
+) -> Result<T, RequestError> {
+    let request = locks.request(name.into()).mode(options.mode);
+    let lock = if options.steal {
+        Some(request.steal_all().await?)
+    } else if options.if_available {
+        request.if_available().await?
+    } else {
+        Some(request.await?)
+    };
+    Ok(work(lock.as_ref()).await)
+}
+
+/// Takes away all locks held on a name, in one step, and returns how many: `navigator.locks.forceRelease(name)`.
+///
+/// ```
+/// # navlocks::block_on(async {
+/// # let locks = navlocks::Locks::new();
+/// use navlocks::{Loss, lineage};
+///
+/// let stuck = locks.request("printer").await?;
+/// assert_eq!(lineage::force_release(&locks, "printer").await?, 1);
+/// assert_eq!(stuck.loss(), Some(Loss::ForceReleased));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+///
+/// # What changed since
+///
+/// The draft had lost its algorithm and left open what the holders hear. They are told, and the queue goes on.
+///
+/// # Errors
+///
+/// [`QueryError::ClientEnded`] when this client was ended.
+pub async fn force_release(locks: &Locks, name: impl Into<Name>) -> Result<usize, QueryError> {
+    locks.force_release(name).await
+}

@@ -1,0 +1,181 @@
+//! The four adapters of the explainer's FAQ: each release model made from another.
+//!
+//! > Any of the above approaches can be implemented in terms of the other.
+//!
+//! The FAQ proved it with four sketches. Here they are in Rust, to be read as a proof and used where code in the terms of
+//! one model meets an API of another. Their bugs are mended: a request that fails or is aborted says so in all four,
+//! and the scoped one returns what its work returns. Each passes the tests of the model that it imitates.
+//!
+//! ```
+//! # navlocks::block_on(async {
+//! # let locks = navlocks::Locks::new();
+//! use navlocks::lineage::adapters::{explicit_from_auto, scoped_from_explicit};
+//!
+//! let explicit = explicit_from_auto(locks.request("resource").auto());
+//! let length = scoped_from_explicit(explicit, async |lock| lock.scope().names().len());
+//! assert_eq!(length.await?, 1);
+//! # Ok::<(), navlocks::RequestError>(())
+//! # }).unwrap();
+//! ```
+
+use std::fmt;
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+
+use navlocks_core::{FencingToken, Mode, Scope};
+
+use super::gate::Gate;
+use crate::auto::{AutoLock, Grant, ReleaseError};
+use crate::error::RequestError;
+use crate::lock::Lock;
+use crate::request::Request;
+
+/// A lock to be released by hand, made of a lock that releases itself or of a callback under a lock. Dropping it releases
+/// it, too.
+#[must_use = "a lock that is not kept is released at once"]
+pub struct ExplicitLock {
+    grant: Grant,
+    /// What `holding` waits for. Before it, because they are dropped in this order.
+    gate: Gate,
+    holding: Pin<Box<dyn Future<Output = Result<(), ReleaseError>> + Send + Sync>>,
+}
+
+impl ExplicitLock {
+    /// The names that are locked, in order.
+    pub fn scope(&self) -> &Scope {
+        &self.grant.scope
+    }
+
+    /// Shared or exclusive.
+    pub fn mode(&self) -> Mode {
+        self.grant.mode
+    }
+
+    /// As [`Lock::fencing_token`].
+    pub fn fencing_token(&self) -> FencingToken {
+        self.grant.token
+    }
+
+    /// Releases the lock. It is free when this returns; only an [`AutoLock`] that others gave work to stays held for that.
+    ///
+    /// A second release does not compile:
+    ///
+    /// ```compile_fail,E0382
+    /// # use navlocks::lineage::adapters::ExplicitLock;
+    /// # fn twice(lock: ExplicitLock) {
+    /// lock.release();
+    /// lock.release();
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There was nothing to release: the lock had been taken away.
+    pub fn release(self) -> Result<(), ReleaseError> {
+        let Self { gate, mut holding, .. } = self;
+        drop(gate);
+        match holding.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for ExplicitLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ExplicitLock").field(&self.grant).finish()
+    }
+}
+
+/// "Can you implement explicit release in terms of auto-release?" The lock is given a work that ends with
+/// [`release`](ExplicitLock::release).
+///
+/// # Errors
+///
+/// Those of the request.
+///
+/// # Cancel safety
+///
+/// That of the request.
+pub async fn explicit_from_auto<E>(
+    request: impl IntoFuture<Output = Result<AutoLock, E>>,
+) -> Result<ExplicitLock, E> {
+    let lock = request.await?;
+    let (gate, opened) = Gate::new();
+    let holding = Box::pin(lock.wait_until(opened));
+    Ok(ExplicitLock { grant: lock.grant().clone(), gate, holding })
+}
+
+/// "Can you implement auto-release in terms of explicit-release?" The FAQ's `Extendable` is [`AutoLock`], which takes over a
+/// [`Lock`] and releases it when its works have ended.
+///
+/// # Errors
+///
+/// Those of the request.
+///
+/// # Cancel safety
+///
+/// That of the request.
+pub async fn auto_from_explicit<E>(
+    request: impl IntoFuture<Output = Result<Lock, E>>,
+) -> Result<AutoLock, E> {
+    request.await.map(AutoLock::from)
+}
+
+/// "Can you implement explicit release in terms of scoped release?" The lock is held by a work that tells of the grant and
+/// then waits for [`release`](ExplicitLock::release).
+///
+/// # Errors
+///
+/// Those of the request; the sketch would have waited for ever.
+///
+/// # Cancel safety
+///
+/// That of the request.
+pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, RequestError> {
+    let (gate, opened) = Gate::new();
+    let (tell, told) = mpsc::channel();
+    let mut holding = Box::pin(async move {
+        let held = request.with(async |lock| {
+            // Nobody listens any more when the lock was not wanted after all, and then this is about to be dropped.
+            let _ = tell.send(Ok(Grant::of(lock)));
+            let Ok(()) = opened.await;
+            lock.loss()
+        });
+        match held.await {
+            Ok(None) => Ok(()),
+            Ok(Some(loss)) => Err(ReleaseError::Lost(loss)),
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                Ok(())
+            }
+        }
+    });
+    let mut held = holding.as_mut();
+    let granted = poll_fn(move |cx| {
+        // It tells all that there is to know of it.
+        let _ = held.as_mut().poll(cx);
+        told.try_recv().map_or(Poll::Pending, Poll::Ready)
+    });
+    Ok(ExplicitLock { grant: granted.await?, gate, holding })
+}
+
+/// "Can you implement scoped release in terms of explicit release?" With any lock that is released by its drop, and so
+/// also when the work panics or is dropped.
+///
+/// # Errors
+///
+/// Those of the request; the work has not begun then.
+///
+/// # Cancel safety
+///
+/// Dropping the future while it waits drops the request; dropping it later drops the work and releases the lock.
+pub async fn scoped_from_explicit<L, E, T>(
+    request: impl IntoFuture<Output = Result<L, E>>,
+    work: impl AsyncFnOnce(&L) -> T,
+) -> Result<T, E> {
+    let lock = request.await?;
+    Ok(work(&lock).await)
+}

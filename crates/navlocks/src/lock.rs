@@ -1,0 +1,180 @@
+//! A lock that is held.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
+
+use crate::error::Loss;
+use crate::locks::Locks;
+use crate::space::Grant;
+use crate::watch::Watched;
+
+/// A lock that is held. Dropping it releases it, also in a panic.
+///
+/// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or thread hands the
+/// lock over without a moment in between. Its client stays who requested it.
+#[must_use = "a lock that is not kept is released at once"]
+pub struct Lock {
+    locks: Locks,
+    grant: Grant,
+    scope: Scope,
+    mode: Mode,
+    /// There is nothing left to release.
+    over: bool,
+}
+
+impl Lock {
+    #[inline]
+    pub(crate) fn new(locks: Locks, grant: Grant, asked: Request) -> Self {
+        let Request { scope, mode, .. } = asked;
+        Self { locks, grant, scope, mode, over: false }
+    }
+
+    /// The names that are locked, in order.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Shared or exclusive.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// A number larger than that of every lock granted before in this space. Send it along with each write to the
+    /// resource; a resource that refuses smaller numbers than it has seen is safe from a holder that does not know yet
+    /// that it lost the lock.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.grant.token
+    }
+
+    /// Which one this is in queries and events.
+    pub fn request_id(&self) -> RequestId {
+        self.grant.id
+    }
+
+    /// The client that requested it, for further requests.
+    pub fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// Releases the lock.
+    ///
+    /// # Errors
+    ///
+    /// There was nothing to release: the lock had been taken away, and how.
+    pub fn release(mut self) -> Result<(), Loss> {
+        self.over = true;
+        self.locks.client.space.release(self.grant.id)
+    }
+
+    /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
+    pub fn loss(&self) -> Option<Loss> {
+        let space = &self.locks.client.space;
+        if space.losses() == self.grant.losses { None } else { space.loss(self.grant.id) }
+    }
+
+    /// Resolves when the lock is taken away, with the cause; never, if it is not.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future and asking again loses nothing.
+    pub fn lost(&self) -> Lost<'_> {
+        Lost(Watching { lock: self, watched: Watched::Loss, watch: None })
+    }
+
+    /// Resolves when somebody waits for the lock, so that a holder in no hurry can hand it over.
+    ///
+    /// # Errors
+    ///
+    /// The lock was taken away meanwhile.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future and asking again loses nothing.
+    pub fn contended(&self) -> Contended<'_> {
+        Contended(Watching { lock: self, watched: Watched::Contention, watch: None })
+    }
+
+    /// Whether somebody waits for the lock now.
+    pub fn is_contended(&self) -> bool {
+        self.locks.client.space.ask(|manager| manager.is_contended(self.grant.id))
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock")
+            .field("request", &self.grant.id)
+            .field("scope", &self.scope)
+            .field("mode", &self.mode)
+            .field("fencing_token", &self.grant.token)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Lock {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.over {
+            // Whoever drops a lock does not ask whether it had been lost.
+            let _lost_or_released = self.locks.client.space.release(self.grant.id);
+        }
+    }
+}
+
+/// The future of [`Lock::lost`].
+#[derive(Debug)]
+#[must_use = "futures do nothing until they are awaited"]
+pub struct Lost<'a>(Watching<'a>);
+
+/// The future of [`Lock::contended`].
+#[derive(Debug)]
+#[must_use = "futures do nothing until they are awaited"]
+pub struct Contended<'a>(Watching<'a>);
+
+/// A holder that waits for something to happen to its lock.
+#[derive(Debug)]
+struct Watching<'a> {
+    lock: &'a Lock,
+    watched: Watched,
+    /// The number of the watch, once it is registered.
+    watch: Option<u64>,
+}
+
+impl Watching<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Loss>> {
+        let Lock { locks, grant, scope, .. } = self.lock;
+        let space = &locks.client.space;
+        space.poll_watch(grant.id, scope, self.watched, &mut self.watch, cx.waker())
+    }
+}
+
+impl Future for Lost<'_> {
+    type Output = Loss;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Loss> {
+        match self.0.poll(cx) {
+            Poll::Ready(Err(loss)) => Poll::Ready(loss),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Future for Contended<'_> {
+    type Output = Result<(), Loss>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(cx)
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch {
+            self.lock.locks.client.space.unwatch(self.lock.grant.id, watch);
+        }
+    }
+}

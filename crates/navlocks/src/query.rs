@@ -1,0 +1,51 @@
+//! Who holds what, who waits for what, and since when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
+
+/// All locks and requests of a lock space at one moment. A copy: later changes do not show in it.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// The locks held, in the order in which they were granted.
+    pub held: Vec<LockInfo>,
+    /// The requests pending, in the order in which they stand in the queue.
+    pub pending: Vec<LockInfo>,
+}
+
+/// One lock or request in a [`Snapshot`].
+#[derive(Clone, Debug)]
+pub struct LockInfo {
+    /// The request, and once granted the lock.
+    pub request: RequestId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// The names it asks for.
+    pub scope: Scope,
+    /// Shared or exclusive.
+    pub mode: Mode,
+    /// Its fencing token; none while it is pending.
+    pub token: Option<FencingToken>,
+    /// The text given with [`tag`](crate::Request::tag).
+    pub tag: Option<Arc<str>>,
+    /// How long it has been held, or pending. A few milliseconds exact.
+    pub age: Duration,
+}
+
+impl Snapshot {
+    pub(crate) fn new(
+        snapshot: navlocks_core::Snapshot,
+        more: impl Fn(RequestId) -> (Option<Arc<str>>, Duration),
+    ) -> Self {
+        let describe = |info: navlocks_core::LockInfo| {
+            let navlocks_core::LockInfo { request, client, scope, mode, token } = info;
+            let (tag, age) = more(request);
+            LockInfo { request, client, scope, mode, token, tag, age }
+        };
+        Self {
+            held: snapshot.held.into_iter().map(describe).collect(),
+            pending: snapshot.pending.into_iter().map(describe).collect(),
+        }
+    }
+}

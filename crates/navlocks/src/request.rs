@@ -1,0 +1,231 @@
+//! A request in the making: what is asked for, and how to wait.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navlocks_core::{Mode, Scope, Wait};
+
+use crate::acquire::{Acquire, TryAcquire};
+use crate::auto::AutoLock;
+use crate::block_on;
+use crate::error::RequestError;
+use crate::lock::Lock;
+use crate::locks::Locks;
+
+/// A request for a lock, made by [`Locks::request`]. Nothing happens until it is awaited.
+///
+/// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock; [`wait`](Self::wait) blocks the thread.
+#[derive(Clone)]
+#[must_use = "a request does nothing until it is awaited"]
+pub struct Request {
+    pub(crate) locks: Locks,
+    pub(crate) asked: navlocks_core::Request,
+    /// What few requests have; apart, so that the others are small.
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extras {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) tag: Option<Arc<str>>,
+}
+
+/// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when the lock is not free.
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until it is awaited"]
+pub struct TryRequest(Request);
+
+impl Request {
+    #[inline]
+    pub(crate) fn new(locks: Locks, scope: Scope) -> Self {
+        Self { locks, asked: navlocks_core::Request::exclusive(scope), extras: None }
+    }
+
+    /// For a lock that others may share.
+    pub fn shared(self) -> Self {
+        self.mode(Mode::Shared)
+    }
+
+    /// For a lock of this mode; exclusive is the default.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.asked.mode = mode;
+        self
+    }
+
+    /// Does not wait: gives the lock if it is free and nobody waits for it, `None` otherwise.
+    pub fn if_available(mut self) -> TryRequest {
+        self.asked.wait = Wait::IfAvailable;
+        TryRequest(self)
+    }
+
+    /// Takes the lock away from whoever holds it, and goes before all who wait. For recovering from a holder
+    /// that does not let go: it may go on working for a while, so protect the resource with the
+    /// [fencing token](Lock::fencing_token).
+    pub fn steal(mut self) -> Self {
+        self.asked.wait = Wait::Steal;
+        self
+    }
+
+    /// As [`steal`](Self::steal), and throws all who wait out of the queue: the steal of 2017.
+    pub(crate) fn steal_all(mut self) -> Self {
+        self.asked.wait = Wait::StealAll;
+        self
+    }
+
+    /// Does not queue behind exclusive requests that wait themselves. For shared requests; a stream of such readers can
+    /// starve writers.
+    pub fn overtake(mut self) -> Self {
+        self.asked.wait = Wait::Overtake;
+        self
+    }
+
+    /// Fails with [`RequestError::TimedOut`] when the lock is not granted within this time. Zero tries once and does not
+    /// wait.
+    ///
+    /// The first timeout of a process starts one thread for all timers.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.extras.get_or_insert_default().timeout = Some(timeout);
+        self
+    }
+
+    /// A text that queries and events show with this request.
+    pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
+        self.extras.get_or_insert_default().tag = Some(tag.into());
+        self
+    }
+
+    /// Runs `work` under the lock and returns what it returns. The lock is released when the work ends, also by
+    /// a panic.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request; the work has not begun then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future while it waits leaves the queue; dropping it later drops the work and releases the lock.
+    pub async fn with<T>(self, work: impl AsyncFnOnce(&Lock) -> T) -> Result<T, RequestError> {
+        let lock = self.await?;
+        Ok(work(&lock).await)
+    }
+
+    /// The lock under the auto-release model: held until all that is given to [`AutoLock::wait_until`] has ended.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request.
+    ///
+    /// # Cancel safety
+    ///
+    /// As awaiting the request.
+    pub async fn auto(self) -> Result<AutoLock, RequestError> {
+        self.await.map(AutoLock::from)
+    }
+
+    /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
+    /// all tasks of that thread.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request.
+    pub fn wait(self) -> Result<Lock, RequestError> {
+        block_on(self.into_future())
+    }
+}
+
+impl Request {
+    #[inline]
+    pub(crate) fn timeout_of(&self) -> Option<Duration> {
+        self.extras.as_ref().and_then(|extras| extras.timeout)
+    }
+}
+
+impl IntoFuture for Request {
+    type Output = Result<Lock, RequestError>;
+    type IntoFuture = Acquire;
+
+    #[inline]
+    fn into_future(mut self) -> Acquire {
+        // A request without time to wait tries once, and leaves no trace.
+        if self.timeout_of() == Some(Duration::ZERO) && self.asked.wait == Wait::Queue {
+            self.asked.wait = Wait::IfAvailable;
+        }
+        Acquire::new(self)
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { locks, asked, extras } = self;
+        f.debug_struct("Request")
+            .field("client", &locks.client_id())
+            .field("scope", &asked.scope)
+            .field("mode", &asked.mode)
+            .field("wait", &asked.wait)
+            .field("extras", extras)
+            .finish()
+    }
+}
+
+impl TryRequest {
+    /// For a lock that others may share.
+    pub fn shared(self) -> Self {
+        Self(self.0.shared())
+    }
+
+    /// For a lock of this mode; exclusive is the default.
+    pub fn mode(self, mode: Mode) -> Self {
+        Self(self.0.mode(mode))
+    }
+
+    /// A text that queries and events show with this request.
+    pub fn tag(self, tag: impl Into<Arc<str>>) -> Self {
+        Self(self.0.tag(tag))
+    }
+
+    /// Runs `work` with the lock, or with `None` when it is not free, and returns what it returns.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request; the work has not begun then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work and releases the lock.
+    pub async fn with<T>(
+        self,
+        work: impl AsyncFnOnce(Option<&Lock>) -> T,
+    ) -> Result<T, RequestError> {
+        let lock = self.await?;
+        Ok(work(lock.as_ref()).await)
+    }
+
+    /// The lock under the auto-release model, or `None` when it is not free.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request.
+    pub async fn auto(self) -> Result<Option<AutoLock>, RequestError> {
+        Ok(self.await?.map(AutoLock::from))
+    }
+
+    /// The same without a runtime. It does not block: the answer is there at once.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request.
+    pub fn wait(self) -> Result<Option<Lock>, RequestError> {
+        block_on(self.into_future())
+    }
+}
+
+impl IntoFuture for TryRequest {
+    type Output = Result<Option<Lock>, RequestError>;
+    type IntoFuture = TryAcquire;
+
+    fn into_future(self) -> TryAcquire {
+        TryAcquire::new(self.0)
+    }
+}

@@ -1,0 +1,389 @@
+//! A lock space in this process: the engine behind a mutex, and who is to be woken.
+//!
+//! Each method locks, gives the engine one input, passes its events on, unlocks, and only then wakes. No user code runs
+//! while the state is locked: wakers are cloned before, and woken or dropped after.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::task::{Poll, Waker};
+
+use navlocks_core::{
+    ClientId, Event, FencingToken, HashKey, LockManager, Name, Request, RequestId, Scope,
+    State as Stage,
+};
+
+use crate::clock::Moment;
+use crate::deadlock::DeadlockPolicy;
+use crate::error::{Cycle, Loss, RequestError};
+use crate::events::{Listeners, What};
+use crate::query::Snapshot;
+use crate::sync::{AtomicU64, Mutex, MutexGuard};
+use crate::wakes::Wakes;
+use crate::watch::{Watched, Watches};
+
+/// One partition, shared by its clients.
+#[derive(Debug)]
+pub(crate) struct Space {
+    state: Mutex<State>,
+    /// How many locks were ever taken away here: as long as it stands still, no holder needs to ask.
+    losses: AtomicU64,
+    deadlocks: DeadlockPolicy,
+}
+
+#[derive(Debug)]
+struct State {
+    manager: LockManager,
+    /// What is known of each live request beyond the engine, by [`RequestId::slot`].
+    asked: Vec<Asked>,
+    /// Requests that ended otherwise than by their owner, who has yet to hear of it or to let go.
+    ended: HashMap<RequestId, Loss>,
+    watches: Watches,
+    listeners: Listeners,
+    /// Whom this input concerns. Empty between inputs.
+    wakes: Wakes,
+}
+
+#[derive(Debug)]
+struct Asked {
+    waker: Option<Waker>,
+    tag: Option<Arc<str>>,
+    /// When it was requested, and once held when it was granted.
+    since: Moment,
+}
+
+/// A lock as it is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) id: RequestId,
+    pub(crate) token: FencingToken,
+    /// The losses in this space until then.
+    pub(crate) losses: u64,
+}
+
+/// What became of a request at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Granted(Grant),
+    Unavailable,
+    Pending(RequestId),
+    Failed(RequestError),
+}
+
+/// Above this many slots, an idle space gives memory back.
+const IDLE_CAPACITY: usize = 1024;
+
+impl Space {
+    pub(crate) fn new(deadlocks: DeadlockPolicy) -> Self {
+        let random = RandomState::new();
+        let (low, high) = (random.hash_one(0), random.hash_one(1));
+        let key = (u128::from(high) << 64 | u128::from(low)).to_ne_bytes();
+        Self {
+            state: Mutex::new(State {
+                manager: LockManager::new(HashKey::from_bytes(key)),
+                asked: Vec::new(),
+                ended: HashMap::new(),
+                watches: Watches::default(),
+                listeners: Listeners::default(),
+                wakes: Wakes::default(),
+            }),
+            losses: AtomicU64::new(0),
+            deadlocks,
+        }
+    }
+
+    /// A panic in the engine would be its bug; its holders must be able to let go all the same.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the engine one input, passes on what it says, and wakes whom that concerns.
+    #[inline]
+    fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = input(&mut state);
+        state.pass_on(&self.losses);
+        if state.wakes.is_empty() {
+            return result;
+        }
+        let wakes = std::mem::take(&mut state.wakes);
+        drop(state);
+        wakes.wake();
+        result
+    }
+
+    pub(crate) fn add_client(&self) -> ClientId {
+        self.lock().manager.add_client()
+    }
+
+    #[inline]
+    pub(crate) fn request(
+        &self,
+        client: ClientId,
+        request: &Request,
+        tag: Option<Arc<str>>,
+    ) -> Answer {
+        self.input(|state| {
+            let about = state.listeners.about(client, request, tag.as_ref());
+            let id = match state.manager.request(client, request) {
+                Ok(id) => id,
+                Err(error) => return Answer::Failed(error.into()),
+            };
+            state.note(id, tag);
+            if let Some(about) = about {
+                state.listeners.requested(id, about, &mut state.wakes);
+            }
+            match state.manager.state(id) {
+                Some(Stage::Held(token)) => Answer::Granted(self.grant(id, token)),
+                Some(Stage::Pending) => self.begin_to_wait(state, id),
+                None => Answer::Unavailable,
+            }
+        })
+    }
+
+    /// A grant that was decided while the state is locked.
+    #[inline]
+    fn grant(&self, id: RequestId, token: FencingToken) -> Grant {
+        Grant { id, token, losses: self.losses.load(Ordering::Relaxed) }
+    }
+
+    /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know.
+    fn begin_to_wait(&self, state: &mut State, id: RequestId) -> Answer {
+        let deadlock = match self.deadlocks {
+            DeadlockPolicy::Ignore => None,
+            DeadlockPolicy::Report | DeadlockPolicy::Refuse => state.manager.deadlock_through(id),
+        };
+        if let Some(cycle) = deadlock.map(Cycle::from) {
+            state.listeners.tell(id, || What::Deadlock(cycle.clone()), &mut state.wakes);
+            if self.deadlocks == DeadlockPolicy::Refuse {
+                state.abort(id);
+                return Answer::Failed(RequestError::Deadlock(cycle));
+            }
+        }
+        state.watches.began_to_wait(id, &state.manager, &mut state.wakes);
+        Answer::Pending(id)
+    }
+
+    /// What became of a request that waited; if nothing yet, `waker` is woken when it has.
+    pub(crate) fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
+        let waker = waker.clone();
+        let mut state = self.lock();
+        let (answer, unused) = match state.manager.state(id) {
+            Some(Stage::Held(token)) => (Answer::Granted(self.grant(id, token)), Some(waker)),
+            Some(Stage::Pending) => {
+                (Answer::Pending(id), state.asked[id.slot()].waker.replace(waker))
+            }
+            None => (Answer::Failed(state.hear(id).into()), Some(waker)),
+        };
+        drop(state);
+        drop(unused);
+        answer
+    }
+
+    /// The owner of a request that waits lost interest.
+    pub(crate) fn abandon(&self, id: RequestId) {
+        self.input(|state| {
+            // If it was granted and not heard of, the lock passes on.
+            if !state.abort(id) {
+                let _lost_or_released = state.release(id);
+            }
+        });
+    }
+
+    /// The time of a request that waits is up. False when it was decided before.
+    pub(crate) fn time_out(&self, id: RequestId) -> bool {
+        self.input(|state| state.abort(id))
+    }
+
+    /// Releases a lock, or says how it had been lost.
+    #[inline]
+    pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
+        self.input(|state| state.release(id))
+    }
+
+    pub(crate) fn force_release(&self, name: &Name) -> usize {
+        self.input(|state| state.manager.force_release(name))
+    }
+
+    /// Ends a client. In the standard nobody is left to hear of it; here guards and futures of it may live on.
+    pub(crate) fn end_client(&self, client: ClientId) {
+        self.input(|state| {
+            let requests: Vec<RequestId> = state.manager.requests_of(client).collect();
+            for id in requests {
+                let pending = state.manager.state(id) == Some(Stage::Pending);
+                let what = if pending { What::Aborted } else { What::Lost };
+                state.end(id, Loss::ClientEnded, what);
+                self.losses.fetch_add(1, Ordering::Release);
+            }
+            state.manager.terminate(client);
+        });
+    }
+
+    /// As [`query`](navlocks_core::LockManager::query): may evict clients that sleep.
+    pub(crate) fn query(&self) -> Snapshot {
+        self.input(|state| {
+            let snapshot = state.manager.query();
+            Snapshot::new(snapshot, |id| {
+                let asked = &state.asked[id.slot()];
+                (asked.tag.clone(), asked.since.age())
+            })
+        })
+    }
+
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&LockManager) -> T) -> T {
+        question(&self.lock().manager)
+    }
+
+    /// How often a lock was taken away here so far.
+    #[inline]
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Acquire)
+    }
+
+    /// Why a lock is no more, if it is. The answer stands until its guard is dropped.
+    pub(crate) fn loss(&self, id: RequestId) -> Option<Loss> {
+        self.lock().ended.get(&id).copied()
+    }
+
+    /// Whether what a holder waits for has come; if not, `waker` is woken when it may have.
+    pub(crate) fn poll_watch(
+        &self,
+        id: RequestId,
+        scope: &Scope,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>> {
+        let waker = waker.clone();
+        let mut state = self.lock();
+        if let Some(&loss) = state.ended.get(&id) {
+            return Poll::Ready(Err(loss));
+        }
+        let State { manager, watches, .. } = &mut *state;
+        if watched == Watched::Contention && manager.is_contended(id) {
+            return Poll::Ready(Ok(()));
+        }
+        let earlier = watches.register(id, scope, watched, watch, waker);
+        drop(state);
+        drop(earlier);
+        Poll::Pending
+    }
+
+    /// Ends a watch that nobody waits for any more.
+    pub(crate) fn unwatch(&self, id: RequestId, watch: u64) {
+        let _dropped_unlocked = self.lock().watches.unregister(id, watch);
+    }
+
+    /// Runs `work` on the listeners.
+    pub(crate) fn listen<T>(&self, work: impl FnOnce(&mut Listeners) -> T) -> T {
+        work(&mut self.lock().listeners)
+    }
+
+    /// A new listener, that hears of everything from now on.
+    pub(crate) fn add_listener(&self) -> u64 {
+        let mut state = self.lock();
+        let State { listeners, manager, asked, .. } = &mut *state;
+        listeners.add(manager, |id| asked[id.slot()].tag.clone())
+    }
+}
+
+impl State {
+    /// Notes what the engine does not know of a new request.
+    #[inline]
+    fn note(&mut self, id: RequestId, tag: Option<Arc<str>>) {
+        let since = Moment::now();
+        // Slots of requests that are over were cleared; a scope takes one slot a name, so some are skipped.
+        if id.slot() >= self.asked.len() {
+            self.asked.resize_with(id.slot() + 1, || Asked { waker: None, tag: None, since });
+        }
+        let asked = &mut self.asked[id.slot()];
+        asked.since = since;
+        if tag.is_some() {
+            asked.tag = tag;
+        }
+    }
+
+    fn abort(&mut self, id: RequestId) -> bool {
+        let aborted = self.manager.abort(id);
+        if aborted {
+            self.listeners.end(id, || What::Withdrawn, &mut self.wakes);
+            self.forget(id);
+        }
+        aborted
+    }
+
+    /// Releases a lock, or says how it was lost and forgets that.
+    #[inline]
+    fn release(&mut self, id: RequestId) -> Result<(), Loss> {
+        self.watches.over(id, &mut self.wakes);
+        if self.manager.release(id) {
+            self.listeners.end(id, || What::Released, &mut self.wakes);
+            self.forget(id);
+            Ok(())
+        } else {
+            Err(self.hear(id))
+        }
+    }
+
+    /// Clears what was noted of a request that is over.
+    #[inline]
+    fn forget(&mut self, id: RequestId) {
+        let asked = &mut self.asked[id.slot()];
+        if let Some(waker) = asked.waker.take() {
+            self.wakes.discard(waker);
+        }
+        if asked.tag.is_some() {
+            asked.tag = None;
+        }
+        if self.asked.capacity() > IDLE_CAPACITY
+            && self.manager.held_count() + self.manager.pending_count() == 0
+        {
+            self.asked = Vec::new();
+        }
+    }
+
+    /// What ended a request that is not alive, told to its owner once.
+    fn hear(&mut self, id: RequestId) -> Loss {
+        // Only an owner asks, and only once: there is always an answer.
+        self.ended.remove(&id).unwrap_or(Loss::ClientEnded)
+    }
+
+    /// A request came to its end by somebody else's doing.
+    fn end(&mut self, id: RequestId, loss: Loss, what: fn(Loss) -> What) {
+        self.ended.insert(id, loss);
+        self.wakes.add_all(self.asked[id.slot()].waker.take());
+        self.forget(id);
+        self.watches.over(id, &mut self.wakes);
+        self.listeners.end(id, || what(loss), &mut self.wakes);
+    }
+
+    /// Passes the engine's events on to those whom they concern.
+    #[inline]
+    fn pass_on(&mut self, losses: &AtomicU64) {
+        while let Some(event) = self.manager.poll_event() {
+            match event {
+                Event::Granted { request, token, .. } => {
+                    let asked = &mut self.asked[request.slot()];
+                    if let Some(waker) = asked.waker.take() {
+                        asked.since = Moment::now();
+                        self.wakes.add(waker);
+                    }
+                    self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
+                }
+                Event::Unavailable { request, .. } => {
+                    self.listeners.end(request, || What::Unavailable, &mut self.wakes);
+                }
+                Event::Lost { request, cause, .. } => {
+                    losses.fetch_add(1, Ordering::Release);
+                    self.end(request, cause.into(), What::Lost);
+                }
+                Event::Aborted { request, cause, .. } => {
+                    self.end(request, cause.into(), What::Aborted);
+                }
+                // Told of clients that are suspended; a client in this process never is.
+                Event::Evicted { .. } => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The primitives around the engine: std's, or those of the model checker.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::{Mutex, MutexGuard, atomic::AtomicU64};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{Mutex, MutexGuard, atomic::AtomicU64};

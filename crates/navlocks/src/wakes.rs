@@ -1,0 +1,45 @@
+//! Wakers that are woken once the lock space is no longer locked.
+
+use std::task::Waker;
+
+/// Wakers collected while the state is locked. To be woken after, because waking may run anything, this crate
+/// included; one is the common case and takes no allocation.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Wakes {
+    first: Option<Waker>,
+    rest: Vec<Waker>,
+    /// To be dropped without waking: dropping may run anything, too.
+    discarded: Vec<Waker>,
+}
+
+impl Wakes {
+    pub(crate) fn add(&mut self, waker: Waker) {
+        match self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.rest.push(waker),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.discarded.is_empty()
+    }
+
+    pub(crate) fn discard(&mut self, waker: Waker) {
+        self.discarded.push(waker);
+    }
+
+    pub(crate) fn add_all(&mut self, wakers: impl IntoIterator<Item = Waker>) {
+        for waker in wakers {
+            self.add(waker);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn wake(self) {
+        for waker in self.first.into_iter().chain(self.rest) {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Any sequence of inputs: the engine must do what the naive model does.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use navlocks_tests::history::{History, run};
+
+fuzz_target!(|data: &[u8]| {
+    let history = History::from_bytes(data);
+    if let Err(divergence) = run(&history.ops) {
+        panic!("\n{divergence}\n");
+    }
+});

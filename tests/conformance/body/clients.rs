@@ -1,0 +1,231 @@
+//! G16, X38, partitions: who asks, what ends with whom, and who knows nothing of each other.
+
+use std::panic::resume_unwind;
+use std::thread;
+
+use navlocks::{Loss, QueryError, RequestError};
+
+use super::start;
+use crate::backend::Backend;
+use crate::patience::{Gate, soon};
+use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+
+#[test]
+fn g16_a_client_that_ends_between_grant_and_poll_lets_the_next_one_have_the_lock() {
+    let arm = start();
+    let [holder, ended, next] = arm.clients();
+    let held = hold(holder.request("a"), "holder");
+    let unheard = queue(&ended, ended.request("a"), "unheard");
+    let next_up = queue(&next, next.request("a"), "next");
+    drop(held);
+    shows(&holder, ["unheard"], ["next"]);
+    ended.end();
+    drop(next_up.join().unwrap());
+    assert_eq!(unheard.join().unwrap_err(), RequestError::ClientEnded);
+    shows(&next, [], []);
+}
+
+#[test]
+fn g16_all_that_is_left_of_a_client_is_dropped_between_grant_and_poll() {
+    let arm = start();
+    let [holder, gone, next] = arm.clients();
+    let held = hold(holder.request("a"), "holder");
+    let unheard = queue(&gone, gone.request("a"), "unheard");
+    let next_up = queue(&next, next.request("a"), "next");
+    drop(held);
+    shows(&holder, ["unheard"], ["next"]);
+    drop((gone, unheard));
+    drop(next_up.join().unwrap());
+    shows(&next, [], []);
+}
+
+#[test]
+fn x38_a_tab_that_is_closed_makes_the_next_one_active() {
+    let arm = start();
+    let [closed, next] = arm.clients();
+    let active = hold(closed.request("document"), "closed");
+    let waiting = queue(&next, next.request("document"), "next");
+    closed.end();
+    let lock = waiting.join().unwrap();
+    shows(&next, ["next"], []);
+    // The closed one hears of it, if anything of it is left, and disturbs nobody.
+    assert_eq!(soon(active.lost()), Loss::ClientEnded);
+    drop(active);
+    shows(&next, ["next"], []);
+    drop(lock);
+}
+
+#[test]
+fn x38_a_tab_that_goes_elsewhere_makes_the_next_one_active() {
+    let arm = start();
+    let [leaving, next] = arm.clients();
+    let active = hold(leaving.request("document"), "leaving");
+    let waiting = queue(&next, next.request("document"), "next");
+    drop((active, leaving));
+    drop(waiting.join().unwrap());
+}
+
+#[test]
+fn x38_a_tab_that_crashes_makes_the_next_one_active() {
+    let arm = start();
+    let [crashing, next] = arm.clients();
+    let crash = Gate::default();
+    let signal = crash.clone();
+    let tab = thread::spawn(move || {
+        soon(crashing.request("document").tag("crashing").with(async |_| {
+            signal.opened().await;
+            resume_unwind(Box::new("crashed"))
+        }))
+    });
+    shows(&next, ["crashing"], []);
+    let waiting = queue(&next, next.request("document"), "next");
+    crash.open();
+    drop(waiting.join().unwrap());
+    assert!(tab.join().is_err());
+}
+
+#[test]
+fn x38_one_tab_after_the_other_becomes_active_in_the_order_they_were_opened() {
+    let arm = start();
+    let tabs: [_; 4] = arm.clients();
+    let watcher = arm.client();
+    let mut events = listen(&watcher);
+    let mut active = hold(tabs[0].request("document"), "tab 0");
+    let waiting = [(1, "tab 1"), (2, "tab 2"), (3, "tab 3")]
+        .map(|(tab, tag)| (&tabs[tab], queue(&tabs[tab], tabs[tab].request("document"), tag)));
+    let mut last = &tabs[0];
+    for (tab, turn) in waiting {
+        last.end();
+        active = turn.join().unwrap();
+        last = tab;
+    }
+    drop(active);
+    caught_up(last);
+    let told = words(&heard(&watcher, &mut events));
+    let granted: Vec<&str> = told.iter().filter_map(|word| word.strip_suffix(" granted")).collect();
+    assert_eq!(granted, ["tab 0", "tab 1", "tab 2", "tab 3"]);
+}
+
+#[test]
+fn a_clone_is_the_same_client_and_a_new_one_is_another() {
+    let arm = start();
+    let locks = arm.client();
+    let clone = locks.clone();
+    let other = locks.new_client();
+    assert_eq!(clone.client_id(), locks.client_id());
+    assert_ne!(other.client_id(), locks.client_id());
+    // They share one lock space.
+    let _lock = hold(clone.request("a"), "clone's");
+    assert!(soon(other.request("a").if_available()).unwrap().is_none());
+    assert_eq!(shows(&other, ["clone's"], []).held[0].client, locks.client_id());
+}
+
+#[test]
+fn an_ended_client_loses_all_it_has_and_nobody_else_does() {
+    let arm = start();
+    let [ended, other] = arm.clients();
+    let own = hold(ended.request("a"), "own");
+    let kept = hold(other.request("b"), "kept");
+    let waiting = queue(&ended, ended.request("b"), "waiting");
+    let clone = ended.clone();
+    let lost = thread::scope(|scope| {
+        let lost = scope.spawn(|| soon(own.lost()));
+        clone.end();
+        lost.join().unwrap()
+    });
+    assert_eq!(lost, Loss::ClientEnded);
+    assert_eq!(waiting.join().unwrap_err(), RequestError::ClientEnded);
+    shows(&other, ["kept"], []);
+    assert_eq!(kept.loss(), None);
+    assert_eq!(own.release(), Err(Loss::ClientEnded));
+}
+
+#[test]
+fn an_ended_client_can_do_nothing_more() {
+    let arm = start();
+    let [ended, other] = arm.clients();
+    ended.end();
+    ended.end();
+    let error = RequestError::ClientEnded;
+    assert_eq!(soon(ended.request("a")).unwrap_err(), error);
+    assert_eq!(soon(ended.request("a").if_available()).unwrap_err(), error);
+    assert_eq!(soon(ended.request("a").steal()).unwrap_err(), error);
+    assert_eq!(soon(ended.query()).unwrap_err(), QueryError::ClientEnded);
+    assert_eq!(soon(ended.force_release("a")).unwrap_err(), QueryError::ClientEnded);
+    assert_eq!(soon(ended.deadlocks()).unwrap_err(), QueryError::ClientEnded);
+    let lock = hold(other.request("a"), "other's");
+    let blockers = soon(ended.blockers(lock.request_id()));
+    assert_eq!(blockers.unwrap_err(), QueryError::ClientEnded);
+    // Another client of the same space can.
+    let heir = other.new_client();
+    shows(&heir, ["other's"], []);
+}
+
+#[test]
+fn a_client_nobody_can_reach_has_left_nothing() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let clone = locks.clone();
+    let held = hold(other.request("b"), "held");
+    let request = queue(&locks, locks.request("b"), "waiting");
+    drop((locks, clone));
+    // The request itself still asks for it.
+    shows(&other, ["held"], ["waiting"]);
+    drop(request);
+    shows(&other, ["held"], []);
+    drop(held);
+}
+
+#[test]
+fn partitions_know_nothing_of_each_other() {
+    let arm = start();
+    let locks = arm.client();
+    let [work, play] = ["work", "play"].map(|name| locks.partition(name));
+    let mut events = listen(&play);
+    let _here = hold(locks.request("a"), "here");
+    let lock = hold(work.request("a"), "at work");
+    shows(&locks, ["here"], []);
+    shows(&work, ["at work"], []);
+    shows(&play, [], []);
+    assert_eq!(words(&heard(&play, &mut events)), [""; 0]);
+    // A steal and a forced release reach no further.
+    drop(soon(play.request("a").steal()).unwrap());
+    assert_eq!(soon(play.force_release("a")), Ok(0));
+    caught_up(&work);
+    assert_eq!(lock.loss(), None);
+}
+
+#[test]
+fn partitions_of_one_name_are_one() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let here = locks.partition("work");
+    let lock = hold(here.request("a"), "at work");
+    let ways = [
+        locks.partition("work"),
+        locks.new_client().partition("work"),
+        other.partition("work"),
+        here.new_client(),
+        here.partition("work"),
+        locks.partition("play").partition("work"),
+    ];
+    for there in &ways {
+        shows(there, ["at work"], []);
+        assert_ne!(there.client_id(), here.client_id());
+    }
+    let next = queue(&ways[2], ways[2].request("a"), "next");
+    drop(lock);
+    drop(next.join().unwrap());
+}
+
+#[test]
+fn a_partition_that_was_left_can_be_entered_again() {
+    let arm = start();
+    let locks = arm.client();
+    for _ in 0..3 {
+        let work = locks.partition("work");
+        shows(&work, [], []);
+        let _lock = hold(work.request("a"), "at work");
+        shows(&work, ["at work"], []);
+    }
+}

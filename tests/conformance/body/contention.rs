@@ -1,0 +1,154 @@
+//! "Somebody is waiting for you": a holder can hear of it and hand over.
+
+use std::thread;
+
+use navlocks::Loss;
+
+use super::{Arm, start};
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::task::Task;
+use crate::watch::{caught_up, hold, queue, shows};
+
+#[test]
+fn a_holder_that_is_already_waited_for_hears_of_it() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let lock = hold(holder.request("a"), "holder");
+    let waiter = queue(&other, other.request("a"), "waiter");
+    assert_eq!(soon(lock.contended()), Ok(()));
+    assert!(lock.is_contended());
+    // As long as it is so, and as often as it is asked.
+    assert_eq!(soon(lock.contended()), Ok(()));
+    drop(lock);
+    drop(waiter.join().unwrap());
+}
+
+#[test]
+fn a_holder_that_sleeps_is_woken_by_the_first_who_waits() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    for _ in 0..Arm::ROUNDS / 10 {
+        let lock = hold(holder.request("a"), "holder");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(soon(lock.contended()), Ok(()));
+                drop(lock);
+            });
+            drop(soon(other.request("a")).unwrap());
+        });
+        shows(&other, [], []);
+    }
+}
+
+#[test]
+fn a_holder_nobody_waits_for_hears_nothing() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let lock = hold(holder.request("a").shared(), "holder");
+    let mut contended = Task::start(lock.contended());
+    // None of these waits for it.
+    let shared = hold(other.request("a").shared(), "shared");
+    assert!(soon(other.request("a").if_available()).unwrap().is_none());
+    let elsewhere = hold(other.request("b"), "elsewhere");
+    let waiter = queue(&holder, holder.request("b"), "waits elsewhere");
+    caught_up(&holder);
+    assert!(!contended.poll());
+    assert!(!lock.is_contended());
+    drop((shared, elsewhere, waiter));
+}
+
+#[test]
+fn a_lock_that_is_lost_meanwhile_ends_the_wait() {
+    let arm = start();
+    let [holder, thief] = arm.clients();
+    let lock = hold(holder.request("a"), "holder");
+    let contended = Task::start(lock.contended());
+    let stolen = hold(thief.request("a").steal(), "thief");
+    let loss = Loss::Stolen { by: stolen.request_id() };
+    assert_eq!(contended.join(), Err(loss));
+    assert_eq!(soon(lock.contended()), Err(loss));
+    assert!(!lock.is_contended());
+}
+
+#[test]
+fn a_waiter_that_left_does_not_count() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let lock = hold(holder.request("a"), "holder");
+    let waiter = queue(&other, other.request("a"), "waiter");
+    assert_eq!(soon(lock.contended()), Ok(()));
+    drop(waiter);
+    shows(&other, ["holder"], []);
+    caught_up(&holder);
+    let mut contended = Task::start(lock.contended());
+    assert!(!contended.poll());
+    assert!(!lock.is_contended());
+    // And does not keep the next one from being heard of.
+    let _waiter = queue(&other, other.request("a"), "next");
+    assert_eq!(contended.join(), Ok(()));
+}
+
+#[test]
+fn a_waiter_that_came_and_left_unseen_hides_nobody() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let lock = hold(holder.request("a"), "holder");
+    let contended = Task::start(lock.contended());
+    drop(queue(&other, other.request("a"), "came and left"));
+    shows(&other, ["holder"], []);
+    thread::scope(|scope| {
+        let hears = scope.spawn(|| contended.join());
+        let waiter = queue(&other, other.request("a"), "stays");
+        assert_eq!(hears.join().unwrap(), Ok(()));
+        drop(waiter);
+    });
+}
+
+#[test]
+fn every_holder_in_the_way_hears_of_it() {
+    let arm = start();
+    let [first, second, third, other] = arm.clients();
+    let one = hold(first.request("a").shared(), "S a");
+    let two = hold(second.request(["a", "b"]).shared(), "S ab");
+    let three = hold(third.request("c"), "X c");
+    let apart = hold(third.request("d"), "X d");
+    let waits = [&one, &two, &three].map(|lock| Task::start(lock.contended()));
+    let mut nobody = Task::start(apart.contended());
+    let _waiter = queue(&other, other.request(["a", "c"]), "X ac");
+    for wait in waits {
+        assert_eq!(wait.join(), Ok(()));
+    }
+    assert!(!nobody.poll());
+}
+
+#[test]
+fn who_gets_the_lock_while_others_wait_hears_of_them_at_once() {
+    let arm = start();
+    let [holder, next, last] = arm.clients();
+    let lock = hold(holder.request("a"), "holder");
+    let next = queue(&next, next.request("a"), "next");
+    let _last = queue(&last, last.request("a"), "last");
+    drop(lock);
+    let lock = next.join().unwrap();
+    assert_eq!(soon(lock.contended()), Ok(()));
+}
+
+#[test]
+fn several_watchers_of_one_lock_all_hear_of_it() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let lock = hold(holder.request("a"), "holder");
+    let given_up = Task::start(lock.contended());
+    let watchers = [Task::start(lock.contended()), Task::start(lock.contended())];
+    let mut lost = Task::start(lock.lost());
+    drop(given_up);
+    let _waiter = queue(&other, other.request("a"), "waiter");
+    for watcher in watchers {
+        assert_eq!(watcher.join(), Ok(()));
+    }
+    // It is wanted, and not lost.
+    assert!(!lost.poll());
+    drop(lost);
+    assert_eq!(lock.release(), Ok(()));
+}

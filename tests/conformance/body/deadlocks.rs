@@ -1,0 +1,178 @@
+//! Clients that wait for each other, under each policy.
+
+use navlocks::{DeadlockPolicy, Locks, RequestError, What};
+
+use super::Arm;
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::task::Task;
+use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+
+use DeadlockPolicy::{Ignore, Refuse, Report};
+
+#[test]
+fn by_default_clients_may_wait_for_each_other_and_the_query_tells() {
+    let arm = Arm::start(Ignore);
+    let [one, two, other] = arm.clients();
+    let a = hold(one.request("a"), "a");
+    let b = hold(two.request("b"), "b");
+    let wants_b = queue(&one, one.request("b"), "wants b");
+    assert_eq!(soon(one.deadlocks()).unwrap(), []);
+    let mut events = listen(&two);
+    let wants_a = queue(&two, two.request("a"), "wants a");
+    assert_eq!(words(&heard(&two, &mut events)), ["wants a requested"]);
+    let now = shows(&other, ["a", "b"], ["wants b", "wants a"]);
+    let cycles = soon(other.deadlocks()).unwrap();
+    assert_eq!(cycles.len(), 1);
+    let mut clients = [one.client_id(), two.client_id()];
+    clients.sort();
+    assert_eq!(cycles[0].clients(), clients);
+    let mut requests: Vec<_> =
+        now.held.iter().chain(&now.pending).map(|info| info.request).collect();
+    requests.sort();
+    assert_eq!(cycles[0].requests(), requests);
+    // Others are not concerned.
+    drop(soon(other.request("c")).unwrap());
+    // Whoever gives up a lock or a request ends it.
+    drop(wants_a);
+    caught_up(&two);
+    assert_eq!(soon(other.deadlocks()).unwrap(), []);
+    drop(b);
+    drop(wants_b.join().unwrap());
+    drop(a);
+}
+
+#[test]
+fn reported_is_the_request_that_closes_the_cycle_and_it_waits() {
+    let arm = Arm::start(Report);
+    let [one, two] = arm.clients();
+    let a = hold(one.request("a"), "a");
+    let b = hold(two.request("b"), "b");
+    let mut events = listen(&two);
+    let _wants_b = queue(&one, one.request("b"), "wants b");
+    let wants_a = queue(&two, two.request("a"), "wants a");
+    let told = heard(&two, &mut events);
+    let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
+    assert_eq!(words(&told), expected);
+    let What::Deadlock(cycle) = &told[2].what else { panic!("{:?}", told[2]) };
+    assert_eq!(cycle.clients().len(), 2);
+    assert!(cycle.requests().contains(&a.request_id()));
+    assert_eq!(soon(one.deadlocks()).unwrap(), [cycle.clone()]);
+    shows(&one, ["a", "b"], ["wants b", "wants a"]);
+    drop(a);
+    drop(wants_a.join().unwrap());
+    drop(b);
+}
+
+#[test]
+fn refused_is_the_request_that_would_close_the_cycle_and_the_error_names_it() {
+    let arm = Arm::start(Refuse);
+    let [one, two] = arm.clients();
+    let a = hold(one.request("a"), "a");
+    let b = hold(two.request("b"), "b");
+    let wants_b = queue(&one, one.request("b"), "wants b");
+    let error = soon(two.request("a").tag("refused")).unwrap_err();
+    let RequestError::Deadlock(cycle) = &error else { panic!("{error}") };
+    let mut clients = [one.client_id(), two.client_id()];
+    clients.sort();
+    assert_eq!(cycle.clients(), clients);
+    let said = error.to_string();
+    let waiting = shows(&two, ["a", "b"], ["wants b"]).pending[0].request;
+    for client in clients {
+        assert!(said.contains(&client.to_string()), "{client} is not in: {said}");
+    }
+    for request in [a.request_id(), b.request_id(), waiting] {
+        assert!(cycle.requests().contains(&request), "{request:?} is not in {cycle:?}");
+        assert!(said.contains(&request.to_string()), "{request} is not in: {said}");
+    }
+    assert_eq!(error.dom_exception_name(), "AbortError");
+    // The others go on as if it had never been made.
+    drop(b);
+    drop(wants_b.join().unwrap());
+}
+
+#[test]
+fn a_refused_request_leaves_no_trace() {
+    let arm = Arm::start(Refuse);
+    let [one, two, other] = arm.clients();
+    let a = hold(one.request("a"), "a");
+    let b = hold(two.request("b").shared(), "b");
+    let mut contended = Task::start(a.contended());
+    let wants_b = queue(&one, one.request("b"), "wants b");
+    let mut events = listen(&other);
+    assert!(matches!(soon(two.request("a").tag("refused")), Err(RequestError::Deadlock(_))));
+    shows(&two, ["a", "b"], ["wants b"]);
+    // Nobody was in anybody's way for a moment.
+    caught_up(&one);
+    assert!(!contended.poll());
+    drop(contended);
+    assert_eq!(soon(other.deadlocks()).unwrap(), []);
+    let told = words(&heard(&other, &mut events));
+    assert_eq!(told, ["refused requested", "refused deadlocked", "refused withdrawn"]);
+    drop(b);
+    drop(wants_b.join().unwrap());
+    drop(a);
+}
+
+/// Three clients, each holding what the one before wants; the last request closes the ring.
+fn ring(clients: &[Locks; 3]) -> Result<(), RequestError> {
+    let names = ["a", "b", "c"];
+    let _held: Vec<_> =
+        clients.iter().zip(names).map(|(client, name)| hold(client.request(name), name)).collect();
+    let _first = queue(&clients[0], clients[0].request("b"), "a wants b");
+    let _second = queue(&clients[1], clients[1].request("c"), "b wants c");
+    soon(clients[2].request("a")).map(drop)
+}
+
+#[test]
+fn refused_is_a_ring_of_three_too() {
+    let arm = Arm::start(Refuse);
+    let clients: [_; 3] = arm.clients();
+    let Err(RequestError::Deadlock(cycle)) = ring(&clients) else { panic!("it was not refused") };
+    assert_eq!(cycle.clients().len(), 3);
+    assert_eq!(cycle.requests().len(), 6);
+}
+
+#[test]
+fn a_client_that_waits_for_itself_is_refused_with_words_of_its_own() {
+    let arm = Arm::start(Refuse);
+    let locks = arm.client();
+    let lock = hold(locks.request("a"), "a");
+    let error = soon(locks.request("a")).unwrap_err();
+    let RequestError::Deadlock(cycle) = &error else { panic!("{error}") };
+    assert_eq!(cycle.clients(), [locks.client_id()]);
+    assert!(error.to_string().contains("waits for itself"), "{error}");
+    assert_eq!(lock.release(), Ok(()));
+}
+
+#[test]
+fn waiting_that_closes_no_cycle_is_not_refused() {
+    let arm = Arm::start(Refuse);
+    let [one, two] = arm.clients();
+    let a = hold(one.request("a"), "a");
+    let b = hold(two.request("b"), "b");
+    let wants_b = queue(&one, one.request("b"), "wants b");
+    // These do not wait, whatever stands in their way.
+    assert!(soon(two.request("a").if_available()).unwrap().is_none());
+    let timed_out = soon(two.request("a").timeout(std::time::Duration::ZERO)).unwrap_err();
+    assert!(matches!(timed_out, RequestError::TimedOut { .. }));
+    let shared = hold(two.request("c").shared(), "c");
+    let stolen = hold(two.request("a").steal(), "stolen");
+    drop((a, b, shared, stolen));
+    drop(wants_b.join().unwrap());
+}
+
+#[test]
+fn one_scope_instead_of_two_requests_cannot_deadlock() {
+    let arm = Arm::start(Refuse);
+    std::thread::scope(|scope| {
+        for order in [["a", "b"], ["b", "a"]] {
+            let locks = arm.client();
+            scope.spawn(move || {
+                for _ in 0..Arm::ROUNDS / 10 {
+                    drop(soon(locks.request(order)).unwrap());
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,96 @@
+//! Decision 12: every cause has its own word, and the standard's name for it.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::time::Duration;
+
+use navlocks::{DeadlockPolicy, Loss, RequestError};
+
+use super::{Arm, start};
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::watch::{caught_up, hold, queue, shows};
+
+#[test]
+fn decision_12_every_way_to_lose_a_lock_is_told_apart() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let stolen = hold(locks.request("a"), "stolen");
+    let by = hold(other.request("a").steal(), "thief").request_id();
+    let forced = hold(locks.request("b"), "forced");
+    assert_eq!(soon(other.force_release("b")), Ok(1));
+    let ended = hold(locks.request("c"), "ended");
+    locks.end();
+    let losses = [&stolen, &forced, &ended].map(|lock| soon(lock.lost()));
+    assert_eq!(losses, [Loss::Stolen { by }, Loss::ForceReleased, Loss::ClientEnded]);
+    let words: HashSet<String> = losses.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), losses.len());
+    for loss in losses {
+        assert_eq!(loss.dom_exception_name(), "AbortError");
+        // The same cause is the same in the words of a request.
+        assert_eq!(RequestError::from(loss).dom_exception_name(), "AbortError");
+    }
+}
+
+#[test]
+fn decision_12_every_way_to_fail_is_told_apart() {
+    let arm = Arm::start(DeadlockPolicy::Refuse);
+    let [holder, locks, other] = arm.clients();
+    let timed_out = {
+        let _held = hold(holder.request("a"), "holder");
+        soon(locks.request("a").timeout(Duration::from_millis(1))).unwrap_err()
+    };
+    let deadlock = {
+        let _held = hold(locks.request("a"), "own");
+        soon(locks.request("a")).unwrap_err()
+    };
+    let [stolen, forced, ended] = [0, 1, 2].map(|way| {
+        let held = hold(holder.request("a"), "holder");
+        let unheard = queue(&locks, locks.request("a"), "unheard");
+        drop(held);
+        shows(&holder, ["unheard"], []);
+        match way {
+            0 => drop(soon(other.request("a").steal()).unwrap()),
+            1 => drop(soon(other.force_release("a")).unwrap()),
+            _ => locks.end(),
+        }
+        if way < 2 {
+            caught_up(&locks);
+        }
+        unheard.join().unwrap_err()
+    });
+    let overtake = soon(other.request("a").overtake()).unwrap_err();
+    let errors = [
+        (&timed_out, "TimeoutError"),
+        (&deadlock, "AbortError"),
+        (&stolen, "AbortError"),
+        (&forced, "AbortError"),
+        (&ended, "AbortError"),
+        (&overtake, "NotSupportedError"),
+    ];
+    assert!(matches!(timed_out, RequestError::TimedOut { .. }));
+    assert!(matches!(deadlock, RequestError::Deadlock(_)));
+    assert!(matches!(stolen, RequestError::Stolen { .. }));
+    assert_eq!(forced, RequestError::ForceReleased);
+    assert_eq!(ended, RequestError::ClientEnded);
+    assert_eq!(overtake, RequestError::ExclusiveOvertake);
+    let mut said = HashSet::new();
+    for (error, name) in errors {
+        assert_eq!(error.dom_exception_name(), name, "{error}");
+        assert!(said.insert(error.to_string()), "said twice: {error}");
+    }
+}
+
+#[test]
+fn errors_travel_as_errors_do() {
+    let arm = start();
+    let [holder, locks] = arm.clients();
+    let _held = hold(holder.request("a"), "holder");
+    let travel = || -> Result<(), Box<dyn Error + Send + Sync>> {
+        drop(soon(locks.request("a").timeout(Duration::ZERO))?);
+        Ok(())
+    };
+    let error = travel().unwrap_err();
+    assert!(error.downcast_ref::<RequestError>().is_some());
+    assert_eq!(error.to_string(), "the lock was not free within 0ns");
+}

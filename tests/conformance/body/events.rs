@@ -1,0 +1,220 @@
+//! The event stream: what happened, in order, to those who listen.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::thread;
+
+use futures_core::Stream;
+use navlocks::{Event, Loss, Mode, RequestId, Scope, What};
+
+use super::{Arm, start};
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::task::Task;
+use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+
+#[test]
+fn an_event_says_what_happened_to_which_request_of_whom() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    let mut events = listen(&watcher);
+    let lock = hold(locks.request(["b", "a"]).shared(), "reading");
+    let (request, token) = (lock.request_id(), lock.fencing_token());
+    drop(lock);
+    caught_up(&locks);
+    let event = |what| Event {
+        request,
+        client: locks.client_id(),
+        scope: Scope::from(["a", "b"]),
+        mode: Mode::Shared,
+        tag: Some("reading".into()),
+        what,
+    };
+    let expected = [What::Requested, What::Granted(token), What::Released].map(event);
+    assert_eq!(heard(&watcher, &mut events), expected);
+    let said = expected[1].to_string();
+    for word in [request.to_string(), locks.client_id().to_string(), token.to_string()] {
+        assert!(said.contains(&word), "{word} is not in: {said}");
+    }
+}
+
+#[test]
+fn every_end_of_a_request_has_its_event() {
+    let arm = start();
+    let [one, two, watcher] = arm.clients();
+    let mut events = listen(&watcher);
+    let first = hold(one.request("a"), "first");
+    assert!(soon(two.request("a").if_available().tag("missed")).unwrap().is_none());
+    drop(queue(&two, two.request("a"), "dropped"));
+    caught_up(&two);
+    let ended = queue(&two, two.request("a"), "ended");
+    let thief = hold(one.request("a").steal(), "thief");
+    two.end();
+    assert!(ended.join().is_err());
+    assert_eq!(soon(watcher.force_release("a")), Ok(1));
+    let last = hold(watcher.request("a"), "last");
+    let told = heard(&watcher, &mut events);
+    let expected = [
+        "first requested",
+        "first granted",
+        "missed requested",
+        "missed unavailable",
+        "dropped requested",
+        "dropped withdrawn",
+        "ended requested",
+        "thief requested",
+        "first lost",
+        "thief granted",
+        "ended aborted",
+        "thief lost",
+        "last requested",
+        "last granted",
+    ];
+    assert_eq!(words(&told), expected);
+    assert_eq!(told[8].what, What::Lost(Loss::Stolen { by: thief.request_id() }));
+    assert_eq!(told[10].what, What::Aborted(Loss::ClientEnded));
+    assert_eq!(told[11].what, What::Lost(Loss::ForceReleased));
+    // Locks that are lost are not released as well.
+    drop((first, thief));
+    caught_up(&one);
+    drop(last);
+    assert_eq!(words(&heard(&watcher, &mut events)), ["last released"]);
+}
+
+#[test]
+fn an_end_comes_before_the_grants_that_it_leads_to() {
+    let arm = start();
+    let [one, two, watcher] = arm.clients();
+    let held = hold(one.request("a"), "X");
+    let run = ["S1", "S2"].map(|tag| queue(&two, two.request("a").shared(), tag));
+    let writer = queue(&one, one.request("a"), "X2");
+    let late = queue(&two, two.request("a").shared(), "S3");
+    let mut events = listen(&watcher);
+    drop(held);
+    caught_up(&one);
+    assert_eq!(words(&heard(&watcher, &mut events)), ["X released", "S1 granted", "S2 granted"]);
+    drop(writer);
+    caught_up(&one);
+    assert_eq!(words(&heard(&watcher, &mut events)), ["X2 withdrawn", "S3 granted"]);
+    drop((run, late));
+}
+
+#[test]
+fn a_stream_begins_when_it_is_made() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    drop(hold(locks.request("a"), "before"));
+    let held = hold(locks.request("a"), "held");
+    let waiting = queue(&locks, locks.request("a").shared(), "waiting");
+    let mut events = listen(&watcher);
+    drop(held);
+    drop(waiting.join().unwrap());
+    caught_up(&locks);
+    // What began before is told of with all that is known of it.
+    let told = heard(&watcher, &mut events);
+    assert_eq!(words(&told), ["held released", "waiting granted", "waiting released"]);
+    assert_eq!((told[1].mode, &told[1].scope), (Mode::Shared, &Scope::from("a")));
+    assert_eq!(told[1].client, locks.client_id());
+}
+
+#[test]
+fn a_stream_made_later_does_not_hear_what_nobody_listened_to() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    drop(listen(&watcher));
+    let lock = hold(locks.request("a"), "unheard");
+    let request = queue(&locks, locks.request("a"), "unheard too");
+    drop(request);
+    drop(lock);
+    caught_up(&locks);
+    let mut events = listen(&watcher);
+    assert_eq!(words(&heard(&watcher, &mut events)), [""; 0]);
+    assert_eq!(events.try_next(), None);
+}
+
+#[test]
+fn every_stream_hears_everything() {
+    let arm = start();
+    let [locks, watcher, other] = arm.clients();
+    let mut early = listen(&watcher);
+    let dropped = listen(&other);
+    let lock = hold(locks.request("a"), "lock");
+    let mut late = listen(&other);
+    drop(dropped);
+    drop(lock);
+    caught_up(&locks);
+    assert_eq!(words(&heard(&other, &mut late)), ["lock released"]);
+    let expected = ["lock requested", "lock granted", "lock released"];
+    assert_eq!(words(&heard(&watcher, &mut early))[..3], expected);
+}
+
+#[test]
+fn dropping_the_future_of_the_next_event_loses_none() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    let mut events = listen(&watcher);
+    drop(Task::start(events.next()));
+    drop(hold(locks.request("a"), "lock"));
+    caught_up(&locks);
+    let expected = ["lock requested", "lock granted", "lock released"];
+    assert_eq!(words(&heard(&watcher, &mut events)), expected);
+}
+
+#[test]
+fn a_listener_asleep_on_its_thread_is_woken_by_each_event() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    let mut events = listen(&watcher);
+    let rounds = Arm::ROUNDS / 10;
+    thread::scope(|scope| {
+        let listener = scope.spawn(move || {
+            // As a stream, for those who have combinators for them.
+            let mut next = || soon(poll_fn(|cx| Pin::new(&mut events).poll_next(cx))).unwrap();
+            (0..3 * rounds).map(|_| next()).collect::<Vec<_>>()
+        });
+        for _ in 0..rounds {
+            drop(hold(locks.request("a"), "lock"));
+        }
+        let told = words(&listener.join().unwrap());
+        let expected = ["lock requested", "lock granted", "lock released"];
+        assert!(told.chunks(3).all(|chunk| chunk == expected));
+    });
+}
+
+#[test]
+fn the_events_of_each_request_make_a_life() {
+    let arm = start();
+    let watcher = arm.client();
+    let mut events = listen(&watcher);
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let locks = arm.client();
+            scope.spawn(move || {
+                for round in number..number + 60 {
+                    let request = locks.request("a").tag("any");
+                    match round % 5 {
+                        0 => drop(soon(request.shared())),
+                        1 => drop(soon(request.steal())),
+                        2 => drop(Task::start(request)),
+                        3 => drop(soon(request.if_available())),
+                        _ => drop(soon(request)),
+                    }
+                    caught_up(&locks);
+                }
+            });
+        }
+    });
+    let mut lives: HashMap<RequestId, Vec<String>> = HashMap::new();
+    for event in heard(&watcher, &mut events) {
+        lives.entry(event.request).or_default().extend(words(&[event]));
+    }
+    shows(&watcher, [], []);
+    assert_eq!(lives.len(), 3 * 60);
+    for life in lives.values() {
+        let life: Vec<&str> = life.iter().filter_map(|word| word.strip_prefix("any ")).collect();
+        let lived = ["granted released", "granted lost", "unavailable", "withdrawn"];
+        let (first, rest) = (life[0], life[1..].join(" "));
+        assert!(first == "requested" && lived.contains(&rest.as_str()), "{life:?}");
+    }
+}

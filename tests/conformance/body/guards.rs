@@ -1,0 +1,138 @@
+//! Decision 3 and the guard: released once, handed over, and told when it is lost.
+
+use std::thread;
+
+use navlocks::{Lock, Loss};
+
+use super::start;
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::task::Task;
+use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+
+#[test]
+fn decision_3_release_takes_the_guard_so_that_there_is_no_second_one() {
+    let _: fn(Lock) -> Result<(), Loss> = Lock::release;
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let lock = hold(locks.request("a"), "1st");
+    let next = queue(&other, other.request("a"), "2nd");
+    let mut events = listen(&other);
+    assert_eq!(lock.release(), Ok(()));
+    let next = next.join().unwrap();
+    // What went with the guard was released once, and not what came after it.
+    assert_eq!(words(&heard(&locks, &mut events)), ["1st released", "2nd granted"]);
+    shows(&locks, ["2nd"], []);
+    drop(next);
+}
+
+#[test]
+fn decision_3_release_of_a_lock_that_was_taken_away_says_so() {
+    let arm = start();
+    let [locks, admin] = arm.clients();
+    let lock = hold(locks.request("a"), "lock");
+    assert_eq!(soon(admin.force_release("a")), Ok(1));
+    assert_eq!(soon(lock.lost()), Loss::ForceReleased);
+    assert_eq!(lock.release(), Err(Loss::ForceReleased));
+}
+
+#[test]
+fn a_guard_is_released_when_it_is_dropped() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let lock = hold(locks.request("a"), "lock");
+    let next = queue(&other, other.request("a"), "next");
+    drop(lock);
+    drop(next.join().unwrap());
+}
+
+#[test]
+fn a_guard_outlives_the_handle_it_came_from() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let client = locks.client_id();
+    let lock = hold(locks.request("a"), "lock");
+    drop(locks);
+    let now = shows(&other, ["lock"], []);
+    assert_eq!(now.held[0].client, client);
+    assert_eq!(lock.locks().client_id(), client);
+    assert_eq!(lock.release(), Ok(()));
+    shows(&other, [], []);
+}
+
+#[test]
+fn a_guard_handed_to_another_thread_is_held_all_the_time() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let lock = hold(locks.request("a"), "lock");
+    let next = queue(&other, other.request("a"), "next");
+    let mut events = listen(&other);
+    let (id, client) = (lock.request_id(), locks.client_id());
+    let handed = thread::spawn(move || {
+        let now = shows(&other, ["lock"], ["next"]);
+        assert_eq!((now.held[0].request, now.held[0].client), (id, client));
+        assert_eq!(words(&heard(&other, &mut events)), [""; 0]);
+        drop(lock);
+        events
+    });
+    let mut events = handed.join().unwrap();
+    let next = next.join().unwrap();
+    assert_eq!(words(&heard(&locks, &mut events)), ["lock released", "next granted"]);
+    drop(next);
+}
+
+#[test]
+fn tokens_grow_with_every_grant_whatever_the_name() {
+    let arm = start();
+    let clients: [_; 3] = arm.clients();
+    let mut last = None;
+    for round in 0..30 {
+        let locks = &clients[round % 3];
+        let lock = soon(locks.request(["a", "b", "c", "d"][round % 4])).unwrap();
+        assert!(last < Some(lock.fencing_token()));
+        last = Some(lock.fencing_token());
+        drop(lock);
+        caught_up(locks);
+    }
+}
+
+#[test]
+fn a_loss_is_told_to_all_who_wait_for_it() {
+    let arm = start();
+    let [locks, thief] = arm.clients();
+    let lock = hold(locks.request("a"), "lock");
+    let mut given_up = Task::start(lock.lost());
+    let here = [Task::start(lock.lost()), Task::start(lock.lost())];
+    assert!(!given_up.poll());
+    drop(given_up);
+    let by = thread::scope(|scope| {
+        let there = [(); 2].map(|()| scope.spawn(|| soon(lock.lost())));
+        let by = soon(thief.request("a").steal()).unwrap().request_id();
+        for watcher in there {
+            assert_eq!(watcher.join().unwrap(), Loss::Stolen { by });
+        }
+        by
+    });
+    for watcher in here {
+        assert_eq!(watcher.join(), Loss::Stolen { by });
+    }
+    // Whoever asks later hears the same, as often as it asks.
+    assert_eq!(soon(lock.lost()), Loss::Stolen { by });
+    assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
+    assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
+    assert_eq!(lock.release(), Err(Loss::Stolen { by }));
+}
+
+#[test]
+fn a_loss_is_told_of_the_lock_it_concerns() {
+    let arm = start();
+    let [locks, admin] = arm.clients();
+    let [lost, kept] = ["a", "b"].map(|name| hold(locks.request(name), name));
+    let mut waits = Task::start(kept.lost());
+    assert_eq!(soon(admin.force_release("a")), Ok(1));
+    assert_eq!(soon(lost.lost()), Loss::ForceReleased);
+    assert!(!waits.poll());
+    assert_eq!(kept.loss(), None);
+    drop(waits);
+    assert_eq!(kept.release(), Ok(()));
+}

@@ -1,0 +1,68 @@
+//! X36: readers that do not wait for waiting writers, if they ask for it.
+
+use navlocks::{Lock, Locks, RequestError};
+
+use super::start;
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::task::Task;
+use crate::watch::{hold, queue, shows};
+
+type Waiting = Task<'static, Result<Lock, RequestError>>;
+
+/// The example of the explainer up to its fifth request: what is held, and what waits.
+fn scene(locks: &Locks) -> ([Lock; 3], Waiting) {
+    let held = [
+        hold(locks.request("a"), "#1 X a"),
+        hold(locks.request("b").shared(), "#2 S b"),
+        hold(locks.request("b").shared(), "#3 S b"),
+    ];
+    (held, queue(locks, locks.request(["a", "b"]), "#4 X ab"))
+}
+
+#[test]
+fn x36_without_asking_a_reader_waits_behind_a_writer_that_waits() {
+    let arm = start();
+    let [locks, reader] = arm.clients();
+    let _scene = scene(&locks);
+    let _waits = queue(&reader, reader.request("b").shared(), "#5 S b");
+    shows(&reader, ["#1 X a", "#2 S b", "#3 S b"], ["#4 X ab", "#5 S b"]);
+}
+
+#[test]
+fn x36_with_overtake_it_is_granted_at_once_and_the_writer_waits_for_it_too() {
+    let arm = start();
+    let [locks, reader] = arm.clients();
+    let (held, writer) = scene(&locks);
+    let overtaker = hold(reader.request("b").shared().overtake(), "#5 S b");
+    shows(&reader, ["#1 X a", "#2 S b", "#3 S b", "#5 S b"], ["#4 X ab"]);
+    drop(held);
+    shows(&locks, ["#5 S b"], ["#4 X ab"]);
+    drop(overtaker);
+    drop(writer.join().unwrap());
+}
+
+#[test]
+fn x36_overtaking_does_not_break_into_what_is_held() {
+    let arm = start();
+    let [holder, waiters, reader] = arm.clients();
+    let held = hold(holder.request("a"), "holder");
+    let writer = queue(&waiters, waiters.request("a"), "writer");
+    let overtaker = queue(&reader, reader.request("a").shared().overtake(), "reader");
+    // It waits for the holder, before the writer.
+    shows(&reader, ["holder"], ["reader", "writer"]);
+    drop(held);
+    let overtaker = overtaker.join().unwrap();
+    shows(&reader, ["reader"], ["writer"]);
+    drop(overtaker);
+    drop(writer.join().unwrap());
+}
+
+#[test]
+fn x36_only_readers_overtake() {
+    let arm = start();
+    let locks = arm.client();
+    let error = soon(locks.request("a").overtake()).unwrap_err();
+    assert_eq!(error, RequestError::ExclusiveOvertake);
+    shows(&locks, [], []);
+}

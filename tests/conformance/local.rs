@@ -1,0 +1,54 @@
+//! The arm in this process, and what only an arm without a network can promise.
+
+use std::sync::Barrier;
+use std::thread;
+
+use navlocks::{DeadlockPolicy, Locks, What};
+
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::watch::{caught_up, heard, hold, listen};
+
+#[path = "body/mod.rs"]
+mod body;
+
+pub(crate) struct Arm(Locks);
+
+impl Backend for Arm {
+    const ROUNDS: usize = 3_000;
+
+    fn start(deadlocks: DeadlockPolicy) -> Self {
+        Self(Locks::builder().deadlocks(deadlocks).build())
+    }
+
+    fn client(&self) -> Locks {
+        self.0.new_client()
+    }
+}
+
+#[test]
+fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
+    let arm = Arm::start(DeadlockPolicy::Ignore);
+    let [holder, thief] = arm.clients();
+    let together = Barrier::new(2);
+    let mut events = listen(&holder);
+    for _ in 0..Arm::ROUNDS {
+        let lock = hold(holder.request("a"), "lock");
+        let released = thread::scope(|scope| {
+            scope.spawn(|| {
+                together.wait();
+                drop(soon(thief.request("a").steal()).unwrap());
+            });
+            together.wait();
+            lock.release()
+        });
+        let told = heard(&holder, &mut events);
+        let told = told.iter().filter(|event| event.tag.is_some());
+        let end = told.last().map(|event| event.what.clone());
+        match released {
+            Ok(()) => assert_eq!(end, Some(What::Released)),
+            Err(loss) => assert_eq!(end, Some(What::Lost(loss))),
+        }
+        caught_up(&thief);
+    }
+}

@@ -1,0 +1,154 @@
+//! Transactions defined on locks, as the explainer sketches them: one lock over all stores of a transaction, requested when it is
+//! created and held until it is complete.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use navlocks::{Lock, Locks, Loss, Mode, RequestError, Scope};
+
+use crate::task::Task;
+
+/// Stores by name, and in each the values by key.
+type Stores = BTreeMap<&'static str, BTreeMap<&'static str, i64>>;
+
+/// A small database whose transactions are locks.
+#[derive(Clone)]
+pub(crate) struct Database {
+    name: &'static str,
+    committed: Arc<Mutex<Stores>>,
+}
+
+/// What a transaction may do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// Why a transaction did not commit. Nothing of it is stored then.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Aborted {
+    /// Its lock was never granted.
+    Request(RequestError),
+    /// Its lock was taken away before it was complete.
+    Loss(Loss),
+    /// It wrote to a store, and may only read.
+    ReadOnly,
+    /// It used a store that is not in its scope.
+    OutOfScope,
+}
+
+type Operation = Box<dyn FnOnce(&mut View) -> Result<(), Aborted> + Send>;
+type Condition = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A transaction: operations that run, in order, once the lock is there.
+pub(crate) struct Transaction {
+    committed: Arc<Mutex<Stores>>,
+    scope: Vec<&'static str>,
+    access: Access,
+    /// The place in the queue, taken when the transaction was created.
+    place: Task<'static, Result<Lock, RequestError>>,
+    operations: Vec<Operation>,
+    conditions: Vec<Condition>,
+}
+
+/// What an operation sees: the stores as they are in its transaction.
+pub(crate) struct View {
+    stores: Stores,
+    access: Access,
+}
+
+impl Database {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self { name, committed: Arc::default() }
+    }
+
+    /// A transaction over some stores. From now on it has its place among the others.
+    pub(crate) fn transaction<const COUNT: usize>(
+        &self,
+        locks: &Locks,
+        tag: &'static str,
+        stores: [&'static str; COUNT],
+        access: Access,
+    ) -> Transaction {
+        let scope = Scope::from(stores.map(|store| format!("{}/{store}", self.name)));
+        // Reading is shared and writing exclusive; the explainer has it the wrong way round.
+        let mode = match access {
+            Access::ReadOnly => Mode::Shared,
+            Access::ReadWrite => Mode::Exclusive,
+        };
+        Transaction {
+            committed: self.committed.clone(),
+            scope: stores.into(),
+            access,
+            place: Task::start(locks.request(scope).mode(mode).tag(tag)),
+            operations: Vec::new(),
+            conditions: Vec::new(),
+        }
+    }
+
+    /// What is committed under a key.
+    pub(crate) fn committed(&self, store: &str, key: &str) -> Option<i64> {
+        self.committed.lock().unwrap().get(store)?.get(key).copied()
+    }
+}
+
+impl Transaction {
+    /// Appends an operation. It need not wait for the lock; the transaction does.
+    pub(crate) fn then(
+        &mut self,
+        operation: impl FnOnce(&mut View) -> Result<(), Aborted> + Send + 'static,
+    ) {
+        self.operations.push(Box::new(operation));
+    }
+
+    /// Keeps the transaction active until something else has ended.
+    pub(crate) fn wait_until(&mut self, condition: impl Future<Output = ()> + Send + 'static) {
+        self.conditions.push(Box::pin(condition));
+    }
+
+    /// Runs the operations when the turn comes, commits when nothing keeps the transaction active any more, and only then
+    /// releases the lock. To drop the future, or the transaction, is to abort it.
+    pub(crate) async fn complete(self) -> Result<(), Aborted> {
+        let Self { committed, scope, access, place, operations, conditions } = self;
+        let lock = place.finish().await.map_err(Aborted::Request)?;
+        let stores = {
+            let all = committed.lock().unwrap();
+            scope.iter().map(|&store| (store, all.get(store).cloned().unwrap_or_default())).collect()
+        };
+        let mut view = View { stores, access };
+        for operation in operations {
+            operation(&mut view)?;
+        }
+        for condition in conditions {
+            condition.await;
+        }
+        if let Some(loss) = lock.loss() {
+            return Err(Aborted::Loss(loss));
+        }
+        committed.lock().unwrap().extend(view.stores);
+        lock.release().map_err(Aborted::Loss)
+    }
+}
+
+impl View {
+    pub(crate) fn get(&self, store: &str, key: &str) -> Result<Option<i64>, Aborted> {
+        let store = self.stores.get(store).ok_or(Aborted::OutOfScope)?;
+        Ok(store.get(key).copied())
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        store: &str,
+        key: &'static str,
+        value: i64,
+    ) -> Result<(), Aborted> {
+        if self.access == Access::ReadOnly {
+            return Err(Aborted::ReadOnly);
+        }
+        let store = self.stores.get_mut(store).ok_or(Aborted::OutOfScope)?;
+        store.insert(key, value);
+        Ok(())
+    }
+}

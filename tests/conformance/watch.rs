@@ -1,0 +1,106 @@
+//! Looking at a lock space until it is as it should be. Requests are known by their tags.
+
+use navlocks::{Event, Events, Lock, LockInfo, Locks, Request, RequestError, Snapshot};
+
+use crate::patience::{eventually, soon};
+use crate::task::Task;
+
+/// The tags of locks or requests, in order.
+pub(crate) fn tags(infos: &[LockInfo]) -> Vec<&str> {
+    infos.iter().map(|info| info.tag.as_deref().unwrap_or("untagged")).collect()
+}
+
+/// Queries until these and no others are held and pending, in this order.
+///
+/// Ask through the client that acted last: it sees at least what it did itself, so a state that its act should not have
+/// led to is seen too.
+#[track_caller]
+pub(crate) fn shows<const HELD: usize, const PENDING: usize>(
+    locks: &Locks,
+    held: [&str; HELD],
+    pending: [&str; PENDING],
+) -> Snapshot {
+    eventually(|| {
+        let now = caught_up(locks);
+        if tags(&now.held) == held && tags(&now.pending) == pending {
+            return Ok(now);
+        }
+        let found = (tags(&now.held), tags(&now.pending));
+        Err(format!("held and pending are {found:?}, expected {:?}", (held, pending)))
+    })
+}
+
+/// Asks something and waits for the answer: whatever this client did before has been done by then, and whatever it was to be
+/// told has arrived.
+#[track_caller]
+pub(crate) fn caught_up(locks: &Locks) -> Snapshot {
+    soon(locks.query()).unwrap()
+}
+
+/// A lock that is free, by its tag.
+#[track_caller]
+pub(crate) fn hold(request: Request, tag: &'static str) -> Lock {
+    soon(request.tag(tag)).unwrap()
+}
+
+/// A request that has to wait. It stands in the queue when this returns.
+#[track_caller]
+pub(crate) fn queue(
+    locks: &Locks,
+    request: Request,
+    tag: &'static str,
+) -> Task<'static, Result<Lock, RequestError>> {
+    let mut task = Task::start(request.tag(tag));
+    assert!(!task.poll(), "{tag} does not wait: {:?}", task.join());
+    eventually(|| match tags(&caught_up(locks).pending) {
+        pending if pending.contains(&tag) => Ok(()),
+        pending => Err(format!("{tag} is not in the queue: {pending:?}")),
+    });
+    task
+}
+
+/// A stream that hears of everything that is done from now on, by whomever.
+#[track_caller]
+pub(crate) fn listen(locks: &Locks) -> Events {
+    let events = locks.events();
+    caught_up(locks);
+    events
+}
+
+/// The next events, and then nothing up to a request that is made for this purpose.
+#[track_caller]
+pub(crate) fn heard(locks: &Locks, events: &mut Events) -> Vec<Event> {
+    const END: &str = "the end of what is heard";
+    drop(hold(locks.request(END), END));
+    let mut heard = Vec::new();
+    let mut ending = 3; // requested, granted, released
+    while ending > 0 {
+        let event = soon(events.next());
+        if event.tag.as_deref() == Some(END) {
+            ending -= 1;
+        } else {
+            heard.push(event);
+        }
+    }
+    heard
+}
+
+/// What happened to whom, in words: `second granted`.
+pub(crate) fn words(events: &[Event]) -> Vec<String> {
+    use navlocks::What::*;
+    let word = |event: &Event| {
+        let word = match event.what {
+            Requested => "requested",
+            Granted(_) => "granted",
+            Unavailable => "unavailable",
+            Released => "released",
+            Withdrawn => "withdrawn",
+            Aborted(_) => "aborted",
+            Lost(_) => "lost",
+            Deadlock(_) => "deadlocked",
+            _ => "something else",
+        };
+        format!("{} {word}", event.tag.as_deref().unwrap_or("untagged"))
+    };
+    events.iter().map(word).collect()
+}

@@ -1,0 +1,205 @@
+//! Random histories, and the runner that plays them by the thousand and shrinks the one that fails.
+
+use std::env;
+use std::fmt::Display;
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+
+use navlocks_tests::history::{Divergence, NAMES, Op, SEATS, Which, Who};
+use navlocks_tests::model::words::{Mode, Name, Policy, Scope, Wait};
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::Union;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+
+/// How many histories all the tests that compare the engine with the model play together, unless `NAVLOCKS_HISTORIES` says
+/// otherwise.
+const HISTORIES: u32 = 50_000;
+
+/// A part of all histories, for one test.
+pub(crate) fn histories(percent: u32) -> u32 {
+    let all = variable("NAVLOCKS_HISTORIES").unwrap_or(HISTORIES);
+    (u64::from(all) * u64::from(percent)).div_ceil(100) as u32
+}
+
+/// Where the random numbers begin: `NAVLOCKS_SEED`, or anywhere.
+pub(crate) fn seed() -> u64 {
+    variable("NAVLOCKS_SEED").unwrap_or_else(|| RandomState::new().hash_one("histories"))
+}
+
+fn variable<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
+    let value = env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}")))
+}
+
+pub(crate) fn runner(cases: u32, seed: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        cases,
+        max_shrink_iters: 100_000,
+        // A failing history comes again by its seed.
+        failure_persistence: None,
+        ..Config::default()
+    };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+/// Plays that many histories. A failure shows the shortest history found that fails, as a story, and how to come back to it.
+pub(crate) fn check(
+    test: &str,
+    cases: u32,
+    histories: impl Strategy<Value = Vec<Op>>,
+    property: impl Fn(&[Op]) -> Result<(), Divergence>,
+) {
+    let seed = seed();
+    if let Some((ops, divergence)) = counterexample(runner(cases, seed), histories, property) {
+        let all = variable("NAVLOCKS_HISTORIES").unwrap_or(HISTORIES);
+        panic!(
+            "\n{divergence}\n\nthe ops: {ops:?}\n\nto replay: NAVLOCKS_SEED={seed} NAVLOCKS_HISTORIES={all} \
+             cargo test -p navlocks-tests --test engine {test}\n"
+        );
+    }
+}
+
+/// The shortest history found that does not have the property.
+pub(crate) fn counterexample(
+    mut runner: TestRunner,
+    histories: impl Strategy<Value = Vec<Op>>,
+    property: impl Fn(&[Op]) -> Result<(), Divergence>,
+) -> Option<(Vec<Op>, Divergence)> {
+    let outcome = runner.run(&histories, |ops| {
+        property(&ops).map_err(|divergence| TestCaseError::fail(divergence.objection))
+    });
+    match outcome {
+        Ok(()) => None,
+        Err(TestError::Abort(reason)) => panic!("no histories: {reason}"),
+        Err(TestError::Fail(_, ops)) => Some(shorten(ops, property)),
+    }
+}
+
+/// The runner leaves ops out first and simplifies them then, once. What was not needed only afterwards goes here.
+fn shorten(
+    mut ops: Vec<Op>,
+    property: impl Fn(&[Op]) -> Result<(), Divergence>,
+) -> (Vec<Op>, Divergence) {
+    let mut divergence = property(&ops).expect_err("it failed a moment ago");
+    ops.truncate(divergence.op + 1);
+    let mut place = ops.len();
+    while place > 0 {
+        place -= 1;
+        let mut fewer = ops.clone();
+        fewer.remove(place);
+        if let Err(still) = property(&fewer) {
+            fewer.truncate(still.op + 1);
+            (ops, divergence) = (fewer, still);
+            place = ops.len();
+        }
+    }
+    (ops, divergence)
+}
+
+/// Histories with everything in them.
+pub(crate) fn any_ops(
+    length: impl Into<proptest::collection::SizeRange>,
+) -> impl Strategy<Value = Vec<Op>> {
+    use {Mode::*, Wait::*};
+    let ways = vec![
+        (16, Exclusive, Queue),
+        (10, Shared, Queue),
+        (1, Exclusive, IfAvailable),
+        (1, Shared, IfAvailable),
+        (1, Exclusive, Steal),
+        (1, Shared, Steal),
+        (1, Exclusive, StealAll),
+        (1, Shared, StealAll),
+        (1, Exclusive, Overtake),
+        (5, Shared, Overtake),
+    ];
+    let op = prop_oneof![
+        48 => request(scope(), ways),
+        24 => release(),
+        5 => abort(),
+        2 => seat().prop_map(|seat| Op::Terminate(Who::Seat(seat))),
+        2 => name().prop_map(Op::ForceRelease),
+        8 => (who(Who::Waiting), policy()).prop_map(|(who, policy)| Op::Suspend(who, policy)),
+        8 => who(Who::Asleep).prop_map(Op::Resume),
+        2 => Just(Op::Query),
+        1 => any::<u8>().prop_map(Op::AdvanceToken),
+        2 => any::<bool>().prop_map(Op::Polling),
+        2 => Just(Op::Poll),
+    ];
+    vec(op, length)
+}
+
+/// Histories of the verbs that seeds 000 and 001 share, one name a request.
+pub(crate) fn single_name_ops(waits: &[Wait]) -> impl Strategy<Value = Vec<Op>> + use<> {
+    let way = |&wait| {
+        let weight = if wait == Wait::Queue { 6 } else { 1 };
+        [(weight, Mode::Exclusive, wait), (weight, Mode::Shared, wait)]
+    };
+    let ways = waits.iter().flat_map(way).collect();
+    let op = prop_oneof![
+        10 => request(name().prop_map(|name| Scope::from([name])), ways),
+        6 => release(),
+        3 => abort(),
+        1 => seat().prop_map(|seat| Op::Terminate(Who::Seat(seat))),
+        1 => Just(Op::Query),
+    ];
+    vec(op, 1..=30)
+}
+
+/// How likely it is that somebody asks in this way.
+type Way = (u32, Mode, Wait);
+
+fn request(scope: impl Strategy<Value = Scope>, ways: Vec<Way>) -> impl Strategy<Value = Op> {
+    let ways = ways.into_iter().map(|(weight, mode, wait)| (weight, Just((mode, wait))));
+    (seat(), scope, Union::new_weighted(ways.collect()))
+        .prop_map(|(seat, scope, (mode, wait))| Op::Request { seat, scope, mode, wait })
+}
+
+fn release() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => any::<u8>().prop_map(Which::Held),
+        1 => any::<u8>().prop_map(Which::Pending),
+        1 => any::<u8>().prop_map(Which::Ever),
+    ]
+    .prop_map(Op::Release)
+}
+
+fn abort() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => any::<u8>().prop_map(Which::Pending),
+        1 => any::<u8>().prop_map(Which::Held),
+        1 => any::<u8>().prop_map(Which::Ever),
+    ]
+    .prop_map(Op::Abort)
+}
+
+fn seat() -> impl Strategy<Value = u8> {
+    0..SEATS as u8
+}
+
+/// Anybody, or one of those to whom it matters.
+fn who(some: fn(u8) -> Who) -> impl Strategy<Value = Who> {
+    prop_oneof![1 => seat().prop_map(Who::Seat), 3 => seat().prop_map(some)]
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    prop_oneof![2 => Just(Policy::EvictOnContention), 1 => Just(Policy::ReleaseAtOnce)]
+}
+
+/// The first ones more often, so that requests meet.
+fn name() -> impl Strategy<Value = Name> {
+    let [a, b, c, d, e] = NAMES;
+    select(vec![a, a, a, a, a, b, b, c, d, e])
+}
+
+fn scope() -> impl Strategy<Value = Scope> {
+    prop_oneof![
+        4 => btree_set(name(), 1..=1),
+        3 => btree_set(name(), 1..=2),
+        2 => btree_set(name(), 1..=4),
+    ]
+}

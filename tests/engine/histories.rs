@@ -1,0 +1,137 @@
+//! Random histories: the engine and the naive models must tell the same story.
+//!
+//! `NAVLOCKS_HISTORIES` sets how many (50,000), `NAVLOCKS_SEED` which ones; a failure prints both.
+
+use std::fs;
+use std::path::Path;
+
+use navlocks_tests::engine::Engine;
+use navlocks_tests::history::{History, Op, Witness, play, run};
+use navlocks_tests::model::Scopes;
+use navlocks_tests::model::words::Wait::{IfAvailable, Queue, Steal, StealAll};
+use navlocks_tests::model::words::{Answer, Input};
+use navlocks_tests::single::SingleNamed;
+use navlocks_tests::tally::{KINDS, Tally};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+
+use crate::arbitrary::{any_ops, check, counterexample, histories, runner, single_name_ops};
+
+#[test]
+fn short_histories_follow_the_model() {
+    check("short_histories_follow_the_model", histories(60), any_ops(1..=14), run);
+}
+
+#[test]
+fn long_histories_follow_the_model() {
+    check("long_histories_follow_the_model", histories(40), any_ops(1..=40), run);
+}
+
+#[test]
+fn histories_from_bytes_follow_the_model() {
+    // Three bytes are an op, so whole ops are left out when it shrinks.
+    let bytes = proptest::collection::vec(any::<[u8; 3]>(), 0..=40);
+    let ops = bytes.prop_map(|bytes| History::from_bytes(bytes.as_flattened()).ops);
+    check("histories_from_bytes_follow_the_model", histories(10), ops, run);
+}
+
+/// D21: for single names, the head of a queue (seed 001) grants the same as the intersection of scopes (seed 002).
+#[test]
+fn single_names_follow_the_standard() {
+    check(
+        "single_names_follow_the_standard",
+        histories(20),
+        single_name_ops(&[Queue, IfAvailable, Steal]),
+        |ops| play(ops, &mut [&mut Engine::new(), &mut SingleNamed::standard()]),
+    );
+}
+
+/// D06, P11: the steal of seed 000 empties the queue, otherwise its scan of the whole queue grants the same.
+#[test]
+fn single_names_follow_seed_000() {
+    check(
+        "single_names_follow_seed_000",
+        histories(20),
+        single_name_ops(&[Queue, IfAvailable, StealAll]),
+        |ops| play(ops, &mut [&mut Engine::new(), &mut SingleNamed::scan()]),
+    );
+}
+
+/// D21: without steal, all texts of the lineage are one.
+#[test]
+fn without_steal_all_texts_agree() {
+    check(
+        "without_steal_all_texts_agree",
+        histories(20),
+        single_name_ops(&[Queue, IfAvailable]),
+        |ops| {
+            play(
+                ops,
+                &mut [&mut Engine::new(), &mut SingleNamed::standard(), &mut SingleNamed::scan()],
+            )
+        },
+    );
+}
+
+/// An engine that never hears of an abort.
+#[derive(Default)]
+struct Deaf(Engine);
+
+impl Witness for Deaf {
+    fn see(&mut self, input: &Input, answer: &Answer, model: &Scopes) -> Result<(), String> {
+        if matches!(input, Input::Abort(_)) { Ok(()) } else { self.0.see(input, answer, model) }
+    }
+
+    fn settle(&mut self, model: &Scopes) -> Result<(), String> {
+        self.0.settle(model)
+    }
+}
+
+/// The properties above are worth something only if a wrong engine fails them, and if people can read how.
+#[test]
+fn a_wrong_engine_is_caught_and_its_story_short() {
+    let wrong = |ops: &[Op]| play(ops, &mut [&mut Deaf::default()]);
+    let found = counterexample(runner(1_000, 1), any_ops(1..=40), wrong);
+    let (_, divergence) = found.expect("a deaf engine must be caught");
+    let story = "   1. c0 joins; c0 requests exclusive {a} in turn as r0
+       c0 is granted r0, token 1
+   2. c0 requests exclusive {a} in turn as r1
+   3. abort r1
+";
+    assert_eq!(divergence.story, story);
+    assert!(divergence.objection.starts_with("snapshot:"), "{}", divergence.objection);
+}
+
+/// And only if everything happens in them.
+#[test]
+fn random_histories_are_eventful() {
+    let mut tally = Tally::default();
+    let mut runner = runner(0, 2_000);
+    let strategy = any_ops(1..=40);
+    for _ in 0..2_000 {
+        let ops: Vec<Op> = strategy.new_tree(&mut runner).expect("histories").current();
+        play(&ops, &mut [&mut tally.witness()]).expect("a tally never objects");
+    }
+    for kind in KINDS {
+        println!("{:6} {kind}", tally.count(kind));
+    }
+    for kind in KINDS {
+        assert!(tally.count(kind) >= 10, "{kind}: {} times in 2,000 histories", tally.count(kind));
+    }
+}
+
+/// What the fuzzer starts from is also played here, without a fuzzer.
+#[test]
+fn the_fuzz_corpus_follows_the_model() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/verbs");
+    let mut played = 0;
+    for file in fs::read_dir(&corpus).expect("the corpus is part of the repository") {
+        let file = file.expect("a directory entry").path();
+        let history = History::from_bytes(&fs::read(&file).expect("a corpus file"));
+        if let Err(divergence) = run(&history.ops) {
+            panic!("{}:\n{divergence}", file.display());
+        }
+        played += 1;
+    }
+    assert!(played >= 12, "only {played} files in {}", corpus.display());
+}

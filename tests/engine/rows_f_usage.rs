@@ -1,0 +1,177 @@
+//! F130–F133: what the standard's usage and security sections promise.
+
+use navlocks_core::{ClientId, Deadlock, LockManager, Request, RequestId, Scope, State, Wait};
+
+use crate::support::{Dice, NOTHING, Table, manager, s, x};
+
+/// The two scripts of the standard's example, each holding one name and waiting for the other.
+fn deadlock_example() -> Table {
+    let mut table = Table::new();
+    table.holds("script 1", "1 has A", x("A"));
+    table.holds("script 2", "2 has B", x("B"));
+    table.waits("script 1", "1 wants B", x("B"));
+    table.waits("script 2", "2 wants A", x("A"));
+    table
+}
+
+#[test]
+fn f130_a_deadlock_is_named() {
+    let mut table = deadlock_example();
+    assert_eq!(table.deadlocked_clients(), [["script 1", "script 2"]]);
+    // What they hold is as much part of the circle as what they want.
+    let circle = ["1 has A", "2 has B", "1 wants B", "2 wants A"];
+    let requests = circle.map(|request| table.id(request)).to_vec();
+    let clients = vec![table.client("script 1"), table.client("script 2")];
+    for request in circle {
+        let through = table.manager.deadlock_through(table.id(request)).unwrap();
+        assert_eq!((through.clients, through.requests), (clients.clone(), requests.clone()));
+    }
+}
+
+#[test]
+fn f130_a_deadlock_blocks_only_its_own_names() {
+    let mut table = deadlock_example();
+    table.holds("script 3", "C", x("C"));
+    table.waits("script 1", "C next", x("C"));
+    table.holds("script 2", "D", s("D"));
+    assert_eq!(table.release("C"), ["granted C next"]);
+    assert_eq!(table.release("C next"), NOTHING);
+    // Waiting behind a deadlock is not being part of it.
+    table.waits("script 3", "3 wants A", x("A"));
+    assert_eq!(table.deadlocked_clients(), [["script 1", "script 2"]]);
+    assert!(table.manager.deadlock_through(table.id("3 wants A")).is_none());
+}
+
+#[test]
+fn f130_a_deadlock_ends_when_one_gives_up() {
+    let mut table = deadlock_example();
+    assert_eq!(table.abort("2 wants A"), NOTHING);
+    assert_eq!(table.deadlocked_clients(), Vec::<Vec<String>>::new());
+    assert_eq!(table.release("2 has B"), ["granted 1 wants B"]);
+
+    let mut table = deadlock_example();
+    assert_eq!(table.terminate("script 1"), ["granted 2 wants A"]);
+    assert_eq!(table.deadlocked_clients(), Vec::<Vec<String>>::new());
+}
+
+/// How a pair of names is asked for: the steps of a job, each requested when the one before is granted.
+type Plan = fn([&'static str; 2]) -> Vec<Scope>;
+
+/// A client that takes its locks one after another, works, and lets go in reverse, as nested callbacks do.
+struct Worker {
+    client: ClientId,
+    jobs: Vec<Vec<Scope>>,
+    to_request: Vec<Scope>,
+    locks: Vec<RequestId>,
+}
+
+impl Worker {
+    fn can_act(&self, manager: &LockManager) -> bool {
+        match self.locks.last() {
+            Some(&lock) => matches!(manager.state(lock), Some(State::Held(_))),
+            None => !self.jobs.is_empty(),
+        }
+    }
+
+    /// Takes its next step; answers whether a job is done with it.
+    fn act(&mut self, manager: &mut LockManager) -> bool {
+        if self.locks.is_empty() {
+            self.to_request =
+                self.jobs.pop().expect("a worker without locks acts only for a new job");
+            self.to_request.reverse();
+        }
+        if let Some(scope) = self.to_request.pop() {
+            self.locks.push(
+                manager.request(self.client, Request::exclusive(scope)).expect("the worker lives"),
+            );
+        } else {
+            let lock = self.locks.pop().expect("a job holds a lock at its end");
+            assert!(manager.release(lock));
+        }
+        self.locks.is_empty()
+    }
+}
+
+/// Five clients do a thousand jobs on random pairs of six names, interleaved at random: how many jobs get done
+/// until nobody can take another step, and the deadlocks that stand then.
+fn thousand_random_pairs(plan: Plan) -> (usize, Vec<Deadlock>) {
+    const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+    let mut dice = Dice::new(131);
+    let mut manager = manager();
+    let mut random_job = || {
+        let first = dice.roll(6);
+        let second = (first + 1 + dice.roll(5)) % 6;
+        plan([NAMES[first], NAMES[second]])
+    };
+    let mut workers: Vec<Worker> = (0..5)
+        .map(|_| Worker {
+            client: manager.add_client(),
+            jobs: (0..200).map(|_| random_job()).collect(),
+            to_request: Vec::new(),
+            locks: Vec::new(),
+        })
+        .collect();
+
+    let mut done = 0;
+    loop {
+        let mut ready: Vec<&mut Worker> =
+            workers.iter_mut().filter(|worker| worker.can_act(&manager)).collect();
+        if ready.is_empty() {
+            return (done, manager.deadlocks());
+        }
+        let turn = dice.roll(ready.len());
+        done += usize::from(ready[turn].act(&mut manager));
+        manager.check_invariants();
+        while manager.poll_event().is_some() {}
+    }
+}
+
+#[test]
+fn f131_request_multiple_in_sorted_order_finishes() {
+    let (done, deadlocks) = thousand_random_pairs(|[first, second]| {
+        vec![Scope::from(first.min(second)), Scope::from(first.max(second))]
+    });
+    assert_eq!((done, deadlocks.len()), (1000, 0));
+}
+
+#[test]
+fn f131_one_request_for_both_names_finishes_in_any_order() {
+    let (done, deadlocks) =
+        thousand_random_pairs(|pair| vec![Scope::new(pair).expect("two names")]);
+    assert_eq!((done, deadlocks.len()), (1000, 0));
+}
+
+#[test]
+fn f131_without_sorting_the_same_pairs_deadlock() {
+    // The other two tests show something only because this is so.
+    let (done, deadlocks) = thousand_random_pairs(|pair| pair.map(Scope::from).into());
+    assert!(done < 1000);
+    assert!(!deadlocks.is_empty(), "nobody can act, so somebody is deadlocked");
+}
+
+#[test]
+fn f132_the_next_tab_takes_over_when_the_primary_dies() {
+    let mut table = Table::new();
+    table.holds("C1", "primary", x("primary_tab"));
+    table.waits("C2", "first in line", x("primary_tab"));
+    table.waits("C3", "second in line", x("primary_tab"));
+    assert_eq!(table.terminate("C1"), ["granted first in line"]);
+    assert_eq!(table.terminate("C2"), ["granted second in line"]);
+    assert_eq!(table.terminate("C3"), NOTHING);
+    assert_eq!((table.manager.client_count(), table.manager.name_count()), (0, 0));
+}
+
+#[test]
+fn f133_partitions_share_nothing() {
+    // One manager is one partition: an origin, a private session, a bucket.
+    let (mut normal, mut private) = (Table::new(), Table::new());
+    normal.holds("tab", "lock", x("a"));
+    private.holds("tab", "lock", x("a"));
+    normal.waits("other tab", "next", x("a"));
+    let stolen = private.request("other tab", "thief", x("a").wait(Wait::Steal));
+    assert_eq!(stolen, ["lost lock: stolen by thief", "granted thief"]);
+    assert_eq!(private.terminate("tab"), NOTHING);
+    assert_eq!(normal.settle(), NOTHING);
+    assert_eq!(normal.held(), ["lock"]);
+    assert_eq!(normal.release("lock"), ["granted next"]);
+}

@@ -1,0 +1,216 @@
+//! X20: the seed's one sentence about evaluation, against every short history.
+//!
+//! The oracle is that sentence and nothing more: requests stand in a list; one is granted when no earlier entry of the
+//! list conflicts with it; the list is evaluated, in its order, when something is requested, released or aborted.
+
+use navlocks_core::{Event, LockManager, Request, RequestId, Scope, State};
+
+use crate::support::{manager, s, x};
+
+/// What can be asked for: every non-empty scope of two names, in both modes.
+const SCOPES: [&[&str]; 3] = [&["a"], &["b"], &["a", "b"]];
+
+/// One input.
+#[derive(Clone, Copy, Debug)]
+enum Input {
+    /// Ask for `SCOPES[scope]`.
+    Ask { scope: usize, exclusive: bool },
+    /// The entry that stands at this place of the list leaves: by release if granted, by abort if not.
+    Leave { place: usize },
+}
+
+/// One line of the oracle's list.
+#[derive(Clone, Copy)]
+struct Line {
+    number: usize,
+    scope: usize,
+    exclusive: bool,
+    granted: bool,
+}
+
+impl Line {
+    fn conflicts(&self, other: &Self) -> bool {
+        let shares_a_name =
+            SCOPES[self.scope].iter().any(|name| SCOPES[other.scope].contains(name));
+        shares_a_name && (self.exclusive || other.exclusive)
+    }
+}
+
+#[derive(Default)]
+struct Oracle {
+    list: Vec<Line>,
+    asked: usize,
+}
+
+impl Oracle {
+    /// The numbers of the requests that are granted by this input, in order.
+    fn input(&mut self, input: Input) -> Vec<usize> {
+        match input {
+            Input::Ask { scope, exclusive } => {
+                self.list.push(Line { number: self.asked, scope, exclusive, granted: false });
+                self.asked += 1;
+            }
+            Input::Leave { place } => {
+                self.list.remove(place);
+            }
+        }
+        let mut grants = Vec::new();
+        for at in 0..self.list.len() {
+            let (earlier, line) = self.list.split_at_mut(at);
+            let line = &mut line[0];
+            if !line.granted && !earlier.iter().any(|other| other.conflicts(line)) {
+                line.granted = true;
+                grants.push(line.number);
+            }
+        }
+        grants
+    }
+
+    fn numbers(&self, granted: bool) -> Vec<usize> {
+        self.list.iter().filter(|line| line.granted == granted).map(|line| line.number).collect()
+    }
+}
+
+fn request_of(scope: usize, exclusive: bool) -> Request {
+    let scope = Scope::new(SCOPES[scope].iter().copied()).expect("no scope is empty");
+    if exclusive { Request::exclusive(scope) } else { Request::shared(scope) }
+}
+
+/// The engine beside the oracle, its requests numbered as the oracle's.
+struct Pair {
+    oracle: Oracle,
+    manager: LockManager,
+    requests: Vec<RequestId>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self { oracle: Oracle::default(), manager: manager(), requests: Vec::new() }
+    }
+
+    fn number(&self, request: RequestId) -> usize {
+        self.requests
+            .iter()
+            .position(|&other| other == request)
+            .expect("the engine speaks of known requests")
+    }
+
+    /// Gives both the input; they must grant the same in the same order and hold the same afterwards.
+    fn input(&mut self, input: Input, history: &[Input]) {
+        match input {
+            Input::Ask { scope, exclusive } => {
+                // A client each: the rule does not know clients.
+                let client = self.manager.add_client();
+                let asked = self.manager.request(client, request_of(scope, exclusive));
+                self.requests.push(asked.expect("the client is new"));
+            }
+            Input::Leave { place } => {
+                let line = self.oracle.list[place];
+                let request = self.requests[line.number];
+                // Only the input that fits the entry's state has an effect.
+                assert_eq!(self.manager.release(request), line.granted, "{history:?}");
+                assert_eq!(self.manager.abort(request), !line.granted, "{history:?}");
+            }
+        }
+        self.manager.check_invariants();
+        assert_eq!(self.grants(), self.oracle.input(input), "{history:?}");
+        self.compare(history);
+    }
+
+    fn grants(&mut self) -> Vec<usize> {
+        let mut grants = Vec::new();
+        while let Some(event) = self.manager.poll_event() {
+            let Event::Granted { request, .. } = event else { panic!("unexpected {event:?}") };
+            grants.push(self.number(request));
+        }
+        grants
+    }
+
+    fn compare(&self, history: &[Input]) {
+        let snapshot = self.manager.snapshot();
+        let mut held: Vec<usize> =
+            snapshot.held.iter().map(|info| self.number(info.request)).collect();
+        // The list is in order of arrival; grant order is the table tests' subject.
+        held.sort_unstable();
+        let pending: Vec<usize> =
+            snapshot.pending.iter().map(|info| self.number(info.request)).collect();
+        assert_eq!(held, self.oracle.numbers(true), "{history:?}");
+        assert_eq!(pending, self.oracle.numbers(false), "{history:?}");
+    }
+}
+
+/// Every history of `length` inputs, each tried once.
+fn every_history(
+    length: usize,
+    live: usize,
+    history: &mut Vec<Input>,
+    visit: &mut impl FnMut(&[Input]),
+) {
+    if history.len() == length {
+        return visit(history);
+    }
+    for scope in 0..SCOPES.len() {
+        for exclusive in [false, true] {
+            history.push(Input::Ask { scope, exclusive });
+            every_history(length, live + 1, history, visit);
+            history.pop();
+        }
+    }
+    for place in 0..live {
+        history.push(Input::Leave { place });
+        every_history(length, live - 1, history, visit);
+        history.pop();
+    }
+}
+
+#[test]
+fn x20_every_short_history_agrees_with_the_oracle() {
+    let mut histories = 0;
+    every_history(5, 0, &mut Vec::new(), &mut |history| {
+        histories += 1;
+        let mut pair = Pair::new();
+        for &input in history {
+            pair.input(input, history);
+        }
+    });
+    // 6 + live choices at each step.
+    assert_eq!(histories, 23_976);
+}
+
+#[test]
+fn x20_every_four_requests_leaving_in_every_order_agree_with_the_oracle() {
+    // Short histories see few deep queues. Here four stand before the first leaves.
+    let choices = 2 * SCOPES.len();
+    for asked in 0..choices.pow(4) {
+        let choice = |at: u32| asked / choices.pow(at) % choices;
+        let asks = [choice(0), choice(1), choice(2), choice(3)]
+            .map(|choice| Input::Ask { scope: choice / 2, exclusive: choice % 2 == 1 });
+        for order in 0..4 * 3 * 2 {
+            let places = [order % 4, order / 4 % 3, order / 12, 0];
+            let history = [asks, places.map(|place| Input::Leave { place })].concat();
+            let mut pair = Pair::new();
+            for &input in &history {
+                pair.input(input, &history);
+            }
+            assert_eq!(pair.manager.name_count(), 0);
+        }
+    }
+}
+
+#[test]
+fn x20_nothing_else_evaluates() {
+    let mut manager = manager();
+    let client = manager.add_client();
+    let holder = manager.request(client, x("a")).unwrap();
+    let waiting = manager.request(client, s("a")).unwrap();
+    while manager.poll_event().is_some() {}
+    // Looking, asking questions and counting clients grant nothing.
+    manager.add_client();
+    manager.query();
+    manager.snapshot();
+    manager.blockers(waiting);
+    manager.deadlocks();
+    assert!(manager.poll_event().is_none());
+    assert_eq!(manager.state(waiting), Some(State::Pending));
+    assert!(matches!(manager.state(holder), Some(State::Held(_))));
+}

@@ -1,0 +1,155 @@
+//! T03–T07: flags and their timeouts. The time is real and short; what is awaited is the outcome, never the time.
+
+use std::sync::mpsc;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use navlocks::lineage::{Flag, request_flag};
+use navlocks::{Lock, Locks, Mode, RequestError, Scope, What, block_on};
+
+use crate::support::{Task, assert_idle, held, pending};
+
+const SHORT: Duration = Duration::from_millis(10);
+
+fn flag(
+    locks: &Locks,
+    scope: impl Into<Scope>,
+    mode: Mode,
+    timeout: Option<Duration>,
+) -> Task<Result<Flag, RequestError>> {
+    let (locks, scope) = (locks.clone(), scope.into());
+    Task::new(async move { request_flag(&locks, scope, mode, timeout).await })
+}
+
+fn exclusive(locks: &Locks) -> Lock {
+    block_on(locks.request("a").into_future()).unwrap()
+}
+
+/// Something that takes some time, and when it is over that time has passed.
+fn let_a_timeout_pass(after: Duration) {
+    let locks = Locks::new();
+    let _held = exclusive(&locks);
+    let passed = flag(&locks, "a", Mode::Exclusive, Some(after)).finish();
+    assert_eq!(passed.unwrap_err(), RequestError::TimedOut { after });
+}
+
+#[test]
+fn t03_without_a_timeout_it_waits() {
+    let locks = Locks::new();
+    let holder = exclusive(&locks);
+    let mut waiting = flag(&locks, "a", Mode::Exclusive, None);
+    waiting.waits();
+    let_a_timeout_pass(SHORT);
+    assert!(!waiting.is_woken());
+    waiting.waits();
+    drop(holder);
+    assert_eq!(waiting.wakes_and_ends().unwrap().mode(), Mode::Exclusive);
+}
+
+#[test]
+fn t04_when_the_time_is_up_it_leaves_and_those_behind_go_on() {
+    let locks = Locks::new();
+    let _reader = block_on(locks.request("a").shared().into_future()).unwrap();
+    let mut writer = flag(&locks, ["a", "b"], Mode::Exclusive, Some(SHORT));
+    writer.waits();
+    let mut reader = flag(&locks, "a", Mode::Shared, None);
+    reader.waits();
+    let mut other = flag(&locks, "b", Mode::Exclusive, None);
+    other.waits();
+    let error = writer.finish().unwrap_err();
+    assert_eq!(error, RequestError::TimedOut { after: SHORT });
+    assert_eq!(error.dom_exception_name(), "TimeoutError");
+    assert_eq!(reader.wakes_and_ends().unwrap().scope(), &Scope::from("a"));
+    assert_eq!(other.wakes_and_ends().unwrap().scope(), &Scope::from("b"));
+}
+
+#[test]
+fn t05_no_time_at_all_is_enough_for_a_free_flag() {
+    let locks = Locks::new();
+    let free = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap();
+    // Held: at once and without a place in the queue.
+    let mut events = locks.events();
+    let error = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap_err();
+    assert_eq!(error, RequestError::TimedOut { after: Duration::ZERO });
+    let told: Vec<What> =
+        std::iter::from_fn(|| events.try_next()).map(|event| event.what).collect();
+    assert_eq!(told, [What::Requested, What::Unavailable]);
+    drop(free);
+    assert_idle(&locks);
+}
+
+#[test]
+fn t06_the_timeout_stops_at_the_grant() {
+    let locks = Locks::new();
+    let at_once = flag(&locks, "a", Mode::Exclusive, Some(SHORT)).ends().unwrap();
+    let mut later = flag(&locks, "a", Mode::Exclusive, Some(Duration::from_secs(3600)));
+    later.waits();
+    let_a_timeout_pass(2 * SHORT);
+    assert_eq!((at_once.loss(), held(&locks)), (None, vec!["a".to_owned()]));
+    assert!(block_on(at_once.released()).is_ok());
+    let later = later.wakes_and_ends().unwrap();
+    assert!(block_on(later.released()).is_ok());
+}
+
+#[test]
+fn t06_a_grant_that_is_heard_of_late_counts() {
+    let locks = Locks::new();
+    let holder = exclusive(&locks);
+    let mut waiting = flag(&locks, "a", Mode::Exclusive, Some(SHORT));
+    waiting.waits();
+    drop(holder);
+    // Granted in time; the task is busy until the time is up.
+    let_a_timeout_pass(2 * SHORT);
+    assert!(waiting.wakes_and_ends().is_ok());
+}
+
+#[test]
+fn t07_a_race_of_timeout_and_grant_has_one_outcome() {
+    const RACES: u64 = 10_000;
+    let locks = Locks::new();
+    let racer = locks.new_client();
+    let mut events = locks.events();
+    let (hand_over, handed_over) = mpsc::channel::<(Lock, u64)>();
+    let (tell, told) = mpsc::channel();
+    let releaser = thread::spawn(move || {
+        for (lock, spins) in handed_over {
+            (0..spins).for_each(|_| std::hint::spin_loop());
+            drop(lock);
+            tell.send(()).unwrap();
+        }
+    });
+    let (mut granted, mut timed_out) = (0, 0);
+    for race in 0..RACES {
+        let after = Duration::from_micros(1 + race % 64);
+        let holder = exclusive(&locks);
+        let mut waiting = flag(&racer, "a", Mode::Exclusive, Some(after));
+        let first = waiting.poll();
+        hand_over.send((holder, race * 61 % 3_000)).unwrap();
+        let outcome = match first {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => waiting.finish(),
+        };
+        told.recv().unwrap();
+        let expected = match outcome {
+            Ok(flag) => {
+                granted += 1;
+                assert_eq!((held(&locks), pending(&locks)), (vec!["a".to_owned()], vec![]));
+                vec![What::Requested, What::Granted(flag.fencing_token()), What::Released]
+            }
+            Err(error) => {
+                timed_out += 1;
+                assert_eq!(error, RequestError::TimedOut { after });
+                vec![What::Requested, What::Withdrawn]
+            }
+        };
+        assert_idle(&locks);
+        let told = std::iter::from_fn(|| events.try_next());
+        let of_racer = told.filter(|event| event.client == racer.client_id());
+        assert_eq!(of_racer.map(|event| event.what).collect::<Vec<_>>(), expected);
+    }
+    assert_eq!(granted + timed_out, RACES);
+    println!("{granted} granted, {timed_out} timed out");
+    drop(hand_over);
+    releaser.join().unwrap();
+}

@@ -1,0 +1,10 @@
+//! Tests about the project itself: its source, its conformance list, its documents, what its engine depends on.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+
+mod conformance_list;
+mod files;
+mod no_std;
+mod readme;
+mod source;
+mod tidy;

@@ -1,0 +1,78 @@
+//! Histories from arbitrary bytes, for the fuzzer.
+
+use crate::history::{History, NAMES, Op, Which, Who};
+use crate::model::words::{Mode, Policy, Scope, Wait};
+
+/// Long enough for anything to happen, short enough for a model that scans everything.
+const OPS_MAX: usize = 48;
+
+impl History {
+    /// Three bytes an op: what it is, who does it (or which), and on what. A rest of one or two bytes is ignored, and so is
+    /// whatever comes after the longest history worth playing.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let (ops, _rest) = bytes.as_chunks();
+        Self { ops: ops.iter().take(OPS_MAX).copied().map(op).collect() }
+    }
+}
+
+fn op([what, who, on]: [u8; 3]) -> Op {
+    let request = |wait| Op::Request {
+        seat: who & 0x0f,
+        scope: scope(on),
+        mode: if who & 0x80 == 0 { Mode::Exclusive } else { Mode::Shared },
+        wait,
+    };
+    match what & 0x0f {
+        0..=2 => request(Wait::Queue),
+        3 => request(Wait::IfAvailable),
+        4 => request(Wait::Steal),
+        5 => request(Wait::StealAll),
+        6 => request(Wait::Overtake),
+        7 | 8 => Op::Release(which(who, on)),
+        9 => Op::Abort(which(who, on)),
+        10 => Op::Terminate(whom(who)),
+        11 => Op::ForceRelease(NAMES[usize::from(on) % NAMES.len()]),
+        12 => Op::Suspend(
+            whom(who),
+            if on & 1 == 0 { Policy::EvictOnContention } else { Policy::ReleaseAtOnce },
+        ),
+        13 => Op::Resume(whom(who)),
+        14 => Op::Query,
+        _ => match who & 3 {
+            0 => Op::Poll,
+            1 => Op::Polling(true),
+            2 => Op::Polling(false),
+            _ => Op::AdvanceToken(on),
+        },
+    }
+}
+
+/// One bit a name; a request always has at least one.
+fn scope(on: u8) -> Scope {
+    let mut names: Scope = NAMES
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| on >> index & 1 == 1)
+        .map(|(_, &name)| name)
+        .collect();
+    if names.is_empty() {
+        names.insert(NAMES[0]);
+    }
+    names
+}
+
+fn whom(who: u8) -> Who {
+    match who >> 6 {
+        0 | 1 => Who::Seat(who & 0x0f),
+        2 => Who::Waiting(who & 0x0f),
+        _ => Who::Asleep(who & 0x0f),
+    }
+}
+
+fn which(how: u8, number: u8) -> Which {
+    match how & 3 {
+        0 | 1 => Which::Held(number),
+        2 => Which::Pending(number),
+        _ => Which::Ever(number),
+    }
+}

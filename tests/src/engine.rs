@@ -1,0 +1,320 @@
+//! The engine as a witness: takes the inputs of the model, speaks its words, and objects to any difference.
+
+use core::fmt::Debug;
+
+use navlocks_core as core_api;
+use navlocks_core::{
+    ClientId, FencingToken, HashKey, LockManager, Request, RequestError, RequestId,
+};
+
+use crate::history::{NAMES, Witness};
+use crate::model::Scopes;
+use crate::model::words::{
+    Answer, Blockers, Cause, ClientNo, Deadlock, Event, Info, Input, Mode, Name, Policy, Refusal,
+    RequestNo, Scope, Snapshot, State, Wait,
+};
+use crate::quiet::quietly;
+use crate::replay::replay;
+
+/// The engine, with its ids by the order in which it gave them.
+#[derive(Debug)]
+pub struct Engine {
+    manager: LockManager,
+    names: [core_api::Name; NAMES.len()],
+    clients: Vec<ClientId>,
+    requests: Vec<RequestId>,
+    /// How many ops it has settled.
+    turn: usize,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Engine {
+    /// A fresh engine.
+    pub fn new() -> Self {
+        Self {
+            manager: LockManager::new(HashKey::from_bytes(*b"navlocks history")),
+            // All kinds of names there are: ASCII, empty, too long for any small buffer, not ASCII, not even Unicode.
+            names: [
+                "a".into(),
+                "".into(),
+                "a/name/that/is/longer/than/what/fits/into/a/few/words".into(),
+                "клавиша/鍵/🔑".into(),
+                core_api::Name::from_utf16(&[0xD83D, 0x61]),
+            ],
+            clients: Vec::new(),
+            requests: Vec::new(),
+            turn: 0,
+        }
+    }
+
+    /// What the engine shows of itself, in its own words.
+    pub fn snapshot(&self) -> core_api::Snapshot {
+        self.manager.snapshot()
+    }
+
+    /// Takes the input and returns the engine's answer in the model's words, or says what is wrong with it.
+    pub fn apply(&mut self, input: &Input) -> Result<Answer, String> {
+        quietly(|| self.take(input))?
+    }
+
+    fn take(&mut self, input: &Input) -> Result<Answer, String> {
+        Ok(match *input {
+            Input::Join => {
+                let client = self.manager.add_client();
+                if self.clients.last().is_some_and(|last| last.serial() >= client.serial()) {
+                    return Err(format!("{client} is not newer than the client before"));
+                }
+                self.clients.push(client);
+                Answer::Joined(self.clients.len() - 1)
+            }
+            Input::Request { client, ref scope, mode, wait } => {
+                match self.manager.request(self.clients[client], self.request(scope, mode, wait)) {
+                    Ok(request) => {
+                        if self
+                            .requests
+                            .last()
+                            .is_some_and(|last| last.serial() >= request.serial())
+                        {
+                            return Err(format!("{request} is not newer than the request before"));
+                        }
+                        self.requests.push(request);
+                        Answer::Made(self.requests.len() - 1)
+                    }
+                    Err(RequestError::UnknownClient) => Answer::Refused(Refusal::UnknownClient),
+                    Err(RequestError::ClientSuspended) => Answer::Refused(Refusal::ClientSuspended),
+                    Err(RequestError::ExclusiveOvertake) => {
+                        Answer::Refused(Refusal::ExclusiveOvertake)
+                    }
+                }
+            }
+            Input::Release(request) => Answer::Effect(self.manager.release(self.requests[request])),
+            Input::Abort(request) => Answer::Effect(self.manager.abort(self.requests[request])),
+            Input::Terminate(client) => {
+                Answer::Effect(self.manager.terminate(self.clients[client]))
+            }
+            Input::ForceRelease(name) => {
+                Answer::Count(self.manager.force_release(&self.names[place(name)]))
+            }
+            Input::Suspend(client, policy) => {
+                let policy = match policy {
+                    Policy::EvictOnContention => core_api::SuspendPolicy::EvictOnContention,
+                    Policy::ReleaseAtOnce => core_api::SuspendPolicy::ReleaseAtOnce,
+                };
+                Answer::Effect(self.manager.suspend(self.clients[client], policy))
+            }
+            Input::Resume(client) => Answer::Effect(self.manager.resume(self.clients[client])),
+            Input::Query => {
+                let snapshot = self.manager.query();
+                Answer::Snapshot(self.in_words(&snapshot)?)
+            }
+            Input::AdvanceToken(at_least) => {
+                self.manager.advance_token(FencingToken::new(at_least));
+                Answer::Nothing
+            }
+            Input::Poll => {
+                let event = self.manager.poll_event();
+                Answer::Event(event.map(|event| self.event(event)).transpose()?)
+            }
+        })
+    }
+
+    fn request(&self, scope: &Scope, mode: Mode, wait: Wait) -> Request {
+        let names = scope.iter().map(|&name| self.names[place(name)].clone());
+        Request {
+            scope: core_api::Scope::new(names).expect("the scopes of histories are not empty"),
+            mode: match mode {
+                Mode::Exclusive => core_api::Mode::Exclusive,
+                Mode::Shared => core_api::Mode::Shared,
+            },
+            wait: match wait {
+                Wait::Queue => core_api::Wait::Queue,
+                Wait::IfAvailable => core_api::Wait::IfAvailable,
+                Wait::Steal => core_api::Wait::Steal,
+                Wait::StealAll => core_api::Wait::StealAll,
+                Wait::Overtake => core_api::Wait::Overtake,
+            },
+        }
+    }
+}
+
+fn place(name: Name) -> usize {
+    NAMES.iter().position(|&known| known == name).expect("histories use these names only")
+}
+
+/// From the engine's words to the model's.
+impl Engine {
+    fn request_no(&self, id: RequestId) -> Result<RequestNo, String> {
+        let place = self.requests.binary_search_by_key(&id.serial(), |known| known.serial());
+        let place = place.map_err(|_| format!("nobody ever made {id}"))?;
+        if self.requests[place] == id {
+            Ok(place)
+        } else {
+            Err(format!("{id} has another slot than before"))
+        }
+    }
+
+    fn client_no(&self, id: ClientId) -> Result<ClientNo, String> {
+        let place = self.clients.iter().position(|&known| known == id);
+        place.ok_or_else(|| format!("{id} never joined"))
+    }
+
+    fn requests_no(&self, ids: &[RequestId]) -> Result<Vec<RequestNo>, String> {
+        ids.iter().map(|&id| self.request_no(id)).collect()
+    }
+
+    fn event(&self, event: core_api::Event) -> Result<Event, String> {
+        Ok(match event {
+            core_api::Event::Granted { request, client, token } => Event::Granted {
+                request: self.request_no(request)?,
+                client: self.client_no(client)?,
+                token: token.get(),
+            },
+            core_api::Event::Unavailable { request, client } => Event::Unavailable {
+                request: self.request_no(request)?,
+                client: self.client_no(client)?,
+            },
+            core_api::Event::Lost { request, client, cause } => Event::Lost {
+                request: self.request_no(request)?,
+                client: self.client_no(client)?,
+                cause: self.cause(cause)?,
+            },
+            core_api::Event::Aborted { request, client, cause } => Event::Aborted {
+                request: self.request_no(request)?,
+                client: self.client_no(client)?,
+                cause: self.cause(cause)?,
+            },
+            core_api::Event::Evicted { client } => {
+                Event::Evicted { client: self.client_no(client)? }
+            }
+        })
+    }
+
+    fn cause(&self, cause: core_api::Cause) -> Result<Cause, String> {
+        Ok(match cause {
+            core_api::Cause::Stolen { by } => Cause::Stolen { by: self.request_no(by)? },
+            core_api::Cause::ForceReleased => Cause::ForceReleased,
+            core_api::Cause::Evicted => Cause::Evicted,
+            core_api::Cause::Suspended => Cause::Suspended,
+        })
+    }
+
+    fn scope(&self, scope: &core_api::Scope) -> Result<Scope, String> {
+        let names = scope.names();
+        if !names.is_sorted_by(|one, next| one.encode_utf16().lt(next.encode_utf16())) {
+            return Err(format!("the names of {scope:?} are not sorted by code unit"));
+        }
+        names
+            .iter()
+            .map(|name| {
+                let place = self.names.iter().position(|known| known == name);
+                Ok(NAMES[place.ok_or_else(|| format!("nobody ever requested {name:?}"))?])
+            })
+            .collect()
+    }
+
+    fn infos(&self, infos: &[core_api::LockInfo]) -> Result<Vec<Info>, String> {
+        infos
+            .iter()
+            .map(|info| {
+                Ok(Info {
+                    request: self.request_no(info.request)?,
+                    client: self.client_no(info.client)?,
+                    scope: self.scope(&info.scope)?,
+                    mode: match info.mode {
+                        core_api::Mode::Exclusive => Mode::Exclusive,
+                        core_api::Mode::Shared => Mode::Shared,
+                    },
+                    token: info.token.map(FencingToken::get),
+                })
+            })
+            .collect()
+    }
+
+    fn in_words(&self, snapshot: &core_api::Snapshot) -> Result<Snapshot, String> {
+        Ok(Snapshot { held: self.infos(&snapshot.held)?, pending: self.infos(&snapshot.pending)? })
+    }
+
+    fn deadlock(&self, deadlock: &core_api::Deadlock) -> Result<Deadlock, String> {
+        let clients: Result<_, String> =
+            deadlock.clients.iter().map(|&client| self.client_no(client)).collect();
+        Ok(Deadlock { requests: self.requests_no(&deadlock.requests)?, clients: clients? })
+    }
+}
+
+/// The comparison.
+impl Engine {
+    fn compare(&self, model: &Scopes) -> Result<(), String> {
+        self.manager.check_invariants();
+
+        let snapshot = self.manager.snapshot();
+        let expected = model.snapshot();
+        let shown = self.in_words(&snapshot)?;
+        if shown != expected {
+            return Err(format!("snapshot:\n      engine: {shown}\n      model:  {expected}"));
+        }
+        same("held_count", &self.manager.held_count(), &expected.held.len())?;
+        same("pending_count", &self.manager.pending_count(), &expected.pending.len())?;
+        same("client_count", &self.manager.client_count(), &model.client_count())?;
+        same("name_count", &self.manager.name_count(), &model.name_count())?;
+
+        let mut deadlocks = Vec::new();
+        for deadlock in self.manager.deadlocks() {
+            deadlocks.push(self.deadlock(&deadlock)?);
+        }
+        let expected_deadlocks = model.deadlocks();
+        same("deadlocks", &deadlocks, &expected_deadlocks)?;
+
+        for (number, &request) in self.requests.iter().enumerate() {
+            let state = self.manager.state(request).map(|state| match state {
+                core_api::State::Pending => State::Pending,
+                core_api::State::Held(token) => State::Held { token: token.get() },
+            });
+            same(&format_args!("state of r{number}"), &state, &model.state(number))?;
+
+            let blockers = self.manager.blockers(request);
+            let blockers = Blockers {
+                hard: self.requests_no(&blockers.hard)?,
+                soft: self.requests_no(&blockers.soft)?,
+            };
+            same(&format_args!("blockers of r{number}"), &blockers, &model.blockers(number))?;
+        }
+
+        // One a time, the others in later turns: each looks at all the entries again.
+        if let Some(number) = self.turn.checked_rem(self.requests.len()) {
+            let through = self.manager.deadlock_through(self.requests[number]);
+            let through = through.map(|deadlock| self.deadlock(&deadlock)).transpose()?;
+            let expected =
+                expected_deadlocks.iter().find(|deadlock| deadlock.requests.contains(&number));
+            same(&format_args!("deadlock through r{number}"), &through.as_ref(), &expected)?;
+        }
+        replay(&snapshot)
+    }
+}
+
+fn same<T: Debug + PartialEq>(
+    what: &(impl core::fmt::Display + ?Sized),
+    engine: &T,
+    model: &T,
+) -> Result<(), String> {
+    if engine == model {
+        return Ok(());
+    }
+    Err(format!("{what}:\n      engine: {engine:?}\n      model:  {model:?}"))
+}
+
+impl Witness for Engine {
+    fn see(&mut self, input: &Input, answer: &Answer, _: &Scopes) -> Result<(), String> {
+        let own = self.apply(input)?;
+        same(&format_args!("answer to {input}"), &own, answer)
+    }
+
+    fn settle(&mut self, model: &Scopes) -> Result<(), String> {
+        self.turn += 1;
+        quietly(|| self.compare(model))?
+    }
+}

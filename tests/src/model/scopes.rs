@@ -1,0 +1,444 @@
+//! Seed 002, scopes: held locks, and one lock request queue per origin in which a request looks at everything before it.
+//!
+//! Around its predicate stand the engine's other inputs: steals, overtaking, forced release, death, suspension. Nothing is
+//! remembered between two inputs but the two lists; everything is found again by scanning them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::waits::Live;
+use super::words::{
+    Answer, Blockers, Cause, ClientNo, Deadlock, Event, Info, Input, Mode, Name, Policy, Refusal,
+    RequestNo, Scope, Snapshot, State, Wait,
+};
+
+/// A lock, or a lock request. Seed 002: "A lock request is a tuple of (scope, mode)."
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) request: RequestNo,
+    pub(super) client: ClientNo,
+    scope: Scope,
+    mode: Mode,
+    /// It stands before all pending requests that do not.
+    overtakes: bool,
+    /// Given with the grant.
+    token: Option<u64>,
+}
+
+/// Two entries conflict when their scopes intersect and at least one of them is exclusive.
+pub(super) fn conflict(one: &Entry, other: &Entry) -> bool {
+    let exclusive = one.mode == Mode::Exclusive || other.mode == Mode::Exclusive;
+    exclusive && intersect(&one.scope, &other.scope)
+}
+
+fn intersect(one: &Scope, other: &Scope) -> bool {
+    one.intersection(other).next().is_some()
+}
+
+#[derive(Debug)]
+enum Presence {
+    Awake,
+    Suspended { policy: Policy, deferred: Vec<Event> },
+}
+
+/// One origin of seed 002, with everything that the engine adds to it.
+#[derive(Debug)]
+pub struct Scopes {
+    /// The locks with state "held", in the order of their grants.
+    held: Vec<Entry>,
+    /// "Each origin has an associated lock request queue, which is a queue of lock requests."
+    queue: Vec<Entry>,
+    clients: BTreeMap<ClientNo, Presence>,
+    clients_joined: usize,
+    requests_made: usize,
+    next_token: u64,
+    events: VecDeque<Event>,
+}
+
+impl Default for Scopes {
+    fn default() -> Self {
+        Self {
+            held: Vec::new(),
+            queue: Vec::new(),
+            clients: BTreeMap::new(),
+            clients_joined: 0,
+            requests_made: 0,
+            next_token: 1,
+            events: VecDeque::new(),
+        }
+    }
+}
+
+/// The inputs.
+impl Scopes {
+    /// Takes one input and returns what the call returns.
+    pub fn apply(&mut self, input: &Input) -> Answer {
+        match *input {
+            Input::Join => Answer::Joined(self.join()),
+            Input::Request { client, ref scope, mode, wait } => {
+                match self.request(client, scope, mode, wait) {
+                    Ok(request) => Answer::Made(request),
+                    Err(refusal) => Answer::Refused(refusal),
+                }
+            }
+            Input::Release(request) => Answer::Effect(self.release(request)),
+            Input::Abort(request) => Answer::Effect(self.abort(request)),
+            Input::Terminate(client) => Answer::Effect(self.terminate(client)),
+            Input::ForceRelease(name) => Answer::Count(self.force_release(name)),
+            Input::Suspend(client, policy) => Answer::Effect(self.suspend(client, policy)),
+            Input::Resume(client) => Answer::Effect(self.resume(client)),
+            Input::Query => Answer::Snapshot(self.query()),
+            Input::AdvanceToken(at_least) => {
+                self.next_token = self.next_token.max(at_least);
+                Answer::Nothing
+            }
+            Input::Poll => Answer::Event(self.events.pop_front()),
+        }
+    }
+
+    fn join(&mut self) -> ClientNo {
+        let client = self.clients_joined;
+        self.clients_joined += 1;
+        self.clients.insert(client, Presence::Awake);
+        client
+    }
+
+    fn request(
+        &mut self,
+        client: ClientNo,
+        scope: &Scope,
+        mode: Mode,
+        wait: Wait,
+    ) -> Result<RequestNo, Refusal> {
+        match self.clients.get(&client) {
+            None => return Err(Refusal::UnknownClient),
+            Some(Presence::Suspended { .. }) => return Err(Refusal::ClientSuspended),
+            Some(Presence::Awake) => {}
+        }
+        if wait == Wait::Overtake && mode == Mode::Exclusive {
+            return Err(Refusal::ExclusiveOvertake);
+        }
+        let request = self.requests_made;
+        self.requests_made += 1;
+        let overtakes = wait == Wait::Overtake;
+        let entry = Entry { request, client, scope: scope.clone(), mode, overtakes, token: None };
+
+        self.evict_those_it_would_wait_for(&entry, wait);
+        match wait {
+            // Seed 002, request a lock, step 4: "Append request to queue."
+            Wait::Queue => {
+                self.queue.push(entry);
+                self.process_queue();
+            }
+            Wait::IfAvailable if self.grantable(&entry, &self.queue) => self.grant(entry),
+            Wait::IfAvailable => self.tell(Event::Unavailable { request, client }),
+            // Decision 5: every held lock that intersects the scope is lost; the request goes before all pending ones.
+            Wait::Steal | Wait::StealAll => {
+                let cause = Cause::Stolen { by: request };
+                self.lose(cause, |lock| intersect(&lock.scope, scope));
+                if wait == Wait::StealAll {
+                    self.drop_pending(cause, |pending| intersect(&pending.scope, scope));
+                }
+                assert!(self.grantable(&entry, &[]), "nothing is left that a thief could wait for");
+                self.grant(entry);
+                self.process_queue();
+            }
+            // After those who hold and those who overtook before it, before the others.
+            Wait::Overtake => {
+                let place = self.queue.iter().take_while(|pending| pending.overtakes).count();
+                self.queue.insert(place, entry);
+                self.process_queue();
+            }
+        }
+        Ok(request)
+    }
+
+    fn release(&mut self, request: RequestNo) -> bool {
+        let Some(place) = self.held.iter().position(|lock| lock.request == request) else {
+            return false;
+        };
+        self.held.remove(place);
+        self.process_queue();
+        true
+    }
+
+    fn abort(&mut self, request: RequestNo) -> bool {
+        let Some(place) = self.queue.iter().position(|pending| pending.request == request) else {
+            return false;
+        };
+        self.queue.remove(place);
+        self.process_queue();
+        true
+    }
+
+    fn terminate(&mut self, client: ClientNo) -> bool {
+        if self.clients.remove(&client).is_none() {
+            return false;
+        }
+        self.events.retain(|event| event.client() != client);
+        self.held.retain(|lock| lock.client != client);
+        self.queue.retain(|pending| pending.client != client);
+        self.process_queue();
+        true
+    }
+
+    /// Decision 4: all held locks whose scope has the name are released in one step, the queue goes on.
+    fn force_release(&mut self, name: Name) -> usize {
+        let before = self.held.len();
+        self.lose(Cause::ForceReleased, |lock| lock.scope.contains(&name));
+        let count = before - self.held.len();
+        self.process_queue();
+        count
+    }
+
+    fn suspend(&mut self, client: ClientNo, policy: Policy) -> bool {
+        let Some(presence @ Presence::Awake) = self.clients.get_mut(&client) else {
+            return false;
+        };
+        // "While a client is suspended all its events are deferred to resume", those included that nobody polled yet. That it
+        // was evicted in an earlier sleep is for the embedder, not for the client.
+        let is_its =
+            |event: &&Event| event.client() == client && !matches!(event, Event::Evicted { .. });
+        let deferred = self.events.iter().filter(is_its).cloned().collect();
+        self.events.retain(|event| !is_its(&event));
+        *presence = Presence::Suspended { policy, deferred };
+        match policy {
+            Policy::EvictOnContention => {
+                if self.somebody_waits_for(client) {
+                    self.evict(&[client]);
+                }
+            }
+            Policy::ReleaseAtOnce => {
+                self.lose(Cause::Suspended, |lock| lock.client == client);
+                self.process_queue();
+            }
+        }
+        true
+    }
+
+    fn resume(&mut self, client: ClientNo) -> bool {
+        let Some(presence @ Presence::Suspended { .. }) = self.clients.get_mut(&client) else {
+            return false;
+        };
+        if let Presence::Suspended { deferred, .. } = core::mem::replace(presence, Presence::Awake)
+        {
+            self.events.extend(deferred);
+        }
+        true
+    }
+
+    /// "Evicts every suspended (evict on contention) client that has a live entry, then snapshot."
+    fn query(&mut self) -> Snapshot {
+        let evicted: Vec<ClientNo> = self
+            .evictable()
+            .into_iter()
+            .filter(|&client| self.live().any(|entry| entry.client == client))
+            .collect();
+        self.evict(&evicted);
+        self.snapshot()
+    }
+}
+
+/// The predicate, and what follows from it.
+impl Scopes {
+    /// Seed 002: "A lock request request is said to be grantable if the following steps return true", where `earlier` are the
+    /// entries in the queue earlier than the request.
+    fn grantable(&self, request: &Entry, earlier: &[Entry]) -> bool {
+        let scope = &request.scope;
+        match request.mode {
+            // Step 5. No lock in the origin has state "held" and has a scope that intersects scope, and no entry in queue
+            // earlier than request has a scope that intersects scope.
+            Mode::Exclusive => {
+                !self.held.iter().any(|lock| intersect(&lock.scope, scope))
+                    && !earlier.iter().any(|entry| intersect(&entry.scope, scope))
+            }
+            // Step 6. The same, of locks and entries that have mode "exclusive".
+            Mode::Shared => {
+                !self
+                    .held
+                    .iter()
+                    .any(|lock| lock.mode == Mode::Exclusive && intersect(&lock.scope, scope))
+                    && !earlier.iter().any(|entry| {
+                        entry.mode == Mode::Exclusive && intersect(&entry.scope, scope)
+                    })
+            }
+        }
+    }
+
+    /// In the order of the queue, whoever is grantable leaves it. One pass is enough: what leaves the queue for the held locks
+    /// is in the way of later requests as it was before, what leaves altogether is only ever in the way of later ones.
+    fn process_queue(&mut self) {
+        let mut place = 0;
+        while place < self.queue.len() {
+            if !self.grantable(&self.queue[place], &self.queue[..place]) {
+                place += 1;
+                continue;
+            }
+            let entry = self.queue.remove(place);
+            match self.clients.get(&entry.client) {
+                // Its turn came while it may hold nothing: it leaves at once and no token is used.
+                Some(Presence::Suspended { policy: Policy::ReleaseAtOnce, .. }) => {
+                    self.tell(Event::Lost {
+                        request: entry.request,
+                        client: entry.client,
+                        cause: Cause::Suspended,
+                    })
+                }
+                _ => self.grant(entry),
+            }
+        }
+    }
+
+    fn grant(&mut self, mut entry: Entry) {
+        let token = self.next_token;
+        self.next_token += 1;
+        entry.token = Some(token);
+        self.tell(Event::Granted { request: entry.request, client: entry.client, token });
+        self.held.push(entry);
+    }
+
+    /// Takes held locks away, in the order of their grants.
+    fn lose(&mut self, cause: Cause, whose: impl Fn(&Entry) -> bool) {
+        let (lost, kept) = core::mem::take(&mut self.held).into_iter().partition(whose);
+        self.held = kept;
+        let lost: Vec<Entry> = lost;
+        for Entry { request, client, .. } in lost {
+            self.tell(Event::Lost { request, client, cause });
+        }
+    }
+
+    /// Takes requests out of the queue, in its order.
+    fn drop_pending(&mut self, cause: Cause, whose: impl Fn(&Entry) -> bool) {
+        let (dropped, kept) = core::mem::take(&mut self.queue).into_iter().partition(whose);
+        self.queue = kept;
+        let dropped: Vec<Entry> = dropped;
+        for Entry { request, client, .. } in dropped {
+            self.tell(Event::Aborted { request, client, cause });
+        }
+    }
+
+    /// To the client, or to its deferred events while it is suspended.
+    fn tell(&mut self, event: Event) {
+        match self.clients.get_mut(&event.client()) {
+            Some(Presence::Suspended { deferred, .. }) => deferred.push(event),
+            _ => self.events.push_back(event),
+        }
+    }
+}
+
+/// Nobody ever waits for a suspended client that is to be evicted on contention.
+impl Scopes {
+    fn evictable(&self) -> Vec<ClientNo> {
+        let evict = |presence: &Presence| {
+            matches!(presence, Presence::Suspended { policy: Policy::EvictOnContention, .. })
+        };
+        self.clients
+            .iter()
+            .filter(|(_, presence)| evict(presence))
+            .map(|(&client, _)| client)
+            .collect()
+    }
+
+    /// Does an entry of another client stand later in the order and conflict with an entry of this one?
+    fn somebody_waits_for(&self, client: ClientNo) -> bool {
+        let order: Vec<&Entry> = self.live().collect();
+        order.iter().enumerate().any(|(place, entry)| {
+            entry.client == client
+                && order[place + 1..]
+                    .iter()
+                    .any(|later| later.client != client && conflict(later, entry))
+        })
+    }
+
+    fn evict_those_it_would_wait_for(&mut self, entry: &Entry, wait: Wait) {
+        let before: Vec<&Entry> = match wait {
+            Wait::Queue | Wait::IfAvailable => self.live().collect(),
+            // Pending ones stand behind it.
+            Wait::Overtake => self.held.iter().collect(),
+            Wait::Steal | Wait::StealAll => Vec::new(),
+        };
+        let evicted: Vec<ClientNo> = self
+            .evictable()
+            .into_iter()
+            .filter(|&client| {
+                before.iter().any(|other| other.client == client && conflict(other, entry))
+            })
+            .collect();
+        self.evict(&evicted);
+    }
+
+    /// All that the clients have leaves in one step, then the queue goes on. They stay suspended.
+    fn evict(&mut self, clients: &[ClientNo]) {
+        for &client in clients {
+            // To the embedder, at once.
+            self.events.push_back(Event::Evicted { client });
+            self.lose(Cause::Evicted, |lock| lock.client == client);
+            self.drop_pending(Cause::Evicted, |pending| pending.client == client);
+        }
+        self.process_queue();
+    }
+}
+
+/// The questions.
+impl Scopes {
+    fn live(&self) -> impl Iterator<Item = &Entry> {
+        self.held.iter().chain(&self.queue)
+    }
+
+    /// Everything live, in order; disturbs nobody.
+    pub fn snapshot(&self) -> Snapshot {
+        let infos = |entries: &[Entry]| {
+            entries
+                .iter()
+                .map(|entry| Info {
+                    request: entry.request,
+                    client: entry.client,
+                    scope: entry.scope.clone(),
+                    mode: entry.mode,
+                    token: entry.token,
+                })
+                .collect()
+        };
+        Snapshot { held: infos(&self.held), pending: infos(&self.queue) }
+    }
+
+    /// Where the request stands, if it is live.
+    pub fn state(&self, request: RequestNo) -> Option<State> {
+        let entry = self.live().find(|entry| entry.request == request)?;
+        Some(entry.token.map_or(State::Pending, |token| State::Held { token }))
+    }
+
+    /// Whom the request waits for.
+    pub fn blockers(&self, request: RequestNo) -> Blockers {
+        Live { held: &self.held, queue: &self.queue }.blockers(request)
+    }
+
+    /// Who wait for each other, each deadlock once, in the order of their first requests.
+    pub fn deadlocks(&self) -> Vec<Deadlock> {
+        Live { held: &self.held, queue: &self.queue }.deadlocks()
+    }
+
+    /// How many requests were ever made; their numbers are below this.
+    pub fn requests_made(&self) -> usize {
+        self.requests_made
+    }
+
+    /// How many clients are there, suspended ones included.
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Whether the client joined and was not terminated.
+    pub fn has_client(&self, client: ClientNo) -> bool {
+        self.clients.contains_key(&client)
+    }
+
+    /// Whether the client is there and suspended.
+    pub fn is_suspended(&self, client: ClientNo) -> bool {
+        matches!(self.clients.get(&client), Some(Presence::Suspended { .. }))
+    }
+
+    /// How many names have a live entry.
+    pub fn name_count(&self) -> usize {
+        self.live().flat_map(|entry| &entry.scope).collect::<std::collections::BTreeSet<_>>().len()
+    }
+}

@@ -1,0 +1,279 @@
+//! The words in which models, histories and stories speak: small ordinals instead of ids, letters instead of names.
+
+use core::fmt;
+use std::collections::BTreeSet;
+
+/// A client, by the order in which it joined.
+pub type ClientNo = usize;
+/// A request, by the order in which it was made.
+pub type RequestNo = usize;
+/// A name, as a letter.
+pub type Name = char;
+/// Seed 002: "A lock has an associated scope which is a set of DOMStrings."
+pub type Scope = BTreeSet<Name>;
+
+/// Seed 001 §2.3: "A mode is either "exclusive" or "shared"."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the two words of the standard")]
+pub enum Mode {
+    Exclusive,
+    Shared,
+}
+
+/// What a request does when it cannot be granted at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It waits for its turn.
+    Queue,
+    /// It is told so and leaves no trace (seed 001 `ifAvailable`).
+    IfAvailable,
+    /// It takes the held locks away and keeps the queue (seed 001 `steal`).
+    Steal,
+    /// It takes the held locks away and empties the queue (seed 000 `steal`).
+    StealAll,
+    /// A reader that stands before everybody who waits (the option of seed 004).
+    Overtake,
+}
+
+/// What becomes of the locks of a suspended client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// It keeps them until somebody would have to wait for it.
+    EvictOnContention,
+    /// It loses them at once, and each later one when its turn comes.
+    ReleaseAtOnce,
+}
+
+/// Why a lock or a place in the queue was taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the input that did it")]
+pub enum Cause {
+    Stolen { by: RequestNo },
+    ForceReleased,
+    Evicted,
+    Suspended,
+}
+
+/// What clients, or the embedder, are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what their names say")]
+pub enum Event {
+    Granted { request: RequestNo, client: ClientNo, token: u64 },
+    Unavailable { request: RequestNo, client: ClientNo },
+    Lost { request: RequestNo, client: ClientNo, cause: Cause },
+    Aborted { request: RequestNo, client: ClientNo, cause: Cause },
+    Evicted { client: ClientNo },
+}
+
+impl Event {
+    /// Whom it is about.
+    pub fn client(&self) -> ClientNo {
+        match *self {
+            Self::Granted { client, .. }
+            | Self::Unavailable { client, .. }
+            | Self::Lost { client, .. }
+            | Self::Aborted { client, .. }
+            | Self::Evicted { client } => client,
+        }
+    }
+}
+
+/// Why a request was not even made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is a sentence")]
+pub enum Refusal {
+    UnknownClient,
+    ClientSuspended,
+    ExclusiveOvertake,
+}
+
+/// Where a request stands in its life; one that is gone has no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the two states of a live entry")]
+pub enum State {
+    Pending,
+    Held { token: u64 },
+}
+
+/// One line of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what their names say")]
+pub struct Info {
+    pub request: RequestNo,
+    pub client: ClientNo,
+    pub scope: Scope,
+    pub mode: Mode,
+    pub token: Option<u64>,
+}
+
+/// Held in the order of the grants, pending in the order of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the two lists of the standard's snapshot")]
+pub struct Snapshot {
+    pub held: Vec<Info>,
+    pub pending: Vec<Info>,
+}
+
+/// Whom a pending request waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blockers {
+    /// Those who hold.
+    pub hard: Vec<RequestNo>,
+    /// Those who wait before it.
+    pub soft: Vec<RequestNo>,
+}
+
+/// Clients that wait for each other, and the entries through which they do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "said above")]
+pub struct Deadlock {
+    pub requests: Vec<RequestNo>,
+    pub clients: Vec<ClientNo>,
+}
+
+/// One call of a lock manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "one per verb of the engine")]
+pub enum Input {
+    Join,
+    Request { client: ClientNo, scope: Scope, mode: Mode, wait: Wait },
+    Release(RequestNo),
+    Abort(RequestNo),
+    Terminate(ClientNo),
+    ForceRelease(Name),
+    Suspend(ClientNo, Policy),
+    Resume(ClientNo),
+    Query,
+    AdvanceToken(u64),
+    Poll,
+}
+
+/// What the call returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each belongs to the inputs it answers")]
+pub enum Answer {
+    Joined(ClientNo),
+    Made(RequestNo),
+    Refused(Refusal),
+    /// Whether it had an effect.
+    Effect(bool),
+    /// How many locks it released.
+    Count(usize),
+    Snapshot(Snapshot),
+    Event(Option<Event>),
+    Nothing,
+}
+
+/// A scope as stories print it.
+pub(crate) struct Braces<'a>(pub(crate) &'a Scope);
+
+impl fmt::Display for Braces<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        write!(f, "{{{}}}", names.join(","))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queue => "in turn",
+            Self::IfAvailable => "if available",
+            Self::Steal => "by steal",
+            Self::StealAll => "by steal from all",
+            Self::Overtake => "overtaking",
+        })
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EvictOnContention => "evict on contention",
+            Self::ReleaseAtOnce => "release at once",
+        })
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stolen { by } => write!(f, "stolen by r{by}"),
+            Self::ForceReleased => f.write_str("force-released"),
+            Self::Evicted => f.write_str("evicted"),
+            Self::Suspended => f.write_str("suspended"),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted { request, client, token } => {
+                write!(f, "c{client} is granted r{request}, token {token}")
+            }
+            Self::Unavailable { request, client } => {
+                write!(f, "c{client} hears that r{request} is unavailable")
+            }
+            Self::Lost { request, client, cause } => {
+                write!(f, "c{client} loses r{request}: {cause}")
+            }
+            Self::Aborted { request, client, cause } => {
+                write!(f, "c{client} waits no more for r{request}: {cause}")
+            }
+            Self::Evicted { client } => write!(f, "c{client} is evicted"),
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Join => f.write_str("a client joins"),
+            Self::Request { client, scope, mode, wait } => {
+                write!(f, "c{client} requests {mode} {} {wait}", Braces(scope))
+            }
+            Self::Release(request) => write!(f, "release r{request}"),
+            Self::Abort(request) => write!(f, "abort r{request}"),
+            Self::Terminate(client) => write!(f, "terminate c{client}"),
+            Self::ForceRelease(name) => write!(f, "force-release {name}"),
+            Self::Suspend(client, policy) => write!(f, "suspend c{client}, {policy}"),
+            Self::Resume(client) => write!(f, "resume c{client}"),
+            Self::Query => f.write_str("query"),
+            Self::AdvanceToken(at_least) => write!(f, "advance the token to at least {at_least}"),
+            Self::Poll => f.write_str("poll"),
+        }
+    }
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |infos: &[Info]| {
+            infos
+                .iter()
+                .map(|info| {
+                    let token =
+                        info.token.map(|token| format!(" token {token}")).unwrap_or_default();
+                    format!(
+                        "r{} of c{}: {} {}{token}",
+                        info.request,
+                        info.client,
+                        info.mode,
+                        Braces(&info.scope)
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("; ")
+        };
+        write!(f, "held [{}] pending [{}]", list(&self.held), list(&self.pending))
+    }
+}

@@ -1,0 +1,101 @@
+//! The single-name texts as witnesses: they must come to the same locks in the same order as the model with scopes.
+
+use crate::history::Witness;
+use crate::model::words::{Answer, Event, Info, Input, Name};
+use crate::model::{Outcome, Scan, Scopes, Single, SingleNames, Standard};
+
+/// A text that follows a history with one name a request.
+#[derive(Debug)]
+pub struct SingleNamed<Text> {
+    text: Text,
+    /// Whether the text says in which order locks of different names are granted.
+    ordered: bool,
+    /// Everything that was ever requested, by its number.
+    requests: Vec<Single>,
+    /// What the model told since the last op.
+    told: Vec<Outcome>,
+}
+
+impl SingleNamed<Standard> {
+    /// Seed 001: "no guarantees are made with respect to the relative ordering of requests across different resources".
+    pub fn standard() -> Self {
+        Self { text: Standard::default(), ordered: false, requests: Vec::new(), told: Vec::new() }
+    }
+}
+
+impl SingleNamed<Scan> {
+    /// Seed 000: one queue, in one order.
+    pub fn scan() -> Self {
+        Self { text: Scan::default(), ordered: true, requests: Vec::new(), told: Vec::new() }
+    }
+}
+
+impl<Text: SingleNames> SingleNamed<Text> {
+    /// Where the text leaves the order between names open, only the order within each name counts.
+    fn arrange<T>(&self, mut list: Vec<T>, name: impl Fn(&T) -> Name) -> Vec<T> {
+        if !self.ordered {
+            list.sort_by_key(name);
+        }
+        list
+    }
+}
+
+fn single(info: &Info) -> Single {
+    let name = *info.scope.first().expect("a scope is not empty");
+    assert_eq!(info.scope.len(), 1, "these texts know single names only");
+    Single { request: info.request, client: info.client, name, mode: info.mode }
+}
+
+impl<Text: SingleNames> Witness for SingleNamed<Text> {
+    fn see(&mut self, input: &Input, answer: &Answer, _: &Scopes) -> Result<(), String> {
+        match (input, answer) {
+            (Input::Request { client, scope, mode, wait }, &Answer::Made(request)) => {
+                let info = Info {
+                    request,
+                    client: *client,
+                    scope: scope.clone(),
+                    mode: *mode,
+                    token: None,
+                };
+                self.requests.push(single(&info));
+                self.text.request(single(&info), *wait);
+            }
+            (&Input::Release(request), _) => self.text.release(request),
+            (&Input::Abort(request), _) => self.text.abort(request),
+            (&Input::Terminate(client), _) => self.text.terminate(client),
+            (_, Answer::Event(Some(event))) => self.told.push(match *event {
+                Event::Granted { request, .. } => Outcome::Granted(request),
+                Event::Unavailable { request, .. } => Outcome::Unavailable(request),
+                Event::Lost { request, .. } | Event::Aborted { request, .. } => {
+                    Outcome::Rejected(request)
+                }
+                Event::Evicted { .. } => return Err("these texts evict nobody".into()),
+            }),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, model: &Scopes) -> Result<(), String> {
+        let outcomes = self.text.take_outcomes();
+        let told = core::mem::take(&mut self.told);
+        let name = |outcome: &Outcome| self.requests[outcome.request()].name;
+        let (outcomes, told) = (self.arrange(outcomes, name), self.arrange(told, name));
+        if outcomes != told {
+            return Err(format!("the text says {outcomes:?}, the model {told:?}"));
+        }
+
+        let snapshot = model.snapshot();
+        for (what, by_text, by_model) in [
+            ("held", self.text.held(), snapshot.held),
+            ("pending", self.text.pending(), snapshot.pending),
+        ] {
+            let by_model = self.arrange(by_model.iter().map(single).collect(), |entry| entry.name);
+            let by_text = self.arrange(by_text, |entry| entry.name);
+            if by_text != by_model {
+                return Err(format!("{what}: the text says {by_text:?}, the model {by_model:?}"));
+            }
+        }
+        Ok(())
+    }
+}
