@@ -35,7 +35,8 @@ fn every_example_is_run_here() {
     let files: BTreeSet<String> =
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     let source = include_str!("examples.rs");
-    let run = source.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
+    let run =
+        source.lines().filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"));
     let run: BTreeSet<String> =
         run.map(|path| path.rsplit('/').next().unwrap().to_owned()).collect();
     assert_eq!(files, run);

@@ -2,6 +2,8 @@
 //! created and held until it is complete.
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -38,6 +40,19 @@ pub(crate) enum Aborted {
     /// It used a store that is not in its scope.
     OutOfScope,
 }
+
+impl fmt::Display for Aborted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(error) => error.fmt(f),
+            Self::Loss(loss) => loss.fmt(f),
+            Self::ReadOnly => f.write_str("the transaction may only read"),
+            Self::OutOfScope => f.write_str("the store is not in the transaction's scope"),
+        }
+    }
+}
+
+impl Error for Aborted {}
 
 type Operation = Box<dyn FnOnce(&mut View) -> Result<(), Aborted> + Send>;
 type Condition = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -115,7 +130,10 @@ impl Transaction {
         let lock = place.finish().await.map_err(Aborted::Request)?;
         let stores = {
             let all = committed.lock().unwrap();
-            scope.iter().map(|&store| (store, all.get(store).cloned().unwrap_or_default())).collect()
+            scope
+                .iter()
+                .map(|&store| (store, all.get(store).cloned().unwrap_or_default()))
+                .collect()
         };
         let mut view = View { stores, access };
         for operation in operations {

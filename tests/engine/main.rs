@@ -22,3 +22,4 @@ mod rows_x;
 mod rows_x20;
 mod rows_s;
 mod decisions;
+mod tokens;

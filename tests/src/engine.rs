@@ -113,7 +113,8 @@ impl Engine {
                 Answer::Snapshot(self.in_words(&snapshot)?)
             }
             Input::AdvanceToken(at_least) => {
-                self.manager.advance_token(FencingToken::new(at_least));
+                let advanced = self.manager.advance_token(FencingToken::new(at_least));
+                assert_eq!(advanced, Ok(()), "a small token is taken");
                 Answer::Nothing
             }
             Input::Poll => {

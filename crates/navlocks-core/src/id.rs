@@ -68,6 +68,9 @@ id! {
 pub struct FencingToken(u64);
 
 impl FencingToken {
+    /// The largest token that a manager can be told to start from. As many grants again are left then.
+    pub const START_MAX: Self = Self(1 << 63);
+
     /// The token with this number.
     pub const fn new(number: u64) -> Self {
         Self(number)
@@ -90,3 +93,16 @@ impl fmt::Debug for FencingToken {
         write!(f, "#{}", self.0)
     }
 }
+
+/// A manager was told to start from a token that leaves too few numbers for the grants to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenTooLarge(pub FencingToken);
+
+impl fmt::Display for TokenTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let max = FencingToken::START_MAX;
+        write!(f, "fencing token {} is too large to start from: at most {max} is taken", self.0)
+    }
+}
+
+impl core::error::Error for TokenTooLarge {}

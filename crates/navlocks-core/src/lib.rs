@@ -118,7 +118,7 @@ pub use arguments::{
 pub use blockers::Blockers;
 pub use deadlock::Deadlock;
 pub use event::{Cause, Event};
-pub use id::{ClientId, FencingToken, RequestId};
+pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use manager::LockManager;
 pub use name::{EscapeError, Name};
 pub use queue::HashKey;

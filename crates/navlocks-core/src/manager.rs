@@ -8,7 +8,9 @@ use crate::client::Clients;
 use crate::entry::Entries;
 use crate::id::Index;
 use crate::queue::{HashKey, Queues};
-use crate::{ClientId, Event, FencingToken, Name, Request, RequestError, RequestId, Wait};
+use crate::{
+    ClientId, Event, FencingToken, Name, Request, RequestError, RequestId, TokenTooLarge, Wait,
+};
 use crate::{Mode, Snapshot};
 
 /// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or program).
@@ -86,8 +88,17 @@ impl LockManager {
 
     /// Makes the tokens of all grants from now on at least this: for a manager that continues where an
     /// earlier one ended. Never makes them smaller.
-    pub fn advance_token(&mut self, at_least: FencingToken) {
+    ///
+    /// # Errors
+    ///
+    /// [`TokenTooLarge`], and nothing has changed: the number is beyond [`FencingToken::START_MAX`], which no honest
+    /// count of grants reaches.
+    pub fn advance_token(&mut self, at_least: FencingToken) -> Result<(), TokenTooLarge> {
+        if at_least > FencingToken::START_MAX {
+            return Err(TokenTooLarge(at_least));
+        }
         self.next_token = self.next_token.max(at_least.get());
+        Ok(())
     }
 
     /// A new client, known until it is [terminated](Self::terminate).

@@ -1,14 +1,14 @@
 //! F40–F52, F67, F75, P01, G1: work under a lock. The callback of the standard is the closure of `with`, its promise the future.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use navlocks::{Lock, Locks, Mode, Scope};
+use navlocks::lineage::{AcquireOptions, acquire};
+use navlocks::{Lock, Locks, Mode, RequestError, Scope};
 
 use super::start;
 use crate::backend::Backend;
@@ -178,7 +178,7 @@ fn f47_a_lock_is_held_until_the_work_panics() {
 fn f48_the_request_ends_after_its_work() {
     let arm = start();
     let locks = arm.client();
-    let log = std::cell::RefCell::new(Vec::new());
+    let log = RefCell::new(Vec::new());
     soon(async {
         let work = async |_: &Lock| log.borrow_mut().push("holding");
         locks.request("a").with(work).await.unwrap();
@@ -296,25 +296,29 @@ fn f75_if_available_does_nothing_before_the_first_poll_either() {
     assert_eq!(ran.get(), 1);
 }
 
-/// `acquire(name, callback)` and `acquire(name, options, callback)` in today's words.
 #[test]
-fn p01_a_request_gives_what_its_work_gives_with_and_without_options() {
+fn p01_acquire_gives_what_its_work_gives_with_and_without_options() {
     let arm = start();
     let locks = arm.client();
-    assert_eq!(soon(locks.request("a").with(async |lock| lock.mode())), Ok(Mode::Exclusive));
-    let request = locks.request("a").shared().timeout(Duration::from_secs(3600)).tag("reader");
-    assert_eq!(soon(request.with(async |lock| lock.mode())), Ok(Mode::Shared));
+    let mode = async |lock: Option<&Lock>| lock.unwrap().mode();
+    let plain = AcquireOptions::default();
+    assert_eq!(soon(acquire(&locks, "a", plain, mode)), Ok(Mode::Exclusive));
+    let shared = AcquireOptions { mode: Mode::Shared, ..plain };
+    assert_eq!(soon(acquire(&locks, "a", shared, mode)), Ok(Mode::Shared));
+    shows(&locks, [], []);
 }
 
 #[test]
-fn p01_a_worker_may_ask_as_well_as_a_window() {
+fn p01_a_worker_may_acquire_as_well_as_a_window() {
     let arm = start();
-    let locks = arm.client();
-    let results = thread::scope(|scope| {
-        let ask = |locks: Locks| scope.spawn(move || soon(locks.request("a").with(async |_| 1)));
-        [ask(locks.clone()), ask(arm.client())].map(|worker| worker.join().unwrap())
-    });
-    assert_eq!(results, [Ok(1), Ok(1)]);
+    let [window, worker] = arm.clients();
+    let work = |locks: Locks| {
+        move || soon(acquire(&locks, "a", AcquireOptions::default(), async |_| locks.client_id()))
+    };
+    let (inside, outside) = (worker.client_id(), window.client_id());
+    let worker = thread::spawn(work(worker));
+    assert_eq!(work(window)(), Ok(outside));
+    assert_eq!(worker.join().unwrap(), Ok(inside));
 }
 
 #[test]
@@ -326,7 +330,7 @@ fn g1_a_panic_before_the_first_await_lets_the_next_one_have_the_lock() {
         throw(next)
     };
     let next = thrown(|| soon(locks.request("a").with(work)));
-    let next: Box<Task<'static, Result<Lock, navlocks::RequestError>>> = next.downcast().unwrap();
+    let next: Box<Task<'static, Result<Lock, RequestError>>> = next.downcast().unwrap();
     let lock = next.join().unwrap();
     shows(&other, ["next"], []);
     drop(lock);

@@ -141,6 +141,19 @@ fn an_ended_client_loses_all_it_has_and_nobody_else_does() {
 }
 
 #[test]
+fn a_client_with_a_crowd_of_locks_loses_every_one() {
+    let arm = start();
+    let [ended, other] = arm.clients();
+    let crowd: Vec<_> =
+        (0..2_000).map(|number| soon(ended.request(format!("{number}"))).unwrap()).collect();
+    ended.end();
+    for lock in crowd {
+        assert_eq!(soon(lock.lost()), Loss::ClientEnded);
+    }
+    shows(&other, [], []);
+}
+
+#[test]
 fn an_ended_client_can_do_nothing_more() {
     let arm = start();
     let [ended, other] = arm.clients();

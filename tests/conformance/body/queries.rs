@@ -7,6 +7,7 @@ use navlocks::{Blockers, Mode, Scope};
 use super::start;
 use crate::backend::Backend;
 use crate::patience::{eventually, soon};
+use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, shows};
 
 /// How exact an age is, and more: "a few milliseconds".
@@ -54,6 +55,35 @@ fn a_tag_is_shown_from_the_queue_to_the_end_and_is_not_inherited() {
 }
 
 #[test]
+fn no_end_of_a_request_leaves_its_tag_to_the_next() {
+    let arm = start();
+    let [holder, locks] = arm.clients();
+    let request = || locks.request("a").tag("tagged");
+    let ends: [(&str, &dyn Fn()); 6] = [
+        ("unavailable", &|| assert!(soon(request().if_available()).unwrap().is_none())),
+        ("timed out", &|| assert!(soon(request().timeout(Duration::from_millis(1))).is_err())),
+        ("out of time", &|| assert!(soon(request().timeout(Duration::ZERO)).is_err())),
+        ("dropped", &|| drop(queue(&locks, request(), "tagged"))),
+        ("released", &|| drop(hold(locks.request("b"), "tagged"))),
+        ("lost", &|| {
+            let _lost = hold(locks.request("b"), "tagged");
+            assert_eq!(soon(locks.force_release("b")), Ok(1));
+        }),
+    ];
+    let _held = hold(holder.request("a"), "holder");
+    for (end, come_to) in ends {
+        come_to();
+        let next = Task::start(locks.request("a"));
+        let now = caught_up(&locks);
+        assert_eq!(now.pending.len(), 1);
+        assert_eq!(now.pending[0].tag, None, "left by one that was {end}");
+        drop(next);
+        let _held = soon(locks.request("b")).unwrap();
+        assert_eq!(caught_up(&locks).held[1].tag, None, "left by one that was {end}");
+    }
+}
+
+#[test]
 fn held_locks_are_in_the_order_of_their_grants_and_requests_in_that_of_the_queue() {
     let arm = start();
     let [one, two] = arm.clients();
@@ -78,7 +108,7 @@ fn a_query_sees_what_the_same_client_asked_for_before() {
     let [holder, locks] = arm.clients();
     let _held = hold(holder.request("a"), "holder");
     for _ in 0..50 {
-        let request = crate::task::Task::start(locks.request("a"));
+        let request = Task::start(locks.request("a"));
         assert_eq!(caught_up(&locks).pending.len(), 1);
         drop(request);
         assert_eq!(caught_up(&locks).pending.len(), 0);

@@ -81,9 +81,8 @@ fn a_task_of_a_runtime_that_is_aborted_lets_go() {
     let arm = start();
     let [locks, other] = arm.clients();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-    let holds = runtime.spawn(
-        locks.request("a").tag("holds").with(async |_| std::future::pending::<()>().await),
-    );
+    let holds = runtime
+        .spawn(locks.request("a").tag("holds").with(async |_| std::future::pending::<()>().await));
     shows(&other, ["holds"], []);
     let waits = runtime.spawn(locks.request("a").tag("waits").into_future());
     shows(&other, ["holds"], ["waits"]);

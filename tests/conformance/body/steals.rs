@@ -260,6 +260,19 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
 }
 
 #[test]
+fn decision_4_force_release_reaches_every_one_of_a_crowd() {
+    let arm = start();
+    let [holders, admin] = arm.clients();
+    let crowd: Vec<Lock> =
+        (0..2_000).map(|_| soon(holders.request("a").shared()).unwrap()).collect();
+    assert_eq!(soon(admin.force_release("a")), Ok(crowd.len()));
+    for lock in crowd {
+        assert_eq!(soon(lock.lost()), Loss::ForceReleased);
+    }
+    shows(&admin, [], []);
+}
+
+#[test]
 fn decision_4_force_release_of_what_nobody_holds_does_nothing() {
     let arm = start();
     let [holder, admin] = arm.clients();
@@ -292,6 +305,19 @@ fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
     drop(let_go.join().unwrap());
     drop(stolen);
     drop(behind.join().unwrap());
+}
+
+#[test]
+fn decision_5_a_steal_reaches_every_one_of_a_crowd() {
+    let arm = start();
+    let [holders, thief] = arm.clients();
+    let crowd: Vec<Lock> =
+        (0..2_000).map(|_| soon(holders.request("a").shared()).unwrap()).collect();
+    let stolen = hold(thief.request("a").steal(), "thief");
+    for lock in crowd {
+        assert_eq!(soon(lock.lost()), Loss::Stolen { by: stolen.request_id() });
+    }
+    shows(&thief, ["thief"], []);
 }
 
 #[test]

@@ -11,33 +11,30 @@ use crate::patience::{Gate, soon};
 use crate::transaction::{Aborted, Access::ReadOnly, Access::ReadWrite, Database};
 use crate::watch::{caught_up, heard, hold, listen, shows, words};
 
+/// `lock.waitUntil(tx.complete)`
 #[test]
 fn x31_a_lock_around_a_transaction_is_released_when_that_completes() {
     let arm = start();
     let [locks, other] = arm.clients();
     let database = Database::new("db");
     let commit = Gate::default();
+    let lock = soon(locks.request("sync").tag("lock").auto()).unwrap();
+    let mut tx = database.transaction(&locks, "tx", ["store"], ReadWrite);
+    tx.then(|view| view.put("store", "key", 1));
+    let signal = commit.clone();
+    tx.wait_until(async move { signal.opened().await });
+    let released = lock.wait_until(tx.complete());
+    // Both are held as long as the transaction is active.
+    shows(&locks, ["lock", "tx"], []);
     let mut events = listen(&other);
     thread::scope(|scope| {
-        let wrapped = scope.spawn(|| {
-            soon(locks.request("sync").tag("lock").with(async |_| {
-                let mut tx = database.transaction(&locks, "tx", ["store"], ReadWrite);
-                tx.then(|view| view.put("store", "key", 1));
-                let signal = commit.clone();
-                tx.wait_until(async move { signal.opened().await });
-                tx.complete().await
-            }))
-        });
-        // Both are held as long as the transaction is active.
-        shows(&other, ["lock", "tx"], []);
+        let released = scope.spawn(|| soon(released));
         assert_eq!(database.committed("store", "key"), None);
         commit.open();
-        assert_eq!(wrapped.join().unwrap(), Ok(Ok(())));
+        released.join().unwrap().unwrap();
     });
-    caught_up(&locks);
-    let released = words(&heard(&other, &mut events)).split_off(4);
-    assert_eq!(released, ["tx released", "lock released"]);
     assert_eq!(database.committed("store", "key"), Some(1));
+    assert_eq!(words(&heard(&locks, &mut events)), ["tx released", "lock released"]);
 }
 
 #[test]
@@ -45,49 +42,50 @@ fn x31_a_lock_around_a_transaction_is_released_when_that_aborts() {
     let arm = start();
     let [locks, other] = arm.clients();
     let database = Database::new("db");
-    let outcome = soon(locks.request("sync").tag("lock").with(async |_| {
-        let mut tx = database.transaction(&locks, "tx", ["store"], ReadWrite);
-        tx.then(|view| view.put("store", "key", 1));
-        tx.then(|view| view.put("elsewhere", "key", 1));
-        let outcome = tx.complete().await;
-        // The transaction's own lock went with it; the lock around it is still there.
-        (outcome, locks.query().await.unwrap().held.len())
-    }));
-    assert_eq!(outcome, Ok((Err(Aborted::OutOfScope), 1)));
-    caught_up(&locks);
-    shows(&other, [], []);
+    let lock = soon(locks.request("sync").tag("lock").auto()).unwrap();
+    let mut tx = database.transaction(&locks, "tx", ["store"], ReadWrite);
+    tx.then(|view| view.put("store", "key", 1));
+    tx.then(|view| view.put("elsewhere", "key", 1));
+    let released = lock.wait_until(tx.complete());
+    shows(&locks, ["lock", "tx"], []);
+    let mut events = listen(&other);
+    let error = soon(released).unwrap_err();
+    assert_eq!(error.to_string(), Aborted::OutOfScope.to_string());
+    assert_eq!(words(&heard(&locks, &mut events)), ["tx released", "lock released"]);
     assert_eq!(database.committed("store", "key"), None);
 }
 
+/// `tx.waitUntil(lock.released)`
 #[test]
 fn x32_a_transaction_around_a_lock_stays_active_until_that_is_released() {
     let arm = start();
     let [locks, other] = arm.clients();
     let database = Database::new("db");
-    let mut events = listen(&other);
     let mut tx = database.transaction(&locks, "tx", ["store"], ReadWrite);
     tx.then(|view| view.put("store", "key", 1));
-    let lock = hold(locks.request("sync"), "lock");
+    let lock = soon(locks.request("sync").tag("lock").auto()).unwrap();
     let release = Gate::default();
     let signal = release.clone();
-    tx.wait_until(async move {
+    let released = lock.wait_until(async move {
         signal.opened().await;
-        lock.release().unwrap();
+        Ok::<(), Aborted>(())
     });
+    tx.wait_until(async move { released.await.unwrap() });
+    drop(lock);
+    shows(&locks, ["tx", "lock"], []);
+    let next = database.transaction(&other, "next", ["store"], ReadOnly);
+    shows(&other, ["tx", "lock"], ["next"]);
+    let mut events = listen(&other);
     thread::scope(|scope| {
         let complete = scope.spawn(|| soon(tx.complete()));
-        let next = database.transaction(&other, "next", ["store"], ReadOnly);
-        shows(&other, ["tx", "lock"], ["next"]);
         assert_eq!(database.committed("store", "key"), None);
         release.open();
         complete.join().unwrap().unwrap();
-        soon(next.complete()).unwrap();
     });
-    caught_up(&other);
-    let told = words(&heard(&other, &mut events));
-    let ends: Vec<&str> = told.iter().filter_map(|word| word.strip_suffix(" released")).collect();
-    assert_eq!(ends, ["lock", "tx", "next"]);
     assert_eq!(database.committed("store", "key"), Some(1));
+    soon(next.complete()).unwrap();
+    let expected = ["lock released", "tx released", "next granted", "next released"];
+    assert_eq!(words(&heard(&other, &mut events)), expected);
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! Fencing tokens: they grow, and a manager can continue where another one ended.
+
+use navlocks_core::{Event, FencingToken, HashKey, LockManager, Request, TokenTooLarge};
+
+fn granted_token(manager: &mut LockManager) -> u64 {
+    let client = manager.add_client();
+    let lock = manager.request(client, Request::exclusive("name")).unwrap();
+    let event = manager.poll_event();
+    assert!(manager.release(lock));
+    let Some(Event::Granted { token, .. }) = event else { panic!("not granted: {event:?}") };
+    token.get()
+}
+
+#[test]
+fn a_manager_continues_where_another_one_ended() {
+    let mut manager = LockManager::new(HashKey::from_bytes([0; 16]));
+    assert_eq!(granted_token(&mut manager), 1);
+    manager.advance_token(FencingToken::new(100)).unwrap();
+    assert_eq!(granted_token(&mut manager), 100);
+    manager.advance_token(FencingToken::new(7)).unwrap();
+    assert_eq!(granted_token(&mut manager), 101);
+}
+
+#[test]
+fn a_token_that_leaves_no_room_is_refused_and_changes_nothing() {
+    let mut manager = LockManager::new(HashKey::from_bytes([0; 16]));
+    let absurd = FencingToken::new(u64::MAX);
+    let refused = manager.advance_token(absurd);
+    assert_eq!(refused, Err(TokenTooLarge(absurd)));
+    assert!(refused.unwrap_err().to_string().contains("too large to start from"));
+    assert_eq!(granted_token(&mut manager), 1);
+    manager.advance_token(FencingToken::START_MAX).unwrap();
+    assert_eq!(granted_token(&mut manager), FencingToken::START_MAX.get());
+}
