@@ -3,9 +3,10 @@
 use crate::harness::{Contest, Options, Row};
 
 mod engine;
+mod inprocess;
 
 /// Every suite, in the order they are listed.
-pub(crate) const SUITES: &[Suite] = &[engine::SUITE];
+pub(crate) const SUITES: &[Suite] = &[engine::SUITE, inprocess::SUITE];
 
 /// One word of the command line.
 pub(crate) struct Suite {

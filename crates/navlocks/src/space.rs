@@ -17,7 +17,7 @@ use navlocks_core::{
 use crate::clock::Moment;
 use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, Loss, RequestError};
-use crate::events::{Listeners, What};
+use crate::events::{About, Listeners, What};
 use crate::query::Snapshot;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::wakes::Wakes;
@@ -103,14 +103,21 @@ impl Space {
     fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = input(&mut state);
-        state.pass_on(&self.losses);
-        if state.wakes.is_empty() {
-            return result;
-        }
-        let wakes = std::mem::take(&mut state.wakes);
-        drop(state);
-        wakes.wake();
+        self.pass_on(state);
         result
+    }
+
+    /// Passes on what the engine says after an input, and wakes whom that concerns once the state is unlocked.
+    #[inline]
+    fn pass_on(&self, mut state: MutexGuard<'_, State>) {
+        while let Some(event) = state.manager.poll_event() {
+            state.pass_on(event, &self.losses);
+        }
+        if !state.wakes.is_empty() {
+            let wakes = std::mem::take(&mut state.wakes);
+            drop(state);
+            wakes.wake();
+        }
     }
 
     pub(crate) fn add_client(&self) -> ClientId {
@@ -124,45 +131,48 @@ impl Space {
         request: &Request,
         tag: Option<Arc<str>>,
     ) -> Answer {
-        self.input(|state| {
-            let about = state.listeners.about(client, request, tag.as_ref());
-            let id = match state.manager.request(client, request) {
-                Ok(id) => id,
-                Err(error) => return Answer::Failed(error.into()),
-            };
-            state.note(id, tag);
-            if let Some(about) = about {
-                state.listeners.requested(id, about, &mut state.wakes);
-            }
-            match state.manager.state(id) {
-                Some(Stage::Held(token)) => Answer::Granted(self.grant(id, token)),
-                Some(Stage::Pending) => self.begin_to_wait(state, id),
-                None => Answer::Unavailable,
-            }
-        })
+        let mut state = self.lock();
+        let about = state.listeners.about(client, request, tag.as_ref());
+        let id = match state.manager.request(client, request) {
+            Ok(id) => id,
+            Err(error) => return Answer::Failed(error.into()),
+        };
+        state.note(id, tag);
+        if let Some(about) = about {
+            state.requested(id, about);
+        }
+        let stage = state.manager.state(id);
+        let refused = match stage {
+            Some(Stage::Pending) => self.begin_to_wait(&mut state, id),
+            _ => None,
+        };
+        let losses = self.losses.load(Ordering::Relaxed);
+        self.pass_on(state);
+        match (stage, refused) {
+            (Some(Stage::Held(token)), _) => Answer::Granted(Grant { id, token, losses }),
+            (None, _) => Answer::Unavailable,
+            (Some(Stage::Pending), None) => Answer::Pending(id),
+            (Some(Stage::Pending), Some(cycle)) => Answer::Failed(RequestError::Deadlock(cycle)),
+        }
     }
 
-    /// A grant that was decided while the state is locked.
-    #[inline]
-    fn grant(&self, id: RequestId, token: FencingToken) -> Grant {
-        Grant { id, token, losses: self.losses.load(Ordering::Relaxed) }
-    }
-
-    /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know.
-    fn begin_to_wait(&self, state: &mut State, id: RequestId) -> Answer {
+    /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
+    /// for which it is refused.
+    fn begin_to_wait(&self, state: &mut State, id: RequestId) -> Option<Cycle> {
+        let State { manager, listeners, watches, wakes, .. } = state;
         let deadlock = match self.deadlocks {
             DeadlockPolicy::Ignore => None,
-            DeadlockPolicy::Report | DeadlockPolicy::Refuse => state.manager.deadlock_through(id),
+            DeadlockPolicy::Report | DeadlockPolicy::Refuse => manager.deadlock_through(id),
         };
         if let Some(cycle) = deadlock.map(Cycle::from) {
-            state.listeners.tell(id, || What::Deadlock(cycle.clone()), &mut state.wakes);
+            listeners.tell(id, || What::Deadlock(cycle.clone()), wakes);
             if self.deadlocks == DeadlockPolicy::Refuse {
                 state.abort(id);
-                return Answer::Failed(RequestError::Deadlock(cycle));
+                return Some(cycle);
             }
         }
-        state.watches.began_to_wait(id, &state.manager, &mut state.wakes);
-        Answer::Pending(id)
+        watches.began_to_wait(id, manager, wakes);
+        None
     }
 
     /// What became of a request that waited; if nothing yet, `waker` is woken when it has.
@@ -170,7 +180,10 @@ impl Space {
         let waker = waker.clone();
         let mut state = self.lock();
         let (answer, unused) = match state.manager.state(id) {
-            Some(Stage::Held(token)) => (Answer::Granted(self.grant(id, token)), Some(waker)),
+            Some(Stage::Held(token)) => {
+                let losses = self.losses.load(Ordering::Relaxed);
+                (Answer::Granted(Grant { id, token, losses }), Some(waker))
+            }
             Some(Stage::Pending) => {
                 (Answer::Pending(id), state.asked[id.slot()].waker.replace(waker))
             }
@@ -304,6 +317,11 @@ impl State {
         }
     }
 
+    #[cold]
+    fn requested(&mut self, id: RequestId, about: About) {
+        self.listeners.requested(id, about, &mut self.wakes);
+    }
+
     fn abort(&mut self, id: RequestId) -> bool {
         let aborted = self.manager.abort(id);
         if aborted {
@@ -358,32 +376,30 @@ impl State {
         self.listeners.end(id, || what(loss), &mut self.wakes);
     }
 
-    /// Passes the engine's events on to those whom they concern.
+    /// Passes one of the engine's events on to those whom it concerns.
     #[inline]
-    fn pass_on(&mut self, losses: &AtomicU64) {
-        while let Some(event) = self.manager.poll_event() {
-            match event {
-                Event::Granted { request, token, .. } => {
-                    let asked = &mut self.asked[request.slot()];
-                    if let Some(waker) = asked.waker.take() {
-                        asked.since = Moment::now();
-                        self.wakes.add(waker);
-                    }
-                    self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
+    fn pass_on(&mut self, event: Event, losses: &AtomicU64) {
+        match event {
+            Event::Granted { request, token, .. } => {
+                let asked = &mut self.asked[request.slot()];
+                if let Some(waker) = asked.waker.take() {
+                    asked.since = Moment::now();
+                    self.wakes.add(waker);
                 }
-                Event::Unavailable { request, .. } => {
-                    self.listeners.end(request, || What::Unavailable, &mut self.wakes);
-                }
-                Event::Lost { request, cause, .. } => {
-                    losses.fetch_add(1, Ordering::Release);
-                    self.end(request, cause.into(), What::Lost);
-                }
-                Event::Aborted { request, cause, .. } => {
-                    self.end(request, cause.into(), What::Aborted);
-                }
-                // Told of clients that are suspended; a client in this process never is.
-                Event::Evicted { .. } => {}
+                self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
             }
+            Event::Unavailable { request, .. } => {
+                self.listeners.end(request, || What::Unavailable, &mut self.wakes);
+            }
+            Event::Lost { request, cause, .. } => {
+                losses.fetch_add(1, Ordering::Release);
+                self.end(request, cause.into(), What::Lost);
+            }
+            Event::Aborted { request, cause, .. } => {
+                self.end(request, cause.into(), What::Aborted);
+            }
+            // Told of clients that are suspended; a client in this process never is.
+            Event::Evicted { .. } => {}
         }
     }
 }

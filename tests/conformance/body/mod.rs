@@ -17,6 +17,7 @@ mod events;
 mod errors;
 mod overtaking;
 mod transactions;
+mod wakers;
 mod runtimes;
 
 /// A lock space that lets deadlocks be.

@@ -7,10 +7,7 @@ use navlocks_core::Mode::{Exclusive, Shared};
 use super::side::{Engine, Side};
 use crate::harness::{Round, time_per_op};
 use crate::heap;
-use crate::workload::{Names, shuffle};
-
-/// The one name that everybody wants: twelve bytes, like all the others.
-const HOT: &str = "the-hot-name";
+use crate::workload::{HOT, Names, shuffle};
 
 /// Request and release of one name, while others hold locks that have nothing to do with it.
 pub(super) fn hot<S: Side>(others: Names, operations: usize) -> Round {

@@ -1,0 +1,65 @@
+//! Locks by name in one process: the async API beside the keyed locks that Rust programs use today.
+
+mod case;
+mod peer;
+mod side;
+mod target;
+
+use navlocks::Locks;
+
+use super::Suite;
+use crate::harness::Unit::{Bytes, Nanoseconds};
+use crate::harness::{Contest, Options};
+use crate::workload::Names;
+use peer::{Clean, Keyed, Leak, Lockable};
+
+/// The words for the sides.
+const OURS: &str = "navlocks";
+/// The peers whose names are gone when nobody uses them.
+const TIDY: [&str; 3] = ["lockable", "keyed-lock", "dashmap-clean"];
+/// The peer whose names stay for ever.
+const LEAK: &str = "dashmap-leak";
+
+pub(super) const SUITE: Suite = Suite {
+    name: "inprocess",
+    about: "navlocks beside other locks by name; dashmap-leak never forgets a name",
+    contests,
+    targets: target::targets,
+};
+
+/// The same case on all sides; `$side` names the side's type in it.
+macro_rules! contest {
+    ($cases:expr, $unit:expr, $side:ident => $round:expr) => {
+        contest!($cases, $unit, $side => $round,
+            OURS; Locks, TIDY[0]; Lockable, TIDY[1]; Keyed, TIDY[2]; Clean, LEAK; Leak)
+    };
+    ($cases:expr, $unit:expr, $side:ident => $round:expr, $($word:expr; $type:ty),*) => {
+        Contest::new(&$cases, $unit)
+            $(.side($word, {
+                type $side = $type;
+                move || $round
+            }))*
+    };
+}
+
+fn contests(options: &Options) -> Vec<Contest> {
+    let million = options.scaled(1_000_000);
+    let hundred_thousand = options.scaled(100_000);
+    // Long enough that a round is tens of milliseconds, far above the clock and the scheduler.
+    let operations = options.scaled(300_000);
+    // Every one of these wakes a thread, which takes a hundred times as long.
+    let wakes = options.scaled(20_000);
+    vec![
+        contest!(["hot"], Nanoseconds, S => case::hot::<S>(operations)),
+        contest!(["distinct-1m"], Nanoseconds, S => case::distinct::<S>(Names::first(million))),
+        contest!(["hold-1m-lock", "hold-1m-unlock"], Nanoseconds,
+            S => case::hold::<S>(Names::first(million))),
+        contest!(["two-threads-own"], Nanoseconds, S => case::two_threads_own::<S>(operations)),
+        contest!(["two-threads-same"], Nanoseconds, S => case::two_threads_same::<S>(wakes)),
+        contest!(["handoff"], Nanoseconds, S => case::handoff::<S>(2, operations)),
+        contest!(["handoff-one"], Nanoseconds, S => case::handoff::<S>(0, operations)),
+        contest!(["queued-100k"], Nanoseconds, S => case::queued::<S>(hundred_thousand)),
+        contest!(["memory-held", "memory-held-bare"], Bytes,
+            S => case::memory_held::<S>(Names::first(million))),
+    ]
+}

@@ -1,0 +1,101 @@
+//! The peers: two crates, and what people write themselves around a concurrent map.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use keyed_lock::r#async::{Guard as KeyedGuard, KeyedLock};
+use lockable::{LockPool, Lockable as _};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+
+use super::side::Side;
+
+pub(super) type Lockable = LockPool<String>;
+
+impl Side for Lockable {
+    type Guard<'a> = <Self as lockable::Lockable<String, ()>>::Guard<'a>;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    async fn lock<'a>(&'a self, name: &str) -> Self::Guard<'a> {
+        self.async_lock(name.to_string()).await
+    }
+}
+
+pub(super) type Keyed = KeyedLock<String>;
+
+impl Side for Keyed {
+    type Guard<'a> = KeyedGuard<'a, String>;
+
+    fn new() -> Self {
+        Self::new()
+    }
+
+    #[inline]
+    async fn lock<'a>(&'a self, name: &str) -> KeyedGuard<'a, String> {
+        self.lock(name.to_string()).await
+    }
+}
+
+type Map = DashMap<String, Arc<RwLock<()>>>;
+
+/// A map of locks that keeps every name it ever saw.
+pub(super) struct Leak(Map);
+
+impl Side for Leak {
+    type Guard<'a> = OwnedRwLockWriteGuard<()>;
+
+    fn new() -> Self {
+        Self(Map::new())
+    }
+
+    #[inline]
+    async fn lock(&self, name: &str) -> OwnedRwLockWriteGuard<()> {
+        // Almost every name is known here, and a look is cheaper than an entry.
+        let known = self.0.get(name).map(|lock| Arc::clone(&lock));
+        let lock = known.unwrap_or_else(|| self.0.entry(name.to_string()).or_default().clone());
+        lock.write_owned().await
+    }
+}
+
+/// A map of locks that forgets a name with its last user.
+pub(super) struct Clean(Map);
+
+/// Fields are dropped in this order: by the time the user leaves, its share of the lock is gone.
+pub(super) struct CleanGuard<'a> {
+    _guard: OwnedRwLockWriteGuard<()>,
+    _user: User<'a>,
+}
+
+/// Somebody who holds the lock of a name, or waits for it.
+struct User<'a> {
+    map: &'a Map,
+    name: String,
+}
+
+impl Drop for User<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Shares are only taken under the shard's lock, which is held here: when the map's is the
+        // only one, nobody else can be using the lock or about to.
+        self.map.remove_if(&self.name, |_, lock| Arc::strong_count(lock) == 1);
+    }
+}
+
+impl Side for Clean {
+    type Guard<'a> = CleanGuard<'a>;
+
+    fn new() -> Self {
+        Self(Map::new())
+    }
+
+    #[inline]
+    async fn lock<'a>(&'a self, name: &str) -> CleanGuard<'a> {
+        // Before the wait, so that giving up cleans up as well.
+        let user = User { map: &self.0, name: name.to_string() };
+        let lock = Arc::clone(&self.0.entry(user.name.clone()).or_default());
+        CleanGuard { _guard: lock.write_owned().await, _user: user }
+    }
+}

@@ -1,0 +1,198 @@
+//! Whoever is woken, or forgotten, may do anything: also use the very lock space that does it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use futures_core::Stream;
+use navlocks::{Lock, Locks, Request, RequestError};
+
+use super::{Arm, start};
+use crate::backend::Backend;
+use crate::patience::{PATIENCE, eventually, soon};
+use crate::watch::{caught_up, hold, listen, shows};
+
+/// A task as an executor may have it: whoever has the last of its wakers has all that it owns, here a lock.
+struct Sleeper {
+    _lock: Lock,
+}
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// A waker that is the last to know of a lock.
+fn owner(locks: &Locks) -> Waker {
+    Waker::from(Arc::new(Sleeper { _lock: hold(locks.request("owned"), "owned") }))
+}
+
+/// Polls a request once, for a task that nobody else knows.
+fn forgotten(locks: &Locks, request: Request) -> impl Future<Output = Result<Lock, RequestError>> {
+    let mut future = Box::pin(request.into_future());
+    let waker = owner(locks);
+    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    future
+}
+
+/// Runs a test on a thread of its own, because a lock space that is entered while it is locked never comes back.
+fn comes_back(test: impl FnOnce(Arm) + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    let test = thread::spawn(move || {
+        test(start());
+        done.send(()).ok();
+    });
+    if let Err(mpsc::RecvTimeoutError::Timeout) = ended.recv_timeout(PATIENCE) {
+        panic!("it did not come back");
+    }
+    test.join().unwrap();
+}
+
+#[test]
+fn a_request_that_is_dropped_lets_go_of_a_task_with_a_lock() {
+    comes_back(|arm| {
+        let [holder, locks] = arm.clients();
+        let _held = hold(holder.request("a"), "held");
+        drop(forgotten(&locks, locks.request("a")));
+        shows(&locks, ["held"], []);
+        // Also when its place is taken by somebody else.
+        drop(hold(locks.request("b"), "next"));
+        shows(&locks, ["held"], []);
+    });
+}
+
+#[test]
+fn a_request_that_times_out_lets_go_of_a_task_with_a_lock() {
+    comes_back(|arm| {
+        let [holder, locks] = arm.clients();
+        let _held = hold(holder.request("a"), "held");
+        let request = forgotten(&locks, locks.request("a").timeout(Duration::from_millis(1)));
+        assert!(soon(request).is_err());
+        shows(&locks, ["held"], []);
+    });
+}
+
+#[test]
+fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
+    comes_back(|arm| {
+        let [holder, locks] = arm.clients();
+        let held = hold(holder.request("a"), "held");
+        let request = forgotten(&locks, locks.request("a").tag("granted"));
+        shows(&locks, ["held", "owned"], ["granted"]);
+        drop(held);
+        shows(&holder, ["granted"], []);
+        drop(request);
+    });
+}
+
+#[test]
+fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
+    comes_back(|arm| {
+        let [holder, locks, ended] = arm.clients();
+        let _held = hold(holder.request("a"), "held");
+        let request = forgotten(&locks, ended.request("a").tag("fails"));
+        shows(&ended, ["held", "owned"], ["fails"]);
+        ended.end();
+        shows(&holder, ["held"], []);
+        assert_eq!(soon(request).unwrap_err(), RequestError::ClientEnded);
+    });
+}
+
+#[test]
+fn a_request_polled_by_another_task_lets_go_of_the_first() {
+    comes_back(|arm| {
+        let [holder, locks] = arm.clients();
+        let _held = hold(holder.request("a"), "held");
+        let mut request = Box::pin(forgotten(&locks, locks.request("a").tag("polled")));
+        shows(&locks, ["held", "owned"], ["polled"]);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(request.as_mut().poll(&mut cx).is_pending());
+        shows(&locks, ["held"], ["polled"]);
+    });
+}
+
+#[test]
+fn watches_of_a_lock_let_go_of_a_task_with_a_lock() {
+    comes_back(|arm| {
+        let [locks, other] = arm.clients();
+        let lock = hold(locks.request("a"), "watched");
+        let mut lost = Box::pin(lock.lost());
+        let mut contended = Box::pin(lock.contended());
+        let waker = owner(&locks);
+        assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        // Dropped,
+        drop(lost);
+        shows(&locks, ["watched"], []);
+        let waker = owner(&locks);
+        assert!(contended.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        // polled by another task,
+        assert!(contended.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        shows(&locks, ["watched"], []);
+        let mut lost = Box::pin(lock.lost());
+        let waker = owner(&locks);
+        assert!(lost.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        // and woken.
+        assert_eq!(soon(other.force_release("a")), Ok(1));
+        shows(&other, [], []);
+    });
+}
+
+#[test]
+fn an_event_stream_lets_go_of_a_task_with_a_lock() {
+    comes_back(|arm| {
+        let [locks, watcher] = arm.clients();
+        let mut events = listen(&watcher);
+        let waker = owner(&locks);
+        let mut cx = Context::from_waker(&waker);
+        eventually(|| match Pin::new(&mut events).poll_next(&mut cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(event) => Err(format!("heard {event:?}")),
+        });
+        drop(waker);
+        drop(events);
+        caught_up(&watcher);
+        shows(&locks, [], []);
+    });
+}
+
+/// A task that asks for something as soon as it is woken, on the thread that wakes it.
+struct Eager(Locks);
+
+impl Wake for Eager {
+    fn wake(self: Arc<Self>) {
+        let request = self.0.request("asked at once").into_future();
+        let mut request = Box::pin(request);
+        // Polled, dropped, and whatever it got is gone.
+        let _ = request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+#[test]
+fn whoever_is_woken_may_ask_at_once() {
+    comes_back(|arm| {
+        let [holder, locks, watcher] = arm.clients();
+        let lock = hold(holder.request("a"), "lock");
+        let eager = Waker::from(Arc::new(Eager(locks.clone())));
+        let mut cx = Context::from_waker(&eager);
+        let mut request = Box::pin(locks.request("a").tag("waits").into_future());
+        let mut contended = Box::pin(lock.contended());
+        let mut lost = Box::pin(lock.lost());
+        let mut events = listen(&watcher);
+        assert!(lost.as_mut().poll(&mut cx).is_pending());
+        assert!(contended.as_mut().poll(&mut cx).is_pending());
+        assert!(Pin::new(&mut events).poll_next(&mut cx).is_pending());
+        // This wakes the stream and the holder,
+        assert!(request.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(soon(contended), Ok(()));
+        // and this the holder and the one who waits.
+        assert_eq!(soon(watcher.force_release("a")), Ok(1));
+        soon(lost);
+        drop(soon(request).unwrap());
+        shows(&locks, [], []);
+    });
+}
