@@ -23,8 +23,13 @@ impl<'a, T> Task<'a, T> {
 
     /// Gives the future a turn. True when it has come to its end.
     pub(crate) fn poll(&mut self) -> bool {
+        self.poll_for(Waker::noop())
+    }
+
+    /// The same, on behalf of somebody who wants to be woken.
+    pub(crate) fn poll_for(&mut self, waker: &Waker) -> bool {
         if self.output.is_none() {
-            let mut cx = Context::from_waker(Waker::noop());
+            let mut cx = Context::from_waker(waker);
             if let Poll::Ready(output) = self.future.as_mut().poll(&mut cx) {
                 self.output = Some(output);
             }

@@ -118,6 +118,26 @@ fn whoever_is_left_drives() {
 }
 
 #[test]
+fn who_comes_while_another_drives_is_told_what_is_left() {
+    let locks = Locks::new();
+    let lock = lock(&locks);
+    let (settle, left) = promise();
+    lock.wait_until(left);
+    let other = Arc::new(Mutex::new(Task::new(lock.released())));
+    let comes = Arc::clone(&other);
+    // While this work is driven, another awakes, and somebody comes who could drive that one.
+    let mut driver = Task::new(lock.wait_until(async move {
+        settle.fulfil();
+        comes.lock().unwrap().waits();
+        Ok::<(), io::Error>(())
+    }));
+    driver.waits();
+    drop(driver);
+    other.lock().unwrap().wakes_and_ends().unwrap();
+    assert_idle(&locks);
+}
+
+#[test]
 fn a_work_that_wakes_itself_is_polled_again() {
     let locks = Locks::new();
     let lock = lock(&locks);

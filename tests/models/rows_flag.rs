@@ -125,7 +125,7 @@ fn t07_a_race_of_timeout_and_grant_has_one_outcome() {
         let holder = exclusive(&locks);
         let mut waiting = flag(&racer, "a", Mode::Exclusive, Some(after));
         let first = waiting.poll();
-        hand_over.send((holder, race * 61 % 3_000)).unwrap();
+        hand_over.send((holder, race * 61 % 6_000)).unwrap();
         let outcome = match first {
             Poll::Ready(outcome) => outcome,
             Poll::Pending => waiting.finish(),

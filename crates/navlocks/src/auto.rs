@@ -15,7 +15,7 @@ use crate::lock::Lock;
 mod holding;
 mod wakeups;
 
-pub(crate) use holding::Grant;
+pub(crate) use holding::Facts;
 use holding::Holding;
 
 /// A lock that releases itself: held until every work given to [`wait_until`](Self::wait_until) has ended well, or until
@@ -102,22 +102,22 @@ impl AutoLock {
 
     /// The names that are locked, in order.
     pub fn scope(&self) -> &Scope {
-        &self.0.grant.scope
+        &self.0.facts.scope
     }
 
     /// Shared or exclusive.
     pub fn mode(&self) -> Mode {
-        self.0.grant.mode
+        self.0.facts.mode
     }
 
     /// As [`Lock::fencing_token`].
     pub fn fencing_token(&self) -> FencingToken {
-        self.0.grant.token
+        self.0.facts.token
     }
 
     /// Which one this is in queries and events.
     pub fn request_id(&self) -> RequestId {
-        self.0.grant.request
+        self.0.facts.request
     }
 
     /// Why the lock was taken away, if it was.
@@ -125,8 +125,8 @@ impl AutoLock {
         self.0.loss()
     }
 
-    pub(crate) fn grant(&self) -> &Grant {
-        &self.0.grant
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.0.facts
     }
 
     /// A handle that does not keep the lock held.
@@ -143,7 +143,7 @@ impl From<Lock> for AutoLock {
 
 impl fmt::Debug for AutoLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AutoLock").field(&self.0.grant).finish()
+        f.debug_tuple("AutoLock").field(&self.0.facts).finish()
     }
 }
 
@@ -215,7 +215,7 @@ impl fmt::Debug for Released {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut released = f.debug_tuple("Released");
         match &self.0 {
-            Awaited::Lock { holding, .. } => released.field(&holding.grant),
+            Awaited::Lock { holding, .. } => released.field(&holding.facts),
             Awaited::Nothing => released.field(&ReleaseError::TooLate),
         };
         released.finish()

@@ -113,6 +113,9 @@ impl Space {
         while let Some(event) = state.manager.poll_event() {
             state.pass_on(event, &self.losses);
         }
+        if state.asked.capacity() > IDLE_CAPACITY && state.manager.name_count() == 0 {
+            state.asked = Vec::new();
+        }
         if !state.wakes.is_empty() {
             let wakes = std::mem::take(&mut state.wakes);
             drop(state);
@@ -354,11 +357,6 @@ impl State {
         if asked.tag.is_some() {
             asked.tag = None;
         }
-        if self.asked.capacity() > IDLE_CAPACITY
-            && self.manager.held_count() + self.manager.pending_count() == 0
-        {
-            self.asked = Vec::new();
-        }
     }
 
     /// What ended a request that is not alive, told to its owner once.
@@ -390,6 +388,7 @@ impl State {
             }
             Event::Unavailable { request, .. } => {
                 self.listeners.end(request, || What::Unavailable, &mut self.wakes);
+                self.forget(request);
             }
             Event::Lost { request, cause, .. } => {
                 losses.fetch_add(1, Ordering::Release);

@@ -57,6 +57,7 @@ fn decision_12_every_way_to_fail_is_told_apart() {
         if way < 2 {
             caught_up(&locks);
         }
+        shows(&holder, [], []);
         unheard.join().unwrap_err()
     });
     let overtake = soon(other.request("a").overtake()).unwrap_err();

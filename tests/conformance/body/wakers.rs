@@ -13,7 +13,8 @@ use navlocks::{Lock, Locks, Request, RequestError};
 use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{PATIENCE, eventually, soon};
-use crate::watch::{caught_up, hold, listen, shows};
+use crate::task::Task;
+use crate::watch::{caught_up, hold, listen, queue, shows};
 
 /// A task as an executor may have it: whoever has the last of its wakers has all that it owns, here a lock.
 struct Sleeper {
@@ -29,12 +30,13 @@ fn owner(locks: &Locks) -> Waker {
     Waker::from(Arc::new(Sleeper { _lock: hold(locks.request("owned"), "owned") }))
 }
 
-/// Polls a request once, for a task that nobody else knows.
-fn forgotten(locks: &Locks, request: Request) -> impl Future<Output = Result<Lock, RequestError>> {
-    let mut future = Box::pin(request.into_future());
+/// A request that waits, for a task that nobody else knows.
+fn forgotten(locks: &Locks, request: Request) -> Task<'static, Result<Lock, RequestError>> {
+    let mut task = queue(locks, request, "waits");
     let waker = owner(locks);
-    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    future
+    task.poll_for(&waker);
+    shows(locks, ["held", "owned"], ["waits"]);
+    task
 }
 
 /// Runs a test on a thread of its own, because a lock space that is entered while it is locked never comes back.
@@ -68,8 +70,9 @@ fn a_request_that_times_out_lets_go_of_a_task_with_a_lock() {
     comes_back(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
-        let request = forgotten(&locks, locks.request("a").timeout(Duration::from_millis(1)));
-        assert!(soon(request).is_err());
+        let long_enough_to_be_seen = Duration::from_millis(100);
+        let request = forgotten(&locks, locks.request("a").timeout(long_enough_to_be_seen));
+        assert!(request.join().is_err());
         shows(&locks, ["held"], []);
     });
 }
@@ -79,10 +82,9 @@ fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
     comes_back(|arm| {
         let [holder, locks] = arm.clients();
         let held = hold(holder.request("a"), "held");
-        let request = forgotten(&locks, locks.request("a").tag("granted"));
-        shows(&locks, ["held", "owned"], ["granted"]);
+        let request = forgotten(&locks, locks.request("a"));
         drop(held);
-        shows(&holder, ["granted"], []);
+        shows(&holder, ["waits"], []);
         drop(request);
     });
 }
@@ -90,13 +92,13 @@ fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
 #[test]
 fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
     comes_back(|arm| {
-        let [holder, locks, ended] = arm.clients();
+        let [holder, locks] = arm.clients();
+        let ended = locks.new_client();
         let _held = hold(holder.request("a"), "held");
-        let request = forgotten(&locks, ended.request("a").tag("fails"));
-        shows(&ended, ["held", "owned"], ["fails"]);
+        let request = forgotten(&locks, ended.request("a"));
         ended.end();
         shows(&holder, ["held"], []);
-        assert_eq!(soon(request).unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(request.join().unwrap_err(), RequestError::ClientEnded);
     });
 }
 
@@ -105,11 +107,9 @@ fn a_request_polled_by_another_task_lets_go_of_the_first() {
     comes_back(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
-        let mut request = Box::pin(forgotten(&locks, locks.request("a").tag("polled")));
-        shows(&locks, ["held", "owned"], ["polled"]);
-        let mut cx = Context::from_waker(Waker::noop());
-        assert!(request.as_mut().poll(&mut cx).is_pending());
-        shows(&locks, ["held"], ["polled"]);
+        let mut request = forgotten(&locks, locks.request("a"));
+        assert!(!request.poll());
+        shows(&locks, ["held"], ["waits"]);
     });
 }
 

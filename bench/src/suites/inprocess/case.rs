@@ -1,6 +1,6 @@
 //! The cases: each sets a side up and gives back the work of one round.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::pin::pin;
 use std::sync::{Arc, Barrier};
@@ -115,10 +115,19 @@ pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
     Box::new(move || {
         vec![runtime.block_on(async {
             let holder = side.lock(HOT).await;
+            let queued = Arc::new(tokio::sync::Barrier::new(3));
             let tasks = [(); 2].map(|()| {
-                let side = Arc::clone(&side);
-                tokio::spawn(async move { lock_often(&*side, operations / 2).await })
+                let (side, queued) = (Arc::clone(&side), Arc::clone(&queued));
+                tokio::spawn(async move {
+                    let mut first = pin!(side.lock(HOT));
+                    poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_pending())).await;
+                    queued.wait().await;
+                    drop(first.await);
+                    lock_often(&*side, operations / 2).await;
+                })
             });
+            // Two that wait for each other from the start will always do, where first come is first served.
+            queued.wait().await;
             let start = Instant::now();
             drop(holder);
             for task in tasks {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use keyed_lock::r#async::{Guard as KeyedGuard, KeyedLock};
-use lockable::{LockPool, Lockable as _};
+use lockable::LockPool;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use super::side::Side;

@@ -26,21 +26,21 @@ type Works = BTreeMap<u64, Work>;
 /// What all handles of an auto-released lock share. Nothing of the users runs while its stage is locked: works are taken
 /// out to be polled, and dropped outside.
 pub(super) struct Holding {
-    pub(super) grant: Grant,
+    pub(super) facts: Facts,
     stage: Mutex<Stage>,
     wakeups: Arc<Wakeups>,
 }
 
 /// What stays true of a lock after its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Grant {
+pub(crate) struct Facts {
     pub(crate) scope: Scope,
     pub(crate) mode: Mode,
     pub(crate) token: FencingToken,
     pub(crate) request: RequestId,
 }
 
-impl Grant {
+impl Facts {
     pub(crate) fn of(lock: &Lock) -> Self {
         Self {
             scope: lock.scope().clone(),
@@ -76,10 +76,10 @@ struct Work {
 
 impl Holding {
     pub(super) fn new(lock: Lock) -> Self {
-        let grant = Grant::of(&lock);
+        let facts = Facts::of(&lock);
         let works = Works::new();
         let held = Held { works, lock, driven: false, next_work: 0, watch: None };
-        Self { grant, stage: Mutex::new(Stage::Held(held)), wakeups: Wakeups::new() }
+        Self { facts, stage: Mutex::new(Stage::Held(held)), wakeups: Wakeups::new() }
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

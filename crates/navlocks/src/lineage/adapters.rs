@@ -27,7 +27,7 @@ use std::task::{Context, Poll, Waker};
 use navlocks_core::{FencingToken, Mode, Scope};
 
 use super::gate::Gate;
-use crate::auto::{AutoLock, Grant, ReleaseError};
+use crate::auto::{AutoLock, Facts, ReleaseError};
 use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::request::Request;
@@ -36,7 +36,7 @@ use crate::request::Request;
 /// it, too.
 #[must_use = "a lock that is not kept is released at once"]
 pub struct ExplicitLock {
-    grant: Grant,
+    facts: Facts,
     /// What `holding` waits for. Before it, because they are dropped in this order.
     gate: Gate,
     holding: Pin<Box<dyn Future<Output = Result<(), ReleaseError>> + Send + Sync>>,
@@ -45,17 +45,17 @@ pub struct ExplicitLock {
 impl ExplicitLock {
     /// The names that are locked, in order.
     pub fn scope(&self) -> &Scope {
-        &self.grant.scope
+        &self.facts.scope
     }
 
     /// Shared or exclusive.
     pub fn mode(&self) -> Mode {
-        self.grant.mode
+        self.facts.mode
     }
 
     /// As [`Lock::fencing_token`].
     pub fn fencing_token(&self) -> FencingToken {
-        self.grant.token
+        self.facts.token
     }
 
     /// Releases the lock. It is free when this returns; only an [`AutoLock`] that others gave work to stays held for that.
@@ -85,7 +85,7 @@ impl ExplicitLock {
 
 impl fmt::Debug for ExplicitLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ExplicitLock").field(&self.grant).finish()
+        f.debug_tuple("ExplicitLock").field(&self.facts).finish()
     }
 }
 
@@ -105,7 +105,7 @@ pub async fn explicit_from_auto<E>(
     let lock = request.await?;
     let (gate, opened) = Gate::new();
     let holding = Box::pin(lock.wait_until(opened));
-    Ok(ExplicitLock { grant: lock.grant().clone(), gate, holding })
+    Ok(ExplicitLock { facts: lock.facts().clone(), gate, holding })
 }
 
 /// "Can you implement auto-release in terms of explicit-release?" The FAQ's `Extendable` is [`AutoLock`], which takes over a
@@ -140,7 +140,7 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
     let mut holding = Box::pin(async move {
         let held = request.with(async |lock| {
             // Nobody listens any more when the lock was not wanted after all, and then this is about to be dropped.
-            let _ = tell.send(Ok(Grant::of(lock)));
+            let _ = tell.send(Ok(Facts::of(lock)));
             let Ok(()) = opened.await;
             lock.loss()
         });
@@ -159,7 +159,7 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
         let _ = held.as_mut().poll(cx);
         told.try_recv().map_or(Poll::Pending, Poll::Ready)
     });
-    Ok(ExplicitLock { grant: granted.await?, gate, holding })
+    Ok(ExplicitLock { facts: granted.await?, gate, holding })
 }
 
 /// "Can you implement scoped release in terms of explicit release?" With any lock that is released by its drop, and so
