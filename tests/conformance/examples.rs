@@ -21,8 +21,11 @@ mod timeout_and_steal;
 #[path = "../../crates/navlocks/examples/transfer.rs"]
 mod transfer;
 
+/// What an example does, and where it tells of it.
+type Run = fn(&mut dyn Write) -> Result<(), Box<dyn Error>>;
+
 /// The lines that an example prints.
-fn lines(run: fn(&mut dyn Write) -> Result<(), Box<dyn Error>>) -> Vec<String> {
+fn lines(run: Run) -> Vec<String> {
     let mut out = Vec::new();
     run(&mut out).unwrap();
     String::from_utf8(out).unwrap().lines().map(String::from).collect()

@@ -43,8 +43,8 @@ fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
             lock.release()
         });
         let told = heard(&holder, &mut events);
-        let told = told.iter().filter(|event| event.tag.is_some());
-        let end = told.last().map(|event| event.what.clone());
+        let mut told = told.iter().filter(|event| event.tag.is_some());
+        let end = told.next_back().map(|event| event.what.clone());
         match released {
             Ok(()) => assert_eq!(end, Some(What::Released)),
             Err(loss) => assert_eq!(end, Some(What::Lost(loss))),

@@ -8,6 +8,7 @@
 //! for: tests await outcomes, or ask [`watch`] until the state is as it should be.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod backend;
 mod patience;

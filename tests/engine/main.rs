@@ -23,3 +23,4 @@ mod rows_x20;
 mod rows_s;
 mod decisions;
 mod tokens;
+mod answers;

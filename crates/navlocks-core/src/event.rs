@@ -7,8 +7,9 @@ use crate::{ClientId, FencingToken, RequestId};
 /// Something that happened, in the order it happened. Polled from
 /// [`LockManager::poll_event`](crate::LockManager::poll_event).
 ///
-/// A request ends its wait with exactly one of `Granted`, `Unavailable` and `Aborted`, unless its own
-/// [`abort`](crate::LockManager::abort) or its client's end comes first; then there is none.
+/// A request ends its wait with exactly one of `Granted`, `Unavailable` and `Aborted`, unless it was
+/// [answered](crate::LockManager::request_answer) by return, or its own [`abort`](crate::LockManager::abort) or its client's
+/// end comes first; then there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The request now holds its lock.

@@ -107,27 +107,34 @@ impl LockManager {
         }
     }
 
-    /// Makes a pending entry that is clear on all its names a held one: the inner steps of
+    /// Grants a pending entry that is clear on all its names: the inner steps of
     /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>
     #[inline]
-    pub(crate) fn grant(&mut self, entry: Index) {
-        let life = &mut self.entries[entry].life;
-        let owner = life.client;
-        let request = RequestId::new(entry, life.serial);
+    fn grant(&mut self, entry: Index) {
+        let owner = self.entries[entry].life.client;
         let client = self.clients.id(owner);
         if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
             // Such a client holds nothing while it sleeps: its turn passes.
+            let request = self.entries.id(entry);
             self.tell(owner, Event::Lost { request, client, cause: Cause::Suspended });
             self.depart(entry);
             return;
         }
-        // Steps 2.2 to 2.13. Remove request from queue and append a new lock to the held lock set: the same
-        // entry, which from now on is held.
-        let token = FencingToken::new(self.next_token);
-        life.token = self.next_token;
-        self.next_token += 1;
-        self.held += 1;
+        // Steps 2.2 to 2.13. Remove request from queue and append a new lock to the held lock set.
+        let (request, token) = self.hold(entry);
         // Step 2.14. Tell the client, which runs the callback.
         self.tell(owner, Event::Granted { request, client, token });
+    }
+
+    /// Makes a pending entry a held one: the request and the lock are the same entry.
+    #[inline]
+    pub(crate) fn hold(&mut self, entry: Index) -> (RequestId, FencingToken) {
+        let life = &mut self.entries[entry].life;
+        let token = self.next_token;
+        life.token = token;
+        let request = RequestId::new(entry, life.serial);
+        self.next_token += 1;
+        self.held += 1;
+        (request, FencingToken::new(token))
     }
 }

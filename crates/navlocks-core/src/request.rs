@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::Scope;
+use crate::{FencingToken, Scope};
 
 /// How a lock is shared with others on the same names.
 ///
@@ -89,6 +89,17 @@ impl Request {
     pub fn wait(self, wait: Wait) -> Self {
         Self { wait, ..self }
     }
+}
+
+/// What became of a request at once, from [`LockManager::request_answer`](crate::LockManager::request_answer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It holds its lock.
+    Granted(FencingToken),
+    /// It wanted the lock only if available, and it is not. Nothing of it is left.
+    Unavailable,
+    /// It waits; its outcome will be an event.
+    Pending,
 }
 
 /// Why the engine did not take a request. Nothing has changed then.

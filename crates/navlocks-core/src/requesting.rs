@@ -8,11 +8,17 @@ use crate::seating::Place;
 use crate::{Cause, Event, Mode, Request, RequestId, Scope, Wait};
 
 impl LockManager {
-    /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are the embedder's.
+    /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are the embedder's. When the
+    /// request is `answered` by return, an outcome that is known at once is not told.
     ///
     /// <https://w3c.github.io/web-locks/#request-a-lock>
     #[inline]
-    pub(crate) fn request_a_lock(&mut self, owner: Index, request: &Request) -> RequestId {
+    pub(crate) fn request_a_lock(
+        &mut self,
+        owner: Index,
+        request: &Request,
+        answered: bool,
+    ) -> RequestId {
         let Request { ref scope, mode, wait } = *request;
         if !self.clients.sleeping.is_empty() {
             self.evict_sleeping_in_the_way(owner, request);
@@ -25,8 +31,10 @@ impl LockManager {
         // implementation does, and unlike the letter of the text, it is not enqueued as well.
         if wait == Wait::IfAvailable && !self.grantable(scope, mode) {
             self.entries.remove(entry);
-            let client = self.clients.id(owner);
-            self.tell(owner, Event::Unavailable { request: id, client });
+            if !answered {
+                let client = self.clients.id(owner);
+                self.tell(owner, Event::Unavailable { request: id, client });
+            }
             return id;
         }
         // Step 3.4.1. If steal is true, each held lock that intersects is removed and its holder told.
@@ -44,7 +52,11 @@ impl LockManager {
         // Step 3.6. Process the lock request queue. Whoever is clear now stands before all that a robbery
         // left behind, and so comes first.
         if clear {
-            self.grant(entry);
+            let (request, token) = self.hold(entry);
+            if !answered {
+                let client = self.clients.id(owner);
+                self.tell(owner, Event::Granted { request, client, token });
+            }
         }
         self.process_the_lock_request_queue();
         id

@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
-    ClientId, Event, FencingToken, HashKey, LockManager, Name, Request, RequestId, Scope,
-    State as Stage,
+    Answer as Decided, ClientId, Event, FencingToken, HashKey, LockManager, Name, Request,
+    RequestId, Scope, State as Stage,
 };
 
 use crate::clock::Moment;
@@ -135,27 +135,28 @@ impl Space {
         tag: Option<Arc<str>>,
     ) -> Answer {
         let mut state = self.lock();
-        let about = state.listeners.about(client, request, tag.as_ref());
-        let id = match state.manager.request(client, request) {
-            Ok(id) => id,
+        let answered = match state.listeners.about(client, request, tag.as_ref()) {
+            None => state.manager.request_answer(client, request),
+            Some(about) => state.request_announced(client, request, about),
+        };
+        let (id, answer) = match answered {
+            Ok(answered) => answered,
             Err(error) => return Answer::Failed(error.into()),
         };
-        state.note(id, tag);
-        if let Some(about) = about {
-            state.requested(id, about);
+        if answer != Decided::Unavailable {
+            state.note(id, tag);
         }
-        let stage = state.manager.state(id);
-        let refused = match stage {
-            Some(Stage::Pending) => self.begin_to_wait(&mut state, id),
-            _ => None,
+        let refused = match answer {
+            Decided::Pending => self.begin_to_wait(&mut state, id),
+            Decided::Granted(_) | Decided::Unavailable => None,
         };
         let losses = self.losses.load(Ordering::Relaxed);
         self.pass_on(state);
-        match (stage, refused) {
-            (Some(Stage::Held(token)), _) => Answer::Granted(Grant { id, token, losses }),
-            (None, _) => Answer::Unavailable,
-            (Some(Stage::Pending), None) => Answer::Pending(id),
-            (Some(Stage::Pending), Some(cycle)) => Answer::Failed(RequestError::Deadlock(cycle)),
+        match (answer, refused) {
+            (Decided::Granted(token), _) => Answer::Granted(Grant { id, token, losses }),
+            (Decided::Unavailable, _) => Answer::Unavailable,
+            (Decided::Pending, None) => Answer::Pending(id),
+            (Decided::Pending, Some(cycle)) => Answer::Failed(RequestError::Deadlock(cycle)),
         }
     }
 
@@ -320,9 +321,17 @@ impl State {
         }
     }
 
+    /// Requests a lock while somebody listens: everything that it causes is an event then, in order.
     #[cold]
-    fn requested(&mut self, id: RequestId, about: About) {
+    fn request_announced(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        about: About,
+    ) -> Result<(RequestId, Decided), navlocks_core::RequestError> {
+        let id = self.manager.request(client, request)?;
         self.listeners.requested(id, about, &mut self.wakes);
+        Ok((id, self.manager.answer(id)))
     }
 
     fn abort(&mut self, id: RequestId) -> bool {
@@ -386,16 +395,15 @@ impl State {
                 }
                 self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
             }
-            Event::Unavailable { request, .. } => {
-                self.listeners.end(request, || What::Unavailable, &mut self.wakes);
-                self.forget(request);
-            }
             Event::Lost { request, cause, .. } => {
                 losses.fetch_add(1, Ordering::Release);
                 self.end(request, cause.into(), What::Lost);
             }
             Event::Aborted { request, cause, .. } => {
                 self.end(request, cause.into(), What::Aborted);
+            }
+            Event::Unavailable { request, .. } => {
+                self.listeners.end(request, || What::Unavailable, &mut self.wakes);
             }
             // Told of clients that are suspended; a client in this process never is.
             Event::Evicted { .. } => {}

@@ -5,7 +5,7 @@ use std::thread;
 
 use navlocks::{Loss, QueryError, RequestError};
 
-use super::start;
+use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
 use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
@@ -138,6 +138,22 @@ fn an_ended_client_loses_all_it_has_and_nobody_else_does() {
     shows(&other, ["kept"], []);
     assert_eq!(kept.loss(), None);
     assert_eq!(own.release(), Err(Loss::ClientEnded));
+}
+
+#[test]
+fn a_request_asleep_on_its_thread_is_woken_by_the_end_of_its_client() {
+    let arm = start();
+    let holder = arm.client();
+    let _held = hold(holder.request("a"), "held");
+    for _ in 0..Arm::ROUNDS / 30 {
+        let ended = arm.client();
+        thread::scope(|scope| {
+            let request = scope.spawn(|| soon(ended.request("a").tag("asleep")).map(drop));
+            shows(&holder, ["held"], ["asleep"]);
+            ended.end();
+            assert_eq!(request.join().unwrap(), Err(RequestError::ClientEnded));
+        });
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub(super) fn two_threads_same<S: Side>(operations: usize) -> Round {
     let side = S::new();
     Box::new(move || {
         vec![time_of_two_threads(operations, |_| {
-            navlocks::block_on(lock_often(&side, operations / 2));
+            navlocks::block_on(take_turns(&side, operations / 2));
         })]
     })
 }
@@ -92,23 +92,24 @@ pub(super) fn two_threads_same<S: Side>(operations: usize) -> Round {
 /// the later one.
 fn time_of_two_threads(operations: usize, work: impl Fn(usize) + Sync) -> f64 {
     let (work, start) = (&work, &Barrier::new(2));
-    let run = |number| {
+    let run = move |number| {
         start.wait();
         let started = Instant::now();
         work(number);
         (started, Instant::now())
     };
-    thread::scope(|scope| {
+    let (own, other) = thread::scope(|scope| {
         let other = scope.spawn(move || run(1));
-        let own = run(0);
-        let Ok(other) = other.join() else { unreachable!("the work does not panic") };
-        let time = own.1.max(other.1) - own.0.min(other.0);
-        time.as_nanos() as f64 / operations as f64
-    })
+        (run(0), other.join().expect("no case panics"))
+    });
+    (own.1.max(other.1) - own.0.min(other.0)).as_nanos() as f64 / operations as f64
 }
 
-/// A lock that goes to and fro between two tasks: each releases it while the other waits, and asks again
-/// at once. `workers` are the threads of their runtime; none is the current thread.
+/// A lock that goes to and fro between two tasks. `workers` are the threads of their runtime; with none it
+/// is the current thread.
+///
+/// Two that wait for each other from the start will always do, where first come is first served: each
+/// asks again right after it let the other one in. So every operation here is a hand-over.
 pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
     let runtime = runtime(workers);
     let side = Arc::new(S::new());
@@ -120,22 +121,28 @@ pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
                 let (side, queued) = (Arc::clone(&side), Arc::clone(&queued));
                 tokio::spawn(async move {
                     let mut first = pin!(side.lock(HOT));
-                    poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_pending())).await;
+                    let at_once = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready()));
+                    assert!(!at_once.await, "somebody holds the lock");
                     queued.wait().await;
                     drop(first.await);
-                    lock_often(&*side, operations / 2).await;
+                    take_turns(&*side, operations / 2 - 1).await;
                 })
             });
-            // Two that wait for each other from the start will always do, where first come is first served.
             queued.wait().await;
             let start = Instant::now();
             drop(holder);
             for task in tasks {
-                drop(task.await);
+                task.await.expect("no turn panics");
             }
             start.elapsed().as_nanos() as f64 / operations as f64
         })]
     })
+}
+
+async fn take_turns<S: Side>(side: &S, turns: usize) {
+    for _ in 0..turns {
+        drop(side.lock(black_box(HOT)).await);
+    }
 }
 
 /// So many tasks are spawned that all wait for one name, and each gets it in turn.
@@ -151,7 +158,7 @@ pub(super) fn queued<S: Side>(waiting: usize) -> Round {
                 tokio::spawn(async move { drop(side.lock(black_box(HOT)).await) });
             }
             // The runtime's queue is first in, first out: behind this task, all others wait for the lock.
-            drop(tokio::spawn(async {}).await);
+            tokio::spawn(async {}).await.expect("nothing panics");
             drop(holder);
             // So is the lock: whoever gets it last has seen all others get it.
             drop(side.lock(HOT).await);
@@ -186,19 +193,10 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-async fn lock_often<S: Side>(side: &S, operations: usize) {
-    for _ in 0..operations {
-        drop(side.lock(black_box(HOT)).await);
-    }
-}
-
 fn runtime(workers: usize) -> Runtime {
     let built = match workers {
         0 => Builder::new_current_thread().build(),
         _ => Builder::new_multi_thread().worker_threads(workers).build(),
     };
-    match built {
-        Ok(runtime) => runtime,
-        Err(error) => panic!("no runtime: {error}"),
-    }
+    built.expect("threads can be started")
 }
