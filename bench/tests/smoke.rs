@@ -25,11 +25,27 @@ fn ratios(text: &str) -> BTreeMap<(String, String), f64> {
         .collect()
 }
 
+/// There is a ratio for each case and peer, and no other.
+fn assert_complete(ratios: &BTreeMap<(String, String), f64>, cases: &[&str], peers: &[&str]) {
+    for case in cases {
+        for peer in peers {
+            assert!(
+                ratios.contains_key(&(case.to_string(), peer.to_string())),
+                "no ratio of {case} to {peer}"
+            );
+        }
+    }
+    assert_eq!(ratios.len(), cases.len() * peers.len());
+}
+
 #[test]
 fn without_a_suite_the_suites_are_listed() {
     let output = bench(&[]);
     assert!(output.status.success());
-    assert!(stdout(&output).contains("\n  engine "));
+    let text = stdout(&output);
+    for suite in ["engine", "inprocess"] {
+        assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
+    }
 }
 
 #[test]
@@ -69,17 +85,34 @@ fn the_engine_suite_runs_every_case_against_both_floors() {
         "memory-pending",
         "memory-pending-peak",
     ];
-    for case in cases {
-        for peer in ["floor-sip", "floor-fast"] {
-            assert!(
-                ratios.contains_key(&(case.to_string(), peer.to_string())),
-                "no ratio of {case} to {peer}"
-            );
-        }
-    }
-    assert_eq!(ratios.len(), 2 * cases.len());
+    assert_complete(&ratios, &cases, &["floor-sip", "floor-fast"]);
     assert!(text.contains("\nsnapshot-20k "), "the table has our own case");
     assert!(text.contains("\ntargets\n"));
+}
+
+#[test]
+fn the_inprocess_suite_runs_every_case_against_every_peer() {
+    let output = bench(&["inprocess", "--quick", "--rounds", "1"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = stdout(&output);
+    let cases = [
+        "hot",
+        "distinct-1m",
+        "hold-1m-lock",
+        "hold-1m-unlock",
+        "two-threads-own",
+        "two-threads-same",
+        "handoff",
+        "handoff-one",
+        "queued-100k",
+        "memory-held",
+        "memory-held-bare",
+    ];
+    let peers = ["lockable", "keyed-lock", "dashmap-clean", "dashmap-leak"];
+    assert_complete(&ratios(&text), &cases, &peers);
+    for target in ["lockable on queued-100k", "dashmap-clean on hot", "dashmap-leak on hot"] {
+        assert!(text.contains(target), "no target: {target}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fs;
 use std::io::Write;
 
+use crate::patience::comes_back;
+
 #[allow(dead_code, reason = "main is for cargo run")]
 #[path = "../../crates/navlocks/examples/graceful_handover.rs"]
 mod graceful_handover;
@@ -26,8 +28,11 @@ type Run = fn(&mut dyn Write) -> Result<(), Box<dyn Error>>;
 
 /// The lines that an example prints.
 fn lines(run: Run) -> Vec<String> {
-    let mut out = Vec::new();
-    run(&mut out).unwrap();
+    let out = comes_back(move || {
+        let mut out = Vec::new();
+        run(&mut out).unwrap();
+        out
+    });
     String::from_utf8(out).unwrap().lines().map(String::from).collect()
 }
 

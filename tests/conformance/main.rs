@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+#![allow(clippy::duplicate_mod, reason = "the body is a module of every arm")]
 
 mod backend;
 mod patience;

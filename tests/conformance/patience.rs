@@ -1,27 +1,37 @@
 //! Waiting that ends: a promise that is not kept fails its test instead of hanging it.
 
 use std::fmt::Display;
+use std::panic::resume_unwind;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// Far more than anything here takes, on any machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Unpark(Thread);
+/// Wakes a parked thread, and notes that it did.
+struct Alarm {
+    rung: AtomicBool,
+    sleeper: Thread,
+}
 
-impl Wake for Unpark {
+impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
-        self.0.unpark();
+        self.rung.store(true, Ordering::SeqCst);
+        self.sleeper.unpark();
     }
 }
 
-/// Runs a future to its end on this thread, as `navlocks::block_on` does, and panics if that end does not come.
+/// Runs a future to its end on this thread, and panics if that end does not come. Unlike `navlocks::block_on` it never polls
+/// without having been woken, so that a wake-up that is missing shows.
 #[track_caller]
 pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), sleeper: thread::current() });
+    let waker = Waker::from(alarm.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future.into_future());
     let deadline = Instant::now() + PATIENCE;
@@ -29,9 +39,15 @@ pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return output;
         }
-        let left = deadline.saturating_duration_since(Instant::now());
-        assert!(!left.is_zero(), "nothing came within {PATIENCE:?}");
-        thread::park_timeout(left);
+        while !alarm.rung.swap(false, Ordering::SeqCst) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let late = future.as_mut().poll(&mut cx).is_ready();
+                let what = if late { "it came, but nobody was woken" } else { "nothing came" };
+                panic!("{what} within {PATIENCE:?}");
+            }
+            thread::park_timeout(left);
+        }
     }
 }
 
@@ -45,6 +61,18 @@ pub(crate) fn eventually<T, E: Display>(mut attempt: impl FnMut() -> Result<T, E
             Err(failure) => assert!(Instant::now() < deadline, "after {PATIENCE:?}: {failure}"),
         }
         thread::yield_now();
+    }
+}
+
+/// Runs something that may block for ever on a thread of its own, and panics if it does.
+#[track_caller]
+pub(crate) fn comes_back<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, ended) = mpsc::channel();
+    let work = thread::spawn(move || done.send(work()).ok());
+    match ended.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => panic!("it did not come back within {PATIENCE:?}"),
+        Err(RecvTimeoutError::Disconnected) => resume_unwind(work.join().unwrap_err()),
     }
 }
 
@@ -65,6 +93,19 @@ impl Gate {
         let wakers = std::mem::take(&mut latch.wakers);
         drop(latch);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Opens as soon as `future` has been polled in vain, and awaits it: whoever passes the gate knows that it sleeps.
+    pub(crate) async fn open_asleep<T>(&self, future: impl IntoFuture<Output = T>) -> T {
+        let mut future = pin!(future.into_future());
+        std::future::poll_fn(|cx| {
+            let poll = future.as_mut().poll(cx);
+            if poll.is_pending() {
+                self.open();
+            }
+            poll
+        })
+        .await
     }
 
     pub(crate) async fn opened(&self) {

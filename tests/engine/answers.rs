@@ -8,7 +8,8 @@ fn crowd(modes: &[Mode]) -> LockManager {
     for &mode in modes {
         let client = manager.add_client();
         let scope = "a".into();
-        manager.request(client, Request { scope, mode, wait: Wait::Queue }).unwrap();
+        let request = Request { scope, mode, wait: Wait::Queue };
+        manager.request(client, request).expect("a request is taken");
     }
     events(&mut manager);
     manager

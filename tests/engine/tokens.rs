@@ -4,7 +4,7 @@ use navlocks_core::{Event, FencingToken, HashKey, LockManager, Request, TokenToo
 
 fn granted_token(manager: &mut LockManager) -> u64 {
     let client = manager.add_client();
-    let lock = manager.request(client, Request::exclusive("name")).unwrap();
+    let lock = manager.request(client, Request::exclusive("name")).expect("a request is taken");
     let event = manager.poll_event();
     assert!(manager.release(lock));
     let Some(Event::Granted { token, .. }) = event else { panic!("not granted: {event:?}") };

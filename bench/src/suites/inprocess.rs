@@ -47,15 +47,13 @@ fn contests(options: &Options) -> Vec<Contest> {
     let hundred_thousand = options.scaled(100_000);
     // Long enough that a round is tens of milliseconds, far above the clock and the scheduler.
     let operations = options.scaled(300_000);
-    // Some of these wake a thread, which takes a hundred times as long.
-    let sleepy = options.scaled(100_000);
     vec![
         contest!(["hot"], Nanoseconds, S => case::hot::<S>(operations)),
         contest!(["distinct-1m"], Nanoseconds, S => case::distinct::<S>(Names::first(million))),
         contest!(["hold-1m-lock", "hold-1m-unlock"], Nanoseconds,
             S => case::hold::<S>(Names::first(million))),
         contest!(["two-threads-own"], Nanoseconds, S => case::two_threads_own::<S>(operations)),
-        contest!(["two-threads-same"], Nanoseconds, S => case::two_threads_same::<S>(sleepy)),
+        contest!(["two-threads-same"], Nanoseconds, S => case::two_threads_same::<S>(operations)),
         contest!(["handoff"], Nanoseconds, S => case::handoff::<S>(2, operations)),
         contest!(["handoff-one"], Nanoseconds, S => case::handoff::<S>(0, operations)),
         contest!(["queued-100k"], Nanoseconds, S => case::queued::<S>(hundred_thousand)),

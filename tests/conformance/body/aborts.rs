@@ -216,8 +216,10 @@ fn dropping_a_waiting_exclusive_request_wakes_the_shared_one_behind_it() {
     let exclusive = queue(&writer, writer.request("a"), "X");
     let shared = queue(&second, second.request("a").shared(), "S2");
     // It sleeps on a thread of its own and must be woken there.
+    let asleep = Gate::default();
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| shared.join().map(|lock| lock.mode()));
+        let sleeper = scope.spawn(|| soon(asleep.open_asleep(shared.finish())).map(drop));
+        soon(asleep.opened());
         drop(exclusive);
         sleeper.join().unwrap().unwrap();
     });
@@ -232,7 +234,7 @@ fn a_timed_out_exclusive_request_wakes_the_shared_one_behind_it() {
     let exclusive = queue(&writer, writer.request("a").timeout(Duration::from_millis(50)), "X");
     let shared = Task::start(second.request("a").shared().tag("S2"));
     thread::scope(|scope| {
-        let sleeper = scope.spawn(|| shared.join().map(|lock| lock.mode()));
+        let sleeper = scope.spawn(|| shared.join().map(drop));
         assert!(matches!(exclusive.join(), Err(RequestError::TimedOut { .. })));
         sleeper.join().unwrap().unwrap();
     });

@@ -6,7 +6,7 @@ use navlocks::Loss;
 
 use super::{Arm, start};
 use crate::backend::Backend;
-use crate::patience::soon;
+use crate::patience::{Gate, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, shows};
 
@@ -30,11 +30,13 @@ fn a_holder_that_sleeps_is_woken_by_the_first_who_waits() {
     let [holder, other] = arm.clients();
     for _ in 0..Arm::ROUNDS / 10 {
         let lock = hold(holder.request("a"), "holder");
+        let asleep = Gate::default();
         thread::scope(|scope| {
             scope.spawn(|| {
-                assert_eq!(soon(lock.contended()), Ok(()));
+                assert_eq!(soon(asleep.open_asleep(lock.contended())), Ok(()));
                 drop(lock);
             });
+            soon(asleep.opened());
             drop(soon(other.request("a")).unwrap());
         });
         shows(&other, [], []);

@@ -6,7 +6,7 @@ use navlocks::{Lock, Loss};
 
 use super::start;
 use crate::backend::Backend;
-use crate::patience::soon;
+use crate::patience::{Gate, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
 
@@ -106,7 +106,10 @@ fn a_loss_is_told_to_all_who_wait_for_it() {
     assert!(!given_up.poll());
     drop(given_up);
     let by = thread::scope(|scope| {
-        let there = [(); 2].map(|()| scope.spawn(|| soon(lock.lost())));
+        let (lock, gates) = (&lock, [Gate::default(), Gate::default()]);
+        let there =
+            gates.clone().map(|asleep| scope.spawn(move || soon(asleep.open_asleep(lock.lost()))));
+        gates.iter().for_each(|asleep| soon(asleep.opened()));
         let by = soon(thief.request("a").steal()).unwrap().request_id();
         for watcher in there {
             assert_eq!(watcher.join().unwrap(), Loss::Stolen { by });

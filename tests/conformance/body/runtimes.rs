@@ -4,12 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use navlocks::{
-    Acquire, Events, Lock, Locks, Request, RequestError, TryAcquire, TryRequest, block_on,
+    Acquire, Events, Lock, Locks, Loss, Request, RequestError, TryAcquire, TryRequest, block_on,
 };
 
 use super::start;
 use crate::backend::Backend;
-use crate::patience::{Gate, soon};
+use crate::patience::{Gate, comes_back, soon};
 use crate::task::Task;
 use crate::watch::{hold, queue, shows};
 
@@ -70,7 +70,7 @@ fn tasks_of_a_runtime_take_turns() {
         })
         .collect();
     for task in tasks {
-        runtime.block_on(task).unwrap();
+        soon(task).unwrap();
     }
     assert_eq!(*total.lock().unwrap(), 400);
     shows(&watcher, [], []);
@@ -94,29 +94,33 @@ fn a_task_of_a_runtime_that_is_aborted_lets_go() {
 
 #[test]
 fn a_thread_without_a_runtime_blocks_until_its_turn() {
-    let arm = start();
-    let [holder, blocked] = arm.clients();
-    let held = hold(holder.request("a"), "holder");
-    let thread = thread::spawn(move || blocked.request("a").tag("blocked").wait().unwrap());
-    shows(&holder, ["holder"], ["blocked"]);
-    drop(held);
-    let lock = thread.join().unwrap();
-    shows(&holder, ["blocked"], []);
-    drop(lock);
+    comes_back(|| {
+        let arm = start();
+        let [holder, blocked] = arm.clients();
+        let held = hold(holder.request("a"), "holder");
+        let thread = thread::spawn(move || blocked.request("a").tag("blocked").wait());
+        shows(&holder, ["holder"], ["blocked"]);
+        drop(held);
+        let lock = thread.join().unwrap().unwrap();
+        shows(&holder, ["blocked"], []);
+        drop(lock);
+    });
 }
 
 #[test]
 fn a_thread_without_a_runtime_can_ask_for_all_that_a_task_can() {
-    let arm = start();
-    let [holder, locks] = arm.clients();
-    let held = hold(holder.request("a"), "holder");
-    assert!(locks.request("a").if_available().wait().unwrap().is_none());
-    let after = Duration::from_millis(2);
-    let error = locks.request("a").timeout(after).wait().unwrap_err();
-    assert_eq!(error, RequestError::TimedOut { after });
-    let stolen = locks.request("a").steal().wait().unwrap();
-    assert_eq!(block_on(held.lost()), navlocks::Loss::Stolen { by: stolen.request_id() });
-    assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
+    comes_back(|| {
+        let arm = start();
+        let [holder, locks] = arm.clients();
+        let held = hold(holder.request("a"), "holder");
+        assert!(locks.request("a").if_available().wait().unwrap().is_none());
+        let after = Duration::from_millis(2);
+        let error = locks.request("a").timeout(after).wait().unwrap_err();
+        assert_eq!(error, RequestError::TimedOut { after });
+        let stolen = locks.request("a").steal().wait().unwrap();
+        assert_eq!(block_on(held.lost()), Loss::Stolen { by: stolen.request_id() });
+        assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
+    });
 }
 
 #[test]

@@ -11,7 +11,7 @@ use navlocks::{FencingToken, Lock, Locks, Loss, RequestError, RequestId};
 
 use super::{Arm, start};
 use crate::backend::Backend;
-use crate::patience::{eventually, soon};
+use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
 
@@ -180,9 +180,12 @@ fn g14_a_victim_asleep_on_its_thread_is_woken_there() {
     let arm = start();
     let [victim, thief] = arm.clients();
     for _ in 0..Arm::ROUNDS / 10 {
-        let robbed = hold(victim.request("a"), "victim");
+        let robbed = &hold(victim.request("a"), "victim");
         thread::scope(|scope| {
-            let hears = scope.spawn(|| soon(robbed.lost()));
+            let asleep = Gate::default();
+            let opens = asleep.clone();
+            let hears = scope.spawn(move || soon(opens.open_asleep(robbed.lost())));
+            soon(asleep.opened());
             let theft = steal(&thief);
             assert_eq!(hears.join().unwrap(), Loss::Stolen { by: theft.by });
         });

@@ -2,9 +2,8 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
 use std::time::Duration;
 
 use futures_core::Stream;
@@ -12,7 +11,7 @@ use navlocks::{Lock, Locks, Request, RequestError};
 
 use super::{Arm, start};
 use crate::backend::Backend;
-use crate::patience::{PATIENCE, eventually, soon};
+use crate::patience::{comes_back, eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, listen, queue, shows};
 
@@ -40,21 +39,13 @@ fn forgotten(locks: &Locks, request: Request) -> Task<'static, Result<Lock, Requ
 }
 
 /// Runs a test on a thread of its own, because a lock space that is entered while it is locked never comes back.
-fn comes_back(test: impl FnOnce(Arm) + Send + 'static) {
-    let (done, ended) = mpsc::channel();
-    let test = thread::spawn(move || {
-        test(start());
-        done.send(()).ok();
-    });
-    if let Err(mpsc::RecvTimeoutError::Timeout) = ended.recv_timeout(PATIENCE) {
-        panic!("it did not come back");
-    }
-    test.join().unwrap();
+fn on_its_own(test: fn(Arm)) {
+    comes_back(move || test(start()));
 }
 
 #[test]
 fn a_request_that_is_dropped_lets_go_of_a_task_with_a_lock() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
         drop(forgotten(&locks, locks.request("a")));
@@ -67,7 +58,7 @@ fn a_request_that_is_dropped_lets_go_of_a_task_with_a_lock() {
 
 #[test]
 fn a_request_that_times_out_lets_go_of_a_task_with_a_lock() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
         let long_enough_to_be_seen = Duration::from_millis(100);
@@ -79,7 +70,7 @@ fn a_request_that_times_out_lets_go_of_a_task_with_a_lock() {
 
 #[test]
 fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let held = hold(holder.request("a"), "held");
         let request = forgotten(&locks, locks.request("a"));
@@ -91,7 +82,7 @@ fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
 
 #[test]
 fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let ended = locks.new_client();
         let _held = hold(holder.request("a"), "held");
@@ -104,7 +95,7 @@ fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
 
 #[test]
 fn a_request_polled_by_another_task_lets_go_of_the_first() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
         let mut request = forgotten(&locks, locks.request("a"));
@@ -115,7 +106,7 @@ fn a_request_polled_by_another_task_lets_go_of_the_first() {
 
 #[test]
 fn watches_of_a_lock_let_go_of_a_task_with_a_lock() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [locks, other] = arm.clients();
         let lock = hold(locks.request("a"), "watched");
         let mut lost = Box::pin(lock.lost());
@@ -144,7 +135,7 @@ fn watches_of_a_lock_let_go_of_a_task_with_a_lock() {
 
 #[test]
 fn an_event_stream_lets_go_of_a_task_with_a_lock() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [locks, watcher] = arm.clients();
         let mut events = listen(&watcher);
         let waker = owner(&locks);
@@ -174,7 +165,7 @@ impl Wake for Eager {
 
 #[test]
 fn whoever_is_woken_may_ask_at_once() {
-    comes_back(|arm| {
+    on_its_own(|arm| {
         let [holder, locks, watcher] = arm.clients();
         let lock = hold(holder.request("a"), "lock");
         let eager = Waker::from(Arc::new(Eager(locks.clone())));
@@ -195,4 +186,56 @@ fn whoever_is_woken_may_ask_at_once() {
         drop(soon(request).unwrap());
         shows(&locks, [], []);
     });
+}
+
+/// Notes that it was woken.
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Flag {
+    /// Waits until it was woken, and forgets it.
+    #[track_caller]
+    fn was_raised(&self) {
+        eventually(|| self.0.swap(false, Ordering::SeqCst).then_some(()).ok_or("nobody was woken"));
+    }
+}
+
+#[test]
+fn who_stops_watching_takes_nobody_along() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let lock = hold(holder.request("a"), "lock");
+    let flags: [Arc<Flag>; 3] = Default::default();
+    let [lost, contended, heard] = flags.clone().map(Waker::from);
+    let [mut lost, mut contended, mut heard] = [&lost, &contended, &heard].map(Context::from_waker);
+    let mut events = [listen(&other), listen(&other)];
+    let mut losses = [Box::pin(lock.lost()), Box::pin(lock.lost())];
+    let mut contentions = [Box::pin(lock.contended()), Box::pin(lock.contended())];
+    for loss in &mut losses {
+        assert!(loss.as_mut().poll(&mut lost).is_pending());
+    }
+    for contention in &mut contentions {
+        assert!(contention.as_mut().poll(&mut contended).is_pending());
+    }
+    for stream in &mut events {
+        assert!(Pin::new(stream).poll_next(&mut heard).is_pending());
+    }
+    // The second of each goes.
+    let [_loss, gone] = losses;
+    drop(gone);
+    let [_contention, gone] = contentions;
+    drop(gone);
+    let [_stream, gone] = events;
+    drop(gone);
+    let _waiter = queue(&other, other.request("a"), "waiter");
+    flags[1].was_raised();
+    flags[2].was_raised();
+    assert_eq!(soon(other.force_release("a")), Ok(1));
+    flags[0].was_raised();
 }

@@ -59,90 +59,76 @@ pub(super) fn hold<S: Side>(names: Names) -> Round {
     })
 }
 
-/// Two threads, each with a name of its own, which is another one in every round: which names fall
-/// into the same part of a divided map is chance.
+/// Two threads, each with a name of its own, which is another one in every round: whether two names
+/// fall into the same part of a divided map is chance. From their common start to the end of the later one.
 pub(super) fn two_threads_own<S: Side>(operations: usize) -> Round {
     let side = S::new();
-    let mut names = (0..).step_by(2).map(|first| [first, first + 1].map(own_name));
+    let mut numbers = 0..;
     Box::new(move || {
-        let names = names.next().unwrap_or_default();
-        vec![time_of_two_threads(operations, |number| {
+        let names = [(); 2].map(|()| format!("name{:08}", numbers.next().unwrap_or_default()));
+        let start = Barrier::new(names.len());
+        let work = |name: &str| {
+            start.wait();
+            let started = Instant::now();
             for _ in 0..operations / 2 {
-                drop(now(side.lock(black_box(&names[number]))));
+                drop(now(side.lock(black_box(name))));
             }
-        })]
+            (started, Instant::now())
+        };
+        let (own, other) = thread::scope(|scope| {
+            let other = scope.spawn(|| work(&names[1]));
+            (work(&names[0]), other.join().expect("no turn panics"))
+        });
+        let time = own.1.max(other.1) - own.0.min(other.0);
+        vec![time.as_nanos() as f64 / operations as f64]
     })
 }
 
-fn own_name(number: usize) -> String {
-    format!("name{number:08}")
-}
-
-/// Two threads that want the same name all the time, and sleep while they wait.
+/// Two tasks that want the same name all the time, on a runtime of two threads.
 pub(super) fn two_threads_same<S: Side>(operations: usize) -> Round {
-    let side = S::new();
-    Box::new(move || {
-        vec![time_of_two_threads(operations, |_| {
-            navlocks::block_on(take_turns(&side, operations / 2));
-        })]
+    two_tasks(2, operations, move |side: Arc<S>| async move {
+        for _ in 0..operations / 2 {
+            drop(side.lock(black_box(HOT)).await);
+        }
     })
-}
-
-/// Nanoseconds per operation of what two threads do together, from their common start to the end of
-/// the later one.
-fn time_of_two_threads(operations: usize, work: impl Fn(usize) + Sync) -> f64 {
-    let (work, start) = (&work, &Barrier::new(2));
-    let run = move |number| {
-        start.wait();
-        let started = Instant::now();
-        work(number);
-        (started, Instant::now())
-    };
-    let (own, other) = thread::scope(|scope| {
-        let other = scope.spawn(move || run(1));
-        (run(0), other.join().expect("no case panics"))
-    });
-    (own.1.max(other.1) - own.0.min(other.0)).as_nanos() as f64 / operations as f64
 }
 
 /// A lock that goes to and fro between two tasks. `workers` are the threads of their runtime; with none it
 /// is the current thread.
-///
-/// Two that wait for each other from the start will always do, where first come is first served: each
-/// asks again right after it let the other one in. So every operation here is a hand-over.
 pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
-    let runtime = runtime(workers);
-    let side = Arc::new(S::new());
-    Box::new(move || {
-        vec![runtime.block_on(async {
-            let holder = side.lock(HOT).await;
-            let queued = Arc::new(tokio::sync::Barrier::new(3));
-            let tasks = [(); 2].map(|()| {
-                let (side, queued) = (Arc::clone(&side), Arc::clone(&queued));
-                tokio::spawn(async move {
-                    let mut first = pin!(side.lock(HOT));
-                    let at_once = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_ready()));
-                    assert!(!at_once.await, "somebody holds the lock");
-                    queued.wait().await;
-                    drop(first.await);
-                    take_turns(&*side, operations / 2 - 1).await;
-                })
+    two_tasks(workers, operations, move |side: Arc<S>| async move {
+        let mut held = Some(side.lock(HOT).await);
+        for _ in 1..operations / 2 {
+            let mut next = pin!(side.lock(black_box(HOT)));
+            let hand_over = poll_fn(|cx| {
+                let turn = next.as_mut().poll(cx);
+                // Only when in the queue again: so there always is somebody who waits, and it is
+                // the other one, where first come is first served.
+                held = None;
+                turn
             });
-            queued.wait().await;
-            let start = Instant::now();
-            drop(holder);
-            for task in tasks {
-                task.await.expect("no turn panics");
-            }
-            start.elapsed().as_nanos() as f64 / operations as f64
-        })]
+            held = Some(hand_over.await);
+        }
     })
 }
 
-async fn take_turns<S: Side>(side: &S, turns: usize) {
-    for _ in 0..turns {
-        drop(side.lock(black_box(HOT)).await);
-    }
+/// The time of two tasks that do the same on the same side.
+fn two_tasks<S: Side, T: Future<Output = ()> + Send + 'static>(
+    workers: usize,
+    operations: usize,
+    task: impl Fn(Arc<S>) -> T + 'static,
+) -> Round {
+    let runtime = runtime(workers);
+    let side = Arc::new(S::new());
+    Box::new(move || {
+        vec![time_per_op(operations, || {
+            runtime.block_on(async {
+                for task in [(); 2].map(|()| tokio::spawn(task(Arc::clone(&side)))) {
+                    task.await.expect("no task panics");
+                }
+            });
+        })]
+    })
 }
 
 /// So many tasks are spawned that all wait for one name, and each gets it in turn.

@@ -99,3 +99,27 @@ impl Side for Clean {
         CleanGuard { _guard: lock.write_owned().await, _user: user }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    #[test]
+    fn the_last_user_of_a_name_cleans_up() {
+        let side = Clean::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = pin!(side.lock("a"));
+        let Poll::Ready(held) = first.as_mut().poll(&mut cx) else { panic!("the name is free") };
+        {
+            let mut waiting = pin!(side.lock("a"));
+            assert!(waiting.as_mut().poll(&mut cx).is_pending());
+            drop(held);
+            assert_eq!(side.0.len(), 1, "somebody waits");
+        }
+        assert!(side.0.is_empty(), "the one who waited gave up");
+    }
+}

@@ -1,0 +1,94 @@
+//! A client ends.
+
+use std::future::IntoFuture;
+use std::task::Poll;
+
+use loom::future::block_on;
+use loom::thread;
+use navlocks::{Locks, Loss, RequestError};
+
+use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
+
+#[test]
+fn an_end_meets_a_request() {
+    model(|| {
+        let locks = Locks::new();
+        let ending = locks.new_client();
+        let request = waiter(ending.request("a"));
+        ending.end();
+        match request.join().unwrap() {
+            Ok(lock) => {
+                assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+                assert_eq!(lock.release(), Err(Loss::ClientEnded));
+            }
+            Err(error) => assert_eq!(error, RequestError::ClientEnded),
+        }
+        let later = block_on(ending.request("a").into_future());
+        assert_eq!(later.map(drop), Err(RequestError::ClientEnded));
+        assert_nothing_left(&locks, "a");
+    });
+}
+
+#[test]
+fn an_end_meets_a_request_that_waits() {
+    model(|| {
+        let locks = Locks::new();
+        let first = hold(locks.request("a"));
+        let ending = locks.new_client();
+        let request = waiter(ending.request("a"));
+        ending.end();
+        let ended = request.join().unwrap();
+        assert_eq!(ended.map(drop), Err(RequestError::ClientEnded));
+        assert_eq!(held(&locks), [first.request_id()]);
+        drop(first);
+        assert_nothing_left(&locks, "a");
+    });
+}
+
+#[test]
+fn an_end_meets_a_grant_and_the_next_one_wakes() {
+    model(|| {
+        let locks = Locks::new();
+        let first = hold(locks.request("a"));
+        let ending = locks.new_client();
+        let mut ended = begin_to_wait(ending.request("a"));
+        let next = waiter(locks.request("a"));
+        let other = thread::spawn(move || ending.end());
+        drop(first);
+        next.join().unwrap().unwrap().release().unwrap();
+        other.join().unwrap();
+        assert!(matches!(poll(&mut ended), Poll::Ready(Err(RequestError::ClientEnded))));
+        assert_nothing_left(&locks, "a");
+    });
+}
+
+#[test]
+fn an_end_meets_the_drop_of_a_lock_and_the_next_one_wakes() {
+    model(|| {
+        let locks = Locks::new();
+        let ending = locks.new_client();
+        let lock = hold(ending.request("a"));
+        let next = waiter(locks.request("a"));
+        let other = thread::spawn(move || drop(lock));
+        ending.end();
+        other.join().unwrap();
+        next.join().unwrap().unwrap().release().unwrap();
+        assert_nothing_left(&locks, "a");
+    });
+}
+
+/// The last that could act for a client are its lock and its request, on two threads.
+#[test]
+fn a_client_is_forgotten_with_its_last_lock_and_request() {
+    model(|| {
+        let locks = Locks::new();
+        let client = locks.new_client();
+        let lock = hold(client.request("a"));
+        let waiting = begin_to_wait(client.request("a"));
+        drop(client);
+        let other = thread::spawn(move || drop(waiting));
+        drop(lock);
+        other.join().unwrap();
+        assert_nothing_left(&locks, "a");
+    });
+}

@@ -1,0 +1,52 @@
+//! Somebody listens to the events.
+
+use loom::future::block_on;
+use loom::thread;
+use navlocks::{Locks, What};
+
+use crate::{assert_nothing_left, hold, model};
+
+#[test]
+fn a_listener_hears_all_that_happens() {
+    model(|| {
+        let locks = Locks::new();
+        let mut events = locks.events();
+        let listener = thread::spawn(move || {
+            let mut heard = Vec::new();
+            while heard.last() != Some(&What::Released) {
+                heard.push(block_on(events.next()).what);
+            }
+            heard
+        });
+        let lock = hold(locks.request("a"));
+        let granted = What::Granted(lock.fencing_token());
+        lock.release().unwrap();
+        assert_eq!(listener.join().unwrap(), [What::Requested, granted, What::Released]);
+        assert_nothing_left(&locks, "a");
+    });
+}
+
+/// A listener that comes and goes hears the end of a story or nothing, never a part from the middle.
+#[test]
+fn a_listener_comes_and_goes() {
+    model(|| {
+        let locks = Locks::new();
+        let listener = thread::spawn({
+            let locks = locks.clone();
+            move || {
+                let mut events = locks.events();
+                std::iter::from_fn(|| events.try_next()).map(|event| event.what).collect()
+            }
+        });
+        let lock = hold(locks.request("a"));
+        let granted = What::Granted(lock.fencing_token());
+        lock.release().unwrap();
+        let story = [What::Requested, granted, What::Released];
+        let heard: Vec<What> = listener.join().unwrap();
+        assert!(
+            story.windows(heard.len().max(1)).any(|part| part.starts_with(&heard)),
+            "{heard:?}"
+        );
+        assert_nothing_left(&locks, "a");
+    });
+}

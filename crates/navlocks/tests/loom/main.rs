@@ -1,0 +1,87 @@
+//! Two or three threads on one lock space, in every order in which they can meet: the model checker runs each test again
+//! and again, each time in another order, and reports a deadlock when everybody sleeps.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p navlocks --test loom`. Each test tries all orders, but those that the
+//! checker knows to make no difference, with up to [`PREEMPTIONS`] switches away from a thread that could have gone on;
+//! `LOOM_MAX_PREEMPTIONS` sets another bound. With `-- --nocapture` a deadlock is shown even if the clean-up after it fails.
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+#![allow(clippy::print_stdout, reason = "how much was searched")]
+
+mod exclusion;
+mod dropping;
+mod stealing;
+mod ending;
+mod watching;
+mod listening;
+mod auto;
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use loom::future::block_on;
+use loom::model::Builder;
+use loom::thread::{self, JoinHandle};
+use navlocks::{Acquire, Lock, Locks, Request, RequestError, RequestId};
+
+const PREEMPTIONS: usize = 4;
+
+/// Runs a test in all orders.
+fn model(test: impl Fn() + Send + Sync + 'static) {
+    let orders = Arc::new(AtomicUsize::new(0));
+    let mut builder = Builder::new();
+    builder.preemption_bound.get_or_insert(PREEMPTIONS);
+    builder.check({
+        let orders = orders.clone();
+        move || {
+            orders.fetch_add(1, Ordering::Relaxed);
+            test();
+        }
+    });
+    let orders = orders.load(Ordering::Relaxed);
+    println!("{orders} orders");
+    assert!(orders > 1, "nobody met anybody");
+}
+
+/// Gets the lock, however long it takes.
+fn hold(request: Request) -> Lock {
+    block_on(request.into_future()).unwrap()
+}
+
+/// Takes a place in the queue, for whoever polls the future next.
+fn begin_to_wait(request: Request) -> Acquire {
+    let mut waiting = request.into_future();
+    assert!(poll(&mut waiting).is_pending());
+    waiting
+}
+
+/// Polls once, as a task that nobody needs to wake.
+fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Another thread, that waits for the lock and returns what it gets.
+fn waiter(request: Request) -> JoinHandle<Result<Lock, RequestError>> {
+    thread::spawn(|| block_on(request.into_future()))
+}
+
+fn held(locks: &Locks) -> Vec<RequestId> {
+    let snapshot = block_on(locks.query()).unwrap();
+    snapshot.held.iter().map(|lock| lock.request).collect()
+}
+
+/// Nothing is held or pending, no table remembers anybody, and the name can be had.
+fn assert_nothing_left(locks: &Locks, name: &str) {
+    let snapshot = block_on(locks.query()).unwrap();
+    assert!(snapshot.held.is_empty() && snapshot.pending.is_empty(), "{snapshot:#?}");
+    // A stream shows its space.
+    let space = format!("{:?}", locks.events());
+    for empty in ["ended: {}", "watches: Watches { locks: {}, names: {}", "requests: {}"] {
+        assert!(space.contains(empty), "not {empty}: {space}");
+    }
+    assert!(!space.contains("waker: Some"), "{space}");
+    assert!(block_on(locks.request(name).if_available().into_future()).unwrap().is_some());
+}

@@ -1,0 +1,54 @@
+//! Threads that block, on one name, with somebody listening.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use navlocks::{Locks, What};
+
+use crate::dice::operations;
+use crate::supervisor::{Budget, Crew, assert_nothing_left};
+
+const THREADS: usize = 4;
+
+/// A counter that is read and written in two steps is right all the same, and the events tell of each lock in turn.
+#[test]
+fn threads_take_turns() {
+    let locks = Locks::new();
+    let mut events = locks.events();
+    let budget = Budget::new(operations(5));
+    let counter = Arc::new(AtomicU64::new(0));
+    let mut crew = Crew::new();
+    for _ in 0..THREADS {
+        let (locks, budget, counter) = (locks.clone(), budget.clone(), counter.clone());
+        crew.spawn(move || {
+            while budget.take() {
+                let lock = locks.request("counter").wait().unwrap();
+                let count = counter.load(Ordering::Relaxed);
+                counter.store(count + 1, Ordering::Relaxed);
+                lock.release().unwrap();
+            }
+        });
+    }
+    crew.join(&budget, &locks);
+    assert_eq!(counter.load(Ordering::Relaxed), operations(5));
+
+    let (mut requested, mut granted, mut released) = (Vec::new(), Vec::new(), Vec::new());
+    let mut token = 0;
+    while let Some(event) = events.try_next() {
+        match event.what {
+            What::Requested => requested.push(event.request),
+            What::Granted(next) => {
+                assert!(next.get() > token);
+                token = next.get();
+                granted.push(event.request);
+            }
+            What::Released => released.push(event.request),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(requested.len() as u64, operations(5));
+    assert_eq!(requested, granted);
+    assert_eq!(granted, released);
+    drop(events);
+    assert_nothing_left(&locks);
+}

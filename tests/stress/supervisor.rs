@@ -1,0 +1,108 @@
+//! Threads that are watched: a test that stands still fails and says who waits for what.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use navlocks::{Locks, block_on};
+
+/// No operation takes so long; who waits longer was forgotten.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A number of operations that threads share out among themselves.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    total: u64,
+    taken: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(total: u64) -> Arc<Self> {
+        Arc::new(Self { total, taken: AtomicU64::new(0) })
+    }
+
+    /// The right to make one more operation.
+    pub(crate) fn take(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) < self.total
+            && self.taken.fetch_add(1, Ordering::Relaxed) < self.total
+    }
+}
+
+pub(crate) struct Crew<T> {
+    threads: Vec<JoinHandle<T>>,
+    alive: Sender<Failed>,
+    ended: Receiver<Failed>,
+}
+
+/// A thread panicked.
+struct Failed;
+
+/// What a thread has while it runs.
+struct Alive(Sender<Failed>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            // Nobody needs to know when the test has failed already.
+            let _ = self.0.send(Failed);
+        }
+    }
+}
+
+impl<T: Send + 'static> Crew<T> {
+    pub(crate) fn new() -> Self {
+        let (alive, ended) = mpsc::channel();
+        Self { threads: Vec::new(), alive, ended }
+    }
+
+    pub(crate) fn spawn(&mut self, work: impl FnOnce() -> T + Send + 'static) {
+        let alive = Alive(self.alive.clone());
+        self.threads.push(thread::spawn(move || {
+            let _alive = alive;
+            work()
+        }));
+    }
+
+    /// What the threads return, in order; panics if one did, or if none takes from the budget any more.
+    pub(crate) fn join(self, budget: &Budget, locks: &Locks) -> Vec<T> {
+        let Self { threads, alive, ended } = self;
+        drop(alive);
+        let mut before = None;
+        loop {
+            match ended.recv_timeout(PATIENCE) {
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = Some(budget.taken.load(Ordering::Relaxed));
+                    assert_ne!(now, before, "nothing goes on. {}", situation(locks));
+                    before = now;
+                }
+                Ok(Failed) => panic!("a thread failed, as said above"),
+            }
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
+/// Who holds and who waits, if the lock space can still be asked.
+fn situation(locks: &Locks) -> String {
+    let (tell, told) = mpsc::channel();
+    let locks = locks.clone();
+    thread::spawn(move || tell.send(format!("{:#?}", block_on(locks.query()))));
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| "The lock space itself is stuck.".to_owned())
+}
+
+/// Nothing is held or pending, and no table remembers anybody.
+pub(crate) fn assert_nothing_left(locks: &Locks) {
+    let snapshot = block_on(locks.query()).unwrap();
+    assert!(snapshot.held.is_empty() && snapshot.pending.is_empty(), "{snapshot:#?}");
+    // A stream shows its space.
+    let space = format!("{:?}", locks.events());
+    for empty in ["ended: {}", "watches: Watches { locks: {}, names: {}", "requests: {}"] {
+        assert!(space.contains(empty), "not {empty}: {space}");
+    }
+    for left in ["waker: Some", "tag: Some"] {
+        assert!(!space.contains(left), "{left}: {space}");
+    }
+}

@@ -1,0 +1,216 @@
+//! A thread with a few tasks: each requests a lock, waits until it is woken or loses patience, holds the lock for a
+//! moment, and lets go of it or hands it to a thread that does.
+
+use std::future::{Future, IntoFuture};
+use std::mem::{self, ManuallyDrop};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use navlocks::{Acquire, FencingToken, Lock, Locks, Request, RequestError};
+
+use crate::dice::{Dice, operations, seed};
+use crate::supervisor::{Budget, Crew};
+
+const THREADS: usize = 6;
+const TASKS_PER_THREAD: usize = 5;
+
+/// What a test does around the locks that its workers get.
+pub(crate) trait Scene: Send + Sync + 'static {
+    /// A lock, and what it takes to let go of it.
+    type Held: Send;
+
+    fn ask(&self, dice: &mut Dice) -> Request;
+
+    fn enter(&self, lock: Lock) -> Self::Held;
+
+    /// Is asked now and then while a lock is held.
+    fn look(&self, held: &Self::Held, dice: &mut Dice);
+
+    fn leave(&self, held: Self::Held);
+
+    /// Whether a request may fail so.
+    fn expects(&self, error: &RequestError) -> bool;
+}
+
+/// Plays a part of all operations in this scene.
+pub(crate) fn play<S: Scene>(scene: &Arc<S>, locks: &Locks, percent: u64) {
+    let (ops, seed) = (operations(percent), seed());
+    let budget = Budget::new(ops);
+    let (hand, handed) = mpsc::channel();
+    let mut crew = Crew::new();
+    for thread in 0..THREADS {
+        let (scene, budget, hand) = (scene.clone(), budget.clone(), hand.clone());
+        let (dice, done) = (Dice::new(seed, thread), Done::default());
+        crew.spawn(move || Worker { scene, budget, hand, dice, done }.run());
+    }
+    drop(hand);
+    let scene = scene.clone();
+    crew.spawn(move || {
+        handed.into_iter().for_each(|held| scene.leave(held));
+        Done::default()
+    });
+    let mut all = Done::default();
+    for mut done in crew.join(&budget, locks) {
+        all.tokens.append(&mut done.tokens);
+        all.woken += done.woken;
+        all.dropped += done.dropped;
+    }
+    let Done { mut tokens, woken, dropped } = all;
+    let granted = tokens.len() as u64;
+    // The threads did get into each other's way.
+    println!("of {ops}: {granted} granted, {woken} woken, {dropped} dropped");
+    assert!(granted >= ops / 2 && woken >= ops / 100 && dropped >= ops / 100);
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len() as u64, granted, "a token was given twice");
+}
+
+struct Worker<S: Scene> {
+    scene: Arc<S>,
+    budget: Arc<Budget>,
+    /// Takes over held locks.
+    hand: Sender<S::Held>,
+    dice: Dice,
+    done: Done,
+}
+
+/// What a worker has done.
+#[derive(Default)]
+struct Done {
+    /// Of the locks that it got.
+    tokens: Vec<FencingToken>,
+    woken: u64,
+    /// Requests that waited.
+    dropped: u64,
+}
+
+enum Task<H> {
+    Idle,
+    Waiting {
+        request: Acquire,
+        wake_up: Arc<WakeUp>,
+        /// How many more turns until the request is dropped; never, if none.
+        patience: Option<u32>,
+    },
+    Holding {
+        /// Stays held when a check fails, so that nobody else stumbles over what follows from it.
+        held: ManuallyDrop<H>,
+        turns: u32,
+    },
+    Over,
+}
+
+/// What one turn of a task came to.
+#[derive(PartialEq, Eq)]
+enum Turn {
+    Went,
+    Sleeps,
+    Over,
+}
+
+impl<S: Scene> Worker<S> {
+    fn run(mut self) -> Done {
+        let mut tasks: Vec<_> = (0..TASKS_PER_THREAD).map(|_| Task::Idle).collect();
+        loop {
+            let turns: Vec<Turn> = tasks.iter_mut().map(|task| self.turn(task)).collect();
+            if turns.iter().all(|turn| *turn == Turn::Over) {
+                return self.done;
+            }
+            if !turns.contains(&Turn::Went) {
+                thread::park();
+            }
+        }
+    }
+
+    fn turn(&mut self, task: &mut Task<S::Held>) -> Turn {
+        *task = match mem::replace(task, Task::Over) {
+            Task::Over => return Turn::Over,
+            Task::Idle if !self.budget.take() => Task::Over,
+            Task::Idle => {
+                let request = self.scene.ask(&mut self.dice).into_future();
+                let patience = self.dice.once_in(4).then(|| self.dice.roll(8));
+                self.poll(request, WakeUp::new(), patience)
+            }
+            // Dropped, whether it was granted meanwhile or not.
+            Task::Waiting { patience: Some(0), request, .. } => {
+                drop(request);
+                self.done.dropped += 1;
+                Task::Idle
+            }
+            Task::Waiting { request, wake_up, patience } => {
+                let patience = patience.map(|turns| turns - 1);
+                if wake_up.take() {
+                    self.done.woken += 1;
+                    self.poll(request, wake_up, patience)
+                } else {
+                    let turn = if patience.is_some() { Turn::Went } else { Turn::Sleeps };
+                    *task = Task::Waiting { request, wake_up, patience };
+                    return turn;
+                }
+            }
+            Task::Holding { held, turns: 0 } => {
+                let held = ManuallyDrop::into_inner(held);
+                if self.dice.once_in(8) {
+                    // It fails only after a panic over there, which is reported there.
+                    let _ = self.hand.send(held);
+                } else {
+                    self.scene.leave(held);
+                }
+                Task::Idle
+            }
+            Task::Holding { held, turns } => {
+                self.scene.look(&held, &mut self.dice);
+                Task::Holding { held, turns: turns - 1 }
+            }
+        };
+        Turn::Went
+    }
+
+    fn poll(
+        &mut self,
+        mut request: Acquire,
+        wake_up: Arc<WakeUp>,
+        patience: Option<u32>,
+    ) -> Task<S::Held> {
+        let waker = Waker::from(wake_up.clone());
+        match Pin::new(&mut request).poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => Task::Waiting { request, wake_up, patience },
+            Poll::Ready(Ok(lock)) => {
+                self.done.tokens.push(lock.fencing_token());
+                let held = ManuallyDrop::new(self.scene.enter(lock));
+                Task::Holding { held, turns: self.dice.roll(3) }
+            }
+            Poll::Ready(Err(error)) => {
+                assert!(self.scene.expects(&error), "{error}");
+                Task::Idle
+            }
+        }
+    }
+}
+
+/// The wake-up of one request. Nothing else makes its task poll it: if it is lost, so is the request.
+struct WakeUp {
+    came: AtomicBool,
+    thread: Thread,
+}
+
+impl WakeUp {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { came: AtomicBool::new(false), thread: thread::current() })
+    }
+
+    fn take(&self) -> bool {
+        self.came.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Wake for WakeUp {
+    fn wake(self: Arc<Self>) {
+        self.came.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
