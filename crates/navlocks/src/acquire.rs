@@ -30,7 +30,9 @@ pub struct Acquire {
     /// Gone once the result was given.
     request: Option<Request>,
     /// The place in the queue, while there is one.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<RequestId>,
+    /// Runs while there is a place in the queue and a limit to the wait.
+    timer: Option<Box<Delay>>,
 }
 
 /// The future of a [`TryRequest`](crate::TryRequest): resolves at once, to `None` when the lock is not free.
@@ -42,54 +44,46 @@ pub struct Acquire {
 #[must_use = "a request does nothing until it is awaited"]
 pub struct TryAcquire(Acquire);
 
-/// A place in the queue.
-#[derive(Debug)]
-struct Waiting {
-    id: RequestId,
-    timer: Option<(Delay, Duration)>,
-}
-
 impl Acquire {
     #[inline]
     pub(crate) fn new(request: Request) -> Self {
-        Self { request: Some(request), waiting: None }
+        Self { request: Some(request), waiting: None, timer: None }
     }
 
     /// The answer, which is not `Pending` when it is ready.
     #[inline]
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
-        if self.waiting.is_some() {
-            return self.poll_waiting(cx);
+        if let Some(id) = self.waiting {
+            return self.poll_waiting(id, cx);
         }
         let Some(request) = &mut self.request else {
             panic!("a lock request was polled after it had given its result")
         };
-        let tag = request.extras.as_mut().and_then(|extras| extras.tag.take());
+        let tag = request.take_tag();
         let client = &request.locks.client;
-        match client.space.request(client.id, &request.asked, tag) {
+        match client.space.request(client.id, &request.asked, tag, cx.waker()) {
             Answer::Pending(id) => {
-                let timer = request.timeout_of().map(|after| (Delay::new(after), after));
-                self.waiting = Some(Box::new(Waiting { id, timer }));
-                self.poll_waiting(cx)
+                self.waiting = Some(id);
+                self.timer = request.timeout_of().map(|after| Box::new(Delay::new(after)));
+                if self.timer.is_some() { self.poll_waiting(id, cx) } else { Poll::Pending }
             }
             answer => Poll::Ready(answer),
         }
     }
 
     #[inline(never)]
-    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
-        let (Some(request), Some(waiting)) = (&self.request, &mut self.waiting) else {
-            return Poll::Pending;
-        };
-        let (id, space) = (waiting.id, &request.locks.client.space);
+    fn poll_waiting(&mut self, id: RequestId, cx: &mut Context<'_>) -> Poll<Answer> {
+        let Some(request) = &self.request else { return Poll::Pending };
+        let space = &request.locks.client.space;
         let mut answer = space.poll_request(id, cx.waker());
-        if let (Answer::Pending(_), Some((timer, after))) = (&answer, &mut waiting.timer) {
+        if let (Answer::Pending(_), Some(timer)) = (&answer, &mut self.timer) {
             ready!(Pin::new(timer).poll(cx));
-            answer = if space.time_out(id) {
-                Answer::Failed(RequestError::TimedOut { after: *after })
-            } else {
+            answer = match request.timeout_of() {
+                Some(after) if space.time_out(id) => {
+                    Answer::Failed(RequestError::TimedOut { after })
+                }
                 // It was decided just before its time was up, and that counts.
-                space.poll_request(id, cx.waker())
+                _ => space.poll_request(id, cx.waker()),
             };
         }
         if let Answer::Pending(_) = answer {
@@ -97,6 +91,7 @@ impl Acquire {
         }
         // From here on the guard has the place, or nobody.
         self.waiting = None;
+        self.timer = None;
         Poll::Ready(answer)
     }
 
@@ -146,8 +141,8 @@ impl Future for TryAcquire {
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        if let (Some(waiting), Some(request)) = (&self.waiting, &self.request) {
-            request.locks.client.space.abandon(waiting.id);
+        if let (Some(id), Some(request)) = (self.waiting, &self.request) {
+            request.locks.client.space.abandon(id);
         }
     }
 }

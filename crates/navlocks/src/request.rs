@@ -28,8 +28,8 @@ pub struct Request {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extras {
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) tag: Option<Arc<str>>,
+    timeout: Option<Duration>,
+    tag: Option<Arc<str>>,
 }
 
 /// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when the lock is not free.
@@ -139,6 +139,11 @@ impl Request {
     #[inline]
     pub(crate) fn timeout_of(&self) -> Option<Duration> {
         self.extras.as_ref().and_then(|extras| extras.timeout)
+    }
+
+    #[inline]
+    pub(crate) fn take_tag(&mut self) -> Option<Arc<str>> {
+        self.extras.as_mut().and_then(|extras| extras.tag.take())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A lock space in this process: the engine behind a mutex, and who is to be woken.
 //!
-//! Each method locks, gives the engine one input, passes its events on, unlocks, and only then wakes. No user code runs
-//! while the state is locked: wakers are cloned before, and woken or dropped after.
+//! Each method locks, gives the engine one input, passes its events on, unlocks, and only then wakes. Nothing of a user's runs
+//! while the state is locked, except that a waker is cloned; wakers are woken and dropped after.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -37,6 +37,8 @@ struct State {
     manager: LockManager,
     /// What is known of each live request beyond the engine, by [`RequestId::slot`].
     asked: Vec<Asked>,
+    /// The tags of live requests that have one.
+    tags: HashMap<RequestId, Arc<str>>,
     /// Requests that ended otherwise than by their owner, who has yet to hear of it or to let go.
     ended: HashMap<RequestId, Loss>,
     watches: Watches,
@@ -48,7 +50,6 @@ struct State {
 #[derive(Debug)]
 struct Asked {
     waker: Option<Waker>,
-    tag: Option<Arc<str>>,
     /// When it was requested, and once held when it was granted.
     since: Moment,
 }
@@ -83,6 +84,7 @@ impl Space {
             state: Mutex::new(State {
                 manager: LockManager::new(HashKey::from_bytes(key)),
                 asked: Vec::new(),
+                tags: HashMap::new(),
                 ended: HashMap::new(),
                 watches: Watches::default(),
                 listeners: Listeners::default(),
@@ -127,12 +129,14 @@ impl Space {
         self.lock().manager.add_client()
     }
 
+    /// Requests a lock; if it has to wait, `waker` is woken when it is decided.
     #[inline]
     pub(crate) fn request(
         &self,
         client: ClientId,
         request: &Request,
         tag: Option<Arc<str>>,
+        waker: &Waker,
     ) -> Answer {
         let mut state = self.lock();
         let answered = match state.listeners.about(client, request, tag.as_ref()) {
@@ -147,7 +151,7 @@ impl Space {
             state.note(id, tag);
         }
         let refused = match answer {
-            Decided::Pending => self.begin_to_wait(&mut state, id),
+            Decided::Pending => self.begin_to_wait(&mut state, id, waker),
             Decided::Granted(_) | Decided::Unavailable => None,
         };
         let losses = self.losses.load(Ordering::Relaxed);
@@ -162,7 +166,7 @@ impl Space {
 
     /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
     /// for which it is refused.
-    fn begin_to_wait(&self, state: &mut State, id: RequestId) -> Option<Cycle> {
+    fn begin_to_wait(&self, state: &mut State, id: RequestId, waker: &Waker) -> Option<Cycle> {
         let State { manager, listeners, watches, wakes, .. } = state;
         let deadlock = match self.deadlocks {
             DeadlockPolicy::Ignore => None,
@@ -176,26 +180,29 @@ impl Space {
             }
         }
         watches.began_to_wait(id, manager, wakes);
+        state.asked[id.slot()].waker = Some(waker.clone());
         None
     }
 
     /// What became of a request that waited; if nothing yet, `waker` is woken when it has.
     pub(crate) fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
-        let waker = waker.clone();
         let mut state = self.lock();
-        let (answer, unused) = match state.manager.state(id) {
+        match state.manager.state(id) {
             Some(Stage::Held(token)) => {
                 let losses = self.losses.load(Ordering::Relaxed);
-                (Answer::Granted(Grant { id, token, losses }), Some(waker))
+                Answer::Granted(Grant { id, token, losses })
             }
             Some(Stage::Pending) => {
-                (Answer::Pending(id), state.asked[id.slot()].waker.replace(waker))
+                let known = &mut state.asked[id.slot()].waker;
+                if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+                    let earlier = known.replace(waker.clone());
+                    drop(state);
+                    drop(earlier);
+                }
+                Answer::Pending(id)
             }
-            None => (Answer::Failed(state.hear(id).into()), Some(waker)),
-        };
-        drop(state);
-        drop(unused);
-        answer
+            None => Answer::Failed(state.hear(id).into()),
+        }
     }
 
     /// The owner of a request that waits lost interest.
@@ -242,8 +249,7 @@ impl Space {
         self.input(|state| {
             let snapshot = state.manager.query();
             Snapshot::new(snapshot, |id| {
-                let asked = &state.asked[id.slot()];
-                (asked.tag.clone(), asked.since.age())
+                (state.tags.get(&id).cloned(), state.asked[id.slot()].since.age())
             })
         })
     }
@@ -300,8 +306,8 @@ impl Space {
     /// A new listener, that hears of everything from now on.
     pub(crate) fn add_listener(&self) -> u64 {
         let mut state = self.lock();
-        let State { listeners, manager, asked, .. } = &mut *state;
-        listeners.add(manager, |id| asked[id.slot()].tag.clone())
+        let State { listeners, manager, tags, .. } = &mut *state;
+        listeners.add(manager, |id| tags.get(&id).cloned())
     }
 }
 
@@ -312,12 +318,11 @@ impl State {
         let since = Moment::now();
         // Slots of requests that are over were cleared; a scope takes one slot a name, so some are skipped.
         if id.slot() >= self.asked.len() {
-            self.asked.resize_with(id.slot() + 1, || Asked { waker: None, tag: None, since });
+            self.asked.resize_with(id.slot() + 1, || Asked { waker: None, since });
         }
-        let asked = &mut self.asked[id.slot()];
-        asked.since = since;
-        if tag.is_some() {
-            asked.tag = tag;
+        self.asked[id.slot()].since = since;
+        if let Some(tag) = tag {
+            self.tags.insert(id, tag);
         }
     }
 
@@ -359,12 +364,11 @@ impl State {
     /// Clears what was noted of a request that is over.
     #[inline]
     fn forget(&mut self, id: RequestId) {
-        let asked = &mut self.asked[id.slot()];
-        if let Some(waker) = asked.waker.take() {
+        if let Some(waker) = self.asked[id.slot()].waker.take() {
             self.wakes.discard(waker);
         }
-        if asked.tag.is_some() {
-            asked.tag = None;
+        if !self.tags.is_empty() {
+            self.tags.remove(&id);
         }
     }
 
