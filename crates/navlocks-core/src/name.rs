@@ -11,7 +11,7 @@ use core::hash::{Hash, Hasher};
 /// surrogates, `""` and NUL included.
 ///
 /// Names are equal when their code units are, and ordered by code unit as JavaScript orders strings;
-/// nothing is normalised or folded. A name of up to 24 bytes lives inside the value; a longer
+/// nothing is normalised or folded. A name of up to 23 bytes lives inside the value; a longer
 /// one is shared, so that a clone never copies its text.
 ///
 /// <https://w3c.github.io/web-locks/#resource-name>
@@ -29,18 +29,21 @@ pub struct Name(Repr);
 
 /// The text in WTF-8: UTF-8 in which a lone surrogate is encoded like any other code point of its size, and a
 /// surrogate pair never is. So equal strings have equal bytes, and ASCII costs its length.
+///
+/// All in whole words, the discriminant too, because names are moved a lot and moves of odd pieces stall the processor.
 #[derive(Clone)]
+#[repr(u64)]
 enum Repr {
-    Inline { len: u8, text: Text },
+    Inline(Text),
     Shared(Arc<[u8]>),
 }
 
-/// Whole words, because names are moved a lot and moves of odd pieces stall the processor.
+/// A text of few bytes; the last one says how many.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
-struct Text([u8; INLINE_BYTES]);
+struct Text([u8; INLINE_BYTES + 1]);
 
-const INLINE_BYTES: usize = 24;
+const INLINE_BYTES: usize = 23;
 
 impl Name {
     /// The name with these UTF-16 code units, whatever they are.
@@ -88,9 +91,10 @@ impl Name {
     #[inline]
     fn from_wtf8(wtf8: &[u8]) -> Self {
         if wtf8.len() <= INLINE_BYTES {
-            let mut text = Text([0; INLINE_BYTES]);
-            text.0[..wtf8.len()].copy_from_slice(wtf8);
-            Self(Repr::Inline { len: wtf8.len() as u8, text })
+            let mut text = [0; INLINE_BYTES + 1];
+            text[..wtf8.len()].copy_from_slice(wtf8);
+            text[INLINE_BYTES] = wtf8.len() as u8;
+            Self(Repr::Inline(Text(text)))
         } else {
             Self(Repr::Shared(Arc::from(wtf8)))
         }
@@ -108,7 +112,7 @@ impl Name {
     #[inline]
     pub(crate) fn as_wtf8(&self) -> &[u8] {
         match &self.0 {
-            Repr::Inline { len, text } => &text.0[..usize::from(*len)],
+            Repr::Inline(Text(text)) => &text[..usize::from(text[INLINE_BYTES])],
             Repr::Shared(bytes) => bytes,
         }
     }
@@ -310,8 +314,8 @@ mod tests {
         &[0xFF5E],
         &[0xFFFD],
         &[0xFFFF],
+        &[0x61; 23],
         &[0x61; 24],
-        &[0x61; 25],
         &[0xD800; 30],
     ];
 
@@ -353,5 +357,6 @@ mod tests {
     #[test]
     fn a_name_is_four_words() {
         assert_eq!(size_of::<Name>(), 32);
+        assert_eq!(size_of::<Option<crate::Scope>>(), 32);
     }
 }

@@ -54,7 +54,9 @@ impl Request {
         self
     }
 
-    /// Does not wait: gives the lock if it is free and nobody waits for it, `None` otherwise.
+    /// Does not wait: gives the lock if it is free and nobody waits for it, `None` otherwise. Of this,
+    /// [`steal`](Self::steal) and [`overtake`](Self::overtake) the last one said counts; a [`timeout`](Self::timeout) has no
+    /// effect then.
     pub fn if_available(mut self) -> TryRequest {
         self.asked.wait = Wait::IfAvailable;
         TryRequest(self)

@@ -8,26 +8,28 @@ use std::task::Waker;
 #[must_use]
 pub(crate) struct Wakes {
     first: Option<Waker>,
+    more: Option<Box<More>>,
+}
+
+#[derive(Debug, Default)]
+struct More {
     rest: Vec<Waker>,
     /// To be dropped without waking: dropping may run anything, too.
     discarded: Vec<Waker>,
 }
 
 impl Wakes {
-    pub(crate) fn add(&mut self, waker: Waker) {
-        match self.first {
-            None => self.first = Some(waker),
-            Some(_) => self.rest.push(waker),
-        }
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.more.is_none()
     }
 
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none() && self.discarded.is_empty()
-    }
-
-    pub(crate) fn discard(&mut self, waker: Waker) {
-        self.discarded.push(waker);
+    pub(crate) fn add(&mut self, waker: Waker) {
+        match self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.more.get_or_insert_default().rest.push(waker),
+        }
     }
 
     pub(crate) fn add_all(&mut self, wakers: impl IntoIterator<Item = Waker>) {
@@ -36,10 +38,17 @@ impl Wakes {
         }
     }
 
+    pub(crate) fn discard(&mut self, waker: Waker) {
+        self.more.get_or_insert_default().discarded.push(waker);
+    }
+
     #[inline]
     pub(crate) fn wake(self) {
-        for waker in self.first.into_iter().chain(self.rest) {
+        if let Some(waker) = self.first {
             waker.wake();
+        }
+        if let Some(more) = self.more {
+            more.rest.into_iter().for_each(Waker::wake);
         }
     }
 }
