@@ -45,11 +45,7 @@ impl LockManager {
     /// The `forceRelease()` of 2017: all holders of a name lose their locks in one step.
     pub(crate) fn force_release_locks(&mut self, name: &Name) -> usize {
         let Some(queue) = self.queues.find(name) else { return 0 };
-        let seats = self.seats_from(self.queues[queue].first);
-        let clear = seats.take_while(|&seat| self.entries[seat].seat.clear);
-        let entries = clear.map(|seat| self.entries[seat].seat.entry);
-        let mut held: Vec<Index> =
-            entries.filter(|&entry| self.entries[entry].life.is_held()).collect();
+        let mut held: Vec<Index> = self.holders(queue).collect();
         self.sort(&mut held);
         self.take_away(&held, Cause::ForceReleased);
         self.process_the_lock_request_queue();

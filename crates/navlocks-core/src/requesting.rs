@@ -83,15 +83,12 @@ impl LockManager {
         let mut victims = Vec::new();
         for name in scope.names() {
             let Some(queue) = self.queues.find(name) else { continue };
-            let clear = |&seat: &Index| self.entries[seat].seat.clear;
-            let seats = self.seats_from(self.queues[queue].first);
-            // Held seats are clear, so only the older steal looks behind the clear prefix.
-            let reach = seats.take_while(|seat| wait == Wait::StealAll || clear(seat));
-            let entries = reach.map(|seat| self.entries[seat].seat.entry);
-            victims.extend(
-                entries
-                    .filter(|&entry| wait == Wait::StealAll || self.entries[entry].life.is_held()),
-            );
+            if wait == Wait::StealAll {
+                let seats = self.seats_from(self.queues[queue].first);
+                victims.extend(seats.map(|seat| self.entries[seat].seat.entry));
+            } else {
+                victims.extend(self.holders(queue));
+            }
         }
         self.sort(&mut victims);
         victims.dedup();

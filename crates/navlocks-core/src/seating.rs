@@ -125,7 +125,7 @@ impl LockManager {
         own.next = next;
     }
 
-    /// Ends an entry, whatever the reason: it leaves all its queues, its client and the slab. The queues that
+    /// Ends an entry, whatever the reason: it leaves all its queues and its client. The queues that
     /// it left are disturbed, and are to be processed before the input ends.
     #[inline]
     pub(crate) fn depart(&mut self, entry: Index) {
@@ -233,6 +233,14 @@ impl LockManager {
     pub(crate) fn seats_from(&self, from: Index) -> impl Iterator<Item = Index> + '_ {
         let some = |seat: Index| (seat != NIL).then_some(seat);
         core::iter::successors(some(from), move |&seat| some(self.entries[seat].seat.next))
+    }
+
+    /// The entries that hold the name of a queue. Held seats are clear, so the clear prefix has them all.
+    pub(crate) fn holders(&self, queue: Index) -> impl Iterator<Item = Index> + '_ {
+        self.seats_from(self.queues[queue].first)
+            .take_while(|&seat| self.entries[seat].seat.clear)
+            .map(|seat| self.entries[seat].seat.entry)
+            .filter(|&entry| self.entries[entry].life.is_held())
     }
 
     /// The client whose entry sits here.
