@@ -22,7 +22,7 @@ pub(super) fn hot<S: Side>(operations: usize) -> Round {
         vec![time_per_op(operations, || {
             now(async {
                 for _ in 0..operations {
-                    drop(black_box(side.lock(black_box(HOT)).await));
+                    drop(side.lock(black_box(HOT)).await);
                 }
             });
         })]
@@ -36,7 +36,7 @@ pub(super) fn distinct<S: Side>(names: Names) -> Round {
         vec![time_per_op(names.len(), || {
             now(async {
                 for name in names.iter() {
-                    drop(black_box(side.lock(name).await));
+                    drop(side.lock(name).await);
                 }
             });
         })]
@@ -78,7 +78,7 @@ pub(super) fn two_threads_own<S: Side>(operations: usize) -> Round {
             let started = Instant::now();
             now(async {
                 for _ in 0..operations / 2 {
-                    drop(black_box(side.lock(black_box(name)).await));
+                    drop(side.lock(black_box(name)).await);
                 }
             });
             (started, Instant::now())
