@@ -138,6 +138,7 @@ impl Space {
         tag: Option<Arc<str>>,
         waker: &Waker,
     ) -> Answer {
+        let since = Moment::now();
         let mut state = self.lock();
         let answered = match state.listeners.about(client, request, tag.as_ref()) {
             None => state.manager.request_answer(client, request),
@@ -148,7 +149,7 @@ impl Space {
             Err(error) => return Answer::Failed(error.into()),
         };
         if answer != Decided::Unavailable {
-            state.note(id, tag);
+            state.note(id, tag, since);
         }
         let refused = match answer {
             Decided::Pending => self.begin_to_wait(&mut state, id, waker),
@@ -314,8 +315,7 @@ impl Space {
 impl State {
     /// Notes what the engine does not know of a new request.
     #[inline]
-    fn note(&mut self, id: RequestId, tag: Option<Arc<str>>) {
-        let since = Moment::now();
+    fn note(&mut self, id: RequestId, tag: Option<Arc<str>>, since: Moment) {
         // Slots of requests that are over were cleared; a scope takes one slot a name, so some are skipped.
         if id.slot() >= self.asked.len() {
             self.asked.resize_with(id.slot() + 1, || Asked { waker: None, since });
