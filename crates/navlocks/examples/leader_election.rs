@@ -36,7 +36,7 @@ fn live(name: &'static str, node: Locks, elected: &Sender<Elected>) -> Result<Lo
 pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let cluster = Locks::new();
     let (elected, elections) = mpsc::channel();
-    let names = ["ada", "bob", "cyd"];
+    let names = ["east", "north", "west"];
     let nodes = names.map(|name| {
         let (node, elected) = (cluster.new_client(), elected.clone());
         thread::spawn(move || live(name, node, &elected))

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
 }
 
-const ACCOUNTS: [&str; 3] = ["alice", "bob", "carol"];
+const ACCOUNTS: [&str; 3] = ["rent", "savings", "wages"];
 const CLERKS: usize = 4;
 const TRANSFERS_EACH: usize = 250;
 

@@ -39,7 +39,7 @@
 //!     drop(both);
 //!     Ok(())
 //! }
-//! # navlocks::block_on(transfer(&Locks::new(), "alice", "bob")).unwrap();
+//! # navlocks::block_on(transfer(&Locks::new(), "wages", "rent")).unwrap();
 //! ```
 //!
 //! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in [`lineage`].
