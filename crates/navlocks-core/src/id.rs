@@ -6,6 +6,9 @@ use core::fmt;
 pub(crate) type Index = u32;
 pub(crate) const NIL: Index = Index::MAX;
 
+/// Marks ids that another process gave. No slab grows so large that an index has it.
+const FOREIGN: Index = 1 << 31;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -32,11 +35,25 @@ macro_rules! id {
             pub fn serial(self) -> u64 {
                 self.serial
             }
+
+            /// An id that another process gave, for passing on: no manager of this process knows it. `place` says which of
+            /// the others it was, and is below 2³¹.
+            pub fn foreign(place: u32, number: u64) -> Self {
+                Self { serial: number, slot: place | FOREIGN }
+            }
+
+            /// The place and the number of an id that [`foreign`](Self::foreign) made.
+            pub fn foreign_parts(self) -> Option<(u32, u64)> {
+                (self.slot & FOREIGN != 0).then_some((self.slot & !FOREIGN, self.serial))
+            }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.serial)
+                match self.foreign_parts() {
+                    None => write!(f, concat!($prefix, "{}"), self.serial),
+                    Some((place, number)) => write!(f, concat!($prefix, "{}.{}"), place, number),
+                }
             }
         }
 

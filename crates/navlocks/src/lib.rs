@@ -63,6 +63,8 @@ mod watch;
 mod wakes;
 mod clock;
 mod sync;
+#[cfg(feature = "connect")]
+pub mod wire;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use auto::{AutoLock, ReleaseError, Released, WeakAutoLock};

@@ -1,0 +1,86 @@
+//! What a service says when it cannot do what it was told.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a message, a request or a whole connection is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What kind of refusal it is, for programs.
+    pub code: FaultCode,
+    /// What happened and what to do, for people.
+    pub message: String,
+}
+
+/// The kinds of refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FaultCode {
+    /// The frame is no message of this protocol.
+    BadMessage,
+    /// A message that makes no sense here: a number used twice, a client that was never opened.
+    BadState,
+    /// The other side speaks another version.
+    Version,
+    /// No token, or a wrong one.
+    Unauthorized,
+    /// The origin is opaque or not on the list.
+    ForbiddenOrigin,
+    /// A session that is over, or was never there.
+    UnknownSession,
+    /// A limit of the service was reached; the message says which.
+    Limit,
+    /// The client does not read what it is sent.
+    SlowReader,
+    /// Nothing was heard of the client for the length of its lease.
+    LeaseLapsed,
+    /// The session goes on over another connection.
+    Replaced,
+    /// The service is shutting down.
+    ShuttingDown,
+    /// Waiting would have closed a deadlock, and the service refuses that.
+    Deadlock,
+    /// Only a shared request can overtake the queue.
+    ExclusiveOvertake,
+    /// The service itself failed.
+    Internal,
+    /// A kind that this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+impl Fault {
+    /// A refusal of this kind.
+    pub fn new(code: FaultCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+impl FaultCode {
+    /// The name of the DOMException that this is in JavaScript.
+    pub fn dom_exception_name(self) -> &'static str {
+        match self {
+            Self::ForbiddenOrigin | Self::Unauthorized => "SecurityError",
+            Self::Limit => "QuotaExceededError",
+            Self::ExclusiveOvertake | Self::Version => "NotSupportedError",
+            Self::BadMessage | Self::BadState => "InvalidStateError",
+            Self::Internal | Self::Other => "OperationError",
+            Self::UnknownSession
+            | Self::SlowReader
+            | Self::LeaseLapsed
+            | Self::Replaced
+            | Self::ShuttingDown
+            | Self::Deadlock => "AbortError",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}

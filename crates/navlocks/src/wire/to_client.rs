@@ -1,0 +1,141 @@
+//! What the service says. Clients ignore members that they do not know.
+
+use serde::{Deserialize, Serialize};
+
+use super::fault::Fault;
+use super::id::RequestKey;
+use super::info::{Cause, Cycle, Event, Info};
+
+/// A message from the service to a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToClient {
+    /// The first message of a connection: the session has begun, or goes on.
+    Welcome(Welcome),
+    /// A request has its lock.
+    Granted(Granted),
+    /// A request wanted its lock only if available, and it is not. The request is over.
+    Unavailable(u64),
+    /// A lock was taken away, or a request thrown out of the queue. The client takes note with `release`.
+    Lost(Lost),
+    /// A request was not taken. It is over.
+    Refused(Refused),
+    /// Somebody waits for this lock.
+    Contended(u64),
+    /// The answer to a question.
+    Answer(Answer),
+    /// Something happened in a lock space that is listened to.
+    Event(Event),
+    /// The answer to `ping`.
+    Pong(u64),
+    /// Why the service closes the connection. The last message.
+    Error(Fault),
+}
+
+/// The first message of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Welcome {
+    /// The protocol's version.
+    pub version: u32,
+    /// The program that serves, and its version.
+    pub service: String,
+    /// The number of the session.
+    pub session: u32,
+    /// What proves that a later connection belongs to this session. Nobody else is told.
+    pub secret: String,
+    /// For how long a session lives on without a sign of life, in milliseconds. Missing over a Unix socket: there the end of
+    /// the connection is the end of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// The session goes on where it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+    /// What the service allows one session.
+    pub limits: Limits,
+}
+
+/// What the service allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Limits {
+    /// The longest message that a client may send, in bytes.
+    pub message_bytes_max: usize,
+    /// The longest name, in bytes of UTF-8.
+    pub name_bytes_max: usize,
+    /// The most names in one request.
+    pub names_per_request_max: usize,
+    /// The longest tag, in bytes.
+    pub tag_bytes_max: usize,
+    /// The most requests of one session, held and pending together.
+    pub requests_per_session_max: usize,
+    /// The most clients of one session.
+    pub clients_per_session_max: usize,
+}
+
+/// A lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// The request.
+    pub id: u64,
+    /// Its fencing token.
+    pub token: u64,
+}
+
+/// A lock or a place in the queue is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The request.
+    pub id: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// A request was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The request.
+    pub id: u64,
+    /// Why.
+    pub fault: Fault,
+    /// The cycle that it would have closed, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<Cycle>,
+}
+
+/// The answer to the question with this number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The number.
+    pub id: u64,
+    /// The answer.
+    pub reply: Reply,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// To `query`: held in the order of their grants, pending in the order of the queue.
+    Snapshot {
+        /// The locks held.
+        held: Vec<Info>,
+        /// The requests pending.
+        pending: Vec<Info>,
+    },
+    /// To `blockers`.
+    Blockers {
+        /// Held locks that conflict with it.
+        hard: Vec<RequestKey>,
+        /// Earlier requests that conflict with it and wait themselves.
+        soft: Vec<RequestKey>,
+    },
+    /// To `contended`.
+    Contended(bool),
+    /// To `deadlocks`.
+    Deadlocks(Vec<Cycle>),
+    /// To `force-release`: how many locks there were.
+    Released(u64),
+    /// It was not answered, and why.
+    Refused(Fault),
+}
