@@ -21,7 +21,7 @@ type News = Sender<&'static str>;
 fn index(locks: &Locks, news: &News) -> Result<(), RequestError> {
     let lock = locks.request("index").tag("the indexer").wait()?;
     news.send("indexer: opened the index and keeps it open").ok();
-    // While it has work it can ask `lock.is_contended()` after each page; idle, it sleeps here.
+    // While it has work it can ask `lock.is_contended().await` after each page; idle, it sleeps here.
     match block_on(lock.contended()) {
         Ok(()) => {
             news.send("indexer: somebody waits, so it closes the index").ok();

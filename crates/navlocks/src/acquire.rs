@@ -61,7 +61,7 @@ impl Acquire {
         };
         let tag = request.take_tag();
         let client = &request.locks.client;
-        match client.space.request(client.id, &request.asked, tag, cx.waker()) {
+        match client.home.request(client.id, &request.asked, tag, cx.waker()) {
             Answer::Pending(id) => {
                 self.waiting = Some(id);
                 self.timer = request.timeout_of().map(|after| Box::new(Delay::new(after)));
@@ -74,16 +74,16 @@ impl Acquire {
     #[inline(never)]
     fn poll_waiting(&mut self, id: RequestId, cx: &mut Context<'_>) -> Poll<Answer> {
         let Some(request) = &self.request else { return Poll::Pending };
-        let space = &request.locks.client.space;
-        let mut answer = space.poll_request(id, cx.waker());
+        let home = &request.locks.client.home;
+        let mut answer = home.poll_request(id, cx.waker());
         if let (Answer::Pending(_), Some(timer)) = (&answer, &mut self.timer) {
             ready!(Pin::new(timer).poll(cx));
             answer = match request.timeout_of() {
-                Some(after) if space.time_out(id) => {
+                Some(after) if home.time_out(id) => {
                     Answer::Failed(RequestError::TimedOut { after })
                 }
                 // It was decided just before its time was up, and that counts.
-                _ => space.poll_request(id, cx.waker()),
+                _ => home.poll_request(id, cx.waker()),
             };
         }
         if let Answer::Pending(_) = answer {
@@ -142,7 +142,7 @@ impl Future for TryAcquire {
 impl Drop for Acquire {
     fn drop(&mut self) {
         if let (Some(id), Some(request)) = (self.waiting, &self.request) {
-            request.locks.client.space.abandon(id);
+            request.locks.client.home.abandon(id);
         }
     }
 }

@@ -23,6 +23,10 @@ pub enum Loss {
     Suspended,
     /// Its client was [ended](crate::Locks::end).
     ClientEnded,
+    /// The service could not be reached in time to renew the lease, and may have given the lock to somebody else.
+    LeaseLapsed,
+    /// The service that kept it is gone, or has ended the session.
+    ServiceGone,
 }
 
 impl Loss {
@@ -53,6 +57,10 @@ impl fmt::Display for Loss {
             }
             Self::Suspended => f.write_str("the client was suspended, which released its locks"),
             Self::ClientEnded => f.write_str("the client that held the lock was ended"),
+            Self::LeaseLapsed => {
+                f.write_str("the lock service was out of reach for longer than the lease")
+            }
+            Self::ServiceGone => f.write_str("the lock service that kept the lock is gone"),
         }
     }
 }
@@ -87,6 +95,10 @@ pub enum RequestError {
     Deadlock(Cycle),
     /// Only a shared request can overtake the queue.
     ExclusiveOvertake,
+    /// The service has been out of reach for longer than anybody was to wait.
+    Unreachable,
+    /// The service does not take the request.
+    Refused(Refusal),
 }
 
 impl RequestError {
@@ -100,6 +112,8 @@ impl RequestError {
             | Self::Suspended
             | Self::ClientEnded
             | Self::Deadlock(_) => "AbortError",
+            Self::Unreachable => "NetworkError",
+            Self::Refused(refusal) => refusal.dom_exception_name(),
             Self::ClientSuspended => "InvalidStateError",
             Self::ExclusiveOvertake => "NotSupportedError",
         }
@@ -114,6 +128,7 @@ impl From<Loss> for RequestError {
             Loss::Evicted => Self::Evicted,
             Loss::Suspended => Self::Suspended,
             Loss::ClientEnded => Self::ClientEnded,
+            Loss::LeaseLapsed | Loss::ServiceGone => Self::Unreachable,
         }
     }
 }
@@ -148,18 +163,56 @@ impl fmt::Display for RequestError {
             Self::ClientSuspended => f.write_str("the client is suspended: resume it first"),
             Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
             Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),
+            Self::Unreachable => f.write_str(UNREACHABLE),
+            Self::Refused(refusal) => refusal.fmt(f),
         }
     }
 }
 
 impl Error for RequestError {}
 
+const UNREACHABLE: &str = "the lock service cannot be reached: is it running?";
+
+/// What a service does not do, in its own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    message: Box<str>,
+    dom_exception_name: &'static str,
+}
+
+impl Refusal {
+    /// The name of the DOMException that this is in JavaScript.
+    pub fn dom_exception_name(&self) -> &'static str {
+        self.dom_exception_name
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(feature = "connect")]
+impl From<crate::wire::Fault> for Refusal {
+    fn from(fault: crate::wire::Fault) -> Self {
+        let dom_exception_name = fault.code.dom_exception_name();
+        Self { message: fault.message.into(), dom_exception_name }
+    }
+}
+
 /// Why a question was not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueryError {
     /// The client was [ended](crate::Locks::end).
     ClientEnded,
+    /// The service has been out of reach for longer than anybody was to wait.
+    Unreachable,
+    /// The service does not answer this.
+    Refused(Refusal),
+    /// The service answered something else: it is of another kind than this client.
+    Misunderstood,
 }
 
 impl QueryError {
@@ -167,6 +220,9 @@ impl QueryError {
     pub fn dom_exception_name(&self) -> &'static str {
         match self {
             Self::ClientEnded => "InvalidStateError",
+            Self::Unreachable => "NetworkError",
+            Self::Refused(refusal) => refusal.dom_exception_name(),
+            Self::Misunderstood => "OperationError",
         }
     }
 }
@@ -177,6 +233,11 @@ impl fmt::Display for QueryError {
             Self::ClientEnded => {
                 f.write_str("the client was ended: make a new one to ask about locks")
             }
+            Self::Unreachable => f.write_str(UNREACHABLE),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Misunderstood => f.write_str(
+                "the lock service answered something that was not asked: are both of one version?",
+            ),
         }
     }
 }

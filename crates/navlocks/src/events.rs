@@ -10,7 +10,7 @@ use futures_core::Stream;
 use navlocks_core::{ClientId, FencingToken, LockManager, Mode, Request, RequestId, Scope};
 
 use crate::error::{Cycle, Loss};
-use crate::space::Space;
+use crate::home::Home;
 use crate::wakes::Wakes;
 
 /// Something that happened to a request.
@@ -76,14 +76,16 @@ impl fmt::Display for Event {
 /// cost nothing.
 #[derive(Debug)]
 pub struct Events {
-    space: Arc<Space>,
+    home: Home,
+    client: ClientId,
     number: u64,
 }
 
 impl Events {
-    pub(crate) fn new(space: Arc<Space>) -> Self {
-        let number = space.add_listener();
-        Self { space, number }
+    pub(crate) fn new(home: Home, client: ClientId) -> Self {
+        // A client of a service that was ended hears of nothing.
+        let number = home.listen(client, Inboxes::add).unwrap_or_default();
+        Self { home, client, number }
     }
 
     /// The next event.
@@ -97,16 +99,16 @@ impl Events {
 
     /// The next event, if it has happened already.
     pub fn try_next(&mut self) -> Option<Event> {
-        self.space.listen(|listeners| listeners.take(self.number))
+        self.home.listen(self.client, |inboxes| inboxes.take(self.number)).flatten()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         let waker = cx.waker().clone();
-        let (poll, _dropped_unlocked) =
-            self.space.listen(|listeners| match listeners.take(self.number) {
-                Some(event) => (Poll::Ready(event), Some(waker)),
-                None => (Poll::Pending, listeners.wait(self.number, waker)),
-            });
+        let polled = self.home.listen(self.client, |inboxes| match inboxes.take(self.number) {
+            Some(event) => (Poll::Ready(event), Some(waker)),
+            None => (Poll::Pending, inboxes.wait(self.number, waker)),
+        });
+        let (poll, _dropped_unlocked) = polled.unwrap_or((Poll::Pending, None));
         poll
     }
 }
@@ -121,23 +123,72 @@ impl Stream for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        let _dropped_unlocked = self.space.listen(|listeners| listeners.remove(self.number));
+        let _dropped_unlocked =
+            self.home.listen(self.client, |inboxes| inboxes.remove(self.number));
     }
 }
 
-/// All streams of a space.
+/// The events that were told and not taken yet, for each stream.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners {
+pub(crate) struct Inboxes {
     inboxes: BTreeMap<u64, Inbox>,
-    /// What to say of each live request; empty while nobody listens.
-    requests: HashMap<RequestId, About>,
     next: u64,
 }
 
 #[derive(Debug, Default)]
-struct Inbox {
+pub(crate) struct Inbox {
     events: VecDeque<Event>,
     waker: Option<Waker>,
+}
+
+impl Inboxes {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inboxes.is_empty()
+    }
+
+    /// A new stream.
+    fn add(&mut self) -> u64 {
+        self.next += 1;
+        self.inboxes.insert(self.next, Inbox::default());
+        self.next
+    }
+
+    /// Ends a stream. Returns what is to be dropped later.
+    fn remove(&mut self, number: u64) -> Option<Inbox> {
+        self.inboxes.remove(&number)
+    }
+
+    fn take(&mut self, number: u64) -> Option<Event> {
+        self.inboxes.get_mut(&number)?.events.pop_front()
+    }
+
+    /// Returns a waker to be dropped later.
+    fn wait(&mut self, number: u64, waker: Waker) -> Option<Waker> {
+        self.inboxes.get_mut(&number)?.waker.replace(waker)
+    }
+
+    /// Tells all streams.
+    pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
+        for inbox in self.inboxes.values_mut() {
+            inbox.events.push_back(event.clone());
+            wakes.add_all(inbox.waker.take());
+        }
+    }
+
+    /// The wakers of all who wait, for a space that is no more.
+    #[cfg(feature = "connect")]
+    pub(crate) fn into_wakers(self) -> impl Iterator<Item = Waker> {
+        self.inboxes.into_values().filter_map(|inbox| inbox.waker)
+    }
+}
+
+/// All streams of a space in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    inboxes: Inboxes,
+    /// What to say of each live request; empty while nobody listens.
+    requests: HashMap<RequestId, About>,
 }
 
 /// What every event of a request repeats.
@@ -150,39 +201,28 @@ pub(crate) struct About {
 }
 
 impl Listeners {
-    pub(crate) fn add(
+    /// Runs `work` on the streams. When the first one begins, what is there is noted; after the last one it is forgotten.
+    pub(crate) fn change<T>(
         &mut self,
+        work: impl FnOnce(&mut Inboxes) -> T,
         manager: &LockManager,
         tag: impl Fn(RequestId) -> Option<Arc<str>>,
-    ) -> u64 {
-        if self.inboxes.is_empty() {
-            let now = manager.snapshot();
-            self.requests.extend(now.held.into_iter().chain(now.pending).map(|info| {
-                let tag = tag(info.request);
-                let about = About { client: info.client, scope: info.scope, mode: info.mode, tag };
-                (info.request, about)
-            }));
+    ) -> T {
+        let before = self.inboxes.is_empty();
+        let result = work(&mut self.inboxes);
+        match (before, self.inboxes.is_empty()) {
+            (true, false) => {
+                let now = manager.snapshot();
+                self.requests.extend(now.held.into_iter().chain(now.pending).map(|info| {
+                    let tag = tag(info.request);
+                    let (client, scope, mode) = (info.client, info.scope, info.mode);
+                    (info.request, About { client, scope, mode, tag })
+                }));
+            }
+            (false, true) => self.requests = HashMap::new(),
+            _ => {}
         }
-        self.next += 1;
-        self.inboxes.insert(self.next, Inbox::default());
-        self.next
-    }
-
-    fn remove(&mut self, number: u64) -> Option<Inbox> {
-        let inbox = self.inboxes.remove(&number);
-        if self.inboxes.is_empty() {
-            self.requests = HashMap::new();
-        }
-        inbox
-    }
-
-    fn take(&mut self, number: u64) -> Option<Event> {
-        self.inboxes.get_mut(&number)?.events.pop_front()
-    }
-
-    /// Returns a waker to be dropped later.
-    fn wait(&mut self, number: u64, waker: Waker) -> Option<Waker> {
-        self.inboxes.get_mut(&number)?.waker.replace(waker)
+        result
     }
 
     /// What will be said of a request that is about to be made, if anybody listens.
@@ -216,10 +256,7 @@ impl Listeners {
         let Some(about) = self.requests.get(&id) else { return };
         let About { client, scope, mode, tag } = about.clone();
         let event = Event { request: id, client, scope, mode, tag, what: what() };
-        for inbox in self.inboxes.values_mut() {
-            inbox.events.push_back(event.clone());
-            wakes.add_all(inbox.waker.take());
-        }
+        self.inboxes.deliver(&event, wakes);
     }
 
     /// Tells all listeners the last that happens to a request.

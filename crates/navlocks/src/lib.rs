@@ -58,11 +58,14 @@ mod events;
 mod deadlock;
 pub mod lineage;
 mod block_on;
+mod home;
 mod space;
 mod watch;
 mod wakes;
 mod clock;
 mod sync;
+#[cfg(feature = "connect")]
+mod remote;
 #[cfg(feature = "connect")]
 pub mod wire;
 
@@ -70,7 +73,7 @@ pub use acquire::{Acquire, TryAcquire};
 pub use auto::{AutoLock, ReleaseError, Released, WeakAutoLock};
 pub use block_on::block_on;
 pub use deadlock::DeadlockPolicy;
-pub use error::{Cycle, Loss, QueryError, RequestError};
+pub use error::{Cycle, Loss, QueryError, Refusal, RequestError};
 pub use events::{Event, Events, What};
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
@@ -78,4 +81,6 @@ pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
 pub use query::{LockInfo, Snapshot};
+#[cfg(feature = "connect")]
+pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};

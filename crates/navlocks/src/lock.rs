@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
-use crate::error::Loss;
+use crate::error::{Loss, QueryError};
 use crate::locks::Locks;
 use crate::space::Grant;
 use crate::watch::Watched;
@@ -67,13 +67,13 @@ impl Lock {
     /// There was nothing to release: the lock had been taken away, and how.
     pub fn release(mut self) -> Result<(), Loss> {
         self.over = true;
-        self.locks.client.space.release(self.grant.id)
+        self.locks.client.home.release(self.grant.id)
     }
 
     /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
     pub fn loss(&self) -> Option<Loss> {
-        let space = &self.locks.client.space;
-        if space.losses() == self.grant.losses { None } else { space.loss(self.grant.id) }
+        let home = &self.locks.client.home;
+        if home.losses() == self.grant.losses { None } else { home.loss(self.grant.id) }
     }
 
     /// Resolves when the lock is taken away, with the cause; never, if it is not.
@@ -99,8 +99,13 @@ impl Lock {
     }
 
     /// Whether somebody waits for the lock now.
-    pub fn is_contended(&self) -> bool {
-        self.locks.client.space.ask(|manager| manager.is_contended(self.grant.id))
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn is_contended(&self) -> Result<bool, QueryError> {
+        let client = &self.locks.client;
+        client.home.is_contended(client.id, self.grant.id).await
     }
 }
 
@@ -120,7 +125,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         if !self.over {
             // Whoever drops a lock does not ask whether it had been lost.
-            let _lost_or_released = self.locks.client.space.release(self.grant.id);
+            let _lost_or_released = self.locks.client.home.release(self.grant.id);
         }
     }
 }
@@ -147,8 +152,8 @@ struct Watching<'a> {
 impl Watching<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Loss>> {
         let Lock { locks, grant, scope, .. } = self.lock;
-        let space = &locks.client.space;
-        space.poll_watch(grant.id, scope, self.watched, &mut self.watch, cx.waker())
+        let home = &locks.client.home;
+        home.poll_watch(grant.id, scope, self.watched, &mut self.watch, cx.waker())
     }
 }
 
@@ -174,7 +179,7 @@ impl Future for Contended<'_> {
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
-            self.lock.locks.client.space.unwatch(self.lock.grant.id, watch);
+            self.lock.locks.client.home.unwatch(self.lock.grant.id, watch);
         }
     }
 }

@@ -9,7 +9,10 @@ use navlocks_core::{Blockers, ClientId, Name, RequestId, Scope};
 use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, QueryError};
 use crate::events::Events;
+use crate::home::Home;
 use crate::query::Snapshot;
+#[cfg(feature = "connect")]
+use crate::remote::{Connect, Handle};
 use crate::request::Request;
 use crate::space::Space;
 
@@ -44,13 +47,14 @@ pub struct Locks {
 
 /// A client, known to its space as long as anybody can act for it.
 pub(crate) struct Client {
-    pub(crate) space: Arc<Space>,
+    pub(crate) home: Home,
+    /// At a service, only the number in the session counts.
     pub(crate) id: ClientId,
-    registry: Arc<Registry>,
 }
 
-/// The partitions that are in use.
-struct Registry {
+/// The partitions that are in use, of one family of lock spaces in this process.
+#[derive(Debug)]
+pub(crate) struct Registry {
     partitions: Mutex<HashMap<String, Weak<Space>>>,
     deadlocks: DeadlockPolicy,
 }
@@ -73,7 +77,7 @@ impl Builder {
     pub fn build(self) -> Locks {
         let partitions = Mutex::new(HashMap::new());
         let registry = Arc::new(Registry { partitions, deadlocks: self.deadlocks });
-        Locks::in_space(Arc::new(Space::new(self.deadlocks)), registry)
+        Locks::in_space(Arc::new(Space::new(self.deadlocks, registry)))
     }
 }
 
@@ -92,35 +96,77 @@ impl Locks {
         Builder::default()
     }
 
-    fn in_space(space: Arc<Space>, registry: Arc<Registry>) -> Self {
+    /// The lock spaces of a service, shared by all who connect to it: `unix:/path/to/socket`, `ws://host:port` or
+    /// `wss://host:port`. Say how on what is returned, then await it.
+    ///
+    /// Everything is as in process, with what a network adds. A held lock can also be lost because the service is gone or out of
+    /// reach for too long ([`Loss::ServiceGone`](crate::Loss::ServiceGone), [`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), and that is
+    /// known here before anybody else can be granted. A request that waits goes on waiting: the connection is made
+    /// again, and if the service has forgotten it meanwhile it queues anew, at the end. [`client_id`](Self::client_id) and request ids are then new ones, too.
+    ///
+    /// One task drives the connection: on the tokio runtime in which it was made, and without one on a thread of this crate's own.
+    /// A runtime that shuts down takes its connections with it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`](crate::ConnectError) when the service cannot be reached this first time.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the connection.
+    #[cfg(feature = "connect")]
+    pub fn connect(url: impl AsRef<str>) -> Connect {
+        Connect::new(url.as_ref())
+    }
+
+    #[cfg(feature = "connect")]
+    pub(crate) fn remote(handle: Handle) -> Self {
+        Self::at_service(Arc::new(handle), 0)
+    }
+
+    #[cfg(feature = "connect")]
+    fn at_service(session: Arc<Handle>, number: u64) -> Self {
+        let id = ClientId::foreign(0, number);
+        Self { client: Arc::new(Client { home: Home::Remote(session), id }) }
+    }
+
+    fn in_space(space: Arc<Space>) -> Self {
         let id = space.add_client();
-        Self { client: Arc::new(Client { space, id, registry }) }
+        Self { client: Arc::new(Client { home: Home::Local(space), id }) }
     }
 
     /// Another client in the same lock space.
     pub fn new_client(&self) -> Self {
-        Self::in_space(self.client.space.clone(), self.client.registry.clone())
+        match &self.client.home {
+            Home::Local(space) => Self::in_space(space.clone()),
+            #[cfg(feature = "connect")]
+            Home::Remote(session) => {
+                let number = session.add_client(None, self.client.id.serial());
+                Self::at_service(session.clone(), number)
+            }
+        }
     }
 
     /// A client in the lock space of that name: the same for all who are related by [`new_client`](Self::new_client),
     /// `partition` and cloning, and independent of every other. It is forgotten when nobody uses it.
     pub fn partition(&self, name: &str) -> Self {
-        let registry = &self.client.registry;
-        let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = partitions.get(name).and_then(Weak::upgrade);
-        let space = known.unwrap_or_else(|| {
-            partitions.retain(|_, space| space.strong_count() > 0);
-            let space = Arc::new(Space::new(registry.deadlocks));
-            partitions.insert(name.to_owned(), Arc::downgrade(&space));
-            space
-        });
-        drop(partitions);
-        Self::in_space(space, registry.clone())
+        match &self.client.home {
+            Home::Local(space) => Self::in_space(Registry::partition(space.registry(), name)),
+            #[cfg(feature = "connect")]
+            Home::Remote(session) => {
+                let number = session.add_client(Some(name), self.client.id.serial());
+                Self::at_service(session.clone(), number)
+            }
+        }
     }
 
     /// Who this is in queries and events.
     pub fn client_id(&self) -> ClientId {
-        self.client.id
+        match &self.client.home {
+            Home::Local(_) => self.client.id,
+            #[cfg(feature = "connect")]
+            Home::Remote(session) => session.client_id(self.client.id.serial()),
+        }
     }
 
     /// A request for an exclusive lock on a name, or on several at once. Say how on what is returned, then await it.
@@ -146,69 +192,89 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`QueryError::ClientEnded`] when this client was ended.
+    /// [`QueryError`] says why there is no answer.
     pub async fn force_release(&self, name: impl Into<Name>) -> Result<usize, QueryError> {
-        self.alive()?;
-        Ok(self.client.space.force_release(&name.into()))
+        self.client.home.force_release(self.client.id, name.into()).await
     }
 
     /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
     /// and every later one does.
     pub fn end(&self) {
-        self.client.space.end_client(self.client.id);
+        self.client.home.end_client(self.client.id);
+    }
+
+    /// Takes leave of a service, for all clients of this connection, and waits until everything that was said has been sent.
+    /// Their locks are released, and their requests fail. In process it does nothing.
+    ///
+    /// Dropping all that belongs to a connection takes leave as well, in the background: a program that ends right after
+    /// that may be gone before the service was told, and then its locks are kept until its lease is over.
+    pub async fn disconnect(&self) {
+        match &self.client.home {
+            Home::Local(_) => {}
+            #[cfg(feature = "connect")]
+            Home::Remote(session) => {
+                session.leave();
+                std::future::poll_fn(|cx| session.poll_left(cx.waker())).await;
+            }
+        }
     }
 
     /// All locks held and requests pending in this space, at one moment.
     ///
     /// # Errors
     ///
-    /// [`QueryError::ClientEnded`] when this client was ended.
+    /// [`QueryError`] says why there is no answer.
     pub async fn query(&self) -> Result<Snapshot, QueryError> {
-        self.alive()?;
-        Ok(self.client.space.query())
+        self.client.home.query(self.client.id).await
     }
 
     /// What a request waits for: nothing, if it does not wait.
     ///
     /// # Errors
     ///
-    /// [`QueryError::ClientEnded`] when this client was ended.
+    /// [`QueryError`] says why there is no answer.
     pub async fn blockers(&self, request: RequestId) -> Result<Blockers, QueryError> {
-        self.alive()?;
-        Ok(self.client.space.ask(|manager| manager.blockers(request)))
+        self.client.home.blockers(self.client.id, request).await
     }
 
     /// Clients that wait for each other at this moment.
     ///
     /// # Errors
     ///
-    /// [`QueryError::ClientEnded`] when this client was ended.
+    /// [`QueryError`] says why there is no answer.
     pub async fn deadlocks(&self) -> Result<Vec<Cycle>, QueryError> {
-        self.alive()?;
-        let deadlocks = self.client.space.ask(|manager| manager.deadlocks());
-        Ok(deadlocks.into_iter().map(Cycle::from).collect())
-    }
-
-    fn alive(&self) -> Result<(), QueryError> {
-        let known = self.client.space.ask(|manager| manager.knows(self.client.id));
-        if known { Ok(()) } else { Err(QueryError::ClientEnded) }
+        self.client.home.deadlocks(self.client.id).await
     }
 
     /// Everything that happens in this space from now on.
     pub fn events(&self) -> Events {
-        Events::new(self.client.space.clone())
+        Events::new(self.client.home.clone(), self.client.id)
     }
 }
 
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Locks").field("client", &self.client.id).finish_non_exhaustive()
+        f.debug_struct("Locks").field("client", &self.client_id()).finish_non_exhaustive()
     }
 }
 
 impl Drop for Client {
     /// Guards and requests keep their client, so there is nothing left to release.
     fn drop(&mut self) {
-        self.space.end_client(self.id);
+        self.home.end_client(self.id);
+    }
+}
+
+impl Registry {
+    /// The lock space of that name.
+    fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
+        let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = partitions.get(name).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            partitions.retain(|_, space| space.strong_count() > 0);
+            let space = Arc::new(Space::new(registry.deadlocks, registry.clone()));
+            partitions.insert(name.to_owned(), Arc::downgrade(&space));
+            space
+        })
     }
 }

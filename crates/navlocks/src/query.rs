@@ -31,6 +31,8 @@ pub struct LockInfo {
     pub tag: Option<Arc<str>>,
     /// How long it has been held, or pending. A few milliseconds exact.
     pub age: Duration,
+    /// The process whose it is, where a service knows it. In process there is only one.
+    pub pid: Option<u32>,
 }
 
 impl Snapshot {
@@ -41,11 +43,36 @@ impl Snapshot {
         let describe = |info: navlocks_core::LockInfo| {
             let navlocks_core::LockInfo { request, client, scope, mode, token } = info;
             let (tag, age) = more(request);
-            LockInfo { request, client, scope, mode, token, tag, age }
+            LockInfo { request, client, scope, mode, token, tag, age, pid: None }
         };
         Self {
             held: snapshot.held.into_iter().map(describe).collect(),
             pending: snapshot.pending.into_iter().map(describe).collect(),
+        }
+    }
+
+    /// As a service tells it.
+    #[cfg(feature = "connect")]
+    pub(crate) fn told(held: Vec<crate::wire::Info>, pending: Vec<crate::wire::Info>) -> Self {
+        let infos = |infos: Vec<crate::wire::Info>| infos.into_iter().map(Into::into).collect();
+        Self { held: infos(held), pending: infos(pending) }
+    }
+}
+
+#[cfg(feature = "connect")]
+impl From<crate::wire::Info> for LockInfo {
+    fn from(info: crate::wire::Info) -> Self {
+        let crate::wire::Info { about, token, ms } = info;
+        let crate::wire::About { request, client, names, mode, tag, pid } = about;
+        Self {
+            request: request.into(),
+            client: client.into(),
+            scope: names.0,
+            mode,
+            token: token.map(FencingToken::new),
+            tag: tag.map(Into::into),
+            age: Duration::from_millis(ms),
+            pid,
         }
     }
 }

@@ -17,7 +17,8 @@ use navlocks_core::{
 use crate::clock::Moment;
 use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, Loss, RequestError};
-use crate::events::{About, Listeners, What};
+use crate::events::{About, Inboxes, Listeners, What};
+use crate::locks::Registry;
 use crate::query::Snapshot;
 use crate::sync::{AtomicU64, Mutex, MutexGuard};
 use crate::wakes::Wakes;
@@ -30,6 +31,8 @@ pub(crate) struct Space {
     /// How many locks were ever taken away here: as long as it stands still, no holder needs to ask.
     losses: AtomicU64,
     deadlocks: DeadlockPolicy,
+    /// Where related lock spaces are found by name.
+    registry: Arc<Registry>,
 }
 
 #[derive(Debug)]
@@ -76,7 +79,7 @@ pub(crate) enum Answer {
 const IDLE_CAPACITY: usize = 1024;
 
 impl Space {
-    pub(crate) fn new(deadlocks: DeadlockPolicy) -> Self {
+    pub(crate) fn new(deadlocks: DeadlockPolicy, registry: Arc<Registry>) -> Self {
         let random = RandomState::new();
         let (low, high) = (random.hash_one(0), random.hash_one(1));
         let key = (u128::from(high) << 64 | u128::from(low)).to_ne_bytes();
@@ -92,7 +95,12 @@ impl Space {
             }),
             losses: AtomicU64::new(0),
             deadlocks,
+            registry,
         }
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.registry
     }
 
     /// A panic in the engine would be its bug; its holders must be able to let go all the same.
@@ -318,16 +326,11 @@ impl Space {
         let _dropped_unlocked = self.lock().watches.unregister(id, watch);
     }
 
-    /// Runs `work` on the listeners.
-    pub(crate) fn listen<T>(&self, work: impl FnOnce(&mut Listeners) -> T) -> T {
-        work(&mut self.lock().listeners)
-    }
-
-    /// A new listener, that hears of everything from now on.
-    pub(crate) fn add_listener(&self) -> u64 {
+    /// Runs `work` on the event streams.
+    pub(crate) fn listen<T>(&self, work: impl FnOnce(&mut Inboxes) -> T) -> T {
         let mut state = self.lock();
         let State { listeners, manager, tags, .. } = &mut *state;
-        listeners.add(manager, |id| tags.get(&id).cloned())
+        listeners.change(work, manager, |id| tags.get(&id).cloned())
     }
 }
 

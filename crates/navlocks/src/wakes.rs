@@ -42,6 +42,13 @@ impl Wakes {
         self.more.get_or_insert_default().discarded.push(waker);
     }
 
+    #[cfg(feature = "connect")]
+    pub(crate) fn discard_all(&mut self, wakers: impl IntoIterator<Item = Waker>) {
+        for waker in wakers {
+            self.discard(waker);
+        }
+    }
+
     #[inline]
     pub(crate) fn wake(self) {
         if let Some(waker) = self.first {

@@ -41,7 +41,7 @@ fn everything_may_go_to_another_thread() {
     soon(goes_anywhere(locks.request("a").with(async |_| 1))).unwrap();
     soon(goes_anywhere(locks.request("a").if_available().with(async |_| 1))).unwrap();
     let lock = hold(locks.request("a"), "lock");
-    let watching = async move { (lock.is_contended(), lock.contended().await) };
+    let watching = async move { (lock.is_contended().await, lock.contended().await) };
     drop(goes_anywhere(watching));
     let asking = async move { (locks.query().await, locks.deadlocks().await) };
     soon(goes_anywhere(asking)).0.unwrap();

@@ -200,8 +200,8 @@ impl Held {
     fn poll_loss(&mut self, wakeups: &Arc<Wakeups>) -> Poll<Loss> {
         let waker = Waker::from(wakeups.clone());
         let Self { lock, watch, .. } = self;
-        let space = &lock.locks().client.space;
-        match space.poll_watch(lock.request_id(), lock.scope(), Watched::Loss, watch, &waker) {
+        let home = &lock.locks().client.home;
+        match home.poll_watch(lock.request_id(), lock.scope(), Watched::Loss, watch, &waker) {
             Poll::Ready(Err(loss)) => Poll::Ready(loss),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }

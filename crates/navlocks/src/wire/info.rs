@@ -1,6 +1,6 @@
 //! What is told about requests and locks: in answers to questions, and as events.
 
-use navlocks_core::Mode;
+use navlocks_core::{FencingToken, Mode};
 use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
@@ -105,6 +105,36 @@ impl From<Cause> for Loss {
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,
             Cause::ClientEnded => Self::ClientEnded,
+        }
+    }
+}
+
+impl From<Event> for crate::events::Event {
+    fn from(event: Event) -> Self {
+        let Event { about, what, .. } = event;
+        let About { request, client, names, mode, tag, .. } = about;
+        Self {
+            request: request.into(),
+            client: client.into(),
+            scope: names.0,
+            mode,
+            tag: tag.map(Into::into),
+            what: what.into(),
+        }
+    }
+}
+
+impl From<What> for crate::events::What {
+    fn from(what: What) -> Self {
+        match what {
+            What::Requested => Self::Requested,
+            What::Granted(token) => Self::Granted(FencingToken::new(token)),
+            What::Unavailable => Self::Unavailable,
+            What::Released => Self::Released,
+            What::Withdrawn => Self::Withdrawn,
+            What::Aborted(cause) => Self::Aborted(cause.into()),
+            What::Lost(cause) => Self::Lost(cause.into()),
+            What::Deadlock(cycle) => Self::Deadlock(cycle.into()),
         }
     }
 }

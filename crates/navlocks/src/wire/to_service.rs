@@ -65,7 +65,9 @@ pub struct Resume {
     pub session: u32,
     /// From the welcome.
     pub secret: String,
-    /// The requests that the client still wants, held and pending. All others are over.
+    /// The clients that the session still has. The others end, and one that the service does not know is opened.
+    pub clients: Vec<Open>,
+    /// The requests that are still wanted, held and pending. The others are over.
     pub alive: Vec<u64>,
 }
 

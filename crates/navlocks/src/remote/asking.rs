@@ -1,0 +1,99 @@
+//! Questions to the service, and their answers.
+
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+use super::session::{LinkState, Session, State};
+use crate::error::QueryError;
+use crate::wakes::Wakes;
+use crate::wire::{Answer, Ask, Question, Reply, ToService};
+
+/// A question under way.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// As it was asked, to be asked again over another connection.
+    pub(super) ask: Ask,
+    reply: Option<Reply>,
+    waker: Option<Waker>,
+}
+
+impl Asked {
+    pub(super) fn wake(&mut self, wakes: &mut Wakes) {
+        wakes.add_all(self.waker.take());
+    }
+}
+
+/// Forgets the question when nobody waits for its answer any more.
+struct Waiting<'a> {
+    session: &'a Session,
+    number: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.session.input(|state| {
+            let asked = state.asked.remove(&self.number);
+            state.wakes.discard_all(asked.and_then(|asked| asked.waker));
+        });
+    }
+}
+
+impl Session {
+    /// Asks the service. Dropping the future forgets the question.
+    pub(crate) async fn ask(&self, client: u64, question: Question) -> Result<Reply, QueryError> {
+        let number = self.input(|state| {
+            if !state.clients.contains_key(&client) {
+                return Err(QueryError::ClientEnded);
+            }
+            let number = state.next_ask;
+            state.next_ask += 1;
+            let ask = Ask { id: number, client, question };
+            state.say(&ToService::Ask(ask.clone()));
+            state.asked.insert(number, Asked { ask, reply: None, waker: None });
+            Ok(number)
+        })?;
+        let waiting = Waiting { session: self, number };
+        let reply = poll_fn(|cx| self.poll_answer(waiting.number, cx.waker())).await?;
+        match reply {
+            Reply::Refused(fault) => Err(QueryError::Refused(fault.into())),
+            reply => Ok(reply),
+        }
+    }
+
+    fn poll_answer(&self, number: u64, waker: &Waker) -> Poll<Result<Reply, QueryError>> {
+        let waker = waker.clone();
+        self.input(|state| {
+            let State { asked, link, clients, wakes, .. } = state;
+            // It is there until its waiter goes.
+            let Some(asked) = asked.get_mut(&number) else {
+                return Poll::Ready(Err(QueryError::ClientEnded));
+            };
+            if let Some(reply) = asked.reply.take() {
+                return Poll::Ready(Ok(reply));
+            }
+            if !clients.contains_key(&asked.ask.client) {
+                return Poll::Ready(Err(QueryError::ClientEnded));
+            }
+            match link {
+                LinkState::Hopeless => return Poll::Ready(Err(QueryError::Unreachable)),
+                LinkState::Refused(refusal) => {
+                    return Poll::Ready(Err(QueryError::Refused(refusal.clone())));
+                }
+                LinkState::Gone => return Poll::Ready(Err(QueryError::ClientEnded)),
+                LinkState::Up | LinkState::Down | LinkState::Leaving => {}
+            }
+            wakes.discard_all(asked.waker.replace(waker));
+            Poll::Pending
+        })
+    }
+}
+
+impl State {
+    pub(super) fn answered(&mut self, answer: Answer) {
+        let Answer { id, reply } = answer;
+        if let Some(asked) = self.asked.get_mut(&id) {
+            asked.reply = Some(reply);
+            asked.wake(&mut self.wakes);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Reaching a service: the socket, TLS, and the WebSocket handshake.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
+
+use super::connect::{ConnectError, Options};
+use super::url::Url;
+use crate::wire::{Fault, FaultCode, SUBPROTOCOL};
+
+/// Any of the sockets.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
+pub(crate) type Link = WebSocketStream<Box<dyn Socket>>;
+
+/// For the whole way to the other side of the handshake.
+const DIAL_MAX: Duration = Duration::from_secs(10);
+
+/// Connects to the service, up to the end of the handshake.
+pub(crate) async fn dial(options: &Options) -> Result<Link, ConnectError> {
+    let late = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {DIAL_MAX:?}"));
+    match tokio::time::timeout(DIAL_MAX, open(options)).await {
+        Ok(link) => link,
+        Err(_) => Err(ConnectError::Unreachable(late)),
+    }
+}
+
+async fn open(options: &Options) -> Result<Link, ConnectError> {
+    let socket = socket(options).await?;
+    let request = request(options)?;
+    // Messages are short: a small buffer serves, and a program may have many connections.
+    let config =
+        WebSocketConfig::default().read_buffer_size(16 * 1024).write_buffer_size(16 * 1024);
+    let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
+    let (link, response) = opened.map_err(|error| match error {
+        tungstenite::Error::Http(response) => refused(&response),
+        tungstenite::Error::Io(error) => ConnectError::Unreachable(error),
+        other => ConnectError::Handshake(other.to_string()),
+    })?;
+    match response.headers().get(SEC_WEBSOCKET_PROTOCOL) {
+        Some(protocol) if protocol == SUBPROTOCOL => Ok(link),
+        _ => Err(ConnectError::Handshake(format!("it does not speak {SUBPROTOCOL}"))),
+    }
+}
+
+async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
+    let unreachable = ConnectError::Unreachable;
+    Ok(match &options.url {
+        Url::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(unreachable)?),
+        Url::Web { host, port, tls, .. } => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
+            stream.set_nodelay(true).map_err(unreachable)?;
+            if *tls {
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| ConnectError::BadUrl(format!("'{host}' is no host name")))?;
+                let tls = TlsConnector::from(Arc::new(tls_config(&options.roots)?));
+                Box::new(tls.connect(name, stream).await.map_err(unreachable)?)
+            } else {
+                Box::new(stream)
+            }
+        }
+    })
+}
+
+/// Trusts the certificates given; without any, those that the system trusts.
+fn tls_config(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, ConnectError> {
+    let mut store = RootCertStore::empty();
+    if roots.is_empty() {
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    } else {
+        store.add_parsable_certificates(roots.iter().cloned());
+    }
+    if store.is_empty() {
+        let problem =
+            "no certificate to trust was found: name the authority's with root_certificate()";
+        return Err(ConnectError::Handshake(problem.into()));
+    }
+    Ok(ClientConfig::builder().with_root_certificates(store).with_no_client_auth())
+}
+
+fn request(options: &Options) -> Result<Request, ConnectError> {
+    let uri = match &options.url {
+        // Over a Unix socket there is no host; the handshake wants one all the same.
+        Url::Unix(_) => "ws://localhost/".into_client_request(),
+        Url::Web { uri, .. } => uri.clone().into_client_request(),
+    };
+    let mut request = uri.map_err(|error| ConnectError::BadUrl(error.to_string()))?;
+    let headers = request.headers_mut();
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    if let Some(token) = &options.token {
+        let mut bearer =
+            HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| ConnectError::BadToken)?;
+        bearer.set_sensitive(true);
+        headers.insert(AUTHORIZATION, bearer);
+    }
+    Ok(request)
+}
+
+/// What a service means that answers the handshake with something else.
+fn refused(response: &Response<Option<Vec<u8>>>) -> ConnectError {
+    let body = response.body().as_deref().unwrap_or_default();
+    let sentence = String::from_utf8_lossy(body).trim().to_owned();
+    let status = response.status();
+    let code = match status {
+        StatusCode::UNAUTHORIZED => FaultCode::Unauthorized,
+        StatusCode::FORBIDDEN => FaultCode::ForbiddenOrigin,
+        StatusCode::UPGRADE_REQUIRED => FaultCode::Version,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => FaultCode::Limit,
+        _ => FaultCode::Other,
+    };
+    let message =
+        if sentence.is_empty() { format!("the service answered {status}") } else { sentence };
+    ConnectError::Refused(Fault::new(code, message))
+}

@@ -1,0 +1,138 @@
+//! One request of a session, during all its life.
+
+use std::task::Waker;
+
+use navlocks_core::FencingToken;
+
+use crate::error::{Loss, RequestError};
+use crate::wakes::Wakes;
+use crate::watch::Watched;
+use crate::wire;
+
+/// A request as this side knows it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) client: u64,
+    pub(super) stage: Stage,
+    /// Whoever waits for the answer.
+    pub(super) waker: Option<Waker>,
+    /// Holders that wait for something to happen to the lock.
+    pub(super) watches: Vec<Watch>,
+}
+
+/// How far it has come.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Not answered yet. Kept as it was said, to be said again over another connection.
+    Pending(wire::Request),
+    /// Granted, and its owner has not heard of it: if the session ends first, it goes back to the queue.
+    Granted(FencingToken, wire::Request),
+    /// There is a guard.
+    Held(FencingToken),
+    /// Over, and its owner has not heard of it or not let go yet.
+    Over(Over),
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub(super) enum Over {
+    Unavailable,
+    Failed(RequestError),
+    Lost(Loss),
+}
+
+#[derive(Debug)]
+pub(super) struct Watch {
+    number: u64,
+    watched: Watched,
+    waker: Waker,
+    /// Somebody waits for the lock.
+    come: bool,
+}
+
+impl Entry {
+    pub(super) fn new(request: wire::Request, waker: Waker) -> Self {
+        let client = request.client;
+        Self { client, stage: Stage::Pending(request), waker: Some(waker), watches: Vec::new() }
+    }
+
+    /// Whether the service is to keep it.
+    pub(super) fn is_alive(&self) -> bool {
+        !matches!(self.stage, Stage::Over(_))
+    }
+
+    /// Why it is no more, if it was lost.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        match self.stage {
+            Stage::Over(Over::Lost(loss)) => Some(loss),
+            _ => None,
+        }
+    }
+
+    /// It comes to its end by somebody else's doing; all who wait for something here wake.
+    pub(super) fn end(&mut self, over: Over, wakes: &mut Wakes) {
+        self.stage = Stage::Over(over);
+        wakes.add_all(self.waker.take());
+        wakes.add_all(self.watches.drain(..).map(|watch| watch.waker));
+    }
+
+    /// The session is over; the service that comes next knows nothing of it. Locks are lost, requests keep waiting.
+    pub(super) fn lapse(&mut self, loss: Loss, wakes: &mut Wakes) -> bool {
+        match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss))) {
+            Stage::Held(_) => {
+                self.end(Over::Lost(loss), wakes);
+                true
+            }
+            Stage::Granted(_, request) => {
+                self.stage = Stage::Pending(request);
+                false
+            }
+            earlier => {
+                self.stage = earlier;
+                false
+            }
+        }
+    }
+
+    /// Somebody waits for the lock.
+    pub(super) fn contended(&mut self, wakes: &mut Wakes) {
+        for watch in &mut self.watches {
+            if watch.watched == Watched::Contention {
+                watch.come = true;
+                wakes.add(watch.waker.clone());
+            }
+        }
+    }
+
+    /// Whether the watch with this number has seen what it waits for. Makes it when there is none, and returns a waker to be
+    /// dropped later.
+    pub(super) fn watch(
+        &mut self,
+        number: u64,
+        watched: Watched,
+        waker: Waker,
+    ) -> (bool, Option<Waker>) {
+        if let Some(known) = self.watches.iter_mut().find(|known| known.number == number) {
+            let earlier = std::mem::replace(&mut known.waker, waker);
+            return (known.come, Some(earlier));
+        }
+        self.watches.push(Watch { number, watched, waker, come: false });
+        (false, None)
+    }
+
+    /// Ends a watch, and returns a waker to be dropped later.
+    pub(super) fn unwatch(&mut self, number: u64) -> Option<Waker> {
+        let position = self.watches.iter().position(|watch| watch.number == number)?;
+        Some(self.watches.swap_remove(position).waker)
+    }
+
+    /// All who wait for something here.
+    pub(super) fn into_wakers(self) -> impl Iterator<Item = Waker> {
+        self.waker.into_iter().chain(self.watches.into_iter().map(|watch| watch.waker))
+    }
+
+    /// Whether somebody waits to hear of contention and has not.
+    pub(super) fn watches_contention(&self) -> bool {
+        self.watches.iter().any(|watch| watch.watched == Watched::Contention && !watch.come)
+    }
+}

@@ -1,0 +1,132 @@
+//! For how long a client may believe in its locks without hearing from the service.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// A moment on a clock that goes on while the process is stopped and while the machine sleeps, in nanoseconds, and that nobody
+/// can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Instant(u64);
+
+impl Instant {
+    /// Later than any other.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+
+    pub(crate) fn now() -> Self {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+        let time = rustix::time::clock_gettime(CLOCK);
+        // This clock starts with the machine, and is never negative.
+        Self((time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    pub(crate) fn from_raw(nanoseconds: u64) -> Self {
+        Self(nanoseconds)
+    }
+
+    pub(crate) fn raw(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn saturating_add(self, duration: Duration) -> Self {
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(nanoseconds))
+    }
+
+    pub(crate) fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// The client's side of a lease.
+///
+/// The service counts from when it last heard of the client; the client from when it *said* the last thing that was answered,
+/// which is earlier, and it stops believing an eighth before the end, for clocks that do not run alike. So the client knows before
+/// anybody else can be granted.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    length: Duration,
+    until: Instant,
+    /// The pings that are under way.
+    pings: VecDeque<(u64, Instant)>,
+    next_ping: u64,
+}
+
+impl Lease {
+    /// A lease of this length, renewed by something that was said at `said` and has been answered.
+    pub(crate) fn new(length: Duration, said: Instant) -> Self {
+        let mut lease = Self { length, until: said, pings: VecDeque::new(), next_ping: 1 };
+        lease.renew(said);
+        lease
+    }
+
+    pub(crate) fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Several pings may get lost before the lease is in danger.
+    pub(crate) fn ping_interval(&self) -> Duration {
+        self.length / 4
+    }
+
+    /// The number of a ping that is about to be sent.
+    pub(crate) fn ping(&mut self, now: Instant) -> u64 {
+        let number = self.next_ping;
+        self.next_ping += 1;
+        self.pings.push_back((number, now));
+        number
+    }
+
+    /// The service answered the ping with this number, and thereby all before it.
+    pub(crate) fn pong(&mut self, number: u64) {
+        while let Some(&(ping, said)) = self.pings.front() {
+            if ping > number {
+                break;
+            }
+            self.pings.pop_front();
+            self.renew(said);
+        }
+    }
+
+    fn renew(&mut self, said: Instant) {
+        self.until = self.until.max(said.saturating_add(self.length - self.length / 8));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: u64) -> Instant {
+        Instant(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_lease_is_counted_from_what_was_said_not_from_the_answer() {
+        let mut lease = Lease::new(8 * SECOND, at(100));
+        assert_eq!(lease.until(), at(107));
+        let first = lease.ping(at(102));
+        let second = lease.ping(at(104));
+        assert_eq!(lease.until(), at(107));
+        lease.pong(first);
+        assert_eq!(lease.until(), at(109));
+        lease.pong(second);
+        assert_eq!(lease.until(), at(111));
+    }
+
+    #[test]
+    fn an_answer_counts_for_what_was_said_before_and_never_twice() {
+        let mut lease = Lease::new(8 * SECOND, at(100));
+        let first = lease.ping(at(101));
+        let second = lease.ping(at(103));
+        lease.pong(second);
+        assert_eq!(lease.until(), at(110));
+        lease.pong(first);
+        lease.pong(second + 1);
+        assert_eq!(lease.until(), at(110));
+    }
+}

@@ -1,0 +1,94 @@
+//! What the service says, and what that changes.
+
+use navlocks_core::FencingToken;
+
+use super::entry::{Over, Stage};
+use super::lease::{Instant, Lease};
+use super::session::{Session, State};
+use crate::error::{Loss, Refusal, RequestError};
+use crate::wire::{Fault, FaultCode, Granted, Lost, Refused, ToClient};
+
+impl Session {
+    /// Takes in one message. Whoever it concerns is woken after.
+    pub(super) fn receive(&self, message: ToClient) {
+        // A grant that lay in a buffer while the lease ran out is none.
+        self.check_lease();
+        self.input(|state| {
+            match message {
+                ToClient::Granted(Granted { id, token }) => state.granted(id, token),
+                ToClient::Unavailable(id) => state.over(id, Over::Unavailable),
+                ToClient::Lost(Lost { id, cause }) => {
+                    state.over(id, Over::Lost(cause.into()));
+                    self.count_loss();
+                }
+                ToClient::Refused(Refused { id, fault, cycle }) => {
+                    let error = match (fault.code, cycle) {
+                        (FaultCode::Deadlock, Some(cycle)) => RequestError::Deadlock(cycle.into()),
+                        (FaultCode::ExclusiveOvertake, _) => RequestError::ExclusiveOvertake,
+                        _ => RequestError::Refused(Refusal::from(fault)),
+                    };
+                    state.over(id, Over::Failed(error));
+                }
+                ToClient::Contended(id) => {
+                    let State { entries, wakes, .. } = state;
+                    if let Some(entry) = entries.get_mut(&id) {
+                        entry.contended(wakes);
+                    }
+                }
+                ToClient::Answer(answer) => state.answered(answer),
+                ToClient::Event(event) => {
+                    let State { clients, wakes, .. } = state;
+                    if let Some(client) = clients.get_mut(&event.client) {
+                        client.inboxes.deliver(&event.into(), wakes);
+                    }
+                }
+                ToClient::Pong(number) => {
+                    if let Some(lease) = &mut state.lease {
+                        lease.pong(number);
+                    }
+                }
+                // A second welcome means nothing.
+                ToClient::Welcome(_) => {}
+                // The session ends with it: what the service kept is let go, and a successor need not wait for us.
+                ToClient::Error(Fault { code: FaultCode::LeaseLapsed, .. }) => {
+                    self.lapse(state, Loss::LeaseLapsed);
+                }
+                ToClient::Error(_) => self.lapse(state, Loss::ServiceGone),
+            }
+        });
+    }
+
+    /// The next ping, if the lease is to be kept.
+    pub(super) fn ping(&self) {
+        self.input(|state| {
+            if let Some(lease) = &mut state.lease {
+                let number = lease.ping(Instant::now());
+                state.say(&crate::wire::ToService::Ping(number));
+            }
+        });
+    }
+
+    pub(super) fn ping_interval(&self) -> Option<std::time::Duration> {
+        self.input(|state| state.lease.as_ref().map(Lease::ping_interval))
+    }
+}
+
+impl State {
+    fn granted(&mut self, id: u64, token: u64) {
+        // One that was given up meanwhile is not here any more, and the service has heard so.
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if let Stage::Pending(request) = &entry.stage {
+            entry.stage = Stage::Granted(FencingToken::new(token), request.clone());
+            self.wakes.add_all(entry.waker.take());
+        }
+    }
+
+    fn over(&mut self, id: u64, over: Over) {
+        let Self { entries, wakes, .. } = self;
+        if let Some(entry) = entries.get_mut(&id)
+            && entry.is_alive()
+        {
+            entry.end(over, wakes);
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! What the users of a connection and its driver share.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use navlocks_core::{ClientId, Request, RequestId};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::asking::Asked;
+use super::connect::Options;
+use super::entry::{Entry, Over, Stage};
+use super::lease::{Instant, Lease};
+use crate::error::{Loss, Refusal, RequestError};
+use crate::events::Inboxes;
+use crate::space::{Answer, Grant};
+use crate::wakes::Wakes;
+use crate::watch::Watched;
+use crate::wire::{self, Open, ToService};
+
+/// The users' side of a session: when the last one goes, so does the session.
+#[derive(Debug)]
+pub(crate) struct Handle(Arc<Session>);
+
+/// What the users of a connection and its driver share. It outlives connections, and sessions in the service's sense.
+pub(crate) struct Session {
+    pub(super) options: Options,
+    state: Mutex<State>,
+    /// How many locks were ever lost here: as long as it stands still, no holder needs to ask.
+    pub(super) losses: AtomicU64,
+    /// Until when the locks here may be believed in.
+    pub(super) believed: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// The session's number at the service; that of the last one while there is none.
+    pub(super) number: u32,
+    /// What proves that the session is ours, while it can go on.
+    pub(super) secret: Option<String>,
+    pub(super) lease: Option<Lease>,
+    pub(super) link: LinkState,
+    /// What is to be said, while there is a connection.
+    pub(super) outbox: VecDeque<Utf8Bytes>,
+    /// To be woken when there is something to do for the driver.
+    pub(super) driver: Option<Waker>,
+    /// Those who wait for the last connection to end.
+    pub(super) leavers: Vec<Waker>,
+    pub(super) clients: BTreeMap<u64, Client>,
+    next_client: u64,
+    pub(super) entries: HashMap<u64, Entry>,
+    next_request: u64,
+    pub(super) asked: HashMap<u64, Asked>,
+    pub(super) next_ask: u64,
+    next_watch: u64,
+    /// Whom this concerns. Empty between inputs.
+    pub(super) wakes: Wakes,
+}
+
+/// Whether anything that is said can be heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LinkState {
+    Up,
+    /// The driver tries to reach the service.
+    Down,
+    /// The driver still tries, and has done so for longer than anybody was to wait.
+    Hopeless,
+    /// The service wants nothing to do with this client.
+    Refused(Refusal),
+    /// All users are gone, or one of them wants the connection to end.
+    Leaving,
+    /// Nothing will ever be said again.
+    Gone,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Client {
+    partition: Arc<str>,
+    pub(super) inboxes: Inboxes,
+}
+
+impl Handle {
+    pub(crate) fn new(session: Arc<Session>) -> Self {
+        Self(session)
+    }
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Session {
+    pub(super) fn new(options: Options) -> Self {
+        let first = Client { partition: options.partition.as_str().into(), ..Client::default() };
+        Self {
+            options,
+            state: Mutex::new(State {
+                number: 0,
+                secret: None,
+                lease: None,
+                link: LinkState::Down,
+                outbox: VecDeque::new(),
+                driver: None,
+                leavers: Vec::new(),
+                clients: BTreeMap::from([(0, first)]),
+                next_client: 1,
+                entries: HashMap::new(),
+                next_request: 1,
+                asked: HashMap::new(),
+                next_ask: 1,
+                next_watch: 1,
+                wakes: Wakes::default(),
+            }),
+            losses: AtomicU64::new(0),
+            believed: AtomicU64::new(Instant::NEVER.raw()),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, and wakes whom that concerns once it is unlocked.
+    pub(super) fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = input(&mut state);
+        if let Some(until) = state.lease.as_ref().map(Lease::until) {
+            self.believed.store(until.raw(), Ordering::Release);
+        }
+        if !state.outbox.is_empty() || state.link == LinkState::Leaving {
+            let driver = state.driver.take();
+            state.wakes.add_all(driver);
+        }
+        let wakes = std::mem::take(&mut state.wakes);
+        drop(state);
+        wakes.wake();
+        result
+    }
+
+    pub(crate) fn client_id(&self, client: u64) -> ClientId {
+        ClientId::foreign(self.lock().number, client)
+    }
+
+    /// Another client: in this partition, or in that of client `like`.
+    pub(crate) fn add_client(&self, partition: Option<&str>, like: u64) -> u64 {
+        self.input(|state| {
+            let partition = match partition {
+                Some(partition) => partition.into(),
+                // An ended client has left its partition, and whoever acts for it anew finds the default one.
+                None => state
+                    .clients
+                    .get(&like)
+                    .map(|known| known.partition.clone())
+                    .unwrap_or_default(),
+            };
+            let number = state.next_client;
+            state.next_client += 1;
+            state.say(&ToService::Open(Open { client: number, partition: partition.to_string() }));
+            state.clients.insert(number, Client { partition, ..Client::default() });
+            number
+        })
+    }
+
+    pub(crate) fn request(
+        &self,
+        client: u64,
+        request: &Request,
+        tag: Option<&str>,
+        waker: &Waker,
+    ) -> Answer {
+        self.input(|state| {
+            if let Err(error) = state.hope(client) {
+                return Answer::Failed(error);
+            }
+            let number = state.next_request;
+            state.next_request += 1;
+            let message = ToService::Request(wire::Request {
+                id: number,
+                client,
+                names: wire::Names(request.scope.clone()),
+                mode: request.mode,
+                wait: request.wait,
+                tag: tag.map(Into::into),
+            });
+            state.say(&message);
+            if let ToService::Request(request) = message {
+                state.entries.insert(number, Entry::new(request, waker.clone()));
+            }
+            Answer::Pending(RequestId::foreign(state.number, number))
+        })
+    }
+
+    /// What became of a request; if nothing yet, `waker` is woken when it has.
+    pub(crate) fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
+        self.check_lease();
+        let losses = self.losses.load(Ordering::Relaxed);
+        self.input(|state| {
+            let State { entries, wakes, number: session, .. } = state;
+            let number = number_of(id);
+            let Some(entry) = entries.get_mut(&number) else {
+                return Answer::Failed(RequestError::ClientEnded);
+            };
+            match &entry.stage {
+                Stage::Pending(_) => {
+                    if !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker))
+                        && let Some(earlier) = entry.waker.replace(waker.clone())
+                    {
+                        wakes.discard(earlier);
+                    }
+                    Answer::Pending(id)
+                }
+                Stage::Granted(token, _) | Stage::Held(token) => {
+                    let token = *token;
+                    entry.stage = Stage::Held(token);
+                    Answer::Granted(Grant {
+                        id: RequestId::foreign(*session, number),
+                        token,
+                        losses,
+                    })
+                }
+                Stage::Over(over) => {
+                    let over = over.clone();
+                    entries.remove(&number);
+                    match over {
+                        Over::Unavailable => Answer::Unavailable,
+                        Over::Failed(error) => Answer::Failed(error),
+                        Over::Lost(loss) => {
+                            state.say(&ToService::Release(number));
+                            Answer::Failed(loss.into())
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// The owner of a request that waits lost interest, or its time is up. If it was granted and not heard of, the lock passes on.
+    pub(crate) fn abandon(&self, id: RequestId) {
+        self.input(|state| {
+            let number = number_of(id);
+            if let Some(entry) = state.entries.remove(&number) {
+                state.wakes.discard_all(entry.waker);
+                state.say(&ToService::Abort(number));
+            }
+        });
+    }
+
+    /// The time of a request that waits is up. False when it was decided before.
+    pub(crate) fn time_out(&self, id: RequestId) -> bool {
+        let waits = self.input(|state| {
+            let entry = state.entries.get(&number_of(id));
+            entry.is_some_and(|entry| matches!(entry.stage, Stage::Pending(_)))
+        });
+        if waits {
+            self.abandon(id);
+        }
+        waits
+    }
+
+    /// Releases a lock, or says how it had been lost.
+    pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
+        self.check_lease();
+        self.input(|state| {
+            let number = number_of(id);
+            // A guard's entry stays until the guard goes, so there is one.
+            let Some(entry) = state.entries.remove(&number) else { return Ok(()) };
+            let loss = entry.loss();
+            state.wakes.add_all(entry.into_wakers());
+            state.say(&ToService::Release(number));
+            loss.map_or(Ok(()), Err)
+        })
+    }
+
+    pub(crate) fn losses(&self) -> u64 {
+        self.check_lease();
+        self.losses.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn loss(&self, id: RequestId) -> Option<Loss> {
+        self.lock().entries.get(&number_of(id)).and_then(Entry::loss)
+    }
+
+    /// Whether what a holder waits for has come; if not, `waker` is woken when it may have.
+    pub(crate) fn poll_watch(
+        &self,
+        id: RequestId,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>> {
+        self.check_lease();
+        let waker = waker.clone();
+        self.input(|state| {
+            let number = number_of(id);
+            let Some(entry) = state.entries.get_mut(&number) else { return Poll::Pending };
+            if let Some(loss) = entry.loss() {
+                return Poll::Ready(Err(loss));
+            }
+            let is_new = watch.is_none();
+            let watch = *watch.get_or_insert_with(|| {
+                state.next_watch += 1;
+                state.next_watch
+            });
+            let (come, earlier) = entry.watch(watch, watched, waker);
+            state.wakes.discard_all(earlier);
+            if is_new && watched == Watched::Contention {
+                state.say(&ToService::Contention(number));
+            }
+            if come { Poll::Ready(Ok(())) } else { Poll::Pending }
+        })
+    }
+
+    pub(crate) fn unwatch(&self, id: RequestId, watch: u64) {
+        self.input(|state| {
+            let entry = state.entries.get_mut(&number_of(id));
+            let waker = entry.and_then(|entry| entry.unwatch(watch));
+            state.wakes.discard_all(waker);
+        });
+    }
+
+    pub(crate) fn knows(&self, client: u64) -> bool {
+        self.lock().clients.contains_key(&client)
+    }
+
+    pub(crate) fn end_client(&self, client: u64) {
+        self.input(|state| {
+            let Some(ended) = state.clients.remove(&client) else { return };
+            state.wakes.discard_all(ended.inboxes.into_wakers());
+            let State { entries, wakes, .. } = state;
+            for entry in entries.values_mut().filter(|entry| entry.client == client) {
+                if entry.is_alive() {
+                    entry.end(Over::Lost(Loss::ClientEnded), wakes);
+                    self.losses.fetch_add(1, Ordering::Release);
+                }
+            }
+            state.say(&ToService::Close(client));
+        });
+    }
+
+    /// Runs `work` on the event streams of a client; the service is told when the first one begins and the last one ends.
+    pub(crate) fn listen<T>(&self, client: u64, work: impl FnOnce(&mut Inboxes) -> T) -> Option<T> {
+        self.input(|state| {
+            let inboxes = &mut state.clients.get_mut(&client)?.inboxes;
+            let before = inboxes.is_empty();
+            let result = work(inboxes);
+            match (before, inboxes.is_empty()) {
+                (true, false) => state.say(&ToService::Listen(client)),
+                (false, true) => state.say(&ToService::Unlisten(client)),
+                _ => {}
+            }
+            Some(result)
+        })
+    }
+
+    /// All users are gone, or one wants the connection to end.
+    pub(crate) fn leave(&self) {
+        self.input(|state| {
+            if state.link != LinkState::Gone {
+                state.say(&ToService::Bye);
+                state.link = LinkState::Leaving;
+                let driver = state.driver.take();
+                state.wakes.add_all(driver);
+            }
+        });
+    }
+
+    /// Whether the last connection has ended, and all that was said has been sent.
+    pub(crate) fn poll_left(&self, waker: &Waker) -> Poll<()> {
+        let waker = waker.clone();
+        self.input(|state| {
+            if state.link == LinkState::Gone {
+                return Poll::Ready(());
+            }
+            state.leavers.push(waker);
+            Poll::Pending
+        })
+    }
+}
+
+impl State {
+    /// Notes something to be said, if there is somebody to hear it. Otherwise it follows from the state later.
+    pub(super) fn say(&mut self, message: &ToService) {
+        if self.link == LinkState::Up {
+            self.outbox.push_back(wire::write(message).into());
+        }
+    }
+
+    /// Whether there is any point in asking for something.
+    pub(super) fn hope(&self, client: u64) -> Result<(), RequestError> {
+        if !self.clients.contains_key(&client) {
+            return Err(RequestError::ClientEnded);
+        }
+        self.link.error().map_or(Ok(()), Err)
+    }
+}
+
+impl Client {
+    pub(super) fn open(&self, number: u64) -> Open {
+        Open { client: number, partition: self.partition.to_string() }
+    }
+}
+
+impl LinkState {
+    /// Why nothing will come of a request.
+    pub(super) fn error(&self) -> Option<RequestError> {
+        match self {
+            Self::Up | Self::Down => None,
+            Self::Hopeless => Some(RequestError::Unreachable),
+            Self::Refused(refusal) => Some(RequestError::Refused(refusal.clone())),
+            Self::Leaving | Self::Gone => Some(RequestError::ClientEnded),
+        }
+    }
+}
+
+/// The number of a request in its session.
+fn number_of(id: RequestId) -> u64 {
+    id.serial()
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("url", &self.options.url).finish_non_exhaustive()
+    }
+}
