@@ -122,7 +122,7 @@ pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use manager::LockManager;
 pub use name::{EscapeError, Name};
 pub use queue::HashKey;
-pub use request::{Answer, Mode, Request, RequestError, Wait};
+pub use request::{Answer, HandOver, Mode, Request, RequestError, Wait};
 pub use scope::{EmptyScope, Scope};
 pub use snapshot::{LockInfo, Snapshot, State};
 pub use suspending::SuspendPolicy;

@@ -8,7 +8,7 @@ use crate::client::Clients;
 use crate::entry::Entries;
 use crate::id::Index;
 use crate::queue::{HashKey, Queues};
-use crate::{Answer, Mode, Snapshot, State};
+use crate::{Answer, HandOver, Mode, Snapshot, State};
 use crate::{
     ClientId, Event, FencingToken, Name, Request, RequestError, RequestId, TokenTooLarge, Wait,
 };
@@ -174,6 +174,23 @@ impl LockManager {
             self.settle();
         }
         held
+    }
+
+    /// As [`release`](Self::release), for an embedder that is quicker with an answer than with an event: when the lock passes
+    /// on to exactly one request, that is returned and not told again.
+    #[inline]
+    pub fn release_answer(&mut self, request: RequestId) -> HandOver {
+        let Some(entry) = self.entries.find(request) else { return HandOver::Nothing };
+        if !self.entries[entry].life.is_held() {
+            return HandOver::Nothing;
+        }
+        self.depart(entry);
+        let next = self.grant_the_only_next();
+        self.settle();
+        match next {
+            Some((request, token)) => HandOver::To(request, token),
+            None => HandOver::Told,
+        }
     }
 
     /// Takes the pending `request` out of the queue. False, and nothing happens, when it is not pending: because it

@@ -76,6 +76,25 @@ impl LockManager {
         }
     }
 
+    /// The same; but a single grant, which most often is all, is returned instead of told.
+    #[inline]
+    pub(crate) fn grant_the_only_next(&mut self) -> Option<(RequestId, FencingToken)> {
+        while let Some(queue) = self.disturbed.pop() {
+            self.extend_clear_prefix(queue);
+        }
+        match *self.ready {
+            [] => None,
+            [entry] if self.clients[self.entries[entry].life.client].suspension.is_none() => {
+                self.ready.clear();
+                Some(self.hold(entry))
+            }
+            _ => {
+                self.process_the_lock_request_queue();
+                None
+            }
+        }
+    }
+
     /// The same for any number of grants: in queue order, whatever their names.
     fn process_the_lock_request_queue_in_order(&mut self) {
         loop {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{FencingToken, Scope};
+use crate::{FencingToken, RequestId, Scope};
 
 /// How a lock is shared with others on the same names.
 ///
@@ -100,6 +100,17 @@ pub enum Answer {
     Unavailable,
     /// It waits; its outcome will be an event.
     Pending,
+}
+
+/// What a release led to at once, from [`LockManager::release_answer`](crate::LockManager::release_answer).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOver {
+    /// There was nothing to release.
+    Nothing,
+    /// The lock was released, and exactly this request holds its own from now on. No event says so.
+    To(RequestId, FencingToken),
+    /// The lock was released. All that became of others by that are events, if anything did.
+    Told,
 }
 
 /// Why the engine did not take a request. Nothing has changed then.

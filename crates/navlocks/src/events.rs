@@ -201,6 +201,12 @@ pub(crate) struct About {
 }
 
 impl Listeners {
+    /// Whether nobody listens.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inboxes.is_empty()
+    }
+
     /// Runs `work` on the streams. When the first one begins, what is there is noted; after the last one it is forgotten.
     pub(crate) fn change<T>(
         &mut self,

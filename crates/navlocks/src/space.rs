@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
-    Answer as Decided, ClientId, Event, FencingToken, HashKey, LockManager, Name, Request,
-    RequestId, Scope, State as Stage,
+    Answer as Decided, ClientId, Event, FencingToken, HandOver, HashKey, LockManager, Name,
+    Request, RequestId, Scope, State as Stage,
 };
 
 use crate::clock::Moment;
@@ -374,12 +374,30 @@ impl State {
     #[inline]
     fn release(&mut self, id: RequestId) -> Result<(), Loss> {
         self.watches.over(id, &mut self.wakes);
-        if self.manager.release(id) {
+        let hand_over = if self.listeners.is_empty() {
+            self.manager.release_answer(id)
+        } else if self.manager.release(id) {
             self.listeners.end(id, || What::Released, &mut self.wakes);
-            self.forget(id);
-            Ok(())
+            HandOver::Told
         } else {
-            Err(self.hear(id))
+            HandOver::Nothing
+        };
+        match hand_over {
+            HandOver::Nothing => return Err(self.hear(id)),
+            HandOver::To(next, _) => self.wake_holder(next),
+            HandOver::Told => {}
+        }
+        self.forget(id);
+        Ok(())
+    }
+
+    /// A request that waited holds its lock now.
+    #[inline]
+    fn wake_holder(&mut self, id: RequestId) {
+        let asked = &mut self.asked[id.slot()];
+        if let Some(waker) = asked.waker.take() {
+            asked.since = Moment::now();
+            self.wakes.add(waker);
         }
     }
 
@@ -414,11 +432,7 @@ impl State {
     fn pass_on(&mut self, event: Event, losses: &AtomicU64) {
         match event {
             Event::Granted { request, token, .. } => {
-                let asked = &mut self.asked[request.slot()];
-                if let Some(waker) = asked.waker.take() {
-                    asked.since = Moment::now();
-                    self.wakes.add(waker);
-                }
+                self.wake_holder(request);
                 self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
             }
             Event::Lost { request, cause, .. } => {
