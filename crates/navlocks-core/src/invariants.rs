@@ -30,6 +30,7 @@ impl LockManager {
             seats += self.check_queue(index);
         }
         assert_eq!(self.queues.iter().count(), self.queues.len(), "a queue is not in the table");
+        self.queues.check_kept();
         let counted: usize = entries.iter().map(|&entry| self.check_entry(entry)).sum();
         assert_eq!(seats, counted, "a seat belongs to no entry");
         let held = entries.iter().filter(|&&entry| self.entries[entry].life.is_held()).count();

@@ -272,7 +272,7 @@ impl LockManager {
         self.clients.len()
     }
 
-    /// How many names have a lock held or pending. No other name costs anything.
+    /// How many names have a lock held or pending. Of all others, only the short ones among the last eight in use take memory.
     pub fn name_count(&self) -> usize {
         self.queues.len()
     }

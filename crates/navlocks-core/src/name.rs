@@ -100,10 +100,16 @@ impl Name {
         }
     }
 
+    /// Whether the text is memory of its own: whether the name is long.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.0, Repr::Shared(_))
+    }
+
     /// Gives back the memory of a long name that is of no use any more; what is left is another name.
     #[inline]
     pub(crate) fn forget_text(&mut self) {
-        if let Repr::Shared(_) = self.0 {
+        if self.is_shared() {
             *self = Self::from_wtf8(&[]);
         }
     }

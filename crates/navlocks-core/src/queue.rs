@@ -48,34 +48,63 @@ pub(crate) struct Queue {
     pub(crate) sleepers: u32,
 }
 
-/// The queues of all names in use, and of no other.
+impl Queue {
+    /// Gives a queue that nobody uses its first seat, which is clear.
+    #[inline]
+    fn found(&mut self, founder: Index) {
+        (self.first, self.last, self.clear_end) = (founder, founder, founder);
+        self.sleepers = 0;
+    }
+
+    #[inline]
+    fn is_used(&self) -> bool {
+        self.first != NIL
+    }
+}
+
+/// The queues of all names in use. Beside them, and seen by nobody, the few that were left last: names tend to come back, and
+/// to find one again costs less than to forget it and make it anew.
 ///
 /// <https://w3c.github.io/web-locks/#lock-manager-lock-request-queue-map>
 #[derive(Debug)]
 pub(crate) struct Queues {
     table: HashTable<Index>,
-    /// A free one has no first seat.
+    /// One that nobody uses has no first seat, be it kept or free.
     queues: Slots<Queue>,
+    /// Those that were left last, whether or not they are in use again. What falls out of here unused is forgotten.
+    left: [Index; KEPT],
+    next_left: usize,
+    /// How many queues in the table nobody uses.
+    unused: usize,
     hasher: SipHasher13,
 }
+
+/// So many names at most are kept without being used.
+const KEPT: usize = 8;
 
 impl Queues {
     pub(crate) fn new(key: HashKey) -> Self {
         Self {
             table: HashTable::new(),
             queues: Slots::new(),
+            left: [NIL; KEPT],
+            next_left: 0,
+            unused: 0,
             hasher: SipHasher13::new_with_key(&key.0),
         }
     }
 
-    /// Gives all memory back; no queue may be left.
+    /// Gives all memory back; no queue may be in use.
     pub(crate) fn clear(&mut self) {
         self.table = HashTable::new();
         self.queues = Slots::new();
+        self.left = [NIL; KEPT];
+        self.unused = 0;
     }
 
+    /// How many queues are in use.
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.table.len() - self.unused
     }
 
     #[inline]
@@ -88,13 +117,14 @@ impl Queues {
     #[inline]
     pub(crate) fn find(&self, name: &Name) -> Option<Index> {
         let equal = |&index: &Index| self[index].name == *name;
-        self.table.find(self.hash(name), equal).copied()
+        let found = self.table.find(self.hash(name), equal).copied();
+        found.filter(|&index| self[index].is_used())
     }
 
-    /// The queue at this position, unless it is free.
+    /// The queue at this position, if it is in use.
     #[inline]
     pub(crate) fn get(&self, index: Index) -> Option<&Queue> {
-        self.queues.get(index as usize).filter(|queue| queue.first != NIL)
+        self.queues.get(index as usize).filter(|queue| queue.is_used())
     }
 
     /// The queue of `name`. If there is none, a new one in which `founder` has the only seat, which is clear: true.
@@ -107,20 +137,27 @@ impl Queues {
         founder: Index,
     ) -> (Index, bool) {
         let hash = self.hash(name);
-        let Self { table, queues, .. } = self;
+        let Self { table, queues, unused, .. } = self;
         let equal = |&index: &Index| queues[index].name == *name;
         let rehash = |&index: &Index| queues[index].hash;
         match table.entry(hash, equal, rehash) {
             // Step 2. Return queueMap[name].
-            TableEntry::Occupied(found) => (*found.get(), false),
+            TableEntry::Occupied(found) => {
+                let index = *found.get();
+                let founded = !queues[index].is_used();
+                if founded {
+                    queues[index].found(founder);
+                    *unused -= 1;
+                }
+                (index, founded)
+            }
             // Step 1. If queueMap[name] does not exist, set it to a new lock request queue.
             TableEntry::Vacant(vacant) => {
                 let index = match queues.reuse() {
                     Some((index, queue)) => {
                         queue.name.clone_from(name);
                         queue.hash = hash;
-                        (queue.first, queue.last, queue.clear_end) = (founder, founder, founder);
-                        queue.sleepers = 0;
+                        queue.found(founder);
                         index
                     }
                     None => queues.insert(Queue {
@@ -138,11 +175,32 @@ impl Queues {
         }
     }
 
-    /// Forgets a queue whose last seat was left, so that only names in use cost anything.
+    /// Takes a queue whose last seat was left out of use. A long name is forgotten at once, because its text is memory.
     #[inline]
-    pub(crate) fn remove(&mut self, index: Index) {
+    pub(crate) fn leave(&mut self, index: Index) {
         let queue = &mut self.queues[index];
         queue.first = NIL;
+        self.unused += 1;
+        if queue.name.is_shared() {
+            self.forget(index);
+        } else if !self.left.contains(&index) {
+            self.keep(index);
+        }
+    }
+
+    /// Keeps a queue that was left, in place of the one that was kept longest.
+    #[inline]
+    fn keep(&mut self, index: Index) {
+        let longest = core::mem::replace(&mut self.left[self.next_left], index);
+        self.next_left = (self.next_left + 1) % KEPT;
+        if longest != NIL && !self.queues[longest].is_used() {
+            self.forget(longest);
+        }
+    }
+
+    fn forget(&mut self, index: Index) {
+        self.unused -= 1;
+        let queue = &mut self.queues[index];
         queue.name.forget_text();
         let same = |&other: &Index| other == index;
         if let Ok(found) = self.table.find_entry(queue.hash, same) {
@@ -151,9 +209,17 @@ impl Queues {
         self.queues.remove(index);
     }
 
+    /// What is kept unused is short, and is what the table has more than queues in use.
+    pub(crate) fn check_kept(&self) {
+        let kept = self.left.iter().filter(|&&left| left != NIL).map(|&left| &self.queues[left]);
+        assert!(kept.clone().all(|queue| !queue.name.is_shared()), "a long name is kept");
+        let unused = kept.filter(|queue| !queue.is_used()).count();
+        assert_eq!(unused, self.unused, "a queue that nobody uses is not known as kept");
+    }
+
     /// The queues in use, in an order that means nothing.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Queue)> {
-        self.queues.iter().filter(|(_, queue)| queue.first != NIL)
+        self.queues.iter().filter(|(_, queue)| queue.is_used())
     }
 }
 

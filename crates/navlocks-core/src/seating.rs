@@ -150,7 +150,7 @@ impl LockManager {
         let queue = &mut self.queues[index];
         queue.sleepers -= u32::from(sleeps);
         if prev == NIL && next == NIL {
-            self.queues.remove(index);
+            self.queues.leave(index);
             return;
         }
         if queue.clear_end == seat {
