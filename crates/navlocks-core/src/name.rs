@@ -45,6 +45,45 @@ struct Text([u8; INLINE_BYTES + 1]);
 
 const INLINE_BYTES: usize = 23;
 
+impl Text {
+    /// Read in words, because a copy of a length unknown to the compiler is written in pieces, and moving the text right
+    /// after would wait for them.
+    #[inline]
+    fn of(bytes: &[u8]) -> Self {
+        let length = (bytes.len() as u64) << 56;
+        let (whole, rest) = bytes.as_chunks::<8>();
+        let last = last_word(bytes, rest.len());
+        let words = match *whole {
+            [] => [last, 0, length],
+            [first] => [u64::from_le_bytes(first), last, length],
+            [first, second, ..] => {
+                [u64::from_le_bytes(first), u64::from_le_bytes(second), last | length]
+            }
+        };
+        let mut text = [0; INLINE_BYTES + 1];
+        for (piece, word) in text.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *piece = word.to_le_bytes();
+        }
+        Self(text)
+    }
+}
+
+/// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a word.
+#[inline]
+fn last_word(bytes: &[u8], rest: usize) -> u64 {
+    if let Some(&last) = bytes.last_chunk() {
+        // One shift by all 64 bits is none.
+        return u64::from_le_bytes(last) >> 8 >> (56 - 8 * rest);
+    }
+    match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(&first), Some(&last)) => {
+            let shift = 8 * (bytes.len() - 4);
+            u64::from(u32::from_le_bytes(first)) | u64::from(u32::from_le_bytes(last)) << shift
+        }
+        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
+}
+
 impl Name {
     /// The name with these UTF-16 code units, whatever they are.
     pub fn from_utf16(units: &[u16]) -> Self {
@@ -91,10 +130,7 @@ impl Name {
     #[inline]
     fn from_wtf8(wtf8: &[u8]) -> Self {
         if wtf8.len() <= INLINE_BYTES {
-            let mut text = [0; INLINE_BYTES + 1];
-            text[..wtf8.len()].copy_from_slice(wtf8);
-            text[INLINE_BYTES] = wtf8.len() as u8;
-            Self(Repr::Inline(Text(text)))
+            Self(Repr::Inline(Text::of(wtf8)))
         } else {
             Self(Repr::Shared(Arc::from(wtf8)))
         }
@@ -336,6 +372,16 @@ mod tests {
                 assert_eq!(name.cmp(&other), a.cmp(b), "{name} against {other}");
                 assert_eq!(name == other, a == b);
             }
+        }
+    }
+
+    #[test]
+    fn a_text_of_any_length_is_kept() {
+        let text = "0123456789abcdefghijklmnop";
+        for length in 0..=text.len() {
+            let name = Name::from(&text[..length]);
+            assert_eq!(name.to_str(), Some(&text[..length]));
+            assert_eq!(name.is_shared(), length > INLINE_BYTES);
         }
     }
 

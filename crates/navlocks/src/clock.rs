@@ -9,7 +9,8 @@ pub(crate) struct Moment(coarsetime::Instant);
 impl Moment {
     #[inline]
     pub(crate) fn now() -> Self {
-        Self(coarsetime::Instant::now())
+        // Not `now`, which also writes what it read to one place for all threads.
+        Self(coarsetime::Instant::now_without_cache_update())
     }
 
     pub(crate) fn age(self) -> Duration {
