@@ -1,0 +1,473 @@
+//! Everything the service knows, without a socket: sessions, partitions, tokens. Messages go in, and what follows from them is
+//! in the outboxes of those whom it concerns.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use navlocks::DeadlockPolicy;
+use navlocks::wire::{
+    self, ClientKey, Fault, FaultCode, Hello, Lost, Open, Refused, Resume, ToClient, ToService,
+    Welcome,
+};
+use navlocks_core::{Request, State, Wait};
+
+use super::limits::Limits;
+use super::metrics::Metrics;
+use super::outbox::Outbox;
+use super::partition::{Around, Asking};
+use super::partitions::{PartitionIndex, PartitionKey, Partitions};
+use super::peer::Peer;
+use super::secret::Secret;
+use super::session::{Client, Known, Session};
+use super::sessions::Sessions;
+use super::tokens::Tokens;
+
+/// The state of a service.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) sessions: Sessions,
+    pub(crate) partitions: Partitions,
+    pub(crate) tokens: Tokens,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    deadlocks: DeadlockPolicy,
+    /// Whether requests are granted; not yet after an unclean end.
+    granting: bool,
+    next_connection: u64,
+}
+
+impl Hub {
+    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, tokens: Tokens) -> Self {
+        Self {
+            sessions: Sessions::new(),
+            partitions: Partitions::default(),
+            tokens,
+            metrics: Metrics::new(),
+            limits,
+            deadlocks,
+            granting: true,
+            next_connection: 1,
+        }
+    }
+
+    /// From now on nothing is granted.
+    pub(crate) fn hold_back(&mut self) {
+        self.granting = false;
+    }
+
+    /// From now on everything is granted in its turn, beginning with what came meanwhile.
+    pub(crate) fn let_go(&mut self, now: Instant) {
+        self.granting = true;
+        for index in self.partitions.indices() {
+            let (partitions, mut around) = self.around(now);
+            partitions[index].admit_early(index, &mut around);
+        }
+        self.end_slow(now);
+    }
+
+    /// Begins a session, or goes on with one. Returns the numbers of the session and of the connection.
+    pub(crate) fn hello(
+        &mut self,
+        peer: &Rc<Peer>,
+        hello: &Hello,
+        outbox: &Outbox,
+        now: Instant,
+    ) -> Result<(u32, u64), Fault> {
+        if hello.version != wire::VERSION {
+            let text = format!(
+                "this service speaks version {} of the protocol, the client version {}: use programs of the same version",
+                wire::VERSION,
+                hello.version
+            );
+            return Err(Fault::new(FaultCode::Version, text));
+        }
+        let connection = self.next_connection;
+        self.next_connection += 1;
+        let number = match &hello.resume {
+            Some(resume) => self.find_resumed(peer, resume, now)?,
+            None => self.begin(peer, hello, now)?,
+        };
+        let Some(session) = self.sessions.get_mut(number) else { return Err(unknown_session()) };
+        if let Some(earlier) = session.outbox.replace(outbox.clone()) {
+            let text = "the session goes on over another connection";
+            earlier.end(Fault::new(FaultCode::Replaced, text));
+        }
+        session.connection = connection;
+        session.heard = now;
+        let welcome = Welcome {
+            version: wire::VERSION,
+            service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
+            session: number,
+            secret: session.secret.tell(),
+            lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
+            resumed: hello.resume.is_some(),
+            limits: self.limits.of_a_session(),
+        };
+        self.sessions.say(number, &ToClient::Welcome(welcome));
+        if let Some(resume) = &hello.resume {
+            self.resume(number, &resume.alive, now);
+        }
+        self.end_slow(now);
+        Ok((number, connection))
+    }
+
+    fn begin(&mut self, peer: &Rc<Peer>, hello: &Hello, now: Instant) -> Result<u32, Fault> {
+        if self.sessions.len() >= self.limits.sessions_max {
+            let text =
+                format!("the service has {} sessions, and takes no more", self.sessions.len());
+            return Err(Fault::new(FaultCode::Limit, text));
+        }
+        let Some(secret) = Secret::new() else {
+            let text = "the service's system has no randomness to give: try again";
+            return Err(Fault::new(FaultCode::Internal, text));
+        };
+        let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
+        let number = self.sessions.insert(Session::new(peer.clone(), secret, lease, now));
+        match self.open(number, 0, &hello.partition) {
+            Ok(()) => Ok(number),
+            Err(fault) => {
+                self.sessions.remove(number);
+                Err(fault)
+            }
+        }
+    }
+
+    /// The session that a peer wants to go on with, if that is its own.
+    fn find_resumed(&mut self, peer: &Peer, resume: &Resume, now: Instant) -> Result<u32, Fault> {
+        let number = resume.session;
+        let session = self.sessions.get(number).ok_or_else(unknown_session)?;
+        if !session.secret.is(&resume.secret) || !session.peer.is_same_party(peer) {
+            return Err(unknown_session());
+        }
+        // The timer may be late, but what a client can rely on is not.
+        if session.lease.is_some_and(|lease| now.saturating_duration_since(session.heard) > lease) {
+            self.lapse(number, now);
+            return Err(unknown_session());
+        }
+        Ok(number)
+    }
+
+    /// Lets go of what a client that came back does not want any more, and tells it what it lost.
+    fn resume(&mut self, number: u32, alive: &[u64], now: Instant) {
+        self.metrics.resumed_sessions.inc();
+        let wanted: std::collections::HashSet<u64> = alive.iter().copied().collect();
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        let known: Vec<(u64, Known)> =
+            session.requests.iter().map(|(&n, &known)| (n, known)).collect();
+        session.expect_again(alive);
+        for &(request, known) in &known {
+            if let Known::Lost { cause, .. } = known
+                && wanted.contains(&request)
+            {
+                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
+            }
+        }
+        for (request, _) in known {
+            if !wanted.contains(&request) {
+                self.give_up(number, request, now);
+            }
+        }
+    }
+
+    /// Takes a message of a session. An error ends the session.
+    pub(crate) fn message(
+        &mut self,
+        number: u32,
+        message: ToService,
+        now: Instant,
+    ) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        session.heard = now;
+        match message {
+            ToService::Request(request) => self.request(number, request, now)?,
+            ToService::Release(request) | ToService::Abort(request) => {
+                self.give_up(number, request, now);
+            }
+            ToService::Ping(ping) => self.sessions.say(number, &ToClient::Pong(ping)),
+            ToService::Hello(_) => {
+                let text = "hello is the first message of a connection and comes once";
+                return Err(Fault::new(FaultCode::BadState, text));
+            }
+            ToService::Open(Open { client, partition }) => {
+                session.take_client_number(client)?;
+                self.open(number, client, &partition)?;
+            }
+            ToService::Close(client) => self.close(number, client, now)?,
+            ToService::Contention(request) => {
+                if let Some(&Known::Live { partition, id }) = session.requests.get(&request) {
+                    let (partitions, mut around) = self.around(now);
+                    partitions[partition].watch_contention(id, &mut around);
+                }
+            }
+            ToService::Listen(client) => {
+                if let Some(&Client { partition, .. }) = session.client(client)? {
+                    let listener = ClientKey::new(number, client);
+                    self.partitions[partition].listen(listener, &self.sessions);
+                }
+            }
+            ToService::Unlisten(client) => {
+                if let Some(&Client { partition, .. }) = session.client(client)? {
+                    self.partitions[partition].unlisten(ClientKey::new(number, client));
+                }
+            }
+            ToService::Ask(ask) => self.ask(number, ask, now)?,
+            ToService::Bye => self.end(number, None, now),
+        }
+        self.end_slow(now);
+        Ok(())
+    }
+
+    /// Opens a client in a bucket of its peer.
+    fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
+        let Self { limits, partitions, tokens, .. } = self;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
+        if session.clients.len() >= limits.clients_per_session_max {
+            let max = limits.clients_per_session_max;
+            return limit(format!("a session has at most {max} clients: close some first"));
+        }
+        if bucket.len() > limits.partition_name_bytes_max {
+            let max = limits.partition_name_bytes_max;
+            return limit(format!("the name of a partition has at most {max} bytes"));
+        }
+        let key = PartitionKey::of(&session.peer, bucket);
+        let partition = match partitions.find(&key) {
+            Some(partition) => partition,
+            None if partitions.len() >= limits.partitions_max => {
+                let max = limits.partitions_max;
+                return limit(format!("the service has {max} partitions, and takes no more"));
+            }
+            None => partitions.insert(key, tokens.next()),
+        };
+        let id = partitions[partition].add_client(ClientKey::new(number, client));
+        let lost = std::collections::HashSet::new();
+        session.clients.insert(client, Client { partition, id, lost });
+        Ok(())
+    }
+
+    /// Ends a client of a session.
+    fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if session.client(client)?.is_none() {
+            return Ok(());
+        }
+        let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
+        for request in &closed.lost {
+            session.requests.remove(request);
+        }
+        let ended = self.end_client(&closed, now);
+        if let Some(session) = self.sessions.get_mut(number) {
+            for request in ended {
+                session.requests.remove(&request);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a client in its partition. Returns the numbers of its requests.
+    fn end_client(&mut self, client: &Client, now: Instant) -> Vec<u64> {
+        let (partitions, mut around) = self.around(now);
+        let partition = &mut partitions[client.partition];
+        let ended = partition.end_client(client.id, &mut around);
+        if partition.manager.client_count() == 0 {
+            partitions.remove(client.partition);
+        }
+        ended
+    }
+
+    #[inline]
+    fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
+        let wire::Request { id: request, client, names: wire::Names(scope), mode, wait, tag } =
+            asked;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if let Some(&known) = session.requests.get(&request) {
+            self.answer_again(number, request, known);
+            return Ok(());
+        }
+        session.take_request_number(request)?;
+        let Some(&Client { partition, id: owner, .. }) = session.client(client)? else {
+            let fault = Fault::new(FaultCode::BadState, format!("client {client} is closed"));
+            self.refuse(number, request, fault);
+            return Ok(());
+        };
+        let known = session.requests.len();
+        let request_of_engine = Request { scope, mode, wait };
+        let client = ClientKey::new(number, client);
+        let asking =
+            Asking { owner, client, number: request, request: request_of_engine, tag, since: now };
+        if let Err(text) = self.within_limits(partition, known, &asking) {
+            self.refuse(number, request, Fault::new(FaultCode::Limit, text));
+            return Ok(());
+        }
+        let known = if self.granting {
+            let (partitions, mut around) = self.around(now);
+            let id = partitions[partition].request(asking, &mut around);
+            id.map(|id| Known::Live { partition, id })
+        } else if wait == Wait::IfAvailable {
+            self.sessions.say(number, &ToClient::Unavailable(request));
+            None
+        } else {
+            let place = self.partitions[partition].early.push(asking);
+            Some(Known::Early { partition, place })
+        };
+        if let (Some(known), Some(session)) = (known, self.sessions.get_mut(number)) {
+            session.requests.insert(request, known);
+        }
+        Ok(())
+    }
+
+    /// Whether a request is within all limits; if not, which it is not.
+    #[inline]
+    fn within_limits(
+        &self,
+        partition: PartitionIndex,
+        known: usize,
+        asking: &Asking,
+    ) -> Result<(), String> {
+        let Self { limits, partitions, .. } = self;
+        let partition = &partitions[partition];
+        let names = asking.request.scope.names();
+        if names.len() > limits.names_per_request_max {
+            let max = limits.names_per_request_max;
+            return Err(format!("a request has at most {max} names"));
+        }
+        if names.iter().any(|name| name.len_bytes() > limits.name_bytes_max) {
+            return Err(format!("a name has at most {} bytes", limits.name_bytes_max));
+        }
+        if asking.tag.as_ref().is_some_and(|tag| tag.len() > limits.tag_bytes_max) {
+            return Err(format!("a tag has at most {} bytes", limits.tag_bytes_max));
+        }
+        if known >= limits.requests_per_session_max {
+            let max = limits.requests_per_session_max;
+            return Err(format!("a session has at most {max} requests, held and pending together"));
+        }
+        if partition.requests() >= limits.requests_per_partition_max {
+            let max = limits.requests_per_partition_max;
+            return Err(format!("the partition has {max} requests, and takes no more"));
+        }
+        if partition.bytes() + asking.bytes() > limits.partition_bytes_max {
+            let max = limits.partition_bytes_max;
+            return Err(format!(
+                "names and tags of the partition's requests take {max} bytes, and no more"
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
+        self.metrics.refused_requests.inc();
+        let refused = Refused { id: request, fault, cycle: None };
+        self.sessions.say(number, &ToClient::Refused(refused));
+    }
+
+    /// A request is sent again after a resume: what became of it.
+    fn answer_again(&mut self, number: u32, request: u64, known: Known) {
+        match known {
+            Known::Live { partition, id } => {
+                if let Some(State::Held(token)) = self.partitions[partition].manager.state(id) {
+                    let granted = wire::Granted { id: request, token: token.get() };
+                    self.sessions.say(number, &ToClient::Granted(granted));
+                }
+            }
+            Known::Early { .. } => {}
+            Known::Lost { cause, .. } => {
+                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
+            }
+        }
+    }
+
+    /// The owner of a request lets go of it, whatever became of it.
+    #[inline]
+    fn give_up(&mut self, number: u32, request: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        match session.forget(request) {
+            Some(Known::Live { partition, id }) => {
+                let (partitions, mut around) = self.around(now);
+                partitions[partition].give_up(id, &mut around);
+            }
+            Some(Known::Early { partition, place }) => {
+                self.partitions[partition].early.remove(place)
+            }
+            Some(Known::Lost { .. }) | None => {}
+        }
+    }
+
+    /// The connection of a session broke. Whether the session waits for another one.
+    pub(crate) fn detach(&mut self, number: u32, connection: u64, now: Instant) -> bool {
+        let Some(session) = self.sessions.get_mut(number) else { return false };
+        if session.connection != connection {
+            return false;
+        }
+        if session.lease.is_none() {
+            self.end(number, None, now);
+            return false;
+        }
+        session.outbox = None;
+        true
+    }
+
+    /// The client of a session left over this connection.
+    pub(crate) fn leave(&mut self, number: u32, connection: u64, now: Instant) {
+        if self.sessions.get(number).is_some_and(|session| session.connection == connection) {
+            self.end(number, None, now);
+        }
+    }
+
+    /// Ends a session because nothing was heard of it for its lease.
+    pub(crate) fn lapse(&mut self, number: u32, now: Instant) {
+        self.metrics.lapsed_leases.inc();
+        let text = "nothing was heard of the client for the length of its lease: all its locks are released";
+        self.end(number, Some(Fault::new(FaultCode::LeaseLapsed, text)), now);
+    }
+
+    /// Ends a session: all it has is released, and its connection told why, if there is something to tell.
+    pub(crate) fn end(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
+        self.end_without_slow(number, fault, now);
+        self.end_slow(now);
+    }
+
+    fn end_without_slow(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
+        let Some(session) = self.sessions.remove(number) else { return };
+        if let (Some(outbox), Some(fault)) = (&session.outbox, fault) {
+            outbox.end(fault);
+        }
+        for client in session.clients.values() {
+            let _ended = self.end_client(client, now);
+        }
+    }
+
+    /// Ends the sessions that do not read what they are told. What follows from that can make further ones slow.
+    #[inline]
+    fn end_slow(&mut self, now: Instant) {
+        while let Some(number) = self.sessions.take_slow() {
+            self.metrics.slow_readers.inc();
+            let max = self.limits.outbox_bytes_max;
+            let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
+            self.end_without_slow(number, Some(Fault::new(FaultCode::SlowReader, text)), now);
+        }
+    }
+
+    /// The partitions, and beside them what a step in one needs.
+    #[inline]
+    pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
+        let Self { sessions, partitions, tokens, metrics, deadlocks, .. } = self;
+        (partitions, Around { sessions, tokens, metrics, deadlocks: *deadlocks, now })
+    }
+
+    /// Brings what is counted on demand up to date.
+    pub(crate) fn measure(&self) -> &Metrics {
+        let held: usize =
+            self.partitions.iter().map(|partition| partition.manager.held_count()).sum();
+        let all: usize = self.partitions.iter().map(super::partition::Partition::requests).sum();
+        self.metrics.held.set(held as i64);
+        self.metrics.pending.set((all - held) as i64);
+        self.metrics.partitions.set(self.partitions.len() as i64);
+        self.metrics.sessions.set(self.sessions.len() as i64);
+        &self.metrics
+    }
+}
+
+fn unknown_session() -> Fault {
+    let text = "the session is over, or was never here: begin a new one";
+    Fault::new(FaultCode::UnknownSession, text)
+}

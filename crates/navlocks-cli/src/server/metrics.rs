@@ -1,0 +1,125 @@
+//! What operators watch, in the format of Prometheus.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// Everything that is counted.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    pub(crate) held: Gauge,
+    pub(crate) pending: Gauge,
+    pub(crate) partitions: Gauge,
+    pub(crate) sessions: Gauge,
+    pub(crate) connections: Gauge,
+    pub(crate) grants: Counter,
+    pub(crate) steals: Counter,
+    pub(crate) losses: Counter,
+    pub(crate) deadlocks: Counter,
+    pub(crate) refused_requests: Counter,
+    pub(crate) refused_connections: Counter,
+    pub(crate) rejected_frames: Counter,
+    pub(crate) slow_readers: Counter,
+    pub(crate) lapsed_leases: Counter,
+    pub(crate) resumed_sessions: Counter,
+    pub(crate) wait: Histogram,
+    pub(crate) hold: Histogram,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        // From a tenth of a millisecond to a little more than an hour.
+        let durations = || Histogram::new(exponential_buckets(0.0001, 4.0, 14));
+        let mut metrics = Self {
+            registry: Registry::with_prefix("navlocks"),
+            held: Gauge::default(),
+            pending: Gauge::default(),
+            partitions: Gauge::default(),
+            sessions: Gauge::default(),
+            connections: Gauge::default(),
+            grants: Counter::default(),
+            steals: Counter::default(),
+            losses: Counter::default(),
+            deadlocks: Counter::default(),
+            refused_requests: Counter::default(),
+            refused_connections: Counter::default(),
+            rejected_frames: Counter::default(),
+            slow_readers: Counter::default(),
+            lapsed_leases: Counter::default(),
+            resumed_sessions: Counter::default(),
+            wait: durations(),
+            hold: durations(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let Self { registry, .. } = self;
+        let gauges = [
+            ("locks_held", "Locks held now", &self.held),
+            ("requests_pending", "Requests that wait now", &self.pending),
+            ("partitions", "Partitions that have a client now", &self.partitions),
+            ("sessions", "Sessions now, with and without a connection", &self.sessions),
+            ("connections", "Connections now", &self.connections),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
+        let counters = [
+            ("grants", "Locks granted", &self.grants),
+            ("steals", "Requests that stole", &self.steals),
+            ("losses", "Locks taken away from their holders", &self.losses),
+            (
+                "deadlocks",
+                "Requests that closed a deadlock, under a policy that looks",
+                &self.deadlocks,
+            ),
+            ("requests_refused", "Requests refused for a limit", &self.refused_requests),
+            ("connections_refused", "Connections refused", &self.refused_connections),
+            (
+                "frames_rejected",
+                "Frames that were no message, too long or out of place",
+                &self.rejected_frames,
+            ),
+            ("slow_readers", "Sessions ended because they did not read", &self.slow_readers),
+            (
+                "leases_lapsed",
+                "Sessions ended because nothing was heard of them",
+                &self.lapsed_leases,
+            ),
+            (
+                "sessions_resumed",
+                "Sessions that went on over another connection",
+                &self.resumed_sessions,
+            ),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let seconds = |registry: &mut Registry, name, help, histogram: &Histogram| {
+            registry.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        };
+        seconds(registry, "request_wait", "From request to grant", &self.wait);
+        seconds(registry, "lock_hold", "From grant to release or loss", &self.hold);
+    }
+
+    #[inline]
+    pub(crate) fn granted(&self, waited: Duration) {
+        self.grants.inc();
+        self.wait.observe(waited.as_secs_f64());
+    }
+
+    /// All of it as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String does not fail.
+        let _written = encode(&mut text, &self.registry);
+        text
+    }
+}

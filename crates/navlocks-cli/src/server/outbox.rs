@@ -1,0 +1,96 @@
+//! What a session's connection has yet to write. Filled by whoever has something to say, emptied by the connection's task.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::Waker;
+
+use navlocks::wire::{self, Fault, ToClient};
+
+/// The messages that wait to be written to one connection, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Outbox(Rc<RefCell<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    frames: Vec<String>,
+    /// What lies here and in the connection's own buffer.
+    bytes: usize,
+    bytes_max: usize,
+    ending: Option<Fault>,
+    waker: Option<Waker>,
+}
+
+/// More was to be said than a reader may leave unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Outbox {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self(Rc::new(RefCell::new(Inner {
+            frames: Vec::new(),
+            bytes: 0,
+            bytes_max,
+            ending: None,
+            waker: None,
+        })))
+    }
+
+    /// Adds a message. Nothing more is taken once the end was told.
+    pub(crate) fn push(&self, message: &ToClient) -> Result<(), Full> {
+        self.push_frame(wire::write(message))
+    }
+
+    /// Adds a message that is written already.
+    pub(crate) fn push_frame(&self, frame: String) -> Result<(), Full> {
+        let mut inner = self.0.borrow_mut();
+        if inner.ending.is_some() {
+            return Ok(());
+        }
+        inner.bytes += frame.len();
+        if inner.bytes > inner.bytes_max {
+            return Err(Full);
+        }
+        inner.frames.push(frame);
+        if let Some(waker) = inner.waker.take() {
+            drop(inner);
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// Nothing is to follow but this fault, and then the connection closes.
+    pub(crate) fn end(&self, fault: Fault) {
+        let mut inner = self.0.borrow_mut();
+        inner.ending.get_or_insert(fault);
+        if let Some(waker) = inner.waker.take() {
+            drop(inner);
+            waker.wake();
+        }
+    }
+
+    /// Takes all messages, in exchange for an empty list whose memory is used again.
+    pub(crate) fn take(&self, into: &mut Vec<String>) {
+        std::mem::swap(&mut self.0.borrow_mut().frames, into);
+    }
+
+    /// All that was taken is written.
+    pub(crate) fn written(&self) {
+        let mut inner = self.0.borrow_mut();
+        if inner.bytes > 0 {
+            inner.bytes = inner.frames.iter().map(String::len).sum();
+        }
+    }
+
+    /// Why the connection is to be closed, if it is.
+    pub(crate) fn ending(&self) -> Option<Fault> {
+        self.0.borrow().ending.clone()
+    }
+
+    /// Wakes this task when there is something to write.
+    pub(crate) fn register(&self, waker: &Waker) {
+        let known = &mut self.0.borrow_mut().waker;
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+}

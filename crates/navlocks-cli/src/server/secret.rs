@@ -1,0 +1,36 @@
+//! What proves that a connection belongs to a session.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq as _;
+
+/// Sixteen random bytes that only a session's owner is told. Compared in constant time, never shown.
+#[derive(Clone)]
+pub(crate) struct Secret([u8; 16]);
+
+impl Secret {
+    /// A new one. None when the system has no randomness to give.
+    pub(crate) fn new() -> Option<Self> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok()?;
+        Some(Self(bytes))
+    }
+
+    /// As it is told to its owner.
+    pub(crate) fn tell(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    /// Whether this is what was told.
+    pub(crate) fn is(&self, told: &str) -> bool {
+        self.tell().as_bytes().ct_eq(told.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

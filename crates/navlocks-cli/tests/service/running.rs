@@ -1,0 +1,137 @@
+//! A service of a test's own, in a thread of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use navlocks_cli::server::{Address, Config, Service};
+use tokio::sync::oneshot;
+
+/// A folder that is gone after the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("navlocks-service-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a new folder for temporary files");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _left_behind = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A service that runs.
+pub(crate) struct Running {
+    addresses: Vec<Address>,
+    end: Option<oneshot::Sender<Ending>>,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+    folder: Folder,
+}
+
+/// How a service ends.
+enum Ending {
+    InOrder,
+    Killed,
+}
+
+impl Running {
+    /// Starts a service on a Unix socket and a TCP port.
+    pub(crate) fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// Starts a service whose configuration is changed by `change`.
+    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let folder = Folder::new();
+        let mut config = Config {
+            unix: Some(folder.path().join("socket")),
+            tcp: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            ..Config::default()
+        };
+        change(&mut config);
+        let (started, starting) = mpsc::channel();
+        let (end, ending) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime for the service");
+            runtime.block_on(async {
+                let service = Service::bind(config).await.expect("sockets for the service");
+                started.send(service.addresses().to_vec()).expect("the test waits for the start");
+                let (in_order, order) = oneshot::channel();
+                let run = service.run(async { drop(order.await) });
+                tokio::select! {
+                    ended = run => ended,
+                    () = async {
+                        match ending.await {
+                            Ok(Ending::InOrder) => drop(in_order.send(())),
+                            Ok(Ending::Killed) | Err(_) => return,
+                        }
+                        std::future::pending().await
+                    } => Ok(()),
+                }
+            })
+        });
+        let addresses = starting.recv().expect("the service starts");
+        Self { addresses, end: Some(end), thread: Some(thread), folder }
+    }
+
+    /// The path of its Unix socket.
+    pub(crate) fn unix(&self) -> &Path {
+        let unix = |address: &Address| matches!(address, Address::Unix(_));
+        match self.addresses.iter().find(|address| unix(address)) {
+            Some(Address::Unix(path)) => path,
+            _ => panic!("no Unix socket"),
+        }
+    }
+
+    /// The address of its TCP port.
+    pub(crate) fn tcp(&self) -> SocketAddr {
+        let tcp = |address: &Address| matches!(address, Address::Tcp(_));
+        match self.addresses.iter().find(|address| tcp(address)) {
+            Some(Address::Tcp(address)) => *address,
+            _ => panic!("no TCP port"),
+        }
+    }
+
+    /// Ends it in good order.
+    pub(crate) fn end(mut self) -> Folder {
+        self.stop(Ending::InOrder);
+        std::mem::replace(&mut self.folder, Folder::new())
+    }
+
+    /// Ends it as if it were killed.
+    pub(crate) fn kill(mut self) -> Folder {
+        self.stop(Ending::Killed);
+        std::mem::replace(&mut self.folder, Folder::new())
+    }
+
+    fn stop(&mut self, how: Ending) {
+        if let (Some(end), Some(thread)) = (self.end.take(), self.thread.take()) {
+            drop(end.send(how));
+            thread.join().expect("the service does not panic").expect("the service ends well");
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.stop(Ending::Killed);
+        }
+    }
+}
