@@ -2,6 +2,8 @@
 
 mod starter;
 
+pub use starter::Starter;
+
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -148,7 +150,9 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
     let path = path.display();
     Failure::new(
         Exit::Folder,
-        format!("cannot use the folder {path}: {error}; set {FOLDER_VARIABLE} to a folder that can be written"),
+        format!(
+            "cannot use the folder {path}: {error}; set {FOLDER_VARIABLE} to a folder that can be written"
+        ),
     )
 }
 

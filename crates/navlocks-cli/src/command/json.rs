@@ -52,8 +52,6 @@ struct Happened<'a> {
     request: String,
     client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<&'a str>,
     #[serde(flatten)]
     more: More,
@@ -74,8 +72,10 @@ struct More {
 
 /// One line for a snapshot.
 pub(super) fn snapshot(snapshot: &Snapshot) -> String {
-    let entries = |infos: &'_ [LockInfo]| infos.iter().map(Entry::from).collect();
-    let state = State { held: entries(&snapshot.held), pending: entries(&snapshot.pending) };
+    let state = State {
+        held: snapshot.held.iter().map(Entry::from).collect(),
+        pending: snapshot.pending.iter().map(Entry::from).collect(),
+    };
     wire::write(&state) + "\n"
 }
 
@@ -88,7 +88,6 @@ pub(super) fn event(event: &Event) -> String {
         mode: event.mode.to_string(),
         request: event.request.to_string(),
         client: event.client.to_string(),
-        pid: event.pid,
         tag: event.tag.as_deref(),
         more,
     };
@@ -98,9 +97,7 @@ pub(super) fn event(event: &Event) -> String {
 fn what(what: &What) -> (&'static str, More) {
     match what {
         What::Requested => ("requested", More::default()),
-        What::Granted(token) => {
-            ("granted", More { token: Some(token.get()), ..More::default() })
-        }
+        What::Granted(token) => ("granted", More { token: Some(token.get()), ..More::default() }),
         What::Unavailable => ("unavailable", More::default()),
         What::Released => ("released", More::default()),
         What::Withdrawn => ("withdrawn", More::default()),

@@ -1,21 +1,21 @@
 //! What can be typed: the definitions are the help, the completions and the manual at once.
 
 mod completions;
-//mod doctor;
+mod doctor;
 mod duration;
-//mod json;
+mod json;
 mod man;
 mod names;
-//mod query;
-//mod release;
+mod query;
+mod release;
 mod run;
-//mod screen;
-//mod steal;
-//mod stop;
-//mod table;
+mod screen;
+mod steal;
+mod stop;
+mod table;
 mod target;
 mod usage;
-//mod watch;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -42,12 +42,12 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
-    //Query(query::Query),
-    //Watch(watch::Watch),
-    //Steal(steal::Steal),
-    //Release(release::Release),
-    //Stop(stop::Stop),
-    //Doctor(doctor::Doctor),
+    Query(query::Query),
+    Watch(watch::Watch),
+    Steal(steal::Steal),
+    Release(release::Release),
+    Stop(stop::Stop),
+    Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -57,12 +57,12 @@ impl Command {
     fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let done = match self {
             Self::Run(run) => return block_on(run.perform(arguments)),
-            //Self::Query(query) => block_on(query.perform()),
-            //Self::Watch(watch) => block_on(watch.perform()),
-            //Self::Steal(steal) => block_on(steal.perform()),
-            //Self::Release(release) => block_on(release.perform()),
-            //Self::Stop(stop) => block_on(stop.perform()),
-            //Self::Doctor(doctor) => block_on(doctor.perform()),
+            Self::Query(query) => block_on(query.perform()),
+            Self::Watch(watch) => block_on(watch.perform()),
+            Self::Steal(steal) => block_on(steal.perform()),
+            Self::Release(release) => block_on(release.perform()),
+            Self::Stop(stop) => block_on(stop.perform()),
+            Self::Doctor(doctor) => block_on(doctor.perform()),
             Self::Completions(completions) => completions.perform(),
             Self::Man(man) => man.perform(),
         };
@@ -78,7 +78,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => usage::explain(&error, &arguments),
     };
     ExitCode::from(done.unwrap_or_else(|failure| {
-        printer::tell(&failure.message);
+        if !failure.message.is_empty() {
+            printer::tell(&failure.message);
+        }
         failure.code
     }))
 }

@@ -24,7 +24,8 @@ pub(super) fn name(argument: &OsString) -> Result<Name, Failure> {
     }
     let name = Name::from(text);
     if name.starts_with_hyphen() {
-        let message = format!("the name '{name}' starts with '-', which is reserved: choose another");
+        let message =
+            format!("the name '{name}' starts with '-', which is reserved: choose another");
         return Err(Failure::new(Exit::ReservedName, message));
     }
     Ok(name)

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use navlocks::wire::{self, Names};
@@ -13,6 +13,9 @@ use super::target::Target;
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
 use crate::run::{Ending, Waiting, supervise};
+
+/// Before a service that ended is started again, so that one that cannot live does not keep the machine busy.
+const RESTART_PAUSE: Duration = Duration::from_millis(50);
 
 /// Run a command while holding a lock
 ///
@@ -66,11 +69,13 @@ pub(super) struct Run {
 impl Run {
     pub(super) async fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let scope = self.check(arguments)?;
-        let locks = self.target.connect().await?;
-        let Some(lock) = self.acquire(&locks, &scope).await? else {
+        let Some(lock) = self.acquire(&scope).await? else {
             return Err(self.conflict(&format!("'{scope}' is not free")));
         };
-        let ending = supervise(&self.command, environment(&lock)?, &lock, self.grace).await;
+        let ending = supervise(&self.command, environment(&lock), &lock, self.grace).await;
+        let locks = lock.locks().clone();
+        drop(lock);
+        Target::finish(locks).await;
         match ending? {
             Ending::Own(status) => Ok(status),
             Ending::Lost(loss) => {
@@ -94,37 +99,54 @@ impl Run {
         ))
     }
 
-    /// Waits for the lock; none, if it was not to be waited for.
-    async fn acquire(&self, locks: &Locks, scope: &Scope) -> Result<Option<Lock>, Failure> {
+    /// Waits for the lock; none, if it was not to be waited for. A service of the user's own that ends meanwhile is started
+    /// again.
+    async fn acquire(&self, scope: &Scope) -> Result<Option<Lock>, Failure> {
+        let until = self.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+        loop {
+            let locks = self.target.connect().await?;
+            let left = until.map(|(_, until)| until.saturating_duration_since(Instant::now()));
+            match self.wait(&locks, scope, left).await {
+                Err(RequestError::Unreachable) if self.target.place()?.is_some() => {
+                    tokio::time::sleep(RESTART_PAUSE).await;
+                }
+                Err(RequestError::TimedOut { .. }) => {
+                    let after = until.map_or(Duration::ZERO, |(timeout, _)| timeout);
+                    let error = RequestError::TimedOut { after };
+                    return Err(self.conflict(&error.to_string()));
+                }
+                outcome => return outcome.map_err(|error| no_lock(&error)),
+            }
+        }
+    }
+
+    async fn wait(
+        &self,
+        locks: &Locks,
+        scope: &Scope,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Lock>, RequestError> {
         let mut request = locks.request(scope).tag(self.tag());
         if self.shared {
             request = request.shared();
         }
         if self.if_available {
-            return request.if_available().await.map_err(|error| self.no_lock(&error));
+            return request.if_available().await;
         }
         if self.steal {
             request = request.steal();
         }
-        if let Some(timeout) = self.timeout {
+        if let Some(timeout) = timeout {
             request = request.timeout(timeout);
         }
-        let acquire = async { request.await.map(Some).map_err(|error| self.no_lock(&error)) };
         if self.quiet {
-            return acquire.await;
+            return request.await.map(Some);
         }
         let mut waiting = Waiting::new(locks, scope, std::io::stderr().is_terminal());
         tokio::select! {
             biased;
-            lock = acquire => lock,
+            lock = request => lock.map(Some),
             never = waiting.tell() => match never {},
-        }
-    }
-
-    fn no_lock(&self, error: &RequestError) -> Failure {
-        match error {
-            RequestError::TimedOut { .. } => self.conflict(&error.to_string()),
-            _ => Failure::new(Exit::Withdrawn, error.to_string()),
         }
     }
 
@@ -141,16 +163,25 @@ impl Run {
     }
 }
 
+fn no_lock(error: &RequestError) -> Failure {
+    let exit = match error {
+        RequestError::Unreachable => Exit::Unavailable,
+        RequestError::Refused(_) => Exit::Limit,
+        _ => Exit::Withdrawn,
+    };
+    Failure::new(exit, error.to_string())
+}
+
 /// What the command is told about its lock. A variable without a value is taken out: it may be that of a lock around this one.
-fn environment(lock: &Lock) -> Result<Vec<(&'static str, Option<String>)>, Failure> {
+fn environment(lock: &Lock) -> Vec<(&'static str, Option<String>)> {
     let single = match lock.scope().names() {
         [name] => name.to_str().map(str::to_owned),
         _ => None,
     };
-    Ok(vec![
+    vec![
         ("NAVLOCKS_FENCING_TOKEN", Some(lock.fencing_token().to_string())),
         ("NAVLOCKS_NAMES", Some(wire::write(&Names(lock.scope().clone())))),
         ("NAVLOCKS_NAME", single),
         ("NAVLOCKS_MODE", Some(lock.mode().to_string())),
-    ])
+    ]
 }

@@ -37,9 +37,11 @@ impl Screen {
     /// Draws the lines that fit, over what was there: nothing flickers.
     pub(super) fn draw(&self, lines: &[String]) -> Result<Reader, Failure> {
         let size = tcgetwinsize(std::io::stdout());
-        let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
+        let (rows, columns) =
+            size.map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
         let visible = lines.iter().take(usize::from(rows));
-        let drawn: Vec<String> = visible.map(|line| fit(line, columns.into()) + CLEAR_TO_END_OF_LINE).collect();
+        let drawn: Vec<String> =
+            visible.map(|line| fit(line, columns.into()) + CLEAR_TO_END_OF_LINE).collect();
         let text = format!("{HOME}{}{CLEAR_BELOW}", drawn.join("\r\n"));
         printer::print_bytes(text.as_bytes())
     }

@@ -74,7 +74,9 @@ pub(super) fn report(name: &Name, victims: &Snapshot) -> Result<(), Failure> {
         let pid = info.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         let age = super::say(info.age);
         let client = info.client;
-        text.push_str(&format!("took '{name}' from client {client}{tag}{pid}, which held it for {age}\n"));
+        text.push_str(&format!(
+            "took '{name}' from client {client}{tag}{pid}, which held it for {age}\n"
+        ));
     }
     printer::print(&text)
 }

@@ -33,7 +33,8 @@ fn sentence(error: &clap::Error, kind: ErrorKind) -> String {
         _ => None,
     };
     let argument = context(ContextKind::InvalidArg).unwrap_or_default();
-    let meant = |kind| context(kind).map(|text| format!(", did you mean {text}?")).unwrap_or_default();
+    let meant =
+        |kind| context(kind).map(|text| format!(", did you mean {text}?")).unwrap_or_default();
     match kind {
         ErrorKind::UnknownArgument => {
             let meant = meant(ContextKind::SuggestedArg);

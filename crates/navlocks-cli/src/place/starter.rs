@@ -80,7 +80,9 @@ impl Starter<'_> {
             .args(["--idle-exit", IDLE_EXIT])
             .current_dir("/")
             .env_clear()
-            .envs(std::env::vars_os().filter(|(name, _)| ENVIRONMENT.iter().any(|kept| name == kept)))
+            .envs(
+                std::env::vars_os().filter(|(name, _)| ENVIRONMENT.iter().any(|kept| name == kept)),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log);

@@ -35,7 +35,8 @@ impl Signals {
         let mut caught = Vec::with_capacity(PASSED_ON.len());
         for kind in PASSED_ON {
             if ignored & (1 << (kind.as_raw() - 1)) == 0 {
-                let listener = signal(SignalKind::from_raw(kind.as_raw())).map_err(super::refused)?;
+                let listener =
+                    signal(SignalKind::from_raw(kind.as_raw())).map_err(super::refused)?;
                 caught.push((kind, listener));
             }
         }
