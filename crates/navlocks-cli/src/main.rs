@@ -1,3 +1,7 @@
 //! The command `navlocks`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    navlocks_cli::main(std::env::args_os())
+}

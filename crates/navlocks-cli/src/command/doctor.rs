@@ -1,0 +1,151 @@
+//! `navlocks doctor`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use clap::Args;
+use navlocks::{Locks, Snapshot};
+
+use super::stop::Running;
+use super::target::{Target, unanswered};
+use crate::exit::{Exit, Failure};
+use crate::place::{Found, Place};
+use crate::printer::{self, Harmless, Palette};
+
+/// Find out what is wrong
+///
+/// Says what runs, where its socket is and who may use it, whether the versions agree, who is deadlocked, and what the
+/// service last complained about. Changes nothing.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// What was found.
+struct Report {
+    text: String,
+    palette: Palette,
+    bad: usize,
+}
+
+impl Doctor {
+    pub(super) async fn perform(self) -> Result<(), Failure> {
+        let mut report = Report { text: String::new(), palette: Palette::of_stdout(), bad: 0 };
+        let version = env!("CARGO_PKG_VERSION");
+        let protocol = navlocks::wire::VERSION;
+        report.good(&format!("navlocks {version}, protocol {protocol}"));
+        match self.target.place() {
+            Ok(Some(place)) => look_at_place(&place, &mut report),
+            Ok(None) => report.good("another service than the user's own is meant"),
+            Err(failure) => report.bad(&failure.message),
+        }
+        match self.target.connect_if_running().await {
+            Ok(None) => report.good("no service runs; one starts when it is needed"),
+            Ok(Some(locks)) => look_at_locks(&locks, &mut report).await,
+            Err(failure) => report.bad(&failure.message),
+        }
+        printer::print(&report.text)?;
+        match report.bad {
+            0 => Ok(()),
+            1 => Err(Failure::new(Exit::Conflict, "one thing is not as it should be")),
+            bad => {
+                Err(Failure::new(Exit::Conflict, format!("{bad} things are not as they should be")))
+            }
+        }
+    }
+}
+
+impl Report {
+    fn good(&mut self, text: &str) {
+        let mark = self.palette.good("ok ");
+        self.text.push_str(&format!("{mark}  {text}\n"));
+    }
+
+    fn bad(&mut self, text: &str) {
+        let mark = self.palette.bad("BAD");
+        self.text.push_str(&format!("{mark}  {text}\n"));
+        self.bad += 1;
+    }
+}
+
+fn look_at_place(place: &Place, report: &mut Report) {
+    let folder = place.folder().display();
+    match place.look() {
+        Ok(Found::Private) => report.good(&format!("the folder {folder} is yours alone")),
+        Ok(Found::Nothing) => return report.good(&format!("the folder {folder} is not there yet")),
+        Err(failure) => return report.bad(&failure.message),
+    }
+    look_at_socket(place, report);
+    match Running::find(place) {
+        Ok(Some(service)) if service.is_navlocks() => {
+            report.good(&format!("process {} serves", service.pid));
+        }
+        Ok(Some(service)) => {
+            report.good(&format!(
+                "process {} listens, and starts the service when needed",
+                service.pid
+            ));
+        }
+        Ok(None) => {}
+        Err(failure) => report.bad(&failure.message),
+    }
+    if let Some(line) = place.last_words().filter(|line| line.contains("ERROR")) {
+        report.bad(&format!("the log ends with: {}", Harmless(&line)));
+    }
+}
+
+fn look_at_socket(place: &Place, report: &mut Report) {
+    let path = place.socket();
+    let socket = path.display();
+    match fs::symlink_metadata(&path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            report.bad(&format!("{socket} is not a socket: remove it"));
+        }
+        Ok(found) if found.mode() & 0o077 != 0 => {
+            let mode = found.mode() & 0o777;
+            report.bad(&format!("others can use {socket} (its mode is {mode:o}): close it with chmod 600"));
+        }
+        Ok(_) => match std::os::unix::net::UnixStream::connect(&path) {
+            Ok(_) => report.good(&format!("the socket {socket} is listened to")),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => report.good(&format!(
+                "the socket {socket} was left behind by a service that was killed; the next one replaces it"
+            )),
+            Err(error) => report.bad(&format!("the socket {socket} cannot be reached: {error}")),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => report.bad(&format!("the socket {socket} cannot be looked at: {error}")),
+    }
+}
+
+async fn look_at_locks(locks: &Locks, report: &mut Report) {
+    let answers = async {
+        let snapshot = locks.query().await.map_err(unanswered)?;
+        Ok::<_, Failure>((snapshot, locks.deadlocks().await.map_err(unanswered)?))
+    };
+    let (snapshot, deadlocks) = match answers.await {
+        Ok(answers) => answers,
+        Err(failure) => return report.bad(&failure.message),
+    };
+    let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
+    report.good(&format!("the service answers: {held} held, {pending} waiting"));
+    if deadlocks.is_empty() {
+        report.good("nobody is deadlocked");
+    }
+    for cycle in deadlocks {
+        let who = cycle.requests().iter().filter_map(|request| describe(&snapshot, *request));
+        let who = who.collect::<Vec<_>>().join(", ");
+        report.bad(&format!("{cycle}: {who}; take one of these locks away with navlocks steal"));
+    }
+}
+
+/// A request in words.
+fn describe(snapshot: &Snapshot, request: navlocks::RequestId) -> Option<String> {
+    let held = snapshot.held.iter().map(|info| (info, "holds"));
+    let pending = snapshot.pending.iter().map(|info| (info, "waits for"));
+    let (info, does) = held.chain(pending).find(|(info, _)| info.request == request)?;
+    let tag = info.tag.as_deref().map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
+    let pid = info.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    Some(format!("{}{tag}{pid} {does} '{}'", info.client, info.scope))
+}

@@ -1,0 +1,76 @@
+//! Lengths of time, as people type and read them.
+
+use std::time::Duration;
+
+/// The units, longest first, by their names and their length in milliseconds.
+const UNITS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+
+/// Reads `10`, `2.5s`, `500ms`, `3m`, `1h`, `7d`. A number without a unit is seconds, as in flock(1).
+pub(super) fn parse(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = if unit.is_empty() { "s" } else { unit };
+    let milliseconds = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length);
+    let seconds = match (number.parse::<f64>(), milliseconds) {
+        (Ok(number), Some(length)) => number * length as f64 / 1000.0,
+        _ => return Err("a length of time is a number and one of ms, s, m, h, d".to_owned()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
+}
+
+/// Says about how long it is, in one or two units.
+pub(crate) fn say(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600, seconds / 60);
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{seconds} s"),
+        60..3600 => format!("{minutes} min {} s", seconds % 60),
+        3600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_type_is_understood() {
+        let cases = [
+            ("0", 0),
+            ("10", 10_000),
+            ("2.5s", 2500),
+            (".5", 500),
+            ("500ms", 500),
+            ("3m", 180_000),
+            ("1h", 3_600_000),
+            ("7d", 604_800_000),
+        ];
+        for (text, milliseconds) in cases {
+            assert_eq!(parse(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_length_of_time_is_refused() {
+        for text in ["", "s", "-1", "1x", "1 s", "1e3", "1..5", "ten", "9999999999999999999999d"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_said_in_two_units_at_most() {
+        let cases = [
+            (950, "950 ms"),
+            (1000, "1 s"),
+            (61_000, "1 min 1 s"),
+            (3_660_000, "1 h 1 min"),
+            (90_000_000, "1 d 1 h"),
+        ];
+        for (milliseconds, said) in cases {
+            assert_eq!(say(Duration::from_millis(milliseconds)), said);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What programs read: the output of `query --json` and `watch --json`.
+
+use navlocks::wire::{self, Names};
+use navlocks::{Event, LockInfo, Loss, Snapshot, What};
+use serde::Serialize;
+
+/// A lock that is held or a request that waits.
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    names: Names,
+    mode: String,
+    request: String,
+    client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<u64>,
+    /// For how long it has been held, or has waited, in milliseconds.
+    ms: u128,
+}
+
+impl<'a> From<&'a LockInfo> for Entry<'a> {
+    fn from(info: &'a LockInfo) -> Self {
+        Self {
+            names: Names(info.scope.clone()),
+            mode: info.mode.to_string(),
+            request: info.request.to_string(),
+            client: info.client.to_string(),
+            pid: info.pid,
+            tag: info.tag.as_deref(),
+            token: info.token.map(navlocks::FencingToken::get),
+            ms: info.age.as_millis(),
+        }
+    }
+}
+
+/// Everything at one moment.
+#[derive(Debug, Serialize)]
+struct State<'a> {
+    held: Vec<Entry<'a>>,
+    pending: Vec<Entry<'a>>,
+}
+
+/// Something that happened.
+#[derive(Debug, Serialize)]
+struct Happened<'a> {
+    event: &'static str,
+    names: Names,
+    mode: String,
+    request: String,
+    client: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<&'a str>,
+    #[serde(flatten)]
+    more: More,
+}
+
+/// What only some events have.
+#[derive(Debug, Default, Serialize)]
+struct More {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clients: Option<Vec<String>>,
+}
+
+/// One line for a snapshot.
+pub(super) fn snapshot(snapshot: &Snapshot) -> String {
+    let state = State {
+        held: snapshot.held.iter().map(Entry::from).collect(),
+        pending: snapshot.pending.iter().map(Entry::from).collect(),
+    };
+    wire::write(&state) + "\n"
+}
+
+/// One line for an event.
+pub(super) fn event(event: &Event) -> String {
+    let (word, more) = what(&event.what);
+    let happened = Happened {
+        event: word,
+        names: Names(event.scope.clone()),
+        mode: event.mode.to_string(),
+        request: event.request.to_string(),
+        client: event.client.to_string(),
+        tag: event.tag.as_deref(),
+        more,
+    };
+    wire::write(&happened) + "\n"
+}
+
+fn what(what: &What) -> (&'static str, More) {
+    match what {
+        What::Requested => ("requested", More::default()),
+        What::Granted(token) => ("granted", More { token: Some(token.get()), ..More::default() }),
+        What::Unavailable => ("unavailable", More::default()),
+        What::Released => ("released", More::default()),
+        What::Withdrawn => ("withdrawn", More::default()),
+        What::Aborted(loss) => ("aborted", cause(loss)),
+        What::Lost(loss) => ("lost", cause(loss)),
+        What::Deadlock(cycle) => {
+            let clients = cycle.clients().iter().map(ToString::to_string).collect();
+            ("deadlock", More { clients: Some(clients), ..More::default() })
+        }
+        _ => ("other", More::default()),
+    }
+}
+
+fn cause(loss: &Loss) -> More {
+    let (cause, by) = match loss {
+        Loss::Stolen { by } => ("stolen", Some(by.to_string())),
+        Loss::ForceReleased => ("force-released", None),
+        Loss::Evicted => ("evicted", None),
+        Loss::Suspended => ("suspended", None),
+        Loss::ClientEnded => ("client-ended", None),
+        _ => ("service", None),
+    };
+    More { cause: Some(cause), by, ..More::default() }
+}

@@ -1,0 +1,95 @@
+//! What can be typed: the definitions are the help, the completions and the manual at once.
+
+mod completions;
+mod doctor;
+mod duration;
+mod json;
+mod man;
+mod names;
+mod query;
+mod release;
+mod run;
+mod screen;
+mod steal;
+mod stop;
+mod table;
+mod target;
+mod usage;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit::{Exit, Failure};
+use crate::printer;
+
+pub(crate) use duration::say;
+
+/// Named locks for shells, cron, CI and services
+///
+/// `navlocks run NAME -- COMMAND` waits its turn, runs the command and lets go when it ends. A service that belongs to the
+/// user starts by itself when it is needed, and ends when it is not.
+#[derive(Debug, Parser)]
+#[command(name = "navlocks", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_long_help = Exit::table())]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Query(query::Query),
+    Watch(watch::Watch),
+    Steal(steal::Steal),
+    Release(release::Release),
+    Stop(stop::Stop),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+impl Command {
+    /// Does what was asked, and says with what code to exit.
+    fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
+        let done = match self {
+            Self::Run(run) => return block_on(run.perform(arguments)),
+            Self::Query(query) => block_on(query.perform()),
+            Self::Watch(watch) => block_on(watch.perform()),
+            Self::Steal(steal) => block_on(steal.perform()),
+            Self::Release(release) => block_on(release.perform()),
+            Self::Stop(stop) => block_on(stop.perform()),
+            Self::Doctor(doctor) => block_on(doctor.perform()),
+            Self::Completions(completions) => completions.perform(),
+            Self::Man(man) => man.perform(),
+        };
+        done.map(|()| Exit::Success.code())
+    }
+}
+
+/// All of the command: does what the arguments say, and tells on standard error why not.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let done = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli.command.perform(&arguments),
+        Err(error) => usage::explain(&error, &arguments),
+    };
+    ExitCode::from(done.unwrap_or_else(|failure| {
+        if !failure.message.is_empty() {
+            printer::tell(&failure.message);
+        }
+        failure.code
+    }))
+}
+
+/// Everything happens on the main thread: a command dies with the thread that started it.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        Failure::new(Exit::System, format!("the system has no room for an event loop: {error}"))
+    })?;
+    runtime.block_on(work)
+}

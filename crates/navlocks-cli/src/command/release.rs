@@ -1,0 +1,42 @@
+//! `navlocks release`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::steal::{holders, nobody, report, single};
+use super::target::{Target, unanswered};
+use crate::exit::{Exit, Failure};
+
+/// Release all locks that have a name, as an operator
+///
+/// As `steal`, except that holders are told that their lock was force-released, and that nobody takes it even for a moment:
+/// whoever waits first has it.
+#[derive(Debug, Args)]
+pub(super) struct Release {
+    /// The name
+    #[arg(value_name = "NAME")]
+    name: Vec<OsString>,
+    /// Say that you know: the holder is not asked
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Release {
+    pub(super) async fn perform(self) -> Result<(), Failure> {
+        let name = single(&self.name)?;
+        if !self.force {
+            let message = "only its holder releases a lock: --force takes it away";
+            return Err(Failure::new(Exit::Usage, message));
+        }
+        let Some(locks) = self.target.connect_if_running().await? else {
+            return Err(nobody(&name));
+        };
+        let victims = holders(&locks, &name).await?;
+        let released = locks.force_release(&name).await.map_err(unanswered)?;
+        Target::finish(locks).await;
+        if released == 0 { Err(nobody(&name)) } else { report(&name, &victims) }
+    }
+}

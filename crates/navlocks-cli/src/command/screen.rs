@@ -1,0 +1,85 @@
+//! A full-screen view on a terminal, which is left as it was found.
+
+use std::io::{IsTerminal, stdin};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::exit::Failure;
+use crate::printer::{self, Reader};
+
+/// The alternate screen without a cursor; also no echo of what is typed.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const HOME: &str = "\x1b[H";
+const CLEAR_TO_END_OF_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
+/// The screen, from when it is entered until it is dropped.
+#[derive(Debug)]
+pub(super) struct Screen {
+    /// How the terminal was, if it is also the one that is typed at.
+    before: Option<Termios>,
+}
+
+impl Screen {
+    pub(super) fn enter() -> Result<Self, Failure> {
+        let before = stdin().is_terminal().then(|| tcgetattr(stdin()).ok()).flatten();
+        let screen = Self { before };
+        if let Some(before) = &screen.before {
+            let mut silent = before.clone();
+            silent.local_modes.remove(LocalModes::ECHO);
+            let _cosmetic = tcsetattr(stdin(), OptionalActions::Flush, &silent);
+        }
+        printer::print(ENTER)?;
+        Ok(screen)
+    }
+
+    /// Draws the lines that fit, over what was there: nothing flickers.
+    pub(super) fn draw(&self, lines: &[String]) -> Result<Reader, Failure> {
+        let size = tcgetwinsize(std::io::stdout());
+        let (rows, columns) =
+            size.map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
+        let visible = lines.iter().take(usize::from(rows));
+        let drawn: Vec<String> =
+            visible.map(|line| fit(line, columns.into()) + CLEAR_TO_END_OF_LINE).collect();
+        let text = format!("{HOME}{}{CLEAR_BELOW}", drawn.join("\r\n"));
+        printer::print_bytes(text.as_bytes())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _nobody_there = printer::print(LEAVE);
+        if let Some(before) = &self.before {
+            let _hung_up = tcsetattr(stdin(), OptionalActions::Flush, before);
+        }
+    }
+}
+
+/// As much of a line as fits; colour sequences take no room.
+fn fit(line: &str, columns: usize) -> String {
+    let (mut text, mut used, mut escape) = (String::new(), 0, false);
+    for c in line.chars() {
+        escape |= c == '\x1b';
+        if escape {
+            escape = c != 'm';
+        } else if used == columns {
+            continue;
+        } else {
+            used += 1;
+        }
+        text.push(c);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_take_no_room_and_are_ended() {
+        assert_eq!(fit("\x1b[1mabcd\x1b[0m", 2), "\x1b[1mab\x1b[0m");
+        assert_eq!(fit("abc", 3), "abc");
+    }
+}

@@ -1,0 +1,82 @@
+//! `navlocks steal`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use navlocks::{Locks, Name, Snapshot};
+
+use super::names;
+use super::target::{Target, unanswered};
+use crate::exit::{Exit, Failure};
+use crate::printer::{self, Harmless};
+
+/// Take a lock away from whoever holds it
+///
+/// For a holder that hangs: it is told that its lock was stolen, a command that runs under it is ended, and whoever waits
+/// first has the lock. To run a command in the holder's place: navlocks run --steal NAME -- COMMAND.
+#[derive(Debug, Args)]
+pub(super) struct Steal {
+    /// The name
+    #[arg(value_name = "NAME")]
+    name: Vec<OsString>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Steal {
+    pub(super) async fn perform(self) -> Result<(), Failure> {
+        let name = single(&self.name)?;
+        let Some(locks) = self.target.connect_if_running().await? else {
+            return Err(nobody(&name));
+        };
+        let victims = holders(&locks, &name).await?;
+        if victims.held.is_empty() {
+            return Err(nobody(&name));
+        }
+        let thief = locks.request(&name).steal().tag("navlocks steal").await;
+        thief
+            .map_err(|error| Failure::new(Exit::Withdrawn, error.to_string()))?
+            .release()
+            .map_err(|loss| Failure::new(Exit::Withdrawn, loss.to_string()))?;
+        Target::finish(locks).await;
+        report(&name, &victims)
+    }
+}
+
+/// The one name of an argument list that takes one.
+pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
+    match arguments {
+        [] => Err(Failure::new(Exit::NoName, "no name was given: say which lock")),
+        [argument] => names::name(argument),
+        [_, second, ..] => {
+            let second = second.display();
+            Err(Failure::new(Exit::Usage, format!("'{second}' is one argument too many")))
+        }
+    }
+}
+
+/// The held locks that have the name in their scope.
+pub(super) async fn holders(locks: &Locks, name: &Name) -> Result<Snapshot, Failure> {
+    let mut snapshot = locks.query().await.map_err(unanswered)?;
+    snapshot.held.retain(|info| info.scope.contains(name));
+    Ok(snapshot)
+}
+
+pub(super) fn nobody(name: &Name) -> Failure {
+    Failure::new(Exit::Conflict, format!("nobody holds '{name}'"))
+}
+
+/// Says from whom the lock was taken.
+pub(super) fn report(name: &Name, victims: &Snapshot) -> Result<(), Failure> {
+    let mut text = String::new();
+    for info in &victims.held {
+        let tag = info.tag.as_deref().map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
+        let pid = info.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        let age = super::say(info.age);
+        let client = info.client;
+        text.push_str(&format!(
+            "took '{name}' from client {client}{tag}{pid}, which held it for {age}\n"
+        ));
+    }
+    printer::print(&text)
+}

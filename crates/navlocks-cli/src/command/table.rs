@@ -1,0 +1,50 @@
+//! Locks and requests as a table, for people.
+
+use navlocks::{LockInfo, Snapshot};
+
+use super::duration::say;
+use crate::printer::{Harmless, Palette};
+
+const HEAD: [&str; 7] = ["NAME", "MODE", "STATE", "FOR", "PID", "TAG", "TOKEN"];
+
+/// Names and tags can be of any length; what is longer than this is cut.
+const CELL_CHARS_MAX: usize = 40;
+
+/// A line for each, held first, as they stand in the queue.
+pub(super) fn lines(snapshot: &Snapshot, palette: Palette) -> Vec<String> {
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(snapshot.held.iter().map(|info| row(info, "held")));
+    rows.extend(snapshot.pending.iter().map(|info| row(info, "waits")));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; HEAD.len()] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let paint = |(index, row): (usize, &[String; HEAD.len()])| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ").trim_end().to_owned();
+        match index {
+            0 => palette.bold(&line),
+            index if index > snapshot.held.len() => palette.faint(&line),
+            _ => line,
+        }
+    };
+    rows.iter().enumerate().map(paint).collect()
+}
+
+fn row(info: &LockInfo, state: &str) -> [String; HEAD.len()] {
+    let some = |number: Option<String>| number.unwrap_or_default();
+    [
+        cut(&info.scope.to_string()),
+        info.mode.to_string(),
+        state.to_owned(),
+        say(info.age),
+        some(info.pid.map(|pid| pid.to_string())),
+        cut(&some(info.tag.as_deref().map(|tag| Harmless(tag).to_string()))),
+        some(info.token.map(|token| token.to_string())),
+    ]
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(CELL_CHARS_MAX) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(CELL_CHARS_MAX - 1).chain(['…']).collect(),
+    }
+}

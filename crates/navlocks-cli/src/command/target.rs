@@ -1,0 +1,209 @@
+//! Which service is meant, and how to reach it.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use navlocks::wire::FaultCode;
+use navlocks::{ConnectError, Locks, QueryError};
+
+use crate::exit::{Exit, Failure};
+use crate::place::{Found, Place};
+
+/// The variable with the access token. Never an argument: those can be read by everybody on the machine.
+const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
+
+/// How often a service that goes away in the middle of a greeting is tried again: it may have been about to end.
+const GREETINGS_MAX: u32 = 50;
+const GREETING_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long taking leave may take before we go without.
+const LEAVE_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Service")]
+pub(super) struct Target {
+    /// The service: unix:PATH, ws://HOST:PORT or wss://HOST:PORT [default: the user's own]
+    #[arg(long, value_name = "URL", env = "NAVLOCKS_URL", hide_env_values = true)]
+    url: Option<String>,
+    /// A lock space of its own: the same name in another partition is another lock
+    #[arg(long, value_name = "NAME", env = "NAVLOCKS_PARTITION", hide_env_values = true)]
+    partition: Option<String>,
+    /// A file with the access token [default: the variable NAVLOCKS_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A file with the certificates to trust for wss:// [default: those that the system trusts]
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+/// Why there is no connection.
+enum Missed {
+    /// Nobody is there. An error only where nobody can be started.
+    Nobody(Failure),
+    /// Somebody was there and went away.
+    Left(Failure),
+    /// It will not be otherwise the next time.
+    Failed(Failure),
+}
+
+impl Target {
+    /// The address that was given, if one was; otherwise the user's own service is meant.
+    fn url(&self) -> Option<&str> {
+        self.url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// Where the user's own service lives, if that is meant.
+    pub(super) fn place(&self) -> Result<Option<Place>, Failure> {
+        if self.url().is_some() { Ok(None) } else { Place::of_user().map(Some) }
+    }
+
+    /// Connects. The user's own service is started if it does not run.
+    pub(super) async fn connect(&self) -> Result<Locks, Failure> {
+        let Some(place) = self.place()? else { return self.connect_to_other().await };
+        for _ in 0..GREETINGS_MAX {
+            match self.try_own(&place).await {
+                Ok(locks) => return Ok(locks),
+                Err(Missed::Failed(failure)) => return Err(failure),
+                Err(Missed::Left(_)) => tokio::time::sleep(GREETING_PAUSE).await,
+                Err(Missed::Nobody(_)) => {
+                    let starter = place.starter()?;
+                    // Whoever had the right before us may have started one.
+                    match self.try_own(&place).await {
+                        Ok(locks) => return Ok(locks),
+                        Err(Missed::Nobody(_)) => starter.start()?,
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        let url = place.url();
+        Err(Failure::new(
+            Exit::Service,
+            format!("the service at {url} goes away when it is greeted"),
+        ))
+    }
+
+    /// Connects; nothing, if the user's own service is meant and does not run.
+    pub(super) async fn connect_if_running(&self) -> Result<Option<Locks>, Failure> {
+        let Some(place) = self.place()? else { return self.connect_to_other().await.map(Some) };
+        match self.try_own(&place).await {
+            Ok(locks) => Ok(Some(locks)),
+            // One that is about to end holds nothing any more.
+            Err(Missed::Nobody(_) | Missed::Left(_)) => Ok(None),
+            Err(Missed::Failed(failure)) => Err(failure),
+        }
+    }
+
+    async fn connect_to_other(&self) -> Result<Locks, Failure> {
+        let url = self.url().unwrap_or_default();
+        let mut connect = Locks::connect(url).partition(self.partition()).patience(None);
+        if let Some(token) = self.token()? {
+            connect = connect.token(token);
+        }
+        if let Some(file) = &self.ca_file {
+            connect = connect.root_certificates(read(file)?);
+        }
+        connect.await.map_err(|error| match missed(url, error) {
+            Missed::Nobody(failure) | Missed::Left(failure) | Missed::Failed(failure) => failure,
+        })
+    }
+
+    /// Tries once to reach the user's own service.
+    async fn try_own(&self, place: &Place) -> Result<Locks, Missed> {
+        let url = place.url();
+        // In a folder that others can write to, somebody else's service might listen.
+        if place.look().map_err(Missed::Failed)? == Found::Nothing {
+            let message = format!("no service runs: there is no {}", place.folder().display());
+            return Err(Missed::Nobody(Failure::new(Exit::Unavailable, message)));
+        }
+        let connect = Locks::connect(&url).partition(self.partition()).patience(Duration::ZERO);
+        connect.await.map_err(|error| missed(&url, error))
+    }
+
+    fn partition(&self) -> &str {
+        self.partition.as_deref().unwrap_or_default()
+    }
+
+    fn token(&self) -> Result<Option<String>, Failure> {
+        let text = match &self.token_file {
+            Some(file) => String::from_utf8_lossy(&read(file)?).into_owned(),
+            None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
+        };
+        let token = text.trim();
+        Ok((!token.is_empty()).then(|| token.to_owned()))
+    }
+
+    /// Takes leave, so that the service knows before we are gone.
+    pub(super) async fn finish(locks: Locks) {
+        let _late = tokio::time::timeout(LEAVE_MAX, locks.disconnect()).await;
+    }
+}
+
+fn read(file: &PathBuf) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| {
+        Failure::new(Exit::Usage, format!("cannot read {}: {error}", file.display()))
+    })
+}
+
+fn missed(url: &str, error: ConnectError) -> Missed {
+    let failed = |exit, message: String| Missed::Failed(Failure::new(exit, message));
+    match error {
+        ConnectError::Unreachable(error) => {
+            let unix = url.starts_with("unix:");
+            let nobody = |exit, why| {
+                Missed::Nobody(Failure::new(exit, format!("nobody listens at {url}: {why}")))
+            };
+            match error.kind() {
+                ErrorKind::NotFound => nobody(Exit::Unavailable, "there is no such socket"),
+                ErrorKind::ConnectionRefused if unix => {
+                    nobody(Exit::StaleSocket, "its service has ended and left the socket behind")
+                }
+                ErrorKind::ConnectionRefused => {
+                    nobody(Exit::Unavailable, "the connection is refused")
+                }
+                ErrorKind::PermissionDenied => {
+                    failed(Exit::Refused, format!("{url} is somebody else's: {error}"))
+                }
+                _ => {
+                    let message = format!("the service at {url} cannot be reached: {error}");
+                    Missed::Left(Failure::new(Exit::Unavailable, message))
+                }
+            }
+        }
+        ConnectError::Handshake(problem) => {
+            let message =
+                format!("what answers at {url} is no lock service of this version: {problem}");
+            Missed::Left(Failure::new(Exit::Version, message))
+        }
+        ConnectError::Refused(fault) => match fault.code {
+            FaultCode::Version => failed(
+                Exit::Version,
+                format!("{fault}: update one of them, or end it with navlocks stop"),
+            ),
+            FaultCode::Unauthorized | FaultCode::ForbiddenOrigin => {
+                failed(Exit::Refused, fault.to_string())
+            }
+            FaultCode::Limit => failed(Exit::Limit, fault.to_string()),
+            FaultCode::ShuttingDown => {
+                Missed::Left(Failure::new(Exit::Unavailable, fault.to_string()))
+            }
+            _ => failed(Exit::Service, fault.to_string()),
+        },
+        ConnectError::BadUrl(_) | ConnectError::BadToken | ConnectError::BadCertificate(_) => {
+            failed(Exit::Usage, error.to_string())
+        }
+        other => failed(Exit::Service, other.to_string()),
+    }
+}
+
+/// A question that got no answer.
+pub(super) fn unanswered(error: QueryError) -> Failure {
+    let exit = match error {
+        QueryError::Unreachable => Exit::Unavailable,
+        QueryError::Refused(_) => Exit::Refused,
+        _ => Exit::Service,
+    };
+    Failure::new(exit, error.to_string())
+}

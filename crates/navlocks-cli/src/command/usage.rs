@@ -1,0 +1,91 @@
+//! What was typed wrong, in one sentence.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::exit::{Exit, Failure};
+use crate::printer::{self, Palette};
+
+/// Prints what was asked for if it was help, and says what is wrong if it was not.
+pub(super) fn explain(error: &clap::Error, arguments: &[OsString]) -> Result<u8, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let text = error.render();
+            let coloured = Palette::of_stdout().has_colours();
+            let text = if coloured { text.ansi().to_string() } else { text.to_string() };
+            printer::print(&text).map(|()| Exit::Success.code())
+        }
+        kind => {
+            let help = match subcommand(arguments) {
+                Some(name) => format!("navlocks {name} --help"),
+                None => "navlocks --help".to_owned(),
+            };
+            Err(Failure::new(Exit::Usage, format!("{}; see {help}", sentence(error, kind))))
+        }
+    }
+}
+
+fn sentence(error: &clap::Error, kind: ErrorKind) -> String {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    };
+    let argument = context(ContextKind::InvalidArg).unwrap_or_default();
+    let meant =
+        |kind| context(kind).map(|text| format!(", did you mean {text}?")).unwrap_or_default();
+    match kind {
+        ErrorKind::UnknownArgument => {
+            let meant = meant(ContextKind::SuggestedArg);
+            let argument = argument.split(' ').next().unwrap_or(&argument);
+            if argument.starts_with('-') {
+                format!(
+                    "there is no option '{argument}'{meant} (names cannot start with '-', and a command goes after --)"
+                )
+            } else {
+                format!("'{argument}' is one argument too many")
+            }
+        }
+        ErrorKind::InvalidSubcommand => {
+            let name = context(ContextKind::InvalidSubcommand).unwrap_or_default();
+            format!("there is no command '{name}'{}", meant(ContextKind::SuggestedSubcommand))
+        }
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "say what to do, such as: navlocks run NAME -- COMMAND".to_owned()
+        }
+        ErrorKind::ArgumentConflict => {
+            let other = context(ContextKind::PriorArg).unwrap_or_default();
+            if other == argument {
+                format!("{argument} can be said only once")
+            } else {
+                format!("{argument} and {other} contradict each other")
+            }
+        }
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let value = context(ContextKind::InvalidValue).unwrap_or_default();
+            let allowed = context(ContextKind::ValidValue).map(|all| format!("one of {all}"));
+            let why = std::error::Error::source(error).map(ToString::to_string).or(allowed);
+            match (value.is_empty(), why) {
+                (true, _) => format!("{argument} needs a value"),
+                (false, Some(why)) => format!("{argument} cannot be '{value}': {why}"),
+                (false, None) => format!("{argument} cannot be '{value}'"),
+            }
+        }
+        ErrorKind::MissingRequiredArgument => format!("{argument} is missing"),
+        _ => first_line(&error.render().to_string()),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+/// The subcommand that was typed, if it is one.
+fn subcommand(arguments: &[OsString]) -> Option<&str> {
+    use clap::CommandFactory;
+    let typed = arguments.get(1)?.to_str()?;
+    super::Cli::command().find_subcommand(typed)?;
+    Some(typed)
+}

@@ -1,0 +1,148 @@
+//! `navlocks watch`.
+
+use std::collections::VecDeque;
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+use clap::Args;
+use navlocks::{Events, Locks, Snapshot};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::screen::Screen;
+use super::target::{Target, unanswered};
+use super::{json, table};
+use crate::exit::{Exit, Failure};
+use crate::printer::{self, Palette, Reader};
+
+/// How many of the last events are kept on the screen.
+const EVENTS_SHOWN: usize = 12;
+
+/// How often the screen is drawn at most, and at least, because ages change.
+const REDRAW_MIN: Duration = Duration::from_millis(50);
+const REDRAW_MAX: Duration = Duration::from_secs(1);
+
+/// Watch locks being asked for, granted and released
+///
+/// On a terminal: a screen with all that is held and waited for, and what happened last; Ctrl-C ends it. Elsewhere: a line
+/// for each event.
+#[derive(Debug, Args)]
+pub(super) struct Watch {
+    /// Print a JSON object for each event, one on a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Watch {
+    pub(super) async fn perform(self) -> Result<(), Failure> {
+        let locks = self.target.connect().await?;
+        if !self.json && stdout().is_terminal() {
+            return show(&locks).await;
+        }
+        let mut events = locks.events();
+        loop {
+            let event = events.next().await;
+            let line = if self.json { json::event(&event) } else { format!("{event}\n") };
+            if printer::print_bytes(line.as_bytes())? == Reader::Gone {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The signals that a screen must not die of, because it would be left as it is.
+struct Keys {
+    ends: [Signal; 4],
+    suspends: Signal,
+    resizes: Signal,
+}
+
+/// Why the screen is drawn again, or not.
+enum Turn {
+    Draw,
+    Suspend,
+    End,
+}
+
+impl Keys {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            ends: [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::quit())?,
+            ],
+            suspends: signal(SignalKind::from_raw(libc::SIGTSTP))?,
+            resizes: signal(SignalKind::window_change())?,
+        })
+    }
+
+    async fn next(&mut self) -> Turn {
+        let [interrupt, terminate, hangup, quit] = &mut self.ends;
+        tokio::select! {
+            _ = interrupt.recv() => Turn::End,
+            _ = terminate.recv() => Turn::End,
+            _ = hangup.recv() => Turn::End,
+            _ = quit.recv() => Turn::End,
+            _ = self.suspends.recv() => Turn::Suspend,
+            _ = self.resizes.recv() => Turn::Draw,
+        }
+    }
+}
+
+async fn show(locks: &Locks) -> Result<(), Failure> {
+    let mut keys = Keys::listen().map_err(|error| {
+        Failure::new(Exit::System, format!("the system refuses to listen for signals: {error}"))
+    })?;
+    let mut events = locks.events();
+    let mut last: VecDeque<String> = VecDeque::new();
+    let mut screen = Screen::enter()?;
+    loop {
+        let snapshot = locks.query().await.map_err(unanswered)?;
+        if screen.draw(&picture(&snapshot, &last, Palette::of_stdout()))? == Reader::Gone {
+            return Ok(());
+        }
+        let turn = tokio::select! {
+            turn = keys.next() => turn,
+            () = collect(&mut events, &mut last) => Turn::Draw,
+            () = tokio::time::sleep(REDRAW_MAX) => Turn::Draw,
+        };
+        match turn {
+            Turn::Draw => {}
+            Turn::End => return Ok(()),
+            Turn::Suspend => {
+                drop(screen);
+                crate::system::stop_group();
+                screen = Screen::enter()?;
+            }
+        }
+    }
+}
+
+/// Waits for an event and takes all that come in the moment after it: a busy service is not drawn more often than people see.
+async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
+    let mut event = events.next().await;
+    tokio::time::sleep(REDRAW_MIN).await;
+    loop {
+        last.push_front(event.to_string());
+        last.truncate(EVENTS_SHOWN);
+        match events.try_next() {
+            Some(next) => event = next,
+            None => return,
+        }
+    }
+}
+
+fn picture(snapshot: &Snapshot, last: &VecDeque<String>, palette: Palette) -> Vec<String> {
+    let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
+    let head = format!("{held} held, {pending} waiting   (Ctrl-C ends)");
+    let mut lines = vec![palette.good(&head), String::new()];
+    lines.extend(table::lines(snapshot, palette));
+    if !last.is_empty() {
+        lines.extend([String::new(), palette.bold("LAST EVENTS")]);
+        lines.extend(last.iter().cloned());
+    }
+    lines
+}

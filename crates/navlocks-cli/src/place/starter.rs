@@ -1,0 +1,134 @@
+//! Starting the service of a user, once, however many want it at the same time.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::fs::FlockOperation;
+
+use super::{Place, unusable};
+use crate::exit::{Exit, Failure};
+use crate::system;
+
+/// How long a service that started by itself stays when nobody is connected.
+const IDLE_EXIT: &str = "60s";
+
+/// A log that is longer than this is put aside when a service starts.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// How much of the end of the log is looked at for an error.
+const LOG_TAIL_BYTES: u64 = 4096;
+
+/// What a service is given of the environment. It outlives whoever starts it, and must not keep their secrets.
+const ENVIRONMENT: [&str; 5] = ["PATH", "LANG", "TZ", "RUST_BACKTRACE", "NAVLOCKS_LOG"];
+
+/// The right to start a service; given up when dropped. Others wait for it, and then find the service that was started.
+#[derive(Debug)]
+pub struct Starter<'a> {
+    place: &'a Place,
+    _lock: File,
+}
+
+impl Place {
+    /// Waits for the right to start a service here. Whoever has it looks once more whether one runs.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made or written, or is not private.
+    pub fn starter(&self) -> Result<Starter<'_>, Failure> {
+        self.prepare()?;
+        let path = self.start_lock();
+        let failed = |error: io::Error| unusable(&self.folder, &error);
+        let lock = private().write(true).open(&path).map_err(failed)?;
+        while let Err(error) = rustix::fs::flock(&lock, FlockOperation::LockExclusive) {
+            if error != rustix::io::Errno::INTR {
+                return Err(failed(error.into()));
+            }
+        }
+        Ok(Starter { place: self, _lock: lock })
+    }
+
+    /// The last line of the log, if there is one.
+    pub fn last_words(&self) -> Option<String> {
+        let mut log = File::open(self.log()).ok()?;
+        let length = log.metadata().ok()?.len();
+        log.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES))).ok()?;
+        let mut tail = Vec::new();
+        log.read_to_end(&mut tail).ok()?;
+        let tail = String::from_utf8_lossy(&tail);
+        tail.lines().rev().find(|line| !line.trim().is_empty()).map(str::to_owned)
+    }
+}
+
+impl Starter<'_> {
+    /// Starts the service and returns when it listens. It says so with a line on its standard output.
+    ///
+    /// # Errors
+    ///
+    /// It ended instead; the reason is in the log.
+    pub fn start(&self) -> Result<(), Failure> {
+        let log = self.open_log().map_err(|error| unusable(&self.place.folder, &error))?;
+        let mut command = Command::new(own_program());
+        command
+            .arg("serve")
+            .arg("--socket")
+            .arg(self.place.socket())
+            .arg("--state-dir")
+            .arg(self.place.folder())
+            .args(["--idle-exit", IDLE_EXIT])
+            .current_dir("/")
+            .env_clear()
+            .envs(
+                std::env::vars_os().filter(|(name, _)| ENVIRONMENT.iter().any(|kept| name == kept)),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log);
+        system::detach_child(&mut command);
+        let mut service = command.spawn().map_err(|error| {
+            Failure::new(Exit::NoStart, format!("the service cannot be started: {error}"))
+        })?;
+        let mut line = String::new();
+        let said = service.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
+        match said {
+            Some(Ok(bytes)) if bytes > 0 => Ok(()),
+            _ => Err(self.no_start(service.wait())),
+        }
+    }
+
+    fn no_start(&self, ended: io::Result<std::process::ExitStatus>) -> Failure {
+        let how = match ended {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let log = self.place.log();
+        let why = self.place.last_words().unwrap_or(how);
+        let message = format!("the service did not start: {why} (its log is {})", log.display());
+        Failure::new(Exit::NoStart, message)
+    }
+
+    fn open_log(&self) -> io::Result<File> {
+        let path = self.place.log();
+        if fs::metadata(&path).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
+            fs::rename(&path, path.with_extension("old"))?;
+        }
+        private().append(true).open(&path)
+    }
+}
+
+/// Files here are for the user alone, and are made when they are not there.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// This program; by way of the kernel when its file was replaced or removed since it was started.
+fn own_program() -> std::path::PathBuf {
+    match std::env::current_exe() {
+        Ok(path) if path.exists() => path,
+        _ => Path::new("/proc/self/exe").to_path_buf(),
+    }
+}

@@ -1,0 +1,109 @@
+//! The command's process, in a group of its own.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group};
+
+use super::terminal::Terminal;
+use crate::exit::{Exit, Failure};
+use crate::system;
+
+/// A status that means a signal is this plus the signal's number.
+const SIGNALLED: i32 = 128;
+
+/// The child, from its start until its end was seen.
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// Its number, and that of its group.
+    pid: Pid,
+}
+
+/// What became of the child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing new.
+    None,
+    /// It was stopped by this signal.
+    Stopped(Signal),
+    /// It ended, with this status or 128 plus the number of the signal that ended it.
+    Ended(u8),
+}
+
+impl Child {
+    /// Starts the command. It has the terminal from its first moment, if it is one that people sit at.
+    pub(crate) fn spawn(
+        command: &[OsString],
+        environment: Vec<(&'static str, Option<String>)>,
+        terminal: &mut Option<Terminal>,
+    ) -> Result<Self, Failure> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(Failure::new(Exit::NoCommand, "no command was given after --"));
+        };
+        let mut spawned = Command::new(program);
+        spawned.args(arguments).process_group(0);
+        for (name, value) in environment {
+            match value {
+                Some(value) => spawned.env(name, value),
+                None => spawned.env_remove(name),
+            };
+        }
+        // The child takes it, before it does anything else. If it cannot start after that, it is taken back from it.
+        let lent = terminal.as_mut().and_then(Terminal::lend_to_child);
+        system::bind_child(&mut spawned, lent);
+        let child = spawned.spawn().map_err(|error| not_started(program, &error))?;
+        match Pid::from_raw(child.id() as i32) {
+            Some(pid) => Ok(Self { pid }),
+            None => Err(Failure::new(Exit::System, "the command has no process number")),
+        }
+    }
+
+    /// The number of its group.
+    pub(crate) fn group(&self) -> Pid {
+        self.pid
+    }
+
+    /// What became of it since this was last asked.
+    pub(crate) fn change(&self) -> io::Result<Change> {
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        let status = loop {
+            match rustix::process::waitpid(Some(self.pid), options) {
+                Ok(None) => return Ok(Change::None),
+                Ok(Some((_, status))) => break status,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if let Some(by) = status.stopping_signal().and_then(Signal::from_named_raw) {
+            return Ok(Change::Stopped(by));
+        }
+        let ended = status.exit_status().or(status.terminating_signal().map(|by| SIGNALLED + by));
+        Ok(ended.map_or(Change::None, |code| Change::Ended(code as u8)))
+    }
+
+    /// Sends a signal to it and to all of its group. That they are gone already is fine.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        let _gone = kill_process_group(self.pid, signal);
+    }
+
+    /// Whether anybody of its group lives, once its own end was seen.
+    pub(crate) fn group_lives(&self) -> bool {
+        test_kill_process_group(self.pid) != Err(Errno::SRCH)
+    }
+}
+
+fn not_started(program: &OsString, error: &io::Error) -> Failure {
+    let program = program.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Failure::new(Exit::NotFound, format!("there is no command '{program}'"))
+        }
+        io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => {
+            Failure::new(Exit::System, format!("cannot start another process: {error}"))
+        }
+        _ => Failure::new(Exit::CannotExecute, format!("cannot execute '{program}': {error}")),
+    }
+}

@@ -1,0 +1,65 @@
+//! Signals that are sent to `navlocks` and meant for the command.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind, signal};
+
+use crate::exit::Failure;
+
+/// What is passed on. Not those that a process sends itself, nor those that cannot be caught.
+const PASSED_ON: [Signal; 10] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::TERM,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::WINCH,
+    Signal::CONT,
+    Signal::TSTP,
+];
+
+/// Listens for signals from the moment it is made.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    caught: Vec<(Signal, unix::Signal)>,
+}
+
+impl Signals {
+    /// Begins to listen. Signals that were ignored stay so, here and in the command: `nohup` relies on it.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let ignored = ignored();
+        let mut caught = Vec::with_capacity(PASSED_ON.len());
+        for kind in PASSED_ON {
+            if ignored & (1 << (kind.as_raw() - 1)) == 0 {
+                let listener =
+                    signal(SignalKind::from_raw(kind.as_raw())).map_err(super::refused)?;
+                caught.push((kind, listener));
+            }
+        }
+        Ok(Self { caught })
+    }
+
+    /// The next signal.
+    pub(crate) async fn next(&mut self) -> Signal {
+        poll_fn(|cx| {
+            for (kind, listener) in &mut self.caught {
+                if let Poll::Ready(Some(())) = listener.poll_recv(cx) {
+                    return Poll::Ready(*kind);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// The signals that this process was started to ignore, a bit for each, the lowest for signal 1.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

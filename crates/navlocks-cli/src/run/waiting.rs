@@ -1,0 +1,105 @@
+//! Saying for whom a command waits.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use navlocks::{LockInfo, Locks, Scope};
+use tokio::time::sleep;
+
+use crate::command::say;
+use crate::printer::{self, Harmless};
+
+/// How long a wait goes unmentioned, and how often what is said is brought up to date.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A wait that is told about: on a terminal with a line that changes, elsewhere once.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    locks: &'a Locks,
+    scope: &'a Scope,
+    live: bool,
+    /// A line stands on the terminal.
+    shown: bool,
+}
+
+impl<'a> Waiting<'a> {
+    pub(crate) fn new(locks: &'a Locks, scope: &'a Scope, live: bool) -> Self {
+        Self { locks, scope, live, shown: false }
+    }
+
+    /// Says what there is to say, until it is dropped.
+    pub(crate) async fn tell(&mut self) -> Infallible {
+        loop {
+            sleep(PAUSE).await;
+            let Some(text) = self.sentence().await else { continue };
+            if !self.live {
+                printer::tell(&text);
+                return std::future::pending().await;
+            }
+            self.shown = true;
+            printer::tell_raw(&format!("\r\x1b[Knavlocks: {}", fitting(&text)));
+        }
+    }
+
+    /// For whom we wait. Nothing, while the service is away or the request on its way.
+    async fn sentence(&self) -> Option<String> {
+        let snapshot = self.locks.query().await.ok()?;
+        let own = snapshot.pending.iter().find(|info| info.client == self.locks.client_id())?;
+        let blockers = self.locks.blockers(own.request).await.ok()?;
+        let holders = snapshot.held.iter().filter(|info| blockers.hard.contains(&info.request));
+        let ahead = blockers.soft.len();
+        let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
+        Some(sentence(self.scope, &holders.collect::<Vec<_>>(), ahead, outer.as_deref()))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.shown {
+            printer::tell_raw("\r\x1b[K");
+        }
+    }
+}
+
+/// One line: who holds, for how long, and how many are before us. `outer` is the token of the lock under which we run ourselves.
+fn sentence(scope: &Scope, holders: &[&LockInfo], ahead: usize, outer: Option<&str>) -> String {
+    let mut text = format!("waiting for '{scope}'");
+    if let Some((first, others)) = holders.split_first() {
+        text.push_str(", held by ");
+        text.push_str(&who(first));
+        match others.len() {
+            0 => {}
+            1 => text.push_str(" and another"),
+            more => text.push_str(&format!(" and {more} others")),
+        }
+        text.push_str(&format!(" for {}", say(first.age)));
+    }
+    match ahead {
+        0 => text.push_str("; next in the queue"),
+        1 => text.push_str("; one waits before this"),
+        more => text.push_str(&format!("; {more} wait before this")),
+    }
+    let is_outer = |info: &&LockInfo| info.token.map(|token| token.to_string()).as_deref() == outer;
+    if outer.is_some() && holders.iter().any(is_outer) {
+        text.push_str("; this command runs under that very lock, so it waits for ever");
+    }
+    text
+}
+
+/// A holder as people know it.
+fn who(info: &LockInfo) -> String {
+    match &info.tag {
+        Some(tag) if !tag.is_empty() => Harmless(tag).to_string(),
+        _ => info.client.to_string(),
+    }
+}
+
+/// As much as goes on one line of the terminal, because a line that wraps cannot be taken back.
+fn fitting(text: &str) -> String {
+    let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col);
+    let room = match usize::from(columns) {
+        0 => 80,
+        columns => columns,
+    };
+    text.chars().take(room.saturating_sub("navlocks: ".len() + 1)).collect()
+}
