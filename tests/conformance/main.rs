@@ -18,5 +18,8 @@ mod watch;
 mod transaction;
 
 mod local;
+mod service;
+mod service_unix;
+mod service_tcp;
 
 mod examples;

@@ -1,0 +1,71 @@
+//! A service of a test's own, on a thread of its own, for the arms that reach it over a socket.
+
+use std::thread::{self, JoinHandle};
+
+use navlocks::{DeadlockPolicy, Locks};
+use navlocks_cli::server::{Address, Config, Service};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use crate::patience::soon;
+
+/// A service that ends when it is dropped.
+pub(crate) struct Running {
+    url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// Where its socket is.
+    _folder: TempDir,
+}
+
+/// How clients come to it.
+#[derive(Clone, Copy)]
+pub(crate) enum Transport {
+    Unix,
+    Tcp,
+}
+
+impl Running {
+    pub(crate) fn start(deadlocks: DeadlockPolicy, transport: Transport) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut config = Config { deadlocks, ..Config::default() };
+        match transport {
+            Transport::Unix => config.unix = Some(folder.path().join("navlocks.sock")),
+            Transport::Tcp => config.tcp = vec!["127.0.0.1:0".parse().expect("an address")],
+        }
+        let (tell, told) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let service = Service::bind(config).await.expect("the socket is free");
+                tell.send(service.addresses().to_vec()).expect("the test waits for it");
+                let stopped = async { drop(stopped.await) };
+                service.run(stopped).await.expect("the service ends in good order");
+            });
+        });
+        let addresses = told.recv().expect("the service has begun");
+        let url = match &addresses[..] {
+            [Address::Unix(path)] => format!("unix:{}", path.display()),
+            [Address::Tcp(address)] => format!("ws://{address}"),
+            other => panic!("one address was asked for, not {other:?}"),
+        };
+        Self { url, stop: Some(stop), thread: Some(thread), _folder: folder }
+    }
+
+    /// A new connection.
+    pub(crate) fn client(&self) -> Locks {
+        soon(Locks::connect(&self.url)).expect("the service can be reached")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let ended = self.thread.take().map(JoinHandle::join);
+        // A test that fails already has said enough.
+        if !thread::panicking() {
+            ended.expect("there was a thread").expect("the service did not panic");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The arm that reaches a service over TCP, each client by a connection of its own.
+
+use navlocks::{DeadlockPolicy, Locks};
+
+use crate::backend::Backend;
+use crate::service::{Running, Transport};
+
+#[path = "body/mod.rs"]
+mod body;
+
+pub(crate) struct Arm(Running);
+
+impl Backend for Arm {
+    const ROUNDS: usize = 60;
+
+    fn start(deadlocks: DeadlockPolicy) -> Self {
+        Self(Running::start(deadlocks, Transport::Tcp))
+    }
+
+    fn client(&self) -> Locks {
+        self.0.client()
+    }
+}
