@@ -16,24 +16,30 @@ use super::outbox::Outbox;
 const REASON_BYTES_MAX: usize = 123;
 
 /// Writes what is left and the reason, if the service has one, and closes. Never waits for long, and not at all for one
-/// that does not read.
+/// that does not read. Whether the other side has closed as well, and so has read everything.
 pub(crate) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: WebSocketStream<S>,
     fault: Option<Fault>,
     outbox: &Outbox,
     limits: &Limits,
-) {
+) -> bool {
     let slow = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::SlowReader);
     let patience = if slow { std::time::Duration::ZERO } else { limits.closing_max };
-    let _too_slow = timeout(patience, async {
-        let _broken = say(&mut stream, fault, outbox).await;
+    let closed = timeout(patience, async {
+        let said = say(&mut stream, fault, outbox).await.is_ok();
         // A socket that is closed with something unread in it takes back what it has sent.
         let mut rest = vec![0; 1 << 10];
         let stream = stream.get_mut();
         let _broken = stream.shutdown().await;
-        while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
-    })
-    .await;
+        loop {
+            match stream.read(&mut rest).await {
+                Ok(0) => return said,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    });
+    closed.await.unwrap_or(false)
 }
 
 async fn say<S: AsyncRead + AsyncWrite + Unpin>(
@@ -42,7 +48,9 @@ async fn say<S: AsyncRead + AsyncWrite + Unpin>(
     outbox: &Outbox,
 ) -> Result<(), tokio_tungstenite::tungstenite::Error> {
     let mut frames = Vec::new();
-    outbox.take(&mut frames);
+    if fault.as_ref().is_none_or(|fault| fault.code != FaultCode::SlowReader) {
+        outbox.take(&mut frames);
+    }
     for frame in frames {
         stream.feed(Message::text(frame)).await?;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use navlocks::DeadlockPolicy;
 
+use super::access::Access;
 use super::limits::Limits;
 
 /// What a service is told at its start.
@@ -13,15 +14,32 @@ use super::limits::Limits;
 pub struct Config {
     /// The Unix socket to listen on.
     pub unix: Option<PathBuf>,
-    /// The addresses to listen on; port 0 for any free one.
+    /// The addresses to listen on; port 0 for any free one. Others than loopback need tokens and TLS.
     pub tcp: Vec<SocketAddr>,
+    /// Whether to take the sockets that systemd opened for this process.
+    pub inherit: bool,
     /// Where to remember what must outlive the service. Without it nothing is: after a restart tokens go on
     /// from the clock, and nobody waits for earlier holders. For tests.
     pub state_dir: Option<PathBuf>,
+    /// Who may come in over TCP.
+    pub access: Access,
+    /// The certificate for TCP.
+    pub tls: Option<TlsFiles>,
+    /// The origins of web pages that may come in, such as `https://shop.example`. No other page may.
+    pub allow_origins: Vec<String>,
     /// What to do about deadlocks.
     pub deadlocks: DeadlockPolicy,
     /// What is allowed.
     pub limits: Limits,
-    /// Ends the service when it has had no session for so long.
+    /// Ends the service when it has had no connection and no session for so long.
     pub idle_exit: Option<Duration>,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate and those that lead from it to one that clients trust.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }

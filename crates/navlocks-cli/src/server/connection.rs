@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::{Sink as _, Stream as _};
 use navlocks::wire::{self, Fault, FaultCode, ToService};
@@ -39,7 +39,7 @@ where
 {
     let mut connection = Connection::new(stream, peer, shared.clone());
     let end = std::future::poll_fn(|cx| connection.poll(cx)).await;
-    let Connection { stream, outbox, session, .. } = connection;
+    let Connection { stream, outbox, session, lease, .. } = connection;
     let fault = match end {
         End::Broken => {
             drop(stream);
@@ -56,7 +56,11 @@ where
     if let Some((number, connection)) = session {
         shared.hub.borrow_mut().leave(number, connection, Instant::now());
     }
-    closing::close(stream, fault, &outbox, &shared.config.limits).await;
+    let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
+    let closed = closing::close(stream, fault, &outbox, &shared.config.limits).await;
+    if last && !closed {
+        shared.could_not_tell(lease);
+    }
     drop(seat);
 }
 
@@ -68,6 +72,7 @@ struct Connection<S> {
     outbox: Outbox,
     /// The numbers of its session, and of itself there, once it has said hello.
     session: Option<(u32, u64)>,
+    lease: Option<Duration>,
     /// Until when the first message must be there, and after that when the lease is to be looked at.
     timer: Option<Pin<Box<Sleep>>>,
     /// What is being written.
@@ -90,8 +95,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let limits = &shared.config.limits;
         let outbox = Outbox::new(limits.outbox_bytes_max);
         let timer = Some(Box::pin(tokio::time::sleep(limits.handshake_max)));
-        let (session, frames) = (None, Vec::new());
-        Self { stream, peer: peer.into(), shared, outbox, session, timer, frames, flushing: false }
+        Self {
+            stream,
+            peer: peer.into(),
+            shared,
+            outbox,
+            session: None,
+            lease: None,
+            timer,
+            frames: Vec::new(),
+            flushing: false,
+        }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -165,8 +179,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             let session = hub.hello(&self.peer, &hello, &self.outbox, now)?;
             self.session = Some(session);
-            let lease = hub.lease(session.0);
-            self.timer = lease.map(|lease| Box::pin(tokio::time::sleep(lease)));
+            self.lease = hub.lease(session.0);
+            self.timer = self.lease.map(|lease| Box::pin(tokio::time::sleep(lease)));
             return Ok(Taken::Message);
         };
         let taken = match message {

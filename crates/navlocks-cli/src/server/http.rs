@@ -12,16 +12,19 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use navlocks::wire;
+use navlocks::wire::{self, Fault, FaultCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
+use super::config::Config;
 use super::connection::{self, websocket_config};
+use super::outbox::Outbox;
 use super::peer::Peer;
 use super::shared::{Seat, Shared};
+use super::{closing, origin};
 
 /// Where a connection came in, and what is known of it by that.
 #[derive(Clone, Debug)]
@@ -52,36 +55,54 @@ where
         .with_upgrades();
     let served = timeout(limits.handshake_max, Box::pin(http)).await;
     let Ok(Ok(())) = served else { return };
-    let Some((upgrade, peer)) = upgrade.borrow_mut().take() else { return };
+    let Some((upgrade, visitor)) = upgrade.borrow_mut().take() else { return };
     let Ok(upgraded) = upgrade.await else { return };
     let Ok(parts) = upgraded.downcast::<TokioIo<S>>() else { return };
     let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
     let config = Some(websocket_config(limits));
     let stream = WebSocketStream::from_partially_read(stream, early, Role::Server, config).await;
-    tokio::task::spawn_local(connection::serve(stream, peer, shared.clone(), seat));
+    match visitor {
+        Ok(peer) => {
+            tokio::task::spawn_local(connection::serve(stream, peer, shared.clone(), seat));
+        }
+        Err(fault) => {
+            // A page cannot see why a handshake failed, so it is told in the way that it can see.
+            tracing::debug!(%fault, "a connection was refused");
+            shared.hub.borrow().metrics.refused_connections.inc();
+            let nothing = Outbox::new(limits.outbox_bytes_max);
+            closing::close(stream, Some(fault), &nothing, limits).await;
+        }
+    }
 }
 
 fn answer(
     request: &mut Request<Incoming>,
     door: &Door,
     shared: &Shared,
-    upgrade: &RefCell<Option<(OnUpgrade, Peer)>>,
+    upgrade: &RefCell<Option<(OnUpgrade, Result<Peer, Fault>)>>,
 ) -> Answer {
+    let access = &shared.config.access;
     if request.method() != Method::GET {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here");
     }
     match request.uri().path() {
         "/" => {}
         "/healthz" => return text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".into()),
+        "/metrics" if matches!(door, Door::Tcp) && access.tenant(request.headers()).is_none() => {
+            return refuse(StatusCode::UNAUTHORIZED, "metrics take an access token, as locks do");
+        }
         "/metrics" => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            return text(StatusCode::OK, kind, shared.hub.borrow().measure().text());
+            let hub = shared.hub.borrow();
+            hub.metrics.connections.set(shared.connections() as i64);
+            return text(StatusCode::OK, kind, hub.measure().text());
         }
         _ => return refuse(StatusCode::NOT_FOUND, "there is /, /healthz and /metrics"),
     }
-    match handshake(request, door) {
-        Ok((peer, accept)) => {
-            *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), peer));
+    match handshake(request.headers()) {
+        Ok(accept) => {
+            let visitor = visitor(request.headers(), door, &shared.config);
+            *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
             switch_protocols(&accept)
         }
         Err(answer) => {
@@ -91,11 +112,12 @@ fn answer(
     }
 }
 
-/// Checks a WebSocket handshake. Returns who asks, and what proves to them that they were understood.
-fn handshake(request: &Request<Incoming>, door: &Door) -> Result<(Peer, String), Box<Answer>> {
-    let headers = request.headers();
+/// Checks a WebSocket handshake. Returns what proves that it was understood.
+fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
     let sentence = |sentence| Box::new(refuse(StatusCode::UPGRADE_REQUIRED, sentence));
-    if !has_word(headers, header::UPGRADE, "websocket") {
+    if !has_word(headers, header::UPGRADE, "websocket")
+        || !has_word(headers, header::CONNECTION, "upgrade")
+    {
         return Err(sentence("this is a lock service: speak WebSocket, subprotocol navlocks.1"));
     }
     if !has_word(headers, header::SEC_WEBSOCKET_VERSION, "13") {
@@ -104,15 +126,26 @@ fn handshake(request: &Request<Incoming>, door: &Door) -> Result<(Peer, String),
     if !has_word(headers, header::SEC_WEBSOCKET_PROTOCOL, wire::SUBPROTOCOL) {
         return Err(sentence("this service speaks the subprotocol navlocks.1"));
     }
-    let Some(key) = headers.get(header::SEC_WEBSOCKET_KEY) else {
-        let sentence = "the header Sec-WebSocket-Key is missing";
-        return Err(Box::new(refuse(StatusCode::BAD_REQUEST, sentence)));
+    match headers.get(header::SEC_WEBSOCKET_KEY) {
+        Some(key) => Ok(derive_accept_key(key.as_bytes())),
+        None => {
+            let sentence = "the header Sec-WebSocket-Key is missing";
+            Err(Box::new(refuse(StatusCode::BAD_REQUEST, sentence)))
+        }
+    }
+}
+
+/// Who wants to come in by this door, if they may.
+fn visitor(headers: &HeaderMap, door: &Door, config: &Config) -> Result<Peer, Fault> {
+    if let Door::Unix(pid) = door {
+        return Ok(Peer::local(*pid));
+    }
+    let origin = origin::origin(headers, &config.allow_origins)?;
+    let Some(tenant) = config.access.tenant(headers) else {
+        let text = "the service takes an access token, and this is none that it knows";
+        return Err(Fault::new(FaultCode::Unauthorized, text));
     };
-    let peer = match door {
-        Door::Unix(pid) => Peer::local(*pid),
-        Door::Tcp => Peer::remote("", ""),
-    };
-    Ok((peer, derive_accept_key(key.as_bytes())))
+    Ok(Peer::remote(tenant, &origin))
 }
 
 /// Whether a header that lists words has this one.

@@ -2,7 +2,7 @@
 //! in the outboxes of those whom it concerns.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use navlocks::DeadlockPolicy;
 use navlocks::wire::{
@@ -10,8 +10,10 @@ use navlocks::wire::{
     Welcome,
 };
 use navlocks_core::{Request, State, Wait};
+use tokio::sync::Notify;
 
 use super::limits::Limits;
+use super::memory::{Exhausted, Memory};
 use super::metrics::Metrics;
 use super::outbox::Outbox;
 use super::partition::{Around, Asking};
@@ -31,28 +33,33 @@ pub(crate) struct Hub {
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     deadlocks: DeadlockPolicy,
+    pub(crate) memory: Memory,
     /// Whether requests are granted; not yet after an unclean end.
     granting: bool,
+    /// Whether new sessions are taken.
+    open: bool,
+    /// Told when the service must end because no more tokens can be reserved.
+    pub(crate) exhausted: Rc<Notify>,
     next_connection: u64,
 }
 
 impl Hub {
-    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, tokens: Tokens) -> Self {
+    /// A hub without sessions, which remembers here. It grants nothing until it is [let go](Self::let_go) if clients of an
+    /// earlier service may still believe in their locks.
+    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, memory: Memory) -> Self {
         Self {
             sessions: Sessions::new(),
             partitions: Partitions::default(),
-            tokens,
+            tokens: Tokens::above(memory.tokens_before()),
             metrics: Metrics::new(),
             limits,
             deadlocks,
-            granting: true,
+            granting: memory.earlier().is_zero(),
+            memory,
+            open: true,
+            exhausted: Rc::default(),
             next_connection: 1,
         }
-    }
-
-    /// From now on nothing is granted.
-    pub(crate) fn hold_back(&mut self) {
-        self.granting = false;
     }
 
     /// From now on everything is granted in its turn, beginning with what came meanwhile.
@@ -62,7 +69,7 @@ impl Hub {
             let (partitions, mut around) = self.around(now);
             partitions[index].admit_early(index, &mut around);
         }
-        self.end_slow(now);
+        self.settle(now);
     }
 
     /// Begins a session, or goes on with one. Returns the numbers of the session and of the connection.
@@ -80,6 +87,9 @@ impl Hub {
                 hello.version
             );
             return Err(Fault::new(FaultCode::Version, text));
+        }
+        if !self.open {
+            return Err(shutting_down());
         }
         let connection = self.next_connection;
         self.next_connection += 1;
@@ -107,7 +117,7 @@ impl Hub {
         if let Some(resume) = &hello.resume {
             self.resume(number, &resume.alive, now);
         }
-        self.end_slow(now);
+        self.settle(now);
         Ok((number, connection))
     }
 
@@ -122,6 +132,13 @@ impl Hub {
             return Err(Fault::new(FaultCode::Internal, text));
         };
         let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
+        if let Some(lease) = lease
+            && let Err(error) = self.memory.lease_given(lease, &self.limits)
+        {
+            tracing::error!(%error, "a session cannot be remembered");
+            let text = "the service cannot write its state file, and takes no session that outlives its connection";
+            return Err(Fault::new(FaultCode::Internal, text));
+        }
         let number = self.sessions.insert(Session::new(peer.clone(), secret, lease, now));
         match self.open(number, 0, &hello.partition) {
             Ok(()) => Ok(number),
@@ -213,7 +230,7 @@ impl Hub {
             ToService::Ask(ask) => self.ask(number, ask, now)?,
             ToService::Bye => self.end(number, None, now),
         }
-        self.end_slow(now);
+        self.settle(now);
         Ok(())
     }
 
@@ -423,7 +440,7 @@ impl Hub {
     /// Ends a session: all it has is released, and its connection told why, if there is something to tell.
     pub(crate) fn end(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
         self.end_without_slow(number, fault, now);
-        self.end_slow(now);
+        self.settle(now);
     }
 
     fn end_without_slow(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
@@ -436,15 +453,37 @@ impl Hub {
         }
     }
 
-    /// Ends the sessions that do not read what they are told. What follows from that can make further ones slow.
+    /// After every step: takes note of the tokens given, and ends the sessions that do not read what they are told.
+    /// What follows from that can make further ones slow.
     #[inline]
-    fn end_slow(&mut self, now: Instant) {
+    fn settle(&mut self, now: Instant) {
+        if let Err(Exhausted) = self.memory.given(self.tokens.largest()) {
+            self.exhausted.notify_one();
+        }
         while let Some(number) = self.sessions.take_slow() {
             self.metrics.slow_readers.inc();
             let max = self.limits.outbox_bytes_max;
             let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
             self.end_without_slow(number, Some(Fault::new(FaultCode::SlowReader, text)), now);
         }
+    }
+
+    /// Ends all sessions. Their connections are told; the longest lease of those that have none is returned.
+    pub(crate) fn shut_down(&mut self, now: Instant) -> Option<Duration> {
+        self.open = false;
+        let mut untold = None;
+        let numbers = self.sessions.numbers();
+        // First all are told, so that nobody is granted what another one loses by this.
+        for session in numbers.iter().filter_map(|&number| self.sessions.get(number)) {
+            match &session.outbox {
+                Some(outbox) => outbox.end(shutting_down()),
+                None => untold = untold.max(session.lease),
+            }
+        }
+        for number in numbers {
+            self.end(number, None, now);
+        }
+        untold
     }
 
     /// The partitions, and beside them what a step in one needs.
@@ -465,6 +504,10 @@ impl Hub {
         self.metrics.sessions.set(self.sessions.len() as i64);
         &self.metrics
     }
+}
+
+fn shutting_down() -> Fault {
+    Fault::new(FaultCode::ShuttingDown, "the service is shutting down: all locks are released")
 }
 
 fn unknown_session() -> Fault {

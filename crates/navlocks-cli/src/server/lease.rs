@@ -41,7 +41,10 @@ pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
             }
             hub.check_lease(number, Instant::now())
         };
-        let Some(left) = left else { return };
+        let Some(left) = left else {
+            shared.emptied.notify_waiters();
+            return;
+        };
         tokio::time::sleep(left).await;
     }
 }

@@ -45,6 +45,8 @@ pub struct Limits {
     pub lease_max: Duration,
     /// The lease of a client that does not ask.
     pub lease_default: Duration,
+    /// So many fencing tokens are reserved on the disk at a time; a crash skips as many at most.
+    pub tokens_reserved_ahead: u64,
 }
 
 impl Default for Limits {
@@ -69,6 +71,7 @@ impl Default for Limits {
             lease_min: Duration::from_secs(1),
             lease_max: Duration::from_secs(60),
             lease_default: Duration::from_secs(10),
+            tokens_reserved_ahead: 1 << 24,
         }
     }
 }

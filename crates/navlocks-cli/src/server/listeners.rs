@@ -16,10 +16,6 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.listeners.is_empty()
-    }
-
     /// Adds a listener. To the first one, all that live already are described.
     pub(crate) fn add(
         &mut self,

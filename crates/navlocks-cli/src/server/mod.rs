@@ -11,14 +11,20 @@
 
 mod config;
 mod limits;
+mod access;
 mod service;
+mod activation;
+mod socket;
 mod listener;
+mod tls;
 mod http;
+mod origin;
 mod peer;
 mod connection;
 mod closing;
-mod lease;
 mod outbox;
+mod lease;
+mod idle;
 mod shared;
 mod hub;
 mod questions;
@@ -31,9 +37,12 @@ mod early;
 mod contention;
 mod listeners;
 mod tokens;
+mod memory;
+mod state_file;
 mod metrics;
 
-pub use config::Config;
+pub use access::Access;
+pub use config::{Config, TlsFiles};
 pub use limits::Limits;
 pub use listener::Address;
 pub use service::Service;

@@ -67,6 +67,20 @@ impl Client {
         (client, welcome)
     }
 
+    /// A connection that says this hello, over TCP.
+    pub(crate) fn tcp_hello(address: SocketAddr, hello: &str) -> Self {
+        let mut client = Self::silent(tcp_stream(address));
+        client.say(format!(r#"{{"hello":{hello}}}"#));
+        client
+    }
+
+    /// A connection that goes on with a session, over TCP.
+    pub(crate) fn resume(address: SocketAddr, welcome: &Welcome, alive: &[u64]) -> Self {
+        let Welcome { session, secret, .. } = welcome;
+        let resume = format!(r#"{{"session":{session},"secret":"{secret}","alive":{alive:?}}}"#);
+        Self::tcp_hello(address, &format!(r#"{{"version":1,"resume":{resume}}}"#))
+    }
+
     pub(crate) fn hello(&mut self) -> Welcome {
         self.say(r#"{"hello":{"version":1}}"#);
         self.welcome()

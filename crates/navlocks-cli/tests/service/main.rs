@@ -3,3 +3,6 @@
 mod client;
 mod running;
 mod basics;
+mod endings;
+mod leases;
+mod restarts;

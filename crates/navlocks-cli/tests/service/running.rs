@@ -1,6 +1,8 @@
 //! A service of a test's own, in a thread of its own.
 
+use std::fs::DirBuilder;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -18,7 +20,7 @@ impl Folder {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("navlocks-service-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a new folder for temporary files");
+        DirBuilder::new().mode(0o700).create(&path).expect("a new folder for temporary files");
         Self(path)
     }
 
@@ -38,7 +40,7 @@ pub(crate) struct Running {
     addresses: Vec<Address>,
     end: Option<oneshot::Sender<Ending>>,
     thread: Option<JoinHandle<std::io::Result<()>>>,
-    folder: Folder,
+    folder: Option<Folder>,
 }
 
 /// How a service ends.
@@ -55,39 +57,45 @@ impl Running {
 
     /// Starts a service whose configuration is changed by `change`.
     pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let folder = Folder::new();
+        Self::again(Folder::new(), change)
+    }
+
+    /// Starts a service where an earlier one was.
+    pub(crate) fn again(folder: Folder, change: impl FnOnce(&mut Config)) -> Self {
+        match Self::try_start(folder, change) {
+            Ok(service) => service,
+            Err(error) => panic!("the service does not start: {error}"),
+        }
+    }
+
+    /// Starts a service, or says why not.
+    pub(crate) fn try_start(
+        folder: Folder,
+        change: impl FnOnce(&mut Config),
+    ) -> std::io::Result<Self> {
         let mut config = Config {
             unix: Some(folder.path().join("socket")),
             tcp: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
+            state_dir: Some(folder.path().join("state")),
             ..Config::default()
         };
         change(&mut config);
         let (started, starting) = mpsc::channel();
         let (end, ending) = oneshot::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime for the service");
-            runtime.block_on(async {
-                let service = Service::bind(config).await.expect("sockets for the service");
-                started.send(service.addresses().to_vec()).expect("the test waits for the start");
-                let (in_order, order) = oneshot::channel();
-                let run = service.run(async { drop(order.await) });
-                tokio::select! {
-                    ended = run => ended,
-                    () = async {
-                        match ending.await {
-                            Ok(Ending::InOrder) => drop(in_order.send(())),
-                            Ok(Ending::Killed) | Err(_) => return,
-                        }
-                        std::future::pending().await
-                    } => Ok(()),
-                }
-            })
-        });
-        let addresses = starting.recv().expect("the service starts");
-        Self { addresses, end: Some(end), thread: Some(thread), folder }
+        let thread = std::thread::spawn(move || serve(config, &started, ending));
+        let addresses = starting.recv().expect("the service starts or fails")?;
+        Ok(Self { addresses, end: Some(end), thread: Some(thread), folder: Some(folder) })
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(mut self) -> (std::io::Result<()>, Folder) {
+        let thread = self.thread.take().expect("it runs");
+        let ended = thread.join().expect("the service does not panic");
+        (ended, self.folder.take().expect("it has a folder"))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.as_ref().expect("it has a folder").path()
     }
 
     /// The path of its Unix socket.
@@ -111,13 +119,19 @@ impl Running {
     /// Ends it in good order.
     pub(crate) fn end(mut self) -> Folder {
         self.stop(Ending::InOrder);
-        std::mem::replace(&mut self.folder, Folder::new())
+        self.folder.take().expect("it has a folder")
+    }
+
+    /// Tells it to end in good order, and does not wait.
+    pub(crate) fn begin_to_end(&mut self) {
+        let end = self.end.take().expect("it runs");
+        drop(end.send(Ending::InOrder));
     }
 
     /// Ends it as if it were killed.
     pub(crate) fn kill(mut self) -> Folder {
         self.stop(Ending::Killed);
-        std::mem::replace(&mut self.folder, Folder::new())
+        self.folder.take().expect("it has a folder")
     }
 
     fn stop(&mut self, how: Ending) {
@@ -134,4 +148,39 @@ impl Drop for Running {
             self.stop(Ending::Killed);
         }
     }
+}
+
+/// Runs a service until it is told to end.
+fn serve(
+    config: Config,
+    started: &mpsc::Sender<std::io::Result<Vec<Address>>>,
+    ending: oneshot::Receiver<Ending>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime for the service");
+    runtime.block_on(async {
+        let service = match Service::bind(config).await {
+            Ok(service) => service,
+            Err(error) => {
+                started.send(Err(error)).expect("the test waits for the start");
+                return Ok(());
+            }
+        };
+        let addresses = service.addresses().to_vec();
+        started.send(Ok(addresses)).expect("the test waits for the start");
+        let (in_order, order) = oneshot::channel::<()>();
+        let run = service.run(async { drop(order.await) });
+        let killed = async {
+            if let Ok(Ending::InOrder) = ending.await {
+                let _gone = in_order.send(());
+                std::future::pending().await
+            }
+        };
+        tokio::select! {
+            ended = run => ended,
+            () = killed => Ok(()),
+        }
+    })
 }
