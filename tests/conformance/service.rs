@@ -30,7 +30,7 @@ impl Running {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut config = Config { deadlocks, ..Config::default() };
         match transport {
-            Transport::Unix => config.unix = Some(folder.path().join("navlocks.sock")),
+            Transport::Unix => config.unix = Some(folder.path().join("own/navlocks.sock")),
             Transport::Tcp => config.tcp = vec!["127.0.0.1:0".parse().expect("an address")],
         }
         let (tell, told) = std::sync::mpsc::channel();

@@ -139,6 +139,8 @@ pub(crate) struct Inboxes {
 pub(crate) struct Inbox {
     events: VecDeque<Event>,
     waker: Option<Waker>,
+    /// What is told now happened before this stream was made: the service has not heard of it yet.
+    deaf: bool,
 }
 
 impl Inboxes {
@@ -170,9 +172,30 @@ impl Inboxes {
 
     /// Tells all streams.
     pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
-        for inbox in self.inboxes.values_mut() {
+        for inbox in self.inboxes.values_mut().filter(|inbox| !inbox.deaf) {
             inbox.events.push_back(event.clone());
             wakes.add_all(inbox.waker.take());
+        }
+    }
+
+    #[cfg(feature = "connect")]
+    pub(crate) fn len(&self) -> usize {
+        self.inboxes.len()
+    }
+
+    /// Nothing is for the newest stream until [`begin`](Self::begin).
+    #[cfg(feature = "connect")]
+    pub(crate) fn deafen_newest(&mut self) {
+        if let Some(mut newest) = self.inboxes.last_entry() {
+            newest.get_mut().deaf = true;
+        }
+    }
+
+    /// What is told from now on is for the oldest stream that was deaf, too.
+    #[cfg(feature = "connect")]
+    pub(crate) fn begin(&mut self) {
+        if let Some(inbox) = self.inboxes.values_mut().find(|inbox| inbox.deaf) {
+            inbox.deaf = false;
         }
     }
 

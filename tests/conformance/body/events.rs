@@ -52,6 +52,7 @@ fn every_end_of_a_request_has_its_event() {
     let thief = hold(one.request("a").steal(), "thief");
     two.end();
     assert!(ended.join().is_err());
+    shows(&watcher, ["thief"], []);
     assert_eq!(soon(watcher.force_release("a")), Ok(1));
     let last = hold(watcher.request("a"), "last");
     let told = heard(&watcher, &mut events);

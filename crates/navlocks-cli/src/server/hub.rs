@@ -1,6 +1,7 @@
 //! Everything the service knows, without a socket: sessions, partitions, tokens. Messages go in, and what follows from them is
 //! in the outboxes of those whom it concerns.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -115,6 +116,7 @@ impl Hub {
         };
         self.sessions.say(number, &ToClient::Welcome(welcome));
         if let Some(resume) = &hello.resume {
+            self.resume_clients(number, &resume.clients, now)?;
             self.resume(number, &resume.alive, now);
         }
         self.settle(now);
@@ -164,10 +166,29 @@ impl Hub {
         Ok(number)
     }
 
+    /// Ends the clients that a session does not have any more, and opens those that got lost with a connection.
+    fn resume_clients(&mut self, number: u32, wanted: &[Open], now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get(number) else { return Ok(()) };
+        let numbers: HashSet<u64> = wanted.iter().map(|open| open.client).collect();
+        let over: Vec<u64> =
+            session.clients.keys().copied().filter(|client| !numbers.contains(client)).collect();
+        for client in over {
+            self.close(number, client, now)?;
+        }
+        for Open { client, partition } in wanted {
+            let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+            if !session.clients.contains_key(client) {
+                session.take_client_number(*client)?;
+                self.open(number, *client, partition)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Lets go of what a client that came back does not want any more, and tells it what it lost.
     fn resume(&mut self, number: u32, alive: &[u64], now: Instant) {
         self.metrics.resumed_sessions.inc();
-        let wanted: std::collections::HashSet<u64> = alive.iter().copied().collect();
+        let wanted: HashSet<u64> = alive.iter().copied().collect();
         let Some(session) = self.sessions.get_mut(number) else { return };
         let known: Vec<(u64, Known)> =
             session.requests.iter().map(|(&n, &known)| (n, known)).collect();
@@ -220,6 +241,7 @@ impl Hub {
                 if let Some(&Client { partition, .. }) = session.client(client)? {
                     let listener = ClientKey::new(number, client);
                     self.partitions[partition].listen(listener, &self.sessions);
+                    self.sessions.say(number, &ToClient::Listening(client));
                 }
             }
             ToService::Unlisten(client) => {
@@ -257,7 +279,7 @@ impl Hub {
             None => partitions.insert(key, tokens.next()),
         };
         let id = partitions[partition].add_client(ClientKey::new(number, client));
-        let lost = std::collections::HashSet::new();
+        let lost = HashSet::new();
         session.clients.insert(client, Client { partition, id, lost });
         Ok(())
     }

@@ -153,8 +153,9 @@ impl State {
                 said.push(ToService::Close(0));
             }
         }
-        let listening = self.clients.iter().filter(|(_, client)| !client.inboxes.is_empty());
-        said.extend(listening.map(|(&number, _)| ToService::Listen(number)));
+        for (&number, client) in &self.clients {
+            said.extend((0..client.inboxes.len()).map(|_| ToService::Listen(number)));
+        }
         for number in self.alive() {
             let Some(entry) = self.entries.get(&number) else { continue };
             if let Stage::Pending(request) = &entry.stage {

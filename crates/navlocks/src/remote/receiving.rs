@@ -36,6 +36,11 @@ impl Session {
                     }
                 }
                 ToClient::Answer(answer) => state.answered(answer),
+                ToClient::Listening(client) => {
+                    if let Some(client) = state.clients.get_mut(&client) {
+                        client.inboxes.begin();
+                    }
+                }
                 ToClient::Event(event) => {
                     let State { clients, wakes, .. } = state;
                     if let Some(client) = clients.get_mut(&event.client) {

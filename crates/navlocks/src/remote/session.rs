@@ -348,16 +348,18 @@ impl Session {
         });
     }
 
-    /// Runs `work` on the event streams of a client; the service is told when the first one begins and the last one ends.
+    /// Runs `work` on the event streams of a client; the service is told when one begins and when the last one ends.
     pub(crate) fn listen<T>(&self, client: u64, work: impl FnOnce(&mut Inboxes) -> T) -> Option<T> {
         self.input(|state| {
             let inboxes = &mut state.clients.get_mut(&client)?.inboxes;
-            let before = inboxes.is_empty();
+            let before = inboxes.len();
             let result = work(inboxes);
-            match (before, inboxes.is_empty()) {
-                (true, false) => state.say(&ToService::Listen(client)),
-                (false, true) => state.say(&ToService::Unlisten(client)),
-                _ => {}
+            let after = inboxes.len();
+            if after > before {
+                inboxes.deafen_newest();
+                state.say(&ToService::Listen(client));
+            } else if before > 0 && after == 0 {
+                state.say(&ToService::Unlisten(client));
             }
             Some(result)
         })

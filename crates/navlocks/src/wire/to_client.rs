@@ -24,6 +24,8 @@ pub enum ToClient {
     Contended(u64),
     /// The answer to a question.
     Answer(Answer),
+    /// The answer to `listen`: what happens from here on is told to this client.
+    Listening(u64),
     /// Something happened in a lock space that is listened to.
     Event(Event),
     /// The answer to `ping`.

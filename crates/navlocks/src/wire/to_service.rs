@@ -27,7 +27,7 @@ pub enum ToService {
     Contention(u64),
     /// A question, answered by `answer`.
     Ask(Ask),
-    /// Wants to hear of everything that happens in the lock space of a client from now on.
+    /// Wants to hear of everything that happens in the lock space of a client from now on. Answered by `listening`, each time.
     Listen(u64),
     /// Has heard enough.
     Unlisten(u64),
