@@ -10,6 +10,7 @@ mod query;
 mod release;
 mod run;
 mod screen;
+mod serve;
 mod steal;
 mod stop;
 mod table;
@@ -46,6 +47,7 @@ enum Command {
     Watch(watch::Watch),
     Steal(steal::Steal),
     Release(release::Release),
+    Serve(serve::Serve),
     Stop(stop::Stop),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -61,6 +63,7 @@ impl Command {
             Self::Watch(watch) => block_on(watch.perform()),
             Self::Steal(steal) => block_on(steal.perform()),
             Self::Release(release) => block_on(release.perform()),
+            Self::Serve(serve) => block_on(serve.perform()),
             Self::Stop(stop) => block_on(stop.perform()),
             Self::Doctor(doctor) => block_on(doctor.perform()),
             Self::Completions(completions) => completions.perform(),

@@ -173,7 +173,7 @@ impl Sockets {
             let text = format!(
                 "{address} can be reached from other machines: that takes access tokens (--token-file) and TLS (--tls-cert, --tls-key)"
             );
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         self.addresses.push(Address::Tcp(address));
         self.listeners.push(Listener::Tcp(listener, self.tls.clone()));

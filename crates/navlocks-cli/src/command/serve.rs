@@ -1,0 +1,230 @@
+//! `navlocks serve`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use navlocks::DeadlockPolicy;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use super::duration;
+use crate::exit::{Exit, Failure};
+use crate::place::Place;
+use crate::printer;
+use crate::server::{Access, Address, Config, Limits, Service, TlsFiles};
+
+/// The variable with access tokens. Never an argument: those can be read by everybody on the machine.
+const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
+
+/// The variable that says what is logged.
+const LOG_VARIABLE: &str = "NAVLOCKS_LOG";
+
+/// Serve locks to other processes and machines
+///
+/// Listens on the user's own Unix socket, and where it is told to. When it listens it says so with one line on standard output; what
+/// else it has to say goes to standard error. SIGTERM and SIGINT end it in good order.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The Unix socket to listen on [default: the user's own]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Listen on no Unix socket
+    #[arg(long, conflicts_with = "socket")]
+    no_socket: bool,
+    /// An address to listen on, such as 127.0.0.1:7400; others than loopback need --token-file and --tls-cert
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<SocketAddr>,
+    /// Where to remember what must outlive the service [default: $XDG_STATE_HOME/navlocks or ~/.local/state/navlocks]
+    #[arg(long, value_name = "FOLDER")]
+    state_dir: Option<PathBuf>,
+    /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the variable NAVLOCKS_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The certificate for TCP, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A web origin whose pages may use the service, such as https://shop.example
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// What to do when a request would close a cycle of clients that wait for each other
+    #[arg(long, value_enum, default_value_t = Deadlocks::Ignore)]
+    deadlocks: Deadlocks,
+    /// For how long a session over TCP lives on without a sign of life, unless its client asks for something else
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
+    lease: Duration,
+    /// The shortest lease that a client can ask for
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
+    lease_min: Duration,
+    /// The longest lease that a client can ask for, and the time that is waited after a crash
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
+    lease_max: Duration,
+    /// The most connections at a time
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections_max)]
+    connections_max: usize,
+    /// The most requests of one session, held and pending together
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().requests_per_session_max)]
+    requests_per_session_max: usize,
+    /// The most requests of one partition, held and pending together
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().requests_per_partition_max)]
+    requests_per_partition_max: usize,
+    /// End when nobody was connected for so long
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    idle_exit: Option<Duration>,
+    /// How the log is written; the variable NAVLOCKS_LOG says what is, such as warn or debug
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+}
+
+/// What to do about deadlocks.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Deadlocks {
+    /// Nothing; a query tells
+    Ignore,
+    /// Tell those who watch
+    Report,
+    /// Refuse the request
+    Refuse,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object on a line
+    Json,
+}
+
+impl Serve {
+    pub(super) async fn perform(self) -> Result<(), Failure> {
+        self.log();
+        raise_descriptor_limit();
+        let config = self.config()?;
+        let system = |error: io::Error| Failure::new(Exit::System, error.to_string());
+        // From before anybody can connect, so that an early signal is not lost.
+        let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
+        let tls = config.tls.is_some();
+        let service = Service::bind(config).await.map_err(|error| no_start(&error))?;
+        let addresses = service.addresses().iter().map(|address| url(address, tls));
+        printer::print(&format!("listening on {}\n", addresses.collect::<Vec<_>>().join(" ")))?;
+        let told = async {
+            tokio::select! {
+                _ = terminate.recv() => tracing::info!("SIGTERM"),
+                _ = interrupt.recv() => tracing::info!("SIGINT"),
+            }
+        };
+        let ended = service.run(told).await;
+        ended.map_err(|error| Failure::new(Exit::Service, error.to_string()))
+    }
+
+    /// Logs to standard error. A log that cannot be written, as on a full disk, stops nobody.
+    fn log(&self) {
+        let filter =
+            EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+        let builder = tracing_subscriber::fmt()
+            .with_writer(io::stderr)
+            .with_ansi(false)
+            .with_target(false)
+            .log_internal_errors(false)
+            .with_env_filter(filter);
+        let _is_set_already = match self.log_format {
+            LogFormat::Text => builder.try_init(),
+            LogFormat::Json => builder.json().try_init(),
+        };
+    }
+
+    fn config(self) -> Result<Config, Failure> {
+        let handed_over = std::env::var_os("LISTEN_FDS").is_some();
+        let unix = match self.socket {
+            Some(path) => Some(path),
+            None if self.no_socket || handed_over => None,
+            None => Some(Place::of_user()?.socket()),
+        };
+        if !(self.lease_min <= self.lease && self.lease <= self.lease_max) {
+            let text = "--lease must be neither below --lease-min nor above --lease-max";
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        let tls = self.tls_cert.zip(self.tls_key);
+        Ok(Config {
+            unix,
+            tcp: self.listen,
+            inherit: handed_over,
+            state_dir: Some(self.state_dir.map_or_else(default_state_dir, Ok)?),
+            access: access(self.token_file)?,
+            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+            allow_origins: self.allow_origin,
+            deadlocks: match self.deadlocks {
+                Deadlocks::Ignore => DeadlockPolicy::Ignore,
+                Deadlocks::Report => DeadlockPolicy::Report,
+                Deadlocks::Refuse => DeadlockPolicy::Refuse,
+            },
+            limits: Limits {
+                lease_min: self.lease_min,
+                lease_max: self.lease_max,
+                lease_default: self.lease,
+                connections_max: self.connections_max,
+                requests_per_session_max: self.requests_per_session_max,
+                requests_per_partition_max: self.requests_per_partition_max,
+                ..Limits::default()
+            },
+            idle_exit: self.idle_exit,
+        })
+    }
+}
+
+fn access(file: Option<PathBuf>) -> Result<Access, Failure> {
+    let usage = |error: io::Error| Failure::new(Exit::Usage, error.to_string());
+    if let Some(path) = file {
+        return Access::from_file(&path).map_err(usage);
+    }
+    match std::env::var(TOKEN_VARIABLE) {
+        Ok(text) if !text.is_empty() => {
+            let named = |error| usage(io::Error::other(format!("{TOKEN_VARIABLE}: {error}")));
+            Access::from_text(&text).map_err(named)
+        }
+        _ => Ok(Access::default()),
+    }
+}
+
+fn default_state_dir() -> Result<PathBuf, Failure> {
+    let folder =
+        |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let base =
+        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    base.map(|base| base.join("navlocks")).ok_or_else(|| {
+        let text = "there is no home folder to remember in: name one with --state-dir";
+        Failure::new(Exit::Usage, text)
+    })
+}
+
+fn no_start(error: &io::Error) -> Failure {
+    let exit = match error.kind() {
+        io::ErrorKind::InvalidInput => Exit::Usage,
+        io::ErrorKind::PermissionDenied => Exit::Folder,
+        _ => Exit::NoStart,
+    };
+    Failure::new(exit, error.to_string())
+}
+
+fn url(address: &Address, tls: bool) -> String {
+    match address {
+        Address::Unix(path) => format!("unix:{}", path.display()),
+        Address::Tcp(address) if tls => format!("wss://{address}"),
+        Address::Tcp(address) => format!("ws://{address}"),
+    }
+}
+
+/// As many connections as the system allows; the usual soft limit is meant for programs with few files.
+fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _as_it_was = setrlimit(Resource::Nofile, limit);
+}
