@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::{Events, Locks, Snapshot};
+use navlocks::{Events, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::screen::Screen;
@@ -100,8 +100,13 @@ async fn show(locks: &Locks) -> Result<(), Failure> {
     let mut last: VecDeque<String> = VecDeque::new();
     let mut screen = Screen::enter()?;
     loop {
-        let snapshot = locks.query().await.map_err(unanswered)?;
-        if screen.draw(&picture(&snapshot, &last, Palette::of_stdout()))? == Reader::Gone {
+        let snapshot = match locks.query().await {
+            Ok(snapshot) => Some(snapshot),
+            // It may come back; whoever needs it starts it.
+            Err(QueryError::Unreachable) => None,
+            Err(error) => return Err(unanswered(error)),
+        };
+        if screen.draw(&picture(snapshot.as_ref(), &last, Palette::of_stdout()))? == Reader::Gone {
             return Ok(());
         }
         let turn = tokio::select! {
@@ -135,11 +140,17 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     }
 }
 
-fn picture(snapshot: &Snapshot, last: &VecDeque<String>, palette: Palette) -> Vec<String> {
-    let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
-    let head = format!("{held} held, {pending} waiting   (Ctrl-C ends)");
-    let mut lines = vec![palette.good(&head), String::new()];
-    lines.extend(table::lines(snapshot, palette));
+fn picture(now: Option<&Snapshot>, last: &VecDeque<String>, palette: Palette) -> Vec<String> {
+    let (head, table) = match now {
+        Some(now) => {
+            let (held, pending) = (now.held.len(), now.pending.len());
+            let head = format!("{held} held, {pending} waiting   (Ctrl-C ends)");
+            (palette.good(&head), table::lines(now, palette))
+        }
+        None => (palette.bad("no service runs   (Ctrl-C ends)"), Vec::new()),
+    };
+    let mut lines = vec![head, String::new()];
+    lines.extend(table);
     if !last.is_empty() {
         lines.extend([String::new(), palette.bold("LAST EVENTS")]);
         lines.extend(last.iter().cloned());

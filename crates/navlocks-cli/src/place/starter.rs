@@ -12,8 +12,9 @@ use super::{Place, unusable};
 use crate::exit::{Exit, Failure};
 use crate::system;
 
-/// How long a service that started by itself stays when nobody is connected.
+/// How long a service that started by itself stays when nobody is connected, and the variable that says otherwise.
 const IDLE_EXIT: &str = "60s";
+const IDLE_EXIT_VARIABLE: &str = "NAVLOCKS_IDLE_EXIT";
 
 /// A log that is longer than this is put aside when a service starts.
 const LOG_BYTES_MAX: u64 = 1 << 20;
@@ -77,7 +78,8 @@ impl Starter<'_> {
             .arg(self.place.socket())
             .arg("--state-dir")
             .arg(self.place.folder())
-            .args(["--idle-exit", IDLE_EXIT])
+            .arg("--idle-exit")
+            .arg(std::env::var_os(IDLE_EXIT_VARIABLE).unwrap_or_else(|| IDLE_EXIT.into()))
             .current_dir("/")
             .env_clear()
             .envs(

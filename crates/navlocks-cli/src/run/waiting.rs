@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use navlocks::{LockInfo, Locks, Scope};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::command::say;
 use crate::printer::{self, Harmless};
@@ -22,6 +22,13 @@ pub(crate) struct Waiting<'a> {
     shown: bool,
 }
 
+/// What kind of thing there is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    Queue,
+    Away,
+}
+
 impl<'a> Waiting<'a> {
     pub(crate) fn new(locks: &'a Locks, scope: &'a Scope, live: bool) -> Self {
         Self { locks, scope, live, shown: false }
@@ -29,15 +36,27 @@ impl<'a> Waiting<'a> {
 
     /// Says what there is to say, until it is dropped.
     pub(crate) async fn tell(&mut self) -> Infallible {
+        let mut told = None;
         loop {
             sleep(PAUSE).await;
-            let Some(text) = self.sentence().await else { continue };
-            if !self.live {
-                printer::tell(&text);
-                return std::future::pending().await;
+            let Ok(answer) = timeout(PAUSE, self.sentence()).await else {
+                let text = format!("waiting for '{}': the service does not answer", self.scope);
+                self.say(&text, &mut told, News::Away);
+                continue;
+            };
+            if let Some(text) = answer {
+                self.say(&text, &mut told, News::Queue);
             }
+        }
+    }
+
+    /// Shows a line. Where it cannot change, the same news is told only once.
+    fn say(&mut self, text: &str, told: &mut Option<News>, news: News) {
+        if self.live {
             self.shown = true;
-            printer::tell_raw(&format!("\r\x1b[Knavlocks: {}", fitting(&text)));
+            printer::tell_raw(&format!("\r\x1b[Knavlocks: {}", fitting(text)));
+        } else if told.replace(news) != Some(news) {
+            printer::tell(text);
         }
     }
 
@@ -88,9 +107,13 @@ fn sentence(scope: &Scope, holders: &[&LockInfo], ahead: usize, outer: Option<&s
 
 /// A holder as people know it.
 fn who(info: &LockInfo) -> String {
-    match &info.tag {
+    let name = match &info.tag {
         Some(tag) if !tag.is_empty() => Harmless(tag).to_string(),
         _ => info.client.to_string(),
+    };
+    match info.pid {
+        Some(pid) => format!("{name} (pid {pid})"),
+        None => name,
     }
 }
 

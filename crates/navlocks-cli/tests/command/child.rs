@@ -1,0 +1,182 @@
+//! A command under a lock is as it would be without.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Talk, World, assert_ended, finish, lives, text};
+
+#[test]
+fn its_status_is_passed_on() {
+    let world = World::new();
+    for status in [0, 1, 7, 255] {
+        let output = world.run_script("run x", &format!("exit {status}"));
+        assert_ended(&output, status, "");
+        assert_eq!(output.stderr, b"");
+    }
+}
+
+#[test]
+fn the_signal_that_ends_it_is_passed_on() {
+    let world = World::new();
+    for (signal, status) in [("KILL", 137), ("TERM", 143), ("SEGV", 139)] {
+        assert_ended(&world.run_script("run x", &format!("kill -{signal} $$")), status, "");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_or_cannot_be_executed() {
+    let world = World::new();
+    assert_ended(
+        &world.run("run x -- no-such-command"),
+        127,
+        "there is no command 'no-such-command'",
+    );
+    let file = world.file("data");
+    fs::write(&file, "data").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_ended(&world.run(&format!("run x -- {}", file.display())), 126, "cannot execute");
+    world.until(0, 0);
+}
+
+#[test]
+fn its_input_and_output_are_its_own() {
+    let world = World::new();
+    let mut command = world.navlocks("run x -- cat");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"through").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"through");
+}
+
+#[test]
+fn its_environment_says_what_it_holds() {
+    let world = World::new();
+    let say = r#"echo "$NAVLOCKS_FENCING_TOKEN|$NAVLOCKS_NAMES|$NAVLOCKS_NAME|$NAVLOCKS_MODE""#;
+    let said = |arguments: &str| {
+        let mut command = world.script(arguments, say);
+        // As if this ran under another lock.
+        command.env("NAVLOCKS_NAME", "outer").env("NAVLOCKS_FENCING_TOKEN", "0");
+        let output = finish(command);
+        let (token, rest) = text(&output).trim().split_once('|').unwrap();
+        (token.parse::<u64>().unwrap(), rest.to_owned())
+    };
+    let (first, one) = said("run one");
+    let (second, two) = said("run --shared b a\"a");
+    assert_eq!(one, r#"["one"]|one|exclusive"#);
+    assert_eq!(two, r#"["a\"a","b"]||shared"#);
+    assert!(second > first, "tokens grow");
+}
+
+#[test]
+fn it_has_no_files_of_ours() {
+    let world = World::new();
+    let list = "ls /proc/self/fd";
+    let mut direct = std::process::Command::new("sh");
+    direct.args(["-c", list]);
+    assert_eq!(text(&world.run_script("run x", list)), text(&finish(direct)));
+}
+
+#[test]
+fn signals_reach_it_and_its_group() {
+    let world = World::new();
+    for (name, signal) in [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("QUIT", Signal::QUIT),
+        ("TERM", Signal::TERM),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+        ("ALRM", Signal::ALARM),
+        ("WINCH", Signal::WINCH),
+    ] {
+        // The inner shell is in the group and no child of navlocks.
+        let inner = format!(r#"trap "echo inner; exit" {name}; echo ready; sleep 1000 & wait"#);
+        let script = format!("trap 'echo outer; wait; exit 3' {name}; sh -c '{inner}' & wait");
+        let mut talk = Talk::start(world.script("run x", &script));
+        assert_eq!(talk.line(), "ready");
+        talk.signal(signal);
+        let mut said = [talk.line(), talk.line()];
+        said.sort();
+        assert_eq!(said, ["inner", "outer"], "{name}");
+        talk.wait().assert(3, "");
+    }
+}
+
+#[test]
+fn signals_that_were_ignored_stay_ignored() {
+    let world = World::new();
+    let mut command = std::process::Command::new("sh");
+    let program = crate::support::program().display();
+    let inner = "kill -HUP $$; kill -HUP $PPID; echo alive";
+    command.args(["-c", &format!("trap '' HUP; exec {program} run x -- sh -c '{inner}'")]);
+    world.settle(&mut command);
+    let output = finish(command);
+    assert_ended(&output, 0, "");
+    assert_eq!(text(&output), "alive\n");
+}
+
+#[test]
+fn it_is_alone_in_its_group() {
+    let world = World::new();
+    let output =
+        world.run_script("run x", "read -r pid _ _ _ group _ </proc/$$/stat; echo $pid $group");
+    let (pid, group) = text(&output).trim().split_once(' ').unwrap();
+    assert_eq!(pid, group);
+}
+
+#[test]
+fn what_it_leaves_in_the_background_does_not_keep_the_lock() {
+    let world = World::new();
+    let output = world.run_script("run x", "sleep 1000 >/dev/null 2>&1 & echo $!");
+    let pid: i32 = text(&output).trim().parse().unwrap();
+    assert_ended(&world.run("run -n x -- true"), 0, "");
+    assert!(lives(pid), "it is not ended either");
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn the_lock_excludes_and_is_shared() {
+    let world = World::new();
+    let holder = world.hold("run --tag first x y");
+    assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
+    assert_ended(&world.run("run -n --shared y -- true"), 1, "'y' is not free");
+    assert_ended(&world.run("run -n -E 9 x -- true"), 9, "not free");
+    assert_ended(&world.run("run -w 50ms x -- true"), 1, "the lock was not free within 50ms");
+    let silent = world.run("run -q -n x -- true");
+    assert_ended(&silent, 1, "");
+    assert_eq!(silent.stderr, b"");
+    assert_ended(&world.run("run -n z -- true"), 0, "");
+    assert_ended(&world.run("run -n --partition other x -- true"), 0, "");
+    holder.end().assert(0, "");
+    let reader = world.hold("run --shared x");
+    assert_ended(&world.run("run -n --shared x -- true"), 0, "");
+    assert_ended(&world.run("run -n x -- true"), 1, "not free");
+    reader.end().assert(0, "");
+}
+
+#[test]
+fn the_lock_is_free_when_navlocks_has_ended() {
+    let world = World::new();
+    for _ in 0..20 {
+        assert_ended(&world.run("run -n x -- true"), 0, "");
+    }
+}
+
+#[test]
+fn runs_take_turns_in_order() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let file = world.file("order");
+    let mut waiting = Vec::new();
+    for number in 0..5 {
+        let script = format!("echo {number} >>{}", file.display());
+        waiting.push(Talk::start(world.script("run x", &script)));
+        world.until(1, number + 1);
+    }
+    holder.end().assert(0, "");
+    waiting.into_iter().for_each(|talk| talk.wait().assert(0, ""));
+    assert_eq!(fs::read_to_string(file).unwrap(), "0\n1\n2\n3\n4\n");
+}

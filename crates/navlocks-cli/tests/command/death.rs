@@ -1,0 +1,58 @@
+//! Who dies, and what becomes of the lock.
+
+use rustix::process::Signal;
+
+use crate::support::{Talk, World, assert_ended, eventually, lives};
+
+#[test]
+fn a_killed_navlocks_takes_its_command_along_and_lets_go() {
+    let world = World::new();
+    let mut holder = Talk::start(world.script("run x", "echo $$; read line"));
+    let child: i32 = holder.line().parse().unwrap();
+    let waiter = Talk::start(world.navlocks("run x -- true"));
+    world.until(1, 1);
+    holder.signal(Signal::KILL);
+    waiter.wait().assert(0, "");
+    eventually("the end of the command", || !lives(child));
+    assert_eq!(holder.end().status.code(), None);
+}
+
+#[test]
+fn a_killed_waiter_leaves_the_queue() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let waiter = Talk::start(world.navlocks("run x -- true"));
+    world.until(1, 1);
+    waiter.signal(Signal::KILL);
+    world.until(1, 0);
+    drop(waiter);
+    holder.end().assert(0, "");
+}
+
+#[test]
+fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let waiter = Talk::start(world.navlocks("run x -- echo never"));
+    world.until(1, 1);
+    waiter.signal(Signal::INT);
+    let ended = waiter.wait();
+    assert_eq!(ended.lines, Vec::<String>::new());
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended.status), Some(2));
+    world.until(1, 0);
+    holder.end().assert(0, "");
+}
+
+#[test]
+fn when_the_service_is_killed_holders_are_ended_and_waiters_go_on() {
+    let world = World::new();
+    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
+    assert_eq!(holder.line(), "held");
+    let mut waiter = Talk::start(world.script("run x", "echo mine"));
+    world.until(1, 1);
+    rustix::process::kill_process(world.service(), Signal::KILL).unwrap();
+    assert_eq!(waiter.line(), "mine");
+    waiter.wait().assert(0, "");
+    holder.wait().assert(90, "the lock service that kept the lock is gone");
+    assert_ended(&world.run("run x -- true"), 0, "");
+}

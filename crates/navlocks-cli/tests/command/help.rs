@@ -1,0 +1,70 @@
+//! The texts of the command. `UPDATE_SNAPSHOTS=1` accepts what changed.
+
+use crate::support::{World, assert_ended, text};
+use std::fs;
+use std::path::Path;
+
+#[track_caller]
+fn assert_snapshot(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/snapshots").join(name);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        fs::write(&path, text).expect("the folder of snapshots");
+    }
+    let known = fs::read_to_string(&path).unwrap_or_default();
+    assert!(known == text, "{name} has changed; if it should, UPDATE_SNAPSHOTS=1\n{text}");
+}
+
+const COMMANDS: [&str; 9] =
+    ["run", "query", "watch", "steal", "release", "stop", "doctor", "completions", "man"];
+
+#[test]
+fn every_help_is_as_it_was_read_last() {
+    let world = World::new();
+    let short = world.run("-h");
+    assert_ended(&short, 0, "");
+    assert_snapshot("navlocks-short.txt", text(&short));
+    assert_snapshot("navlocks.txt", text(&world.run("--help")));
+    for command in COMMANDS {
+        let help = world.run(&format!("{command} --help"));
+        assert_ended(&help, 0, "");
+        assert_snapshot(&format!("{command}.txt"), text(&help));
+    }
+}
+
+#[test]
+fn the_list_above_is_complete() {
+    let world = World::new();
+    let help = world.run("-h");
+    let section = text(&help).split("Commands:\n").nth(1).unwrap();
+    let listed = section.lines().take_while(|line| !line.is_empty());
+    let mut listed: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    let mut known = COMMANDS.to_vec();
+    listed.retain(|name| *name != "serve");
+    known.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(listed, known);
+}
+
+#[test]
+fn help_has_colours_nowhere_but_on_a_terminal() {
+    let world = World::new();
+    assert!(!text(&world.run("run --help")).contains('\x1b'));
+}
+
+#[test]
+fn completions_and_manual_know_all_commands() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = world.run(&format!("completions {shell}"));
+        assert_ended(&script, 0, "");
+        assert!(COMMANDS.iter().all(|command| text(&script).contains(command)), "{shell}");
+        assert!(text(&script).contains("if-available"), "{shell}");
+    }
+    let page = world.run("man");
+    assert!(text(&page).contains(".TH navlocks"));
+    assert!(text(&page).contains("Exit status"), "{}", text(&page));
+    let page = world.run("man run");
+    assert!(text(&page).contains(".TH navlocks\\-run") || text(&page).contains(".TH navlocks-run"));
+    assert!(text(&page).contains("grace"));
+    assert_ended(&world.run("man frobnicate"), 64, "there is no command 'frobnicate'");
+}

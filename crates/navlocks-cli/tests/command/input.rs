@@ -1,0 +1,233 @@
+//! Bad input: one sentence and a code for each, and nothing is left behind.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+
+use crate::support::{World, assert_ended, finish, text};
+
+/// Runs it, and sees that it ends so, says one line, and leaves nothing.
+#[track_caller]
+fn refused(arguments: &[&str], code: i32, said: &str) {
+    let world = World::new();
+    let mut command = world.navlocks("");
+    command.args(arguments);
+    let output = finish(command);
+    assert_ended(&output, code, said);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("navlocks: ") && stderr.lines().count() == 1, "{stderr}");
+    assert_eq!(text(&output), "");
+    assert!(!world.place().exists(), "something was left behind");
+}
+
+#[test]
+fn no_subcommand() {
+    refused(&[], 64, "say what to do, such as: navlocks run NAME -- COMMAND");
+}
+
+#[test]
+fn an_unknown_subcommand() {
+    refused(&["rum"], 64, "there is no command 'rum', did you mean run?");
+}
+
+#[test]
+fn an_unknown_option() {
+    refused(
+        &["run", "--shard", "x", "--", "true"],
+        64,
+        "no option '--shard', did you mean --shared?",
+    );
+    refused(&["run", "x", "make", "-j4"], 64, "a command goes after --");
+}
+
+#[test]
+fn a_value_that_makes_no_sense() {
+    refused(&["run", "--timeout", "soon", "x", "--", "true"], 64, "cannot be 'soon'");
+    refused(&["run", "-E", "256", "x", "--", "true"], 64, "cannot be '256'");
+    refused(&["run", "x", "--timeout"], 64, "needs a value");
+    refused(&["completions", "dos"], 64, "cannot be 'dos': one of bash");
+}
+
+#[test]
+fn options_that_contradict_each_other() {
+    refused(&["run", "-n", "-w", "1", "x", "--", "true"], 64, "contradict each other");
+    refused(&["run", "--steal", "--shared", "x", "--", "true"], 64, "contradict each other");
+    refused(&["run", "-n", "--steal", "x", "--", "true"], 64, "contradict each other");
+}
+
+#[test]
+fn no_name() {
+    refused(&["run", "--", "true"], 80, "no name was given");
+    refused(&["run"], 80, "no name was given");
+    refused(&["steal"], 80, "no name was given");
+    refused(&["release", "--force"], 80, "no name was given");
+}
+
+#[test]
+fn no_command_after_the_separator() {
+    refused(&["run", "x", "--"], 81, "no command was given after --");
+}
+
+#[test]
+fn no_separator() {
+    refused(&["run", "x"], 82, "the command goes after --");
+    refused(&["run", "x", "echo", "hello"], 82, "the command goes after --");
+}
+
+#[test]
+fn an_empty_name() {
+    refused(&["run", "", "--", "true"], 83, "a name is empty");
+    refused(&["run", "x", "", "--", "true"], 83, "a name is empty");
+    refused(&["steal", ""], 83, "a name is empty");
+}
+
+#[test]
+fn f13_a_name_that_starts_with_a_hyphen() {
+    refused(&["run", "-", "--", "true"], 84, "the name '-' starts with '-'");
+    refused(&["steal", "--", "-x"], 84, "the name '-x' starts with '-'");
+    refused(&["release", "--force", "--", "-x"], 84, "the name '-x' starts with '-'");
+}
+
+#[test]
+fn a_name_that_is_not_text() {
+    let world = World::new();
+    let mut command = world.navlocks("run");
+    command.arg(std::ffi::OsStr::from_bytes(b"a\xff")).args(["--", "true"]);
+    assert_ended(&finish(command), 85, "is not UTF-8");
+}
+
+#[test]
+fn one_argument_too_many() {
+    refused(&["steal", "a", "b"], 64, "'b' is one argument too many");
+    refused(&["query", "a"], 64, "'a' is one argument too many");
+}
+
+#[test]
+fn release_without_force() {
+    refused(&["release", "x"], 64, "only its holder releases a lock");
+}
+
+#[test]
+fn an_address_that_is_none() {
+    refused(&["query", "--url", "http://localhost"], 64, "is no address of a service");
+    refused(&["query", "--url", "unix:"], 64, "has no path");
+}
+
+#[test]
+fn a_token_file_that_cannot_be_read() {
+    refused(
+        &["query", "--url", "ws://127.0.0.1:1", "--token-file", "/nowhere/token"],
+        64,
+        "cannot read /nowhere/token",
+    );
+}
+
+#[test]
+fn nobody_at_the_address() {
+    refused(&["query", "--url", "unix:/nowhere/socket"], 69, "there is no such socket");
+    refused(
+        &["run", "--url", "unix:/nowhere/socket", "x", "--", "true"],
+        69,
+        "there is no such socket",
+    );
+    // Port 1 belongs to a service that nobody runs.
+    refused(&["query", "--url", "ws://127.0.0.1:1"], 69, "the connection is refused");
+}
+
+#[test]
+fn a_stale_socket_at_the_address() {
+    let world = World::new();
+    let socket = world.file("stale");
+    drop(UnixListener::bind(&socket).unwrap());
+    let output = world.run(&format!("query --url unix:{}", socket.display()));
+    assert_ended(&output, 86, "its service has ended and left the socket behind");
+    assert!(socket.exists(), "it is not ours to remove");
+}
+
+/// Whoever listens at an address and answers the handshake with `answer`.
+fn answering(world: &World, answer: &'static str) -> String {
+    let socket = world.file("other");
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    format!("unix:{}", socket.display())
+}
+
+#[test]
+fn a_service_of_another_version() {
+    let world = World::new();
+    let url = answering(
+        &world,
+        "HTTP/1.1 426 Upgrade Required\r\ncontent-length: 33\r\n\r\nthis service speaks version 2 now",
+    );
+    for arguments in ["query", "run x -- true"] {
+        let (command, rest) = arguments.split_once(' ').unwrap_or((arguments, ""));
+        let output = world.run(&format!("{command} --url {url} {rest}"));
+        assert_ended(&output, 76, "this service speaks version 2 now");
+    }
+}
+
+#[test]
+fn something_that_is_no_lock_service() {
+    let world = World::new();
+    let url = answering(&world, "220 mail.example ESMTP\r\n");
+    assert_ended(
+        &world.run(&format!("query --url {url}")),
+        76,
+        "is no lock service of this version",
+    );
+}
+
+#[test]
+fn a_service_that_refuses_the_token() {
+    let world = World::new();
+    let url = answering(
+        &world,
+        "HTTP/1.1 401 Unauthorized\r\ncontent-length: 20\r\n\r\na token is required.",
+    );
+    assert_ended(&world.run(&format!("query --url {url}")), 77, "a token is required.");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made() {
+    let world = World::new();
+    let mut command = world.navlocks("run x -- true");
+    // A folder below a file cannot be made, not even by root.
+    fs::write(world.file("file"), "").unwrap();
+    command.env("NAVLOCKS_DIR", world.file("file").join("place"));
+    assert_ended(&finish(command), 73, "cannot use the folder");
+}
+
+#[test]
+fn a_folder_that_others_can_enter() {
+    let world = World::new();
+    fs::create_dir(world.place()).unwrap();
+    fs::set_permissions(world.place(), fs::Permissions::from_mode(0o755)).unwrap();
+    for arguments in ["run x -- true", "query", "watch", "stop"] {
+        assert_ended(&world.run(arguments), 73, "others can enter");
+    }
+    assert_eq!(fs::read_dir(world.place()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_folder_that_is_a_link() {
+    let world = World::new();
+    std::os::unix::fs::symlink(world.file(""), world.place()).unwrap();
+    assert_ended(&world.run("run x -- true"), 73, "is not a folder");
+}
+
+#[test]
+fn output_that_cannot_be_written() {
+    let world = World::new();
+    let mut command = world.navlocks("query --json");
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+    assert_ended(&output, 74, "cannot write the output");
+}

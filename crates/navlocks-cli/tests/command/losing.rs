@@ -1,0 +1,101 @@
+//! A command does not go on when its lock is lost.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Talk, World, assert_ended, eventually, lives, text};
+
+/// A command that says when it holds the lock, and waits.
+fn holder(world: &World, options: &str, script: &str) -> Talk {
+    let mut talk = Talk::start(world.script(&format!("run {options} x"), script));
+    assert_eq!(talk.line(), "held");
+    talk
+}
+
+#[test]
+fn it_is_asked_to_end_and_the_code_says_so() {
+    let world = World::new();
+    let mut victim = holder(
+        &world,
+        "--tag victim",
+        "trap 'echo asked; exit 0' TERM; echo held; sleep 1000 & wait",
+    );
+    let steal = world.run("steal x");
+    assert_ended(&steal, 0, "");
+    assert!(text(&steal).starts_with("took 'x' from client c"), "{}", text(&steal));
+    assert!(text(&steal).contains("victim"), "{}", text(&steal));
+    victim.line_after("asked");
+    victim.wait().assert(90, "the lock was stolen by request");
+}
+
+#[test]
+fn it_is_killed_when_it_does_not_end() {
+    let world = World::new();
+    let script = "trap '' TERM; (echo $$; echo held; while :; do sleep 1000; done)";
+    let mut victim = Talk::start(world.script("run --grace 100ms x", script));
+    let pid: i32 = victim.line().parse().unwrap();
+    assert_eq!(victim.line(), "held");
+    assert_ended(&world.run("steal x"), 0, "");
+    victim.wait().assert(90, "stolen");
+    assert!(!lives(pid));
+}
+
+#[test]
+fn its_group_is_killed_even_if_it_ends_itself() {
+    let world = World::new();
+    // The grandchild does not listen, and the child leaves it behind.
+    let script = "(trap '' TERM; echo held; exec sleep 1000 >/dev/null 2>&1) & echo $!; wait";
+    let mut victim = Talk::start(world.script("run --grace 300ms x", script));
+    let mut said = [victim.line(), victim.line()];
+    said.sort();
+    let pid: i32 = said[0].parse().unwrap();
+    assert_ended(&world.run("steal x"), 0, "");
+    victim.wait().assert(90, "stolen");
+    eventually("the end of the grandchild", || !lives(pid));
+}
+
+#[test]
+fn a_stopped_command_is_ended_too() {
+    let world = World::new();
+    let mut victim = Talk::start(world.script("run x", "echo $$; echo held; sleep 1000 & wait"));
+    let pid = Pid::from_raw(victim.line().parse().unwrap()).unwrap();
+    victim.line_after("held");
+    kill_process(pid, Signal::STOP).unwrap();
+    assert_ended(&world.run("steal x"), 0, "");
+    victim.wait().assert(90, "stolen");
+}
+
+#[test]
+fn force_release_names_its_cause() {
+    let world = World::new();
+    let victim = holder(&world, "", "echo held; sleep 1000 & wait");
+    let release = world.run("release --force x");
+    assert_ended(&release, 0, "");
+    assert!(text(&release).starts_with("took 'x' from"), "{}", text(&release));
+    victim.wait().assert(90, "the lock was force-released");
+}
+
+#[test]
+fn a_thief_runs_in_the_holders_place_before_those_who_wait() {
+    let world = World::new();
+    let victim = holder(&world, "", "echo held; sleep 1000 & wait");
+    let waiter = Talk::start(world.navlocks("run x -- true"));
+    world.until(1, 1);
+    let mut thief = Talk::start(world.script("run --steal x", "echo mine; read line"));
+    assert_eq!(thief.line(), "mine");
+    victim.wait().assert(90, "stolen");
+    world.until(1, 1);
+    thief.end().assert(0, "");
+    waiter.wait().assert(0, "");
+}
+
+#[test]
+fn nothing_to_take_away() {
+    let world = World::new();
+    assert_ended(&world.run("steal x"), 1, "nobody holds 'x'");
+    assert_ended(&world.run("release --force x"), 1, "nobody holds 'x'");
+    assert!(!world.place().exists(), "no service was started for that");
+    let holder = world.hold("run y");
+    assert_ended(&world.run("steal x"), 1, "nobody holds 'x'");
+    assert_ended(&world.run("release --force x"), 1, "nobody holds 'x'");
+    holder.end().assert(0, "");
+}

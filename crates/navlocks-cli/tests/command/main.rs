@@ -1,0 +1,13 @@
+//! The command `navlocks`, as people and scripts meet it: the real program, real processes, a real terminal.
+
+mod support;
+
+mod child;
+mod death;
+mod help;
+mod input;
+mod losing;
+mod questions;
+mod starting;
+mod terminal;
+mod waiting;

@@ -1,0 +1,143 @@
+//! Asking about locks, and stopping the service.
+
+use crate::support::{Talk, World, assert_ended, eventually, text};
+
+#[test]
+fn without_a_service_nothing_is_held_and_none_is_started() {
+    let world = World::new();
+    assert_eq!(text(&world.run("query")), "nothing is held\n");
+    assert_eq!(text(&world.run("query --json")), "{\"held\":[],\"pending\":[]}\n");
+    assert_eq!(text(&world.run("stop")), "no service runs\n");
+    assert!(!world.place().exists());
+}
+
+#[test]
+fn query_shows_who_holds_and_who_waits() {
+    let world = World::new();
+    let holder = world.hold("run --tag nightly a b");
+    let waiter = Talk::start(world.navlocks("run --shared b -- true"));
+    world.until(1, 1);
+    let now = world.query();
+    let (held, pending) = (&now["held"][0], &now["pending"][0]);
+    assert_eq!(held["names"], serde_json::json!(["a", "b"]));
+    assert_eq!(held["mode"], "exclusive");
+    assert_eq!(held["tag"], "nightly");
+    assert_eq!(held["pid"], holder.pid().as_raw_nonzero().get());
+    assert!(held["token"].as_u64().is_some_and(|token| token > 0));
+    assert!(held["ms"].is_u64() && held["request"].is_string() && held["client"].is_string());
+    assert_eq!(pending["mode"], "shared");
+    assert_eq!(pending["tag"], "true");
+    assert_eq!(pending["pid"], waiter.pid().as_raw_nonzero().get());
+    assert!(pending.get("token").is_none());
+    let table = world.run("query");
+    let lines: Vec<Vec<&str>> =
+        text(&table).lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["NAME", "MODE", "STATE", "FOR", "PID", "TAG", "TOKEN"]);
+    assert_eq!(lines[1][..4], ["{a,", "b}", "exclusive", "held"]);
+    assert_eq!(lines[2][..3], ["b", "shared", "waits"]);
+    assert!(!text(&table).contains('\x1b'), "no colours where nobody sits");
+    holder.end().assert(0, "");
+    waiter.wait().assert(0, "");
+}
+
+#[test]
+fn tags_cannot_play_with_the_terminal() {
+    let world = World::new();
+    let mut tagged = world.navlocks("run --tag");
+    tagged.arg("\x1b[2Jboo").args(["x", "--", "sh", "-c", "echo held; read line"]);
+    let mut holder = Talk::start(tagged);
+    assert_eq!(holder.line(), "held");
+    assert!(text(&world.run("query")).contains("\\u{1b}[2Jboo"));
+    holder.end().assert(0, "");
+}
+
+#[test]
+fn watch_tells_what_happens() {
+    let world = World::new();
+    let mut json = Talk::start(world.navlocks("watch --json"));
+    let mut plain = Talk::start(world.navlocks("watch"));
+    // They listen when they tell of something.
+    for watch in [&mut json, &mut plain] {
+        let mut told = Vec::new();
+        eventually("a first event", || {
+            assert_ended(&world.run("run probe -- true"), 0, "");
+            told.extend(watch.try_line());
+            !told.is_empty()
+        });
+    }
+    assert_ended(&world.run("run --tag t a -- true"), 0, "");
+    let mut events = Vec::new();
+    while events.last() != Some(&"released".to_owned()) {
+        let event: serde_json::Value = serde_json::from_str(&json.line()).unwrap();
+        if event["names"] == serde_json::json!(["a"]) {
+            assert_eq!(event["tag"], "t");
+            assert_eq!(event["event"] == "granted", event["token"].is_u64());
+            events.push(event["event"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(events, ["requested", "granted", "released"]);
+    while !plain.line().ends_with("(exclusive a) released") {}
+    plain.signal(rustix::process::Signal::TERM);
+    json.signal(rustix::process::Signal::TERM);
+}
+
+#[test]
+fn stop_ends_the_service_but_not_under_locks() {
+    let world = World::new();
+    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
+    assert_eq!(holder.line(), "held");
+    assert_ended(&world.run("stop"), 1, "1 lock is held and would be lost");
+    assert_ended(&world.run("stop --force"), 0, "");
+    assert_eq!(world.services().len(), 0);
+    assert!(!world.place().join("socket").exists());
+    holder.wait().assert(90, "");
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let stop = world.run("stop");
+    assert_eq!(text(&stop), "the service has ended\n");
+    assert_ended(&world.run("stop --url unix:/nowhere"), 64, "only the user's own service");
+}
+
+#[test]
+fn waiters_go_on_when_the_service_is_stopped() {
+    let world = World::new();
+    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
+    assert_eq!(holder.line(), "held");
+    let waiter = Talk::start(world.navlocks("run x -- true"));
+    world.until(1, 1);
+    assert_ended(&world.run("stop --force"), 0, "");
+    waiter.wait().assert(0, "");
+    holder.wait().assert(90, "");
+}
+
+#[test]
+fn doctor_says_what_it_finds() {
+    let world = World::new();
+    let nothing = world.run("doctor");
+    assert_ended(&nothing, 0, "");
+    assert!(text(&nothing).contains("no service runs"), "{}", text(&nothing));
+    let holder = world.hold("run x");
+    let fine = world.run("doctor");
+    assert_ended(&fine, 0, "");
+    for said in
+        ["is yours alone", "is listened to", "serves", "1 held, 0 waiting", "nobody is deadlocked"]
+    {
+        assert!(text(&fine).contains(said), "{}", text(&fine));
+    }
+    holder.end().assert(0, "");
+}
+
+#[test]
+fn doctor_finds_what_is_wrong() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let socket = world.place().join("socket");
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let open = world.run("doctor");
+    assert_ended(&open, 1, "one thing is not as it should be");
+    assert!(text(&open).contains("others can use"), "{}", text(&open));
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_ended(&world.run("doctor"), 1, "things are not as they should be");
+    std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o700)).unwrap();
+}

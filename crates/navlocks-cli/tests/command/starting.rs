@@ -1,0 +1,114 @@
+//! The service that starts by itself, once, and ends by itself.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::support::{Talk, World, assert_ended, eventually, finish, lives, program, text};
+
+#[test]
+fn a_hundred_at_once_start_one_service() {
+    let world = World::new();
+    let runs: Vec<Talk> = (0..100)
+        .map(|_| Talk::start(world.script("run x", "echo $NAVLOCKS_FENCING_TOKEN")))
+        .collect();
+    let mut tokens: Vec<u64> = Vec::new();
+    for run in runs {
+        let ended = run.wait();
+        ended.assert(0, "");
+        let token = ended.lines.iter().find_map(|line| line.parse().ok());
+        tokens.push(token.expect("each has a token"));
+    }
+    // Two services would not know of each other's tokens, nor exclude each other.
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 100);
+    assert_eq!(world.services().len(), 1);
+}
+
+#[test]
+fn what_is_made_is_for_the_user_alone() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let mode = |name: &str| fs::metadata(world.place().join(name)).unwrap().mode() & 0o777;
+    assert_eq!(mode(""), 0o700);
+    for file in fs::read_dir(world.place()).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert_eq!(mode(&name), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn it_belongs_to_nobody_who_started_it() {
+    let world = World::new();
+    let mut command = world.navlocks("run x -- true");
+    command.env("SECRET", "of-the-user").current_dir(world.file(""));
+    assert_ended(&finish(command), 0, "");
+    let service = world.service();
+    let pid = service.as_raw_nonzero();
+    assert_eq!(rustix::process::getsid(Some(service)), Ok(service), "a session of its own");
+    assert_eq!(fs::read_link(format!("/proc/{pid}/cwd")).unwrap().to_str(), Some("/"));
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+    assert!(!String::from_utf8_lossy(&environment).contains("of-the-user"));
+}
+
+#[test]
+fn it_keeps_no_file_of_whoever_started_it() {
+    let world = World::new();
+    // Descriptor 9 is a copy of the pipe that the test reads: if the service had it, the reading would not end.
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{} run x -- echo done 9>&1", program().display())]);
+    world.settle(&mut command);
+    assert_eq!(text(&finish(command)), "done\n");
+    assert_eq!(world.services().len(), 1, "it still runs");
+}
+
+#[test]
+fn it_ends_when_it_is_idle() {
+    let world = World::new();
+    let mut command = world.navlocks("run x -- true");
+    command.env("NAVLOCKS_IDLE_EXIT", "50ms");
+    assert_ended(&finish(command), 0, "");
+    eventually("the end of the service", || world.services().is_empty());
+    assert!(!world.place().join("socket").exists());
+    // And it is there again when it is needed.
+    assert_ended(&world.run("run x -- true"), 0, "");
+    assert_eq!(world.services().len(), 1);
+}
+
+#[test]
+fn runs_that_meet_an_ending_service_do_not_notice() {
+    let world = World::new();
+    // It ends at every chance it gets, while others come.
+    let ended: Vec<Talk> = (0..40)
+        .map(|_| {
+            let mut command = world.navlocks("run x -- true");
+            command.env("NAVLOCKS_IDLE_EXIT", "1ms");
+            Talk::start(command)
+        })
+        .collect();
+    ended.into_iter().for_each(|run| run.wait().assert(0, ""));
+}
+
+#[test]
+fn a_socket_that_was_left_behind_is_replaced() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let service = world.service();
+    rustix::process::kill_process(service, Signal::KILL).unwrap();
+    eventually("its end", || !lives(service.as_raw_nonzero().get()));
+    assert!(world.place().join("socket").exists());
+    assert_eq!(world.query()["held"], serde_json::json!([]), "asking starts nothing");
+    assert_ended(&world.run("run x -- true"), 0, "");
+    assert_ne!(world.service(), service);
+}
+
+#[test]
+fn a_service_that_cannot_start_says_why() {
+    let world = World::new();
+    let mut command = world.navlocks("run x -- true");
+    command.env("NAVLOCKS_IDLE_EXIT", "soon");
+    assert_ended(&finish(command), 87, "the service did not start: navlocks: --idle-exit");
+}

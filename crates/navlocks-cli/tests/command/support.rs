@@ -1,0 +1,300 @@
+//! A folder for each test, with a service of its own, and processes that do not outlive the test.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Far longer than anything takes. A test that hangs must say so.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// A place for a service, and the commands that use it.
+pub(crate) struct World {
+    folder: PathBuf,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("nl-{}-{next}", std::process::id()));
+        fs::create_dir(&folder).expect("a new folder");
+        Self { folder }
+    }
+
+    /// A folder for the test's own files.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The folder of the service.
+    pub(crate) fn place(&self) -> PathBuf {
+        self.folder.join("place")
+    }
+
+    /// `navlocks` with these arguments, split at spaces.
+    pub(crate) fn navlocks(&self, arguments: &str) -> Command {
+        let mut command = Command::new(program());
+        command.args(arguments.split_whitespace());
+        self.settle(&mut command);
+        command
+    }
+
+    /// Lets a command use this place, and nothing else of the environment that would matter.
+    pub(crate) fn settle(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("NAVLOCKS_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("NAVLOCKS_DIR", self.place()).env_remove("NO_COLOR").env_remove("COLUMNS");
+    }
+
+    /// Runs `navlocks` to its end, without input.
+    pub(crate) fn run(&self, arguments: &str) -> Output {
+        finish(self.navlocks(arguments))
+    }
+
+    /// Runs `navlocks ARGUMENTS -- sh -c SCRIPT` to its end, without input.
+    pub(crate) fn run_script(&self, arguments: &str, script: &str) -> Output {
+        finish(self.script(arguments, script))
+    }
+
+    /// `navlocks ARGUMENTS -- sh -c SCRIPT`.
+    pub(crate) fn script(&self, arguments: &str, script: &str) -> Command {
+        let mut command = self.navlocks(arguments);
+        command.args(["--", "sh", "-c", script]);
+        command
+    }
+
+    /// A command that holds the lock until it is told to let go.
+    pub(crate) fn hold(&self, arguments: &str) -> Talk {
+        let mut talk = Talk::start(self.script(arguments, "echo held; read line"));
+        assert_eq!(talk.line(), "held");
+        talk
+    }
+
+    /// The answer of `navlocks query --json`.
+    pub(crate) fn query(&self) -> serde_json::Value {
+        let output = self.run("query --json");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    }
+
+    /// The processes that serve this place.
+    pub(crate) fn services(&self) -> Vec<Pid> {
+        let socket = self.place().join("socket");
+        let socket = socket.to_str().expect("a path of ours");
+        let numbers = fs::read_dir("/proc").expect("the list of processes").filter_map(|entry| {
+            let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+            let serves = words.get(1) == Some(&&b"serve"[..]) && words.contains(&socket.as_bytes());
+            (serves && lives(pid)).then(|| Pid::from_raw(pid)).flatten()
+        });
+        numbers.collect()
+    }
+
+    /// The process that serves this place.
+    #[track_caller]
+    pub(crate) fn service(&self) -> Pid {
+        let services = self.services();
+        assert_eq!(services.len(), 1, "{services:?}");
+        services[0]
+    }
+
+    /// Waits until so many requests are held and pending.
+    pub(crate) fn until(&self, held: usize, pending: usize) {
+        eventually(&format!("{held} held, {pending} pending"), || {
+            let now = self.query();
+            let count = |what: &str| now[what].as_array().map_or(0, Vec::len);
+            (count("held"), count("pending")) == (held, pending)
+        });
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.navlocks("stop --force").output();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The program under test.
+pub(crate) fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_navlocks"))
+}
+
+/// Runs a command to its end, without input.
+pub(crate) fn finish(mut command: Command) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = Guarded(child.expect("the program starts"));
+    child.output()
+}
+
+/// Asserts how a command ended, and what it said on standard error.
+#[track_caller]
+pub(crate) fn assert_ended(output: &Output, code: i32, said: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.contains(said), "{stderr}");
+}
+
+/// What a command wrote to standard output.
+pub(crate) fn text(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+/// Tries until it is so. For what nobody tells us about.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < until, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is there and has not ended.
+pub(crate) fn lives(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// A process that is killed if the test fails before it ended.
+pub(crate) struct Guarded(pub(crate) Child);
+
+impl Guarded {
+    fn output(mut self) -> Output {
+        let read = |stream: Option<Box<dyn Read + Send>>| {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                stream.map(|mut stream| stream.read_to_end(&mut bytes));
+                bytes
+            })
+        };
+        let stdout = read(self.0.stdout.take().map(|stream| Box::new(stream) as _));
+        let stderr = read(self.0.stderr.take().map(|stream| Box::new(stream) as _));
+        let status = self.wait();
+        let bytes = |reader: thread::JoinHandle<Vec<u8>>| reader.join().expect("a reader");
+        Output { status, stdout: bytes(stdout), stderr: bytes(stderr) }
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the end of a process", || {
+            status = self.0.try_wait().expect("a child of ours");
+            status.is_some()
+        });
+        status.expect("it has ended")
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process whose lines are read one by one, and which is told when to go on.
+pub(crate) struct Talk {
+    process: Guarded,
+    stdin: Option<ChildStdin>,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Talk {
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = Guarded(command.spawn().expect("the program starts"));
+        let stdin = process.0.stdin.take();
+        let (send, lines) = std::sync::mpsc::channel();
+        let streams: [Box<dyn Read + Send>; 2] = [
+            Box::new(process.0.stdout.take().expect("piped")),
+            Box::new(process.0.stderr.take().expect("piped")),
+        ];
+        for stream in streams {
+            let send = send.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if send.send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self { process, stdin, lines }
+    }
+
+    /// The next line that it writes, on either stream.
+    #[track_caller]
+    pub(crate) fn line(&mut self) -> String {
+        self.lines.recv_timeout(LONG).expect("another line")
+    }
+
+    /// A line that was written already.
+    pub(crate) fn try_line(&mut self) -> Option<String> {
+        self.lines.try_recv().ok()
+    }
+
+    /// The next line that starts so, without its start.
+    #[track_caller]
+    pub(crate) fn line_after(&mut self, start: &str) -> String {
+        loop {
+            if let Some(rest) = self.line().strip_prefix(start) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("it still listens");
+        writeln!(stdin, "{line}").expect("it reads");
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.process.0)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it is there");
+    }
+
+    /// Ends its input and waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        self.stdin = None;
+        self.wait()
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Ended {
+        let status = self.process.wait();
+        Ended { status, lines: self.lines.iter().collect() }
+    }
+}
+
+/// How a process ended, and what it had said that was not read before.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) lines: Vec<String>,
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn assert(&self, code: i32, said: &str) {
+        assert_eq!(self.status.code(), Some(code), "{self:?}");
+        assert!(said.is_empty() || self.lines.iter().any(|line| line.contains(said)), "{self:?}");
+    }
+}

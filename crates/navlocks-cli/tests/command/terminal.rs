@@ -1,0 +1,269 @@
+//! At a terminal: who has the keys, and what is left on the screen.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::support::{Guarded, LONG, Talk, World, program};
+
+const INTERRUPT: &str = "\x03";
+const SUSPEND: &str = "\x1a";
+
+/// A terminal with a program in it, and somebody who types and reads.
+struct Sitting {
+    keys: File,
+    screen: Receiver<Vec<u8>>,
+    /// What was read and not yet looked at.
+    seen: String,
+    process: Guarded,
+}
+
+impl Sitting {
+    /// Runs a shell command in a terminal, as a session of its own.
+    fn at(world: &World, script: &str) -> Self {
+        Self::with(world, "sh", &["-c", script])
+    }
+
+    fn with(world: &World, shell: &str, arguments: &[&str]) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+        let keys = keys.expect("a pseudo-terminal");
+        grantpt(&keys).and_then(|()| unlockpt(&keys)).expect("its other side");
+        let name = ptsname(&keys, Vec::new()).expect("its name");
+        let size = Winsize { ws_row: 30, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&keys, size).expect("its size");
+        let other = File::options().read(true).write(true).open(name.to_str().expect("ASCII"));
+        let other = other.expect("the other side");
+        let copy = || Stdio::from(OwnedFd::from(other.try_clone().expect("a copy")));
+        // In a session of its own, with the terminal as its own.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait", shell]).args(arguments);
+        world.settle(&mut command);
+        command.env("TERM", "xterm").env("PS1", "$ ").env("NL", program());
+        command.stdin(copy()).stdout(copy()).stderr(copy());
+        let process = Guarded(command.spawn().expect("setsid of util-linux"));
+        let keys = File::from(keys);
+        let mut reading = keys.try_clone().expect("a copy");
+        let (send, screen) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reading.read(&mut bytes) {
+                if send.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { keys, screen, seen: String::new(), process }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("somebody reads");
+    }
+
+    /// Reads until `text` is there, and returns what came before it.
+    #[track_caller]
+    fn expect(&mut self, text: &str) -> String {
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                let before = self.seen[..at].to_owned();
+                self.seen.drain(..at + text.len());
+                return before;
+            }
+            match self.screen.recv_timeout(LONG) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(_) => panic!("'{text}' did not come; there was: {:?}", self.seen),
+            }
+        }
+    }
+
+    /// The rest that is written until the end.
+    #[track_caller]
+    fn end(mut self) -> (i32, String) {
+        let status = self.process.wait();
+        drop(self.keys);
+        let mut rest = self.seen;
+        while let Ok(bytes) = self.screen.recv_timeout(std::time::Duration::from_millis(200)) {
+            rest.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        (status.code().expect("no signal"), rest)
+    }
+}
+
+/// Prints the process group of the shell, and that of the terminal's foreground.
+const GROUPS: &str = "read -r _ _ _ _ group _ _ front _ </proc/$$/stat; echo groups $group $front.";
+
+#[track_caller]
+fn groups(sitting: &mut Sitting) -> (String, String) {
+    sitting.expect("groups ");
+    let line = sitting.expect(".");
+    let (group, front) = line.split_once(' ').expect("two numbers");
+    (group.to_owned(), front.to_owned())
+}
+
+#[test]
+fn the_command_has_the_terminal_and_gives_it_back() {
+    let world = World::new();
+    let mut sitting = Sitting::at(
+        &world,
+        &format!("$NL run x -- sh -c '{GROUPS}'; {GROUPS} $NL run x -- nothing; {GROUPS}"),
+    );
+    let (child, front) = groups(&mut sitting);
+    assert_eq!(child, front, "in the foreground");
+    let (shell, front) = groups(&mut sitting);
+    assert_eq!(shell, front, "back again");
+    assert_ne!(shell, child);
+    // Also when the command could not be started.
+    let (shell, front) = groups(&mut sitting);
+    assert_eq!(shell, front);
+    assert_eq!(sitting.end().0, 0);
+}
+
+#[test]
+fn ctrl_c_goes_to_the_command_once() {
+    let world = World::new();
+    let script = r#"$NL run x -- sh -c 'trap "echo interrupted" INT; echo ready; sleep 1000 & wait; echo on; kill $!'; echo status $?"#;
+    let mut sitting = Sitting::at(&world, script);
+    sitting.expect("ready");
+    sitting.type_keys(INTERRUPT);
+    let mut said = sitting.expect("status ");
+    said.push_str(&sitting.end().1);
+    assert_eq!(said.matches("interrupted").count(), 1, "{said}");
+    assert!(said.contains("on\r\n"), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_a_command_that_does_not_listen() {
+    let world = World::new();
+    let mut sitting = Sitting::at(
+        &world,
+        "trap : INT; $NL run x -- sh -c 'echo ready; exec sleep 1000'; echo status $?.",
+    );
+    sitting.expect("ready");
+    sitting.type_keys(INTERRUPT);
+    sitting.expect("status 130.");
+}
+
+#[test]
+fn ctrl_z_stops_and_fg_goes_on() {
+    let world = World::new();
+    let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
+    sitting.type_keys("$NL run x -- sh -c 'echo re''ady; read line; echo got:$line'\n");
+    sitting.expect("ready");
+    for _ in 0..2 {
+        sitting.type_keys(SUSPEND);
+        sitting.expect("Stopped");
+        // It holds its lock while it is stopped.
+        sitting.type_keys("$NL run -n x -- true; echo code $?.\n");
+        sitting.expect("code 1.");
+        sitting.type_keys("fg\n");
+        sitting.expect("run x");
+    }
+    sitting.type_keys("hello\n");
+    sitting.expect("got:hello");
+    sitting.type_keys("echo code $?.\n");
+    sitting.expect("code 0.");
+    sitting.type_keys("exit 7\n");
+    assert_eq!(sitting.end().0, 7);
+}
+
+#[test]
+fn a_command_in_the_background_that_reads_is_stopped_and_brought_to_the_front() {
+    let world = World::new();
+    let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
+    sitting.type_keys("$NL run x -- sh -c 'echo re''ady; read line; echo got:$line' &\n");
+    sitting.expect("ready");
+    // The shell says so before its next prompt.
+    while !sitting.asked("jobs; echo en''d", "end").contains("Stopped") {}
+    sitting.type_keys("fg\n");
+    sitting.expect("run x");
+    sitting.type_keys("hello\n");
+    sitting.expect("got:hello");
+    sitting.type_keys("exit 0\n");
+    assert_eq!(sitting.end().0, 0);
+}
+
+impl Sitting {
+    /// What the shell says to a line, up to `end`.
+    fn asked(&mut self, line: &str, end: &str) -> String {
+        self.type_keys(&format!("{line}\n"));
+        self.expect(end)
+    }
+}
+
+#[test]
+fn in_a_pipeline_the_keys_are_the_commands_when_it_reads_them() {
+    let world = World::new();
+    let script = format!(
+        "$NL run x -- sh -c 'echo ready >/dev/tty; read line </dev/tty; echo got:$line' | cat; {GROUPS}"
+    );
+    let mut sitting = Sitting::at(&world, &script);
+    sitting.expect("ready");
+    sitting.type_keys("hello\n");
+    sitting.expect("got:hello");
+    let (shell, front) = groups(&mut sitting);
+    assert_eq!(shell, front);
+    assert_eq!(sitting.end().0, 0);
+}
+
+#[test]
+fn ctrl_c_in_a_pipeline_is_passed_on() {
+    let world = World::new();
+    let script =
+        "trap : INT; $NL run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000' | cat; echo over";
+    let mut sitting = Sitting::at(&world, script);
+    sitting.expect("ready");
+    sitting.type_keys(INTERRUPT);
+    sitting.expect("over");
+    world.until(0, 0);
+}
+
+#[test]
+fn a_wait_is_a_line_that_goes_away() {
+    let world = World::new();
+    let holder = world.hold("run --tag nightly x");
+    let mut sitting = Sitting::at(&world, "$NL run x -- echo mine");
+    sitting.expect("\r\x1b[Knavlocks: waiting for 'x', held by nightly");
+    // It is kept up to date.
+    sitting.expect("\r\x1b[Knavlocks: waiting for 'x', held by nightly");
+    holder.end().assert(0, "");
+    let before = sitting.expect("mine");
+    assert!(before.ends_with("\r\x1b[K"), "{before:?}");
+    assert_eq!(sitting.end().0, 0);
+}
+
+#[test]
+fn watch_leaves_the_screen_as_it_was() {
+    let world = World::new();
+    let holder = world.hold("run --tag nightly x");
+    let mut sitting = Sitting::at(&world, "trap : INT; $NL watch; echo left $?.; stty -a");
+    sitting.expect("\x1b[?1049h");
+    sitting.expect("1 held, 0 waiting");
+    sitting.expect("nightly");
+    let waiter = Talk::start(world.navlocks("run x -- true"));
+    sitting.expect("1 held, 1 waiting");
+    sitting.expect("LAST EVENTS");
+    sitting.type_keys(INTERRUPT);
+    let drawn = sitting.expect("left 0.");
+    assert!(drawn.contains("\x1b[?25h\x1b[?1049l"), "{drawn:?}");
+    let (code, modes) = sitting.end();
+    assert_eq!(code, 0);
+    assert!(modes.contains(" echo "), "{modes}");
+    holder.end().assert(0, "");
+    waiter.wait().assert(0, "");
+}
+
+#[test]
+fn colours_are_for_terminals_whose_people_want_them() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let mut sitting =
+        Sitting::at(&world, "$NL query; echo en''d; NO_COLOR=1 $NL query; echo ov''er");
+    assert!(sitting.expect("end").contains("\x1b[1mNAME"));
+    assert!(!sitting.expect("over").contains('\x1b'));
+    holder.end().assert(0, "");
+}

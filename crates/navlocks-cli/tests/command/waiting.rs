@@ -1,0 +1,55 @@
+//! While a command waits it says for whom.
+
+use crate::support::{Talk, World};
+
+#[test]
+fn elsewhere_than_on_a_terminal_it_is_said_once() {
+    let world = World::new();
+    let holder = world.hold("run --tag nightly x");
+    let mut first = Talk::start(world.navlocks("run x -- true"));
+    world.until(1, 1);
+    let mut second = Talk::start(world.navlocks("run x -- true"));
+    let pid = holder.pid().as_raw_nonzero();
+    let start = format!("navlocks: waiting for 'x', held by nightly (pid {pid}) for ");
+    assert!(first.line_after(&start).ends_with("s; next in the queue"));
+    assert!(second.line_after(&start).ends_with("s; one waits before this"));
+    holder.end().assert(0, "");
+    for waiter in [first, second] {
+        let ended = waiter.wait();
+        ended.assert(0, "");
+        assert_eq!(ended.lines, Vec::<String>::new(), "nothing more is said");
+    }
+}
+
+#[test]
+fn a_command_that_waits_for_its_own_lock_is_told() {
+    let world = World::new();
+    let program = crate::support::program().display();
+    let mut outer = Talk::start(world.script("run x", &format!("exec {program} run x -- true")));
+    let said = outer.line_after("navlocks: waiting for 'x'");
+    assert!(
+        said.ends_with("this command runs under that very lock, so it waits for ever"),
+        "{said}"
+    );
+    outer.signal(rustix::process::Signal::TERM);
+    outer.wait().assert(143, "");
+}
+
+#[test]
+fn quiet_says_nothing() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let mut loud = Talk::start(world.navlocks("run x -- true"));
+    let quiet = Talk::start(world.navlocks("run -q x -- true"));
+    world.until(1, 2);
+    // A request that came later than the quiet one has waited long enough to speak.
+    loud.line_after("navlocks: waiting");
+    let mut late = Talk::start(world.navlocks("run x -- true"));
+    late.line_after("navlocks: waiting");
+    holder.end().assert(0, "");
+    loud.wait().assert(0, "");
+    late.wait().assert(0, "");
+    let ended = quiet.wait();
+    ended.assert(0, "");
+    assert_eq!(ended.lines, Vec::<String>::new());
+}
