@@ -1,7 +1,7 @@
 //! The front documents do what they show: marked commands run, and every snippet says what language it is.
 //!
 //! Rust snippets are compiled and run as doctests of this package's library (`tests/src/readme.rs`).
-//! A shell block whose fence says `sh run` is run here, line by line, at the root of the project.
+//! A shell block whose fence says `sh run` is run here as one script, at the root of the project, with a lock service of its own.
 
 use std::env;
 use std::path::Path;
@@ -52,32 +52,31 @@ fn marked_commands_run() {
     for document in DOCUMENTS {
         let file = files::read(document).unwrap_or_else(|| panic!("{document} is missing"));
         for block in blocks(&file.text) {
-            for command in commands(&block) {
-                assert!(
-                    !command.starts_with("./test"),
-                    "{document}:{}: the test command cannot run itself",
-                    block.line
-                );
-                run(command);
-            }
+            let commands = commands(&block);
+            let line = block.line;
+            let tests = commands.iter().any(|command| command.starts_with("./test"));
+            assert!(!tests, "{document}:{line}: the test command cannot run itself");
+            run(&commands.join("\n"));
         }
     }
 }
 
 /// With the cargo that runs this test first on the path, so that its build is not made twice.
-fn run(command: &str) {
+fn run(script: &str) {
+    let place = tempfile::tempdir().unwrap();
     let cargo = env::var_os("CARGO").unwrap();
     let mut path = vec![Path::new(&cargo).parent().unwrap().to_path_buf()];
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
     let output = Command::new("sh")
-        .args(["-ec", command])
+        .args(["-ec", script])
         .current_dir(files::root())
+        .env("NAVLOCKS_DIR", place.path().join("own"))
         .env("PATH", env::join_paths(path).unwrap())
         .output()
         .unwrap();
     assert!(
         output.status.success(),
-        "`{command}` gave {}\n{}{}",
+        "`{script}` gave {}\n{}{}",
         output.status,
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
