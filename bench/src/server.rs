@@ -68,6 +68,7 @@ impl Address {
 /// A server that runs.
 #[derive(Debug)]
 pub(crate) struct Server {
+    pub(crate) name: &'static str,
     process: process::Id,
     addresses: Vec<Address>,
 }
@@ -82,7 +83,7 @@ impl Server {
     ) -> Result<Self, String> {
         let log = folder.path().join("log");
         let process = Process::start(program, folder, command)?;
-        let server = Self { process: process::keep(process), addresses };
+        let server = Self { name: program.name, process: process::keep(process), addresses };
         server.wait_until(|| server.addresses.iter().all(Address::accepts)).map_err(|problem| {
             let log = std::fs::read_to_string(log).unwrap_or_default();
             let last = log.lines().last().unwrap_or("it said nothing");

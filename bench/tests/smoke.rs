@@ -204,6 +204,7 @@ fn what_it_started_ends_when_it_is_told_to_end() {
     let mut child = command(&["service", "--filter", "cycle-1-"])
         .env("TMPDIR", &folder)
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("the command starts");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
@@ -215,8 +216,9 @@ fn what_it_started_ends_when_it_is_told_to_end() {
     assert!(!servers.trim().is_empty());
     let told = Command::new("kill").args(["-TERM", &id]).status().expect("there is a kill");
     assert!(told.success());
-    let ended = child.wait().expect("it can be waited for");
-    assert_eq!(ended.code(), Some(128 + 15));
+    let ended = child.wait_with_output().expect("it can be waited for");
+    assert_eq!(ended.status.code(), Some(128 + 15));
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "it has nothing to complain about");
     assert_empty(&folder);
     for server in servers.split_whitespace() {
         assert!(!Path::new("/proc").join(server).exists(), "process {server} lives on");

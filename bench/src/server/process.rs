@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::panic;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
@@ -150,7 +151,11 @@ fn end_all_when_told() {
                 tokio::spawn(async move {
                     if let Ok(mut signals) = signal(kind) {
                         signals.recv().await;
-                        running().clear();
+                        // The work that goes on meanwhile fails, and nobody wants to hear of it.
+                        panic::set_hook(Box::new(|_| {}));
+                        // Kept to the end: whoever else would end a server waits here for ever.
+                        let mut running = running();
+                        running.clear();
                         std::process::exit(128 + kind.as_raw_value());
                     }
                 })

@@ -47,8 +47,8 @@ impl Place {
         let bounded = async { tokio::time::timeout(ROUND_MAX, work).await };
         match self.runtime.block_on(bounded) {
             Ok(Ok(output)) => output,
-            Ok(Err(error)) => panic!("{:?}: {error}", self.address),
-            Err(_) => panic!("{:?} took more than {ROUND_MAX:?}", self.address),
+            Ok(Err(error)) => panic!("{}: {error}", self.server.name),
+            Err(_) => panic!("{} took more than {ROUND_MAX:?}", self.server.name),
         }
     }
 }

@@ -76,9 +76,14 @@ type Running = BTreeMap<&'static str, Rc<Server>>;
 pub(super) fn plan(options: &Options) -> Plan {
     let files_max = server::raise_open_files_limit();
     let mut notes: Vec<String> = NOTES.map(String::from).into();
+    notes.push(
+        "left out: navlocks: it has no service yet; ×N is their cost over that of the first column"
+            .into(),
+    );
     let mut running = Running::new();
     let mut versions = Vec::new();
-    for program in PROGRAMS {
+    let programs = if options.alone { &PROGRAMS[..1] } else { &PROGRAMS[..] };
+    for program in programs {
         match (program.version)().and_then(|version| Ok((version, (program.start)()?))) {
             Ok((version, server)) => {
                 versions.push(version);
