@@ -30,6 +30,8 @@ impl Options {
 pub(crate) enum Unit {
     /// Nanoseconds per operation.
     Nanoseconds,
+    /// Nanoseconds per operation as well, told as operations per second.
+    Rate,
     /// Bytes per entry.
     Bytes,
 }
@@ -46,12 +48,20 @@ struct Side {
 pub(crate) struct Contest {
     cases: Vec<String>,
     unit: Unit,
+    rounds_max: usize,
     sides: Vec<Side>,
 }
 
 impl Contest {
     pub(crate) fn new(cases: &[&str], unit: Unit) -> Self {
-        Self { cases: cases.iter().map(ToString::to_string).collect(), unit, sides: Vec::new() }
+        let cases = cases.iter().map(ToString::to_string).collect();
+        Self { cases, unit, rounds_max: usize::MAX, sides: Vec::new() }
+    }
+
+    /// No more rounds than this, where each takes long.
+    pub(crate) fn rounds_max(mut self, rounds: usize) -> Self {
+        self.rounds_max = rounds;
+        self
     }
 
     /// Adds a side; the first one is ours. The setup runs once, right before the rounds, untimed.
@@ -70,7 +80,7 @@ impl Contest {
         }
         // Bytes are the same in every round.
         let (rounds, warm_up) = match self.unit {
-            Unit::Nanoseconds => (options.rounds, 1),
+            Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
             Unit::Bytes => (1, 0),
         };
         let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();

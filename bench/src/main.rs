@@ -6,6 +6,7 @@ mod harness;
 mod heap;
 mod machine;
 mod report;
+mod server;
 mod stats;
 mod suites;
 mod workload;
@@ -26,6 +27,16 @@ usage: cargo run --release -p bench -- SUITE [--quick] [--filter CASE] [--alone]
 ";
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == server::ECHO_SERVER) {
+        return match server::serve_echo(words) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("bench: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let mut out = io::stdout().lock();
     let ended = match parse(std::env::args().skip(1)) {
         Ok(Some((suite, options))) => run(suite, &options, &mut out),
@@ -94,12 +105,16 @@ fn run(suite: &Suite, options: &Options, out: &mut impl Write) -> io::Result<Exi
     if options.quick {
         writeln!(out, "quick: a thousandth of the sizes the names say; the numbers mean little")?;
     }
-    let rows = harness::run((suite.contests)(options), options);
+    let plan = (suite.plan)(options);
+    for note in &plan.notes {
+        writeln!(out, "{note}")?;
+    }
+    let rows = harness::run(plan.contests, options);
     if rows.is_empty() {
         eprintln!("bench: no case of suite {} matches the filter", suite.name);
         return Ok(ExitCode::from(2));
     }
-    writeln!(out, "\n{}", report::Table(&rows))?;
+    write!(out, "\n{}", report::Tables(&rows))?;
     let targets = (suite.targets)(&rows);
     if !targets.is_empty() {
         writeln!(out, "targets")?;

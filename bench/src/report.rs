@@ -5,8 +5,24 @@ use std::fmt;
 use crate::harness::{Cell, Row, Unit};
 use crate::stats;
 
-/// The table: a line per case, for each side the median and the range of its rounds.
-pub(crate) struct Table<'a>(pub(crate) &'a [Row]);
+/// The tables: a row with a side that the table above it has no column for begins a new one.
+pub(crate) struct Tables<'a>(pub(crate) &'a [Row]);
+
+impl fmt::Display for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let [first, ..] = rest {
+            let fits = |row: &&Row| row.cells.iter().all(|cell| first.peer(cell.peer).is_some());
+            let (table, others) = rest.split_at(rest.iter().take_while(fits).count());
+            writeln!(f, "{}", Table(table))?;
+            rest = others;
+        }
+        Ok(())
+    }
+}
+
+/// A table: a line per case, for each side the median and the range of its rounds.
+struct Table<'a>(&'a [Row]);
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +58,10 @@ fn text(row: &Row, cell: &Cell) -> String {
     let scale = Scale::of(row.unit, median);
     let mut text = format!("{} {}", scale.digits(median), scale.word);
     if cell.rounds.len() > 1 {
-        let (low, high) = (stats::min(&cell.rounds), stats::max(&cell.rounds));
+        let (mut low, mut high) = (stats::min(&cell.rounds), stats::max(&cell.rounds));
+        if row.unit == Unit::Rate {
+            std::mem::swap(&mut low, &mut high);
+        }
         text += &format!(" ({}–{})", scale.digits(low), scale.digits(high));
     }
     if cell.peer != row.ours().peer {
@@ -54,23 +73,24 @@ fn text(row: &Row, cell: &Cell) -> String {
 /// The unit that a cell is printed in, all of it.
 struct Scale {
     word: &'static str,
-    divisor: f64,
+    of_cost: fn(f64) -> f64,
 }
 
 impl Scale {
     fn of(unit: Unit, value: f64) -> Self {
-        let (word, divisor) = match unit {
-            Unit::Nanoseconds if value >= 1e6 => ("ms", 1e6),
-            Unit::Nanoseconds if value >= 1e4 => ("µs", 1e3),
-            Unit::Nanoseconds => ("ns", 1.0),
-            Unit::Bytes => ("B", 1.0),
+        let (word, of_cost): (_, fn(f64) -> f64) = match unit {
+            Unit::Nanoseconds if value >= 1e6 => ("ms", |cost| cost / 1e6),
+            Unit::Nanoseconds if value >= 1e4 => ("µs", |cost| cost / 1e3),
+            Unit::Nanoseconds => ("ns", |cost| cost),
+            Unit::Rate => ("/s", |cost| 1e9 / cost),
+            Unit::Bytes => ("B", |cost| cost),
         };
-        Self { word, divisor }
+        Self { word, of_cost }
     }
 
     /// The digits that matter.
     fn digits(&self, value: f64) -> String {
-        let value = value / self.divisor;
+        let value = (self.of_cost)(value);
         if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
     }
 }
@@ -111,6 +131,22 @@ mod tests {
     #[test]
     fn a_ratio_line_is_four_words() {
         assert_eq!(Ratios(&[row()]).to_string(), "ratio hot floor 0.500\n");
+    }
+
+    #[test]
+    fn a_rate_is_told_per_second_and_its_range_rises() {
+        let row = Row { unit: Unit::Rate, ..row() };
+        assert_eq!(text(&row, row.ours()), "5000000 /s (50000–10000000)");
+        assert_eq!(text(&row, &row.cells[1]), "10000000 /s (100000–20000000) ×0.50");
+    }
+
+    #[test]
+    fn a_new_side_begins_a_new_table() {
+        let mut other = row();
+        other.cells[1].peer = "redis";
+        let fewer = Row { cells: vec![row().cells.remove(0)], ..row() };
+        let text = Tables(&[row(), fewer, other]).to_string();
+        assert_eq!(text.lines().filter(|line| line.starts_with("case")).count(), 2, "{text}");
     }
 
     #[test]

@@ -12,6 +12,13 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
+/// The value that so many of a hundred are not above.
+pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
+}
+
 pub(crate) fn min(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
@@ -29,6 +36,13 @@ mod tests {
         assert_eq!(median(&[3.0, 1000.0, 1.0]), 3.0);
         assert_eq!(median(&[4.0, 1.0, 1000.0, 2.0]), 3.0);
         assert_eq!(median(&[7.0]), 7.0);
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!((percentile(&values, 50), percentile(&values, 99)), (100.0, 198.0));
+        assert_eq!(percentile(&[7.0], 99), 7.0);
     }
 
     #[test]

@@ -4,18 +4,35 @@ use crate::harness::{Contest, Options, Row};
 
 mod engine;
 mod inprocess;
+mod service;
+mod cli;
 
 /// Every suite, in the order they are listed.
-pub(crate) const SUITES: &[Suite] = &[engine::SUITE, inprocess::SUITE];
+pub(crate) const SUITES: &[Suite] = &[engine::SUITE, inprocess::SUITE, service::SUITE, cli::SUITE];
+
+/// The word for our own side.
+pub(crate) const OURS: &str = "navlocks";
 
 /// One word of the command line.
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What to measure.
-    pub(crate) contests: fn(&Options) -> Vec<Contest>,
+    /// What to measure. Called once, right before it is measured: what it needs to run is started here.
+    pub(crate) plan: fn(&Options) -> Plan,
     /// What was aimed at and what was reached, from the measured rows.
     pub(crate) targets: fn(&[Row]) -> Vec<Target>,
+}
+
+/// What a suite will do, and what its reader has to know.
+pub(crate) struct Plan {
+    pub(crate) notes: Vec<String>,
+    pub(crate) contests: Vec<Contest>,
+}
+
+impl From<Vec<Contest>> for Plan {
+    fn from(contests: Vec<Contest>) -> Self {
+        Self { notes: Vec::new(), contests }
+    }
 }
 
 /// Something aimed at: a cost that should not be above its limit.

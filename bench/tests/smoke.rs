@@ -1,10 +1,39 @@
 //! The whole thing runs and says what its readers rely on. No time is asserted.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+    // A test changes nothing on the machine: a peer that is not there is left out.
+    command.args(arguments).env("NAVLOCKS_BENCH_INSTALL", "no");
+    command
+}
 
 fn bench(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bench")).args(arguments).output().expect("the command starts")
+    command(arguments).output().expect("the command starts")
+}
+
+/// An empty folder for temporary files. Its path is short, for Unix sockets, and open to the peers' accounts.
+fn temporary(name: &str) -> PathBuf {
+    let path = PathBuf::from(format!("/tmp/smoke-{}-{name}", std::process::id()));
+    fs::create_dir(&path).expect("it is new");
+    path
+}
+
+/// Removes the folder; fails when something is in it.
+fn assert_empty(folder: &Path) {
+    fs::remove_dir(folder).expect("nothing was left behind");
+}
+
+/// The peers that the run did not leave out.
+fn present<'a>(text: &str, peers: &[&'a str]) -> Vec<&'a str> {
+    let program = |peer: &str| peer.split('-').next().map(str::to_string).unwrap_or_default();
+    let there = |peer: &str| !text.contains(&format!("left out: {}: ", program(peer)));
+    peers.iter().copied().filter(|peer| there(peer)).collect()
 }
 
 fn stdout(output: &Output) -> String {
@@ -43,7 +72,7 @@ fn without_a_suite_the_suites_are_listed() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
-    for suite in ["engine", "inprocess"] {
+    for suite in ["engine", "inprocess", "service", "cli"] {
         assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
     }
 }
@@ -112,6 +141,87 @@ fn the_inprocess_suite_runs_every_case_against_every_peer() {
     assert_complete(&ratios(&text), &cases, &peers);
     for target in ["lockable on queued-100k", "dashmap-clean on hot", "dashmap-leak on hot"] {
         assert!(text.contains(target), "no target: {target}");
+    }
+}
+
+#[test]
+fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
+    let folder = temporary("service");
+    let output = command(&["service", "--quick", "--rounds", "1"])
+        .env("TMPDIR", &folder)
+        .output()
+        .expect("the command starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_empty(&folder);
+    let text = stdout(&output);
+    let ratios = ratios(&text);
+    let cycling = ["redis", "redis-piped", "postgres", "etcd"];
+    let passing_on = ["redis-spin", "redis-poll", "postgres", "etcd"];
+    let contests: [(&[&str], &[&str]); 4] = [
+        (&["cycle-1-", "cycle-16-", "cycle-64-"], &cycling),
+        (&["crowd-10k-"], &["redis", "etcd"]),
+        (&["handoff-p50-", "handoff-p99-"], &passing_on),
+        (&["memory-idle", "memory-holding"], &["redis", "postgres", "etcd"]),
+    ];
+    let mut expected = 0;
+    for (cases, peers) in contests {
+        for case in cases {
+            let transports: &[&str] = if case.ends_with('-') { &["tcp", "unix"] } else { &[""] };
+            for transport in transports {
+                let peers = present(&text, peers);
+                for peer in peers.iter().filter(|&&peer| (*transport, peer) != ("unix", "etcd")) {
+                    let ratio = (format!("{case}{transport}"), peer.to_string());
+                    assert!(ratios.contains_key(&ratio), "no ratio of {ratio:?}");
+                    expected += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(ratios.len(), expected);
+}
+
+#[test]
+fn the_cli_suite_runs() {
+    let folder = temporary("cli");
+    let output = command(&["cli", "--quick", "--rounds", "1"])
+        .env("TMPDIR", &folder)
+        .output()
+        .expect("the command starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_empty(&folder);
+    let text = stdout(&output);
+    let ratios = ratios(&text);
+    for (case, peers) in [("run-true", &["flock", "etcdctl"][..]), ("run-200", &["flock"])] {
+        for peer in present(&text, peers) {
+            assert!(ratios.contains_key(&(case.to_string(), peer.to_string())), "{case} {peer}");
+        }
+    }
+}
+
+#[test]
+fn what_it_started_ends_when_it_is_told_to_end() {
+    let folder = temporary("term");
+    let mut child = command(&["service", "--filter", "cycle-1-"])
+        .env("TMPDIR", &folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let started = |line: &String| line.starts_with("servers: ");
+    let line = lines.map(|line| line.expect("it prints text")).find(started);
+    assert!(line.is_some(), "it says what it started");
+    let id = child.id().to_string();
+    let servers = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
+    assert!(!servers.trim().is_empty());
+    let told = Command::new("kill").args(["-TERM", &id]).status().expect("there is a kill");
+    assert!(told.success());
+    let ended = child.wait_with_output().expect("it can be waited for");
+    assert_eq!(ended.status.code(), Some(128 + 15));
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "it has nothing to complain about");
+    assert_empty(&folder);
+    for server in servers.split_whitespace() {
+        assert!(!Path::new("/proc").join(server).exists(), "process {server} lives on");
     }
 }
 

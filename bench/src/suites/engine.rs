@@ -6,15 +6,14 @@ mod target;
 
 use std::collections::hash_map::RandomState;
 
-use super::Suite;
+use super::{OURS, Suite};
 use crate::floor::Floor;
 use crate::harness::Unit::{Bytes, Nanoseconds};
 use crate::harness::{Contest, Options};
 use crate::workload::Names;
 use side::Engine;
 
-/// The words for the sides.
-const OURS: &str = "navlocks";
+/// The words for the peers.
 const FLOORS: [&str; 2] = ["floor-sip", "floor-fast"];
 
 type FloorSip = Floor<RandomState>;
@@ -23,7 +22,7 @@ type FloorFast = Floor<foldhash::fast::RandomState>;
 pub(super) const SUITE: Suite = Suite {
     name: "engine",
     about: "navlocks-core beside a bare hash map and queue, in one thread",
-    contests,
+    plan: |options| contests(options).into(),
     targets: target::targets,
 };
 

@@ -7,14 +7,12 @@ mod target;
 
 use navlocks::Locks;
 
-use super::Suite;
+use super::{OURS, Suite};
 use crate::harness::Unit::{Bytes, Nanoseconds};
 use crate::harness::{Contest, Options};
 use crate::workload::Names;
 use peer::{Clean, Keyed, Leak, Lockable};
 
-/// The words for the sides.
-const OURS: &str = "navlocks";
 /// The peers whose names are gone when nobody uses them.
 const TIDY: [&str; 3] = ["lockable", "keyed-lock", "dashmap-clean"];
 /// The peer whose names stay for ever.
@@ -23,7 +21,7 @@ const LEAK: &str = "dashmap-leak";
 pub(super) const SUITE: Suite = Suite {
     name: "inprocess",
     about: "navlocks beside other locks by name; dashmap-leak never forgets a name",
-    contests,
+    plan: |options| contests(options).into(),
     targets: target::targets,
 };
 

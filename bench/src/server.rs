@@ -1,0 +1,157 @@
+//! Servers to measure: each a process with a folder of its own, and both are gone when it is dropped.
+
+mod echo;
+mod etcd;
+mod folder;
+mod memory;
+mod package;
+mod postgres;
+mod process;
+mod redis;
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use process::Process;
+
+pub(crate) use echo::{WORD as ECHO_SERVER, serve as serve_echo};
+pub(crate) use folder::Folder;
+pub(crate) use package::program;
+pub(crate) use process::raise_open_files_limit;
+
+/// Far above what any of them takes to come up.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// How a client gets to its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Unix,
+    Tcp,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unix => "unix",
+            Self::Tcp => "tcp",
+        })
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+impl Address {
+    /// A port of this machine that is free now.
+    fn free_port() -> io::Result<SocketAddr> {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+    }
+
+    fn accepts(&self) -> bool {
+        match self {
+            Self::Unix(path) => UnixStream::connect(path).is_ok(),
+            Self::Tcp(address) => TcpStream::connect(address).is_ok(),
+        }
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    process: process::Id,
+    addresses: Vec<Address>,
+}
+
+impl Server {
+    /// Starts the command and waits until it accepts connections at every address.
+    fn start(
+        program: Program,
+        folder: Folder,
+        command: &mut Command,
+        addresses: Vec<Address>,
+    ) -> Result<Self, String> {
+        let log = folder.path().join("log");
+        let process = Process::start(program, folder, command)?;
+        let server = Self { name: program.name, process: process::keep(process), addresses };
+        server.wait_until(|| server.addresses.iter().all(Address::accepts)).map_err(|problem| {
+            let log = std::fs::read_to_string(log).unwrap_or_default();
+            let last = log.lines().last().unwrap_or("it said nothing");
+            format!("{} {problem}: {last}", program.name)
+        })?;
+        Ok(server)
+    }
+
+    fn wait_until(&self, ready: impl Fn() -> bool) -> Result<(), &'static str> {
+        let start = Instant::now();
+        while !ready() {
+            if self.process.has_ended() {
+                return Err("ended at once");
+            }
+            if start.elapsed() > START_MAX {
+                return Err("did not come up");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// None where it does not listen.
+    pub(crate) fn address(&self, transport: Transport) -> Option<&Address> {
+        self.addresses.iter().find(|address| match address {
+            Address::Unix(_) => transport == Transport::Unix,
+            Address::Tcp(_) => transport == Transport::Tcp,
+        })
+    }
+
+    /// Bytes in memory of all its processes, shared ones counted once.
+    pub(crate) fn memory_bytes(&self) -> io::Result<u64> {
+        memory::of_tree(self.process.pid())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.end();
+    }
+}
+
+/// How a server is had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    /// How it is told to end and throw everything away.
+    end: process::End,
+    /// The account to run as, where it is another one.
+    account: fn() -> Option<&'static str>,
+    /// Its version, from the line it prints.
+    pub(crate) version: fn() -> Result<String, String>,
+    pub(crate) start: fn() -> Result<Server, String>,
+}
+
+pub(crate) use self::echo::PROGRAM as ECHO;
+pub(crate) use self::etcd::PROGRAM as ETCD;
+pub(crate) use self::postgres::PROGRAM as POSTGRES;
+pub(crate) use self::redis::PROGRAM as REDIS;
+
+/// What a command prints, on one line; an error when it cannot be run or fails.
+fn output(command: &mut Command) -> Result<String, String> {
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        Ok(said(&output.stdout))
+    } else {
+        let error = said(&output.stderr);
+        Err(format!("{command:?}: {}", error.lines().last().unwrap_or("it failed")))
+    }
+}

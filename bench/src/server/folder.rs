@@ -1,0 +1,35 @@
+//! A temporary folder that is removed when it is dropped.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A new one. Its name is short: the path of a Unix socket in it has room for a hundred bytes.
+    pub(crate) fn new(name: &str) -> io::Result<Self> {
+        static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBERS.fetch_add(1, Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("bench-{}-{number}-{name}", std::process::id()));
+        fs::create_dir(&path)?;
+        Ok(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("bench: {} stays: {error}", self.path.display());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Processes that do not outlive this one, however it ends.
+//!
+//! All are kept in one place, where the end of the run, a panic, Ctrl-C and a TERM find them. After a KILL, the
+//! kernel ends them: `setpriv` asks it to. Their folders stay behind then.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::panic;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Program;
+use super::folder::Folder;
+
+/// How long an end may take before it is forced.
+const END_MAX: Duration = Duration::from_secs(5);
+
+static RUNNING: Mutex<BTreeMap<u32, Process>> = Mutex::new(BTreeMap::new());
+
+fn running() -> MutexGuard<'static, BTreeMap<u32, Process>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The signal that ends a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    Terminate,
+    Interrupt,
+}
+
+impl End {
+    fn signal(self) -> Signal {
+        match self {
+            Self::Terminate => Signal::TERM,
+            Self::Interrupt => Signal::INT,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Terminate => "TERM",
+            Self::Interrupt => "INT",
+        }
+    }
+}
+
+/// A process and what is to be removed after it.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    end: End,
+    _folder: Folder,
+}
+
+impl Process {
+    /// Starts the command; what it says goes to the file `log` in its folder.
+    pub(super) fn start(
+        program: Program,
+        folder: Folder,
+        command: &mut Command,
+    ) -> Result<Self, String> {
+        let spawned = File::create(folder.path().join("log")).and_then(|log| {
+            let mut tied = tied(program, command);
+            tied.current_dir(folder.path()).stdin(Stdio::null());
+            tied.stdout(log.try_clone()?).stderr(log).spawn()
+        });
+        let child = spawned.map_err(|error| format!("{}: {error}", program.name))?;
+        Ok(Self { child, end: program.end, _folder: folder })
+    }
+}
+
+/// The same command as the program's account, but it ends with this process, and a Ctrl-C on the terminal is not for it.
+pub(super) fn tied(program: Program, command: &Command) -> Command {
+    use std::os::unix::process::CommandExt as _;
+    let mut tied = Command::new("setpriv");
+    tied.args(["--pdeathsig", program.end.word()]);
+    if let Some(account) = (program.account)() {
+        tied.args(["--reuid", account, "--regid", account, "--init-groups"]);
+    }
+    tied.arg(command.get_program()).args(command.get_args());
+    for (key, value) in command.get_envs() {
+        if let Some(value) = value {
+            tied.env(key, value);
+        }
+    }
+    tied.process_group(0);
+    tied
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // What fails here has ended already, and an end is all that is wanted.
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process(pid, self.end.signal());
+        }
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if start.elapsed() > END_MAX {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A process that is kept.
+#[derive(Debug)]
+pub(super) struct Id(u32);
+
+/// Keeps a process until it is told to end, or this one is.
+pub(super) fn keep(process: Process) -> Id {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(end_all_when_told);
+    let id = process.child.id();
+    running().insert(id, process);
+    Id(id)
+}
+
+impl Id {
+    pub(super) fn pid(&self) -> u32 {
+        self.0
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        let mut running = running();
+        running.get_mut(&self.0).is_none_or(|process| !matches!(process.child.try_wait(), Ok(None)))
+    }
+
+    pub(super) fn end(&self) {
+        let process = running().remove(&self.0);
+        // Ending takes a while; the others stay reachable meanwhile.
+        drop(process);
+    }
+}
+
+/// A thread that waits for the signals that end a program and ends what runs first.
+fn end_all_when_told() {
+    thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+            let waits = kinds.map(|kind| {
+                tokio::spawn(async move {
+                    if let Ok(mut signals) = signal(kind) {
+                        signals.recv().await;
+                        // The work that goes on meanwhile fails, and nobody wants to hear of it.
+                        panic::set_hook(Box::new(|_| {}));
+                        // Kept to the end: whoever else would end a server waits here for ever.
+                        let mut running = running();
+                        running.clear();
+                        std::process::exit(128 + kind.as_raw_value());
+                    }
+                })
+            });
+            for wait in waits {
+                let _ = wait.await;
+            }
+        });
+    });
+}
+
+/// Lets this process and its servers open as many files as the system allows; how many that is.
+pub(crate) fn raise_open_files_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let highest = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let reached = if setrlimit(Resource::Nofile, highest).is_ok() { highest } else { limit };
+    reached.current.unwrap_or(u64::MAX)
+}

@@ -1,0 +1,86 @@
+//! The command: how long it takes to run another one under a lock.
+
+mod tool;
+
+use std::rc::Rc;
+
+use super::{OURS, Plan, Suite, Target};
+use crate::harness::Unit::Nanoseconds;
+use crate::harness::{Contest, Options, Row};
+use crate::server::{self, Folder, Server, Transport};
+use tool::Tool;
+
+/// The words for the sides.
+const TRUE: &str = "true";
+const FLOCK: &str = "flock";
+const ETCDCTL: &str = "etcdctl";
+
+/// Runs in a round; the middle one counts.
+const REPEATED: usize = 20;
+/// Runs that start at the same time.
+const AT_ONCE: usize = 200;
+
+pub(super) const SUITE: Suite = Suite {
+    name: "cli",
+    about: "a command that runs `true` under a lock, from its start to its end",
+    plan,
+    targets,
+};
+
+fn plan(options: &Options) -> Plan {
+    let mut notes = vec![
+        "true: the command alone, no lock; flock: `flock FILE true`; etcdctl: `etcdctl lock NAME true`"
+            .to_string(),
+        format!("run-true: the median of {REPEATED} runs one after the other; run-200: the time of all over their number"),
+    ];
+    notes.push(
+        "left out: navlocks: it has no `run` yet; ×N is their cost over that of the first column"
+            .into(),
+    );
+    let mut tools = vec![Tool::new(TRUE, "true", &[])];
+    match Folder::new("flock") {
+        Ok(folder) => {
+            let file = folder.path().join("file");
+            tools
+                .push(Tool::new(FLOCK, "flock", &[file.as_os_str(), "true".as_ref()]).keep(folder));
+        }
+        Err(problem) => notes.push(format!("left out: {FLOCK}: {problem}")),
+    }
+    let mut alone = tools.clone();
+    match etcdctl() {
+        Ok(tool) => alone.push(tool),
+        Err(problem) => notes.push(format!("left out: {ETCDCTL}: {problem}")),
+    }
+    let (repeated, at_once) = if options.quick { (2, 5) } else { (REPEATED, AT_ONCE) };
+    let contest = |case, tools: Vec<Tool>, round: fn(&Tool, usize) -> f64, count| {
+        tools.into_iter().fold(Contest::new(&[case], Nanoseconds), |contest, tool| {
+            contest.side(tool.word(), move || Box::new(move || vec![round(&tool, count)]))
+        })
+    };
+    let contests = vec![
+        contest("run-true", alone, tool::repeat, repeated),
+        contest("run-200", tools, tool::at_once, at_once),
+    ];
+    Plan { notes, contests }
+}
+
+fn etcdctl() -> Result<Tool, String> {
+    let etcdctl = server::program("etcdctl", "etcd-client")?;
+    let server: Rc<Server> = Rc::new((server::ETCD.start)()?);
+    let Some(server::Address::Tcp(address)) = server.address(Transport::Tcp) else {
+        return Err("it does not listen".to_string());
+    };
+    let endpoint = format!("--endpoints=http://{address}");
+    let words = [endpoint.as_str(), "lock", "name", "true"];
+    Ok(Tool::new(ETCDCTL, etcdctl, &words.map(AsRef::as_ref)).env("ETCDCTL_API", "3").keep(server))
+}
+
+fn targets(rows: &[Row]) -> Vec<Target> {
+    let row = rows.iter().find(|row| row.case == "run-true" && row.ours().peer == OURS);
+    let target = row.and_then(|row| Some((row, row.peer(FLOCK)?))).map(|(row, flock)| Target {
+        text: format!("times {FLOCK} on {}", row.case),
+        measured: 1.0 / row.ratio(flock),
+        limit: 2.5,
+    });
+    target.into_iter().collect()
+}

@@ -1,0 +1,346 @@
+//! The cases: each connects clients to a server and gives back the work of one round.
+//!
+//! All clients live on one runtime of one thread: the servers have the other core.
+
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+
+use super::client::{Client, Service};
+use crate::harness::Round;
+use crate::server::{Address, Program, Server, Transport};
+use crate::stats;
+
+/// A round takes seconds; a peer that hangs must not hang the run.
+const ROUND_MAX: Duration = Duration::from_secs(120);
+
+/// How many connect at the same time: no more than fit into the queue of any server.
+const CONNECTING_MAX: usize = 64;
+
+/// Where a case runs, and for how long.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// How long clients work in a round.
+    pub(super) time: Duration,
+    /// How many hand-overs there are in a round at most, and how long they may take together.
+    pub(super) hand_overs: usize,
+    pub(super) hand_over_time: Duration,
+    /// How long clients are left alone before memory is read.
+    pub(super) settle: Duration,
+}
+
+/// A server that the clients of a case connect to.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) runtime: Rc<Runtime>,
+    pub(super) server: Rc<Server>,
+    pub(super) address: Address,
+    pub(super) extent: Extent,
+}
+
+impl Place {
+    fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
+        let bounded = async { tokio::time::timeout(ROUND_MAX, work).await };
+        match self.runtime.block_on(bounded) {
+            Ok(Ok(output)) => output,
+            Ok(Err(error)) => panic!("{}: {error}", self.server.name),
+            Err(_) => panic!("{} took more than {ROUND_MAX:?}", self.server.name),
+        }
+    }
+}
+
+/// The cases, for a service whose type is not known.
+pub(super) trait Cases {
+    /// Acquire and release by so many clients, each with a name of its own.
+    fn cycle(&self, place: Place, clients: usize) -> Round;
+    /// From the release by one client to the lock of the other one: the middle and the 99th of a hundred.
+    fn hand_over(&self, place: Place) -> Round;
+    /// As `cycle`, while others are connected and each hold a lock.
+    fn crowd(&self, place: Place, idle: usize, clients: usize) -> Round;
+    /// Bytes for each idle client, and for each that holds a lock.
+    fn memory(
+        &self,
+        runtime: Rc<Runtime>,
+        program: Program,
+        extent: Extent,
+        clients: usize,
+    ) -> Round;
+}
+
+impl<S: Service> Cases for S {
+    fn cycle(&self, place: Place, clients: usize) -> Round {
+        let service = *self;
+        let mut clients = place.run(connect(service, place.address.clone(), clients));
+        Box::new(move || {
+            let time = place.extent.time;
+            let (working, cost) = place.run(work(std::mem::take(&mut clients), time));
+            clients = working;
+            vec![cost]
+        })
+    }
+
+    fn hand_over(&self, place: Place) -> Round {
+        let service = *self;
+        let clients = place.run(connect(service, place.address.clone(), 2));
+        let Ok(clients): Result<[Named<S::Client>; 2], _> = clients.try_into() else {
+            unreachable!("two were asked for")
+        };
+        let mut both = Some(clients);
+        Box::new(move || {
+            let Some([first, second]) = both.take() else { unreachable!("put back below") };
+            let extent = place.extent;
+            let (clients, samples) = if S::EXCLUDES {
+                place.run(pass_on(first, second, S::HOLD, extent))
+            } else {
+                place.run(round_trips(first, second, S::HOLD, extent))
+            };
+            both = Some(clients);
+            vec![stats::percentile(&samples, 50), stats::percentile(&samples, 99)]
+        })
+    }
+
+    fn crowd(&self, place: Place, idle: usize, clients: usize) -> Round {
+        let service = *self;
+        Box::new(move || {
+            let address = &place.address;
+            let crowd =
+                place.run(async { hold(connect(service, address.clone(), idle).await?).await });
+            let clients = place.run(connect(service, address.clone(), clients));
+            let (clients, cost) = place.run(work(clients, place.extent.time));
+            place.run(leave(clients));
+            place.run(leave(crowd));
+            vec![cost]
+        })
+    }
+
+    fn memory(
+        &self,
+        runtime: Rc<Runtime>,
+        program: Program,
+        extent: Extent,
+        clients: usize,
+    ) -> Round {
+        let service = *self;
+        Box::new(move || {
+            // A fresh one: memory that a server has once had it does not always give back.
+            let server = (program.start)().unwrap_or_else(|problem| panic!("{problem}"));
+            let mut transports = [Transport::Unix, Transport::Tcp].into_iter();
+            let address = transports.find_map(|transport| server.address(transport).cloned());
+            let Some(address) = address else { unreachable!("every server listens") };
+            let (runtime, server) = (Rc::clone(&runtime), Rc::new(server));
+            let place = Place { runtime, server, address: address.clone(), extent };
+            let bytes = || {
+                place.run(async {
+                    tokio::time::sleep(extent.settle).await;
+                    Ok(place.server.memory_bytes()? as f64)
+                })
+            };
+            // What the first client needs is not theirs.
+            let first = place.run(async {
+                let first = connect(service, address.clone(), 1).await?;
+                work(first, Duration::ZERO).await
+            });
+            let before = bytes();
+            let idle = place.run(connect(service, address.clone(), clients));
+            let with_idle = bytes();
+            let holders = place.run(hold(idle));
+            let with_holders = bytes();
+            drop((first, holders));
+            let each = |after: f64| (after - before) / clients as f64;
+            vec![each(with_idle), each(with_holders)]
+        })
+    }
+}
+
+/// A client and the name that it uses.
+pub(super) struct Named<C> {
+    client: C,
+    name: String,
+}
+
+/// Names that no case has used: some peers remember a client that went without a word for a while.
+fn fresh_name() -> String {
+    static NUMBERS: AtomicUsize = AtomicUsize::new(0);
+    format!("lock{:08}", NUMBERS.fetch_add(1, Relaxed))
+}
+
+/// New clients, each with a name of its own.
+async fn connect<S: Service>(
+    service: S,
+    address: Address,
+    count: usize,
+) -> io::Result<Vec<Named<S::Client>>> {
+    let connectors: Vec<_> = shares(count)
+        .map(|share| {
+            let address = address.clone();
+            tokio::spawn(async move {
+                let mut clients = Vec::with_capacity(share);
+                for _ in 0..share {
+                    let client = service.connect(&address).await?;
+                    clients.push(Named { client, name: fresh_name() });
+                }
+                Ok::<_, io::Error>(clients)
+            })
+        })
+        .collect();
+    let mut clients = Vec::with_capacity(count);
+    for connector in connectors {
+        clients.extend(connector.await??);
+    }
+    Ok(clients)
+}
+
+/// So many, divided among those who may do it at the same time.
+fn shares(count: usize) -> impl Iterator<Item = usize> {
+    (0..CONNECTING_MAX).map(move |position| {
+        count / CONNECTING_MAX + usize::from(position < count % CONNECTING_MAX)
+    })
+}
+
+/// All clients acquire and release, at least once and until the time is over: nanoseconds per cycle of anyone.
+async fn work<C: Client>(
+    clients: Vec<Named<C>>,
+    time: Duration,
+) -> io::Result<(Vec<Named<C>>, f64)> {
+    let start = Instant::now();
+    let tasks: Vec<_> = clients
+        .into_iter()
+        .map(|mut named| {
+            tokio::spawn(async move {
+                let mut cycles = 0_usize;
+                loop {
+                    named.client.acquire(&named.name).await?;
+                    named.client.release().await?;
+                    cycles += 1;
+                    if start.elapsed() >= time {
+                        return Ok::<_, io::Error>((named, cycles));
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut clients = Vec::with_capacity(tasks.len());
+    let mut total = 0;
+    for task in tasks {
+        let (client, cycles) = task.await??;
+        clients.push(client);
+        total += cycles;
+    }
+    Ok((clients, start.elapsed().as_nanos() as f64 / total as f64))
+}
+
+/// Each client takes the lock of its name.
+async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
+    every(clients, |mut named| async move {
+        named.client.acquire(&named.name).await?;
+        Ok(named)
+    })
+    .await
+}
+
+/// Each client goes.
+async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
+    every(clients, |named| named.client.close()).await?;
+    Ok(())
+}
+
+/// Does the same with every client, some at the same time.
+async fn every<C, T, F>(
+    clients: Vec<Named<C>>,
+    with: impl Fn(Named<C>) -> F + Copy + Send + 'static,
+) -> io::Result<Vec<T>>
+where
+    C: Client,
+    T: Send + 'static,
+    F: Future<Output = io::Result<T>> + Send,
+{
+    let count = clients.len();
+    let mut clients = clients.into_iter();
+    let tasks: Vec<_> = shares(count)
+        .map(|share| {
+            let clients: Vec<_> = clients.by_ref().take(share).collect();
+            tokio::spawn(async move {
+                let mut done = Vec::with_capacity(clients.len());
+                for client in clients {
+                    done.push(with(client).await?);
+                }
+                Ok::<_, io::Error>(done)
+            })
+        })
+        .collect();
+    let mut done = Vec::with_capacity(count);
+    for task in tasks {
+        done.extend(task.await??);
+    }
+    Ok(done)
+}
+
+/// Two clients and how long each passing on took, in nanoseconds.
+type Passed<C> = ([Named<C>; 2], Vec<f64>);
+
+/// The lock goes to and fro. The one who waits has waited for a while when the holder releases, and asks again
+/// only when the other one has it: so where nobody queues, nobody overtakes either.
+async fn pass_on<C: Client>(
+    mut holder: Named<C>,
+    mut waiting: Named<C>,
+    hold: Duration,
+    extent: Extent,
+) -> io::Result<Passed<C>> {
+    let name = holder.name.clone();
+    let mut samples = Vec::with_capacity(extent.hand_overs);
+    holder.client.acquire(&name).await?;
+    let start = Instant::now();
+    while samples.is_empty()
+        || samples.len() < extent.hand_overs && start.elapsed() < extent.hand_over_time
+    {
+        let its_name = name.clone();
+        let turn = tokio::spawn(async move {
+            waiting.client.acquire(&its_name).await?;
+            Ok::<_, io::Error>((waiting, Instant::now()))
+        });
+        tokio::time::sleep(hold).await;
+        let released = Instant::now();
+        holder.client.release().await?;
+        let (next, granted) = turn.await??;
+        samples.push(granted.duration_since(released).as_nanos() as f64);
+        (holder, waiting) = (next, holder);
+    }
+    holder.client.release().await?;
+    Ok(([holder, waiting], samples))
+}
+
+/// What there is to compare with: a message after the same pause.
+async fn round_trips<C: Client>(
+    mut one: Named<C>,
+    other: Named<C>,
+    pause: Duration,
+    extent: Extent,
+) -> io::Result<Passed<C>> {
+    let mut samples = Vec::with_capacity(extent.hand_overs);
+    let start = Instant::now();
+    while samples.is_empty()
+        || samples.len() < extent.hand_overs && start.elapsed() < extent.hand_over_time
+    {
+        tokio::time::sleep(pause).await;
+        let sent = Instant::now();
+        one.client.acquire(&one.name).await?;
+        samples.push(sent.elapsed().as_nanos() as f64);
+    }
+    Ok(([one, other], samples))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_are_the_whole() {
+        for count in [0, 1, 63, 64, 65, 10_000] {
+            assert_eq!(shares(count).sum::<usize>(), count);
+        }
+    }
+}

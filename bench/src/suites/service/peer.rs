@@ -1,0 +1,205 @@
+//! Who is measured in which case.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use super::case::{Cases, Extent, Place};
+use super::echo::Echo;
+use super::etcd::Etcd;
+use super::postgres::Postgres;
+use super::redis::Redis;
+use crate::harness::Unit::{Bytes, Nanoseconds, Rate};
+use crate::harness::{Contest, Options};
+use crate::server::{self, Program, Server, Transport};
+use crate::suites::Plan;
+
+/// The words for the peers that targets speak of.
+pub(super) const REDIS: &str = "redis";
+pub(super) const POSTGRES: &str = "postgres";
+
+/// One side of a contest.
+#[derive(Clone, Copy)]
+struct Peer {
+    word: &'static str,
+    program: Program,
+    cases: &'static dyn Cases,
+    /// How many clients may be connected at the same time.
+    clients_max: usize,
+}
+
+const ECHO: Peer =
+    Peer { word: "echo", program: server::ECHO, cases: &Echo, clients_max: usize::MAX };
+const SPIN: Peer = Peer {
+    word: "redis-spin",
+    program: server::REDIS,
+    cases: &Redis::Spin,
+    clients_max: usize::MAX,
+};
+const PLAIN: Peer = Peer { word: REDIS, ..SPIN };
+const POLL: Peer = Peer { word: "redis-poll", cases: &Redis::Poll, ..SPIN };
+const PIPED: Peer = Peer { word: "redis-piped", cases: &Redis::Piped, ..SPIN };
+const ADVISORY: Peer =
+    Peer { word: POSTGRES, program: server::POSTGRES, cases: &Postgres, clients_max: 100 };
+const RAFT: Peer =
+    Peer { word: "etcd", program: server::ETCD, cases: &Etcd, clients_max: usize::MAX };
+
+const CYCLING: [Peer; 5] = [ECHO, PLAIN, PIPED, ADVISORY, RAFT];
+const PASSING_ON: [Peer; 5] = [ECHO, SPIN, POLL, ADVISORY, RAFT];
+const IDLE: [Peer; 4] = [ECHO, PLAIN, ADVISORY, RAFT];
+
+const PROGRAMS: [Program; 4] = [server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
+
+/// How they go about it, for the reader of the table.
+const NOTES: [&str; 6] = [
+    "redis: SET NX PX, and a script that compares and deletes; redis-piped does not wait for the release, it travels with the next request",
+    "redis has no queue: redis-spin asks again at once, redis-poll every 50 ms",
+    "postgres: advisory locks by prepared statements; a waiting client is blocked in the server",
+    "etcd: lock API over gRPC, one member, fsync on; a waiting client is blocked in the server; TCP only",
+    "echo: one bare round trip of 64 bytes; no lock",
+    "one load generator of one thread for all clients, each with a connection; every server is a process of its own",
+];
+
+/// How many clients are connected in the crowd, and how many of them work.
+const CROWD: usize = 10_000;
+const CROWD_WORKING: usize = 64;
+/// The crowd comes and goes in every round: the files of all sides' crowds together would be too many.
+const CROWD_ROUNDS: usize = 3;
+/// Files that are open besides those of the crowd.
+const OTHER_FILES: u64 = 500;
+
+/// The servers that run, by the name of their program.
+type Running = BTreeMap<&'static str, Rc<Server>>;
+
+pub(super) fn plan(options: &Options) -> Plan {
+    let files_max = server::raise_open_files_limit();
+    let mut notes: Vec<String> = NOTES.map(String::from).into();
+    notes.push(
+        "left out: navlocks: it has no service yet; ×N is their cost over that of the first column"
+            .into(),
+    );
+    let mut running = Running::new();
+    let mut versions = Vec::new();
+    let programs = if options.alone { &PROGRAMS[..1] } else { &PROGRAMS[..] };
+    for program in programs {
+        match (program.version)().and_then(|version| Ok((version, (program.start)()?))) {
+            Ok((version, server)) => {
+                versions.push(version);
+                running.insert(program.name, Rc::new(server));
+            }
+            Err(problem) => notes.push(format!("left out: {}: {problem}", program.name)),
+        }
+    }
+    notes.insert(0, format!("servers: {}", versions.join(", ")));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = Rc::new(runtime.expect("a runtime of one thread can be had"));
+    let extent = if options.quick {
+        Extent {
+            time: Duration::from_millis(20),
+            hand_overs: 5,
+            hand_over_time: Duration::from_millis(20),
+            settle: Duration::ZERO,
+        }
+    } else {
+        Extent {
+            time: Duration::from_millis(500),
+            hand_overs: 200,
+            hand_over_time: Duration::from_millis(2500),
+            settle: Duration::from_secs(3),
+        }
+    };
+    let ground = Ground { running, runtime, extent };
+    let mut contests = Vec::new();
+    for transport in [Transport::Tcp, Transport::Unix] {
+        for clients in [1, 16, 64] {
+            contests.push(ground.contest(
+                &[&format!("cycle-{clients}-{transport}")],
+                Rate,
+                &CYCLING,
+                transport,
+                move |cases, place| cases.cycle(place, clients),
+            ));
+        }
+    }
+    let crowd = options.scaled(CROWD);
+    if files_max < crowd as u64 + OTHER_FILES {
+        notes.push(format!(
+            "left out: crowd-10k, memory-idle: the limit of open files is {files_max}"
+        ));
+    } else {
+        let crowded: Vec<Peer> =
+            IDLE.into_iter().filter(|peer| peer.clients_max >= CROWD).collect();
+        for transport in [Transport::Tcp, Transport::Unix] {
+            let contest = ground.contest(
+                &[&format!("crowd-10k-{transport}")],
+                Rate,
+                &crowded,
+                transport,
+                move |cases, place| cases.crowd(place, crowd, CROWD_WORKING),
+            );
+            contests.push(contest.rounds_max(CROWD_ROUNDS));
+        }
+    }
+    for transport in [Transport::Tcp, Transport::Unix] {
+        let case = |part: &str| format!("handoff-{part}-{transport}");
+        contests.push(ground.contest(
+            &[&case("p50"), &case("p99")],
+            Nanoseconds,
+            &PASSING_ON,
+            transport,
+            |cases, place| cases.hand_over(place),
+        ));
+    }
+    if files_max >= crowd as u64 + OTHER_FILES {
+        contests.push(ground.memory(crowd));
+    }
+    Plan { notes, contests }
+}
+
+struct Ground {
+    running: Running,
+    runtime: Rc<Runtime>,
+    extent: Extent,
+}
+
+impl Ground {
+    /// The same case on all peers that run and can be reached this way.
+    fn contest(
+        &self,
+        cases: &[&str],
+        unit: crate::harness::Unit,
+        peers: &[Peer],
+        transport: Transport,
+        case: impl Fn(&dyn Cases, Place) -> crate::harness::Round + Copy + 'static,
+    ) -> Contest {
+        let mut contest = Contest::new(cases, unit);
+        for &peer in peers {
+            let Some(server) = self.running.get(peer.program.name) else { continue };
+            let Some(address) = server.address(transport) else { continue };
+            let place = Place {
+                runtime: Rc::clone(&self.runtime),
+                server: Rc::clone(server),
+                address: address.clone(),
+                extent: self.extent,
+            };
+            contest = contest.side(peer.word, move || case(peer.cases, place));
+        }
+        contest
+    }
+
+    fn memory(&self, clients: usize) -> Contest {
+        let mut contest = Contest::new(&["memory-idle", "memory-holding"], Bytes);
+        for peer in IDLE {
+            if self.running.contains_key(peer.program.name) {
+                let (runtime, extent) = (Rc::clone(&self.runtime), self.extent);
+                let clients = clients.min(peer.clients_max);
+                contest = contest.side(peer.word, move || {
+                    peer.cases.memory(runtime, peer.program, extent, clients)
+                });
+            }
+        }
+        contest
+    }
+}

@@ -1,0 +1,157 @@
+//! Redis: `SET name token NX PX`, and a script that deletes the name if the token is still there.
+//!
+//! The protocol is written here by hand: a client crate would put a task and a channel between
+//! the caller and the socket, and Redis is to look its best.
+
+use std::io;
+use std::time::Duration;
+
+use super::client::{Client, Service};
+use super::wire::Wire;
+use crate::server::Address;
+
+const LEASE_MILLISECONDS: &[u8] = b"60000";
+
+const COMPARE_AND_DELETE: &[u8] = b"if redis.call('GET', KEYS[1]) == ARGV[1] then \
+    return redis.call('DEL', KEYS[1]) else return 0 end";
+
+/// The pause of a client that polls, about what libraries take.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Its multiples spread evenly between the whole numbers.
+const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
+
+/// How the client goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Redis {
+    /// Asks again at once when the name is taken.
+    Spin,
+    /// Asks again after a pause.
+    Poll,
+    /// As `Spin`, but a release is not waited for: it travels with the next request.
+    Piped,
+}
+
+pub(super) struct RedisClient {
+    how: Redis,
+    wire: Wire,
+    /// How the script is called.
+    script: Vec<u8>,
+    name: Vec<u8>,
+    /// Unique for the client, and counted up for every lock.
+    client: u64,
+    locks: u64,
+    /// That of the lock it has; empty when it has none.
+    token: Vec<u8>,
+    /// Answers to releases that nobody has read yet.
+    unread: usize,
+}
+
+impl Service for Redis {
+    type Client = RedisClient;
+
+    async fn connect(self, address: &Address) -> io::Result<RedisClient> {
+        let mut wire = Wire::open(address).await?;
+        command(&mut wire.output, &[b"CLIENT", b"ID"]);
+        let id = answer(&mut wire).await?;
+        let client = std::str::from_utf8(&id[1..]).ok().and_then(|id| id.parse().ok());
+        let client = client.ok_or_else(|| unexpected(&id))?;
+        command(&mut wire.output, &[b"SCRIPT", b"LOAD", COMPARE_AND_DELETE]);
+        // A bulk string: its length, then the digest.
+        answer(&mut wire).await?;
+        let script = line(&mut wire).await?;
+        let (name, token) = (Vec::new(), Vec::new());
+        Ok(RedisClient { how: self, wire, script, name, client, locks: 0, token, unread: 0 })
+    }
+}
+
+impl Client for RedisClient {
+    async fn acquire(&mut self, name: &str) -> io::Result<()> {
+        self.locks += 1;
+        self.token = format!("{}-{}", self.client, self.locks).into_bytes();
+        self.name = name.as_bytes().to_vec();
+        // The first pause is a part of one, another one every time: a release comes at any moment of it.
+        let mut part = (self.locks as f64 * GOLDEN_RATIO).fract();
+        loop {
+            let words: [&[u8]; 6] =
+                [b"SET", &self.name, &self.token, b"NX", b"PX", LEASE_MILLISECONDS];
+            command(&mut self.wire.output, &words);
+            self.wire.send().await?;
+            for _ in 0..std::mem::take(&mut self.unread) {
+                released(&line(&mut self.wire).await?)?;
+            }
+            match &line(&mut self.wire).await?[..] {
+                b"+OK" => return Ok(()),
+                // Nil: somebody has it.
+                b"$-1" if self.how == Redis::Poll => {
+                    tokio::time::sleep(POLL.mul_f64(part)).await;
+                    part = 1.0;
+                }
+                b"$-1" => {}
+                other => return Err(unexpected(other)),
+            }
+        }
+    }
+
+    async fn release(&mut self) -> io::Result<()> {
+        let words: [&[u8]; 5] = [b"EVALSHA", &self.script, b"1", &self.name, &self.token];
+        command(&mut self.wire.output, &words);
+        self.token.clear();
+        if self.how == Redis::Piped {
+            self.unread += 1;
+            return Ok(());
+        }
+        released(&answer(&mut self.wire).await?)
+    }
+
+    async fn close(mut self) -> io::Result<()> {
+        if !self.token.is_empty() {
+            self.release().await?;
+        }
+        self.wire.send().await?;
+        for _ in 0..self.unread {
+            released(&line(&mut self.wire).await?)?;
+        }
+        Ok(())
+    }
+}
+
+fn command(output: &mut Vec<u8>, words: &[&[u8]]) {
+    let number = |output: &mut Vec<u8>, kind: u8, number: usize| {
+        output.push(kind);
+        output.extend_from_slice(number.to_string().as_bytes());
+        output.extend_from_slice(b"\r\n");
+    };
+    number(output, b'*', words.len());
+    for word in words {
+        number(output, b'$', word.len());
+        output.extend_from_slice(word);
+        output.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Sends what there is, and the first line of the answer.
+async fn answer(wire: &mut Wire) -> io::Result<Vec<u8>> {
+    wire.send().await?;
+    line(wire).await
+}
+
+/// The next line, without its end.
+async fn line(wire: &mut Wire) -> io::Result<Vec<u8>> {
+    loop {
+        if let Some(end) = wire.peek().windows(2).position(|bytes| bytes == b"\r\n") {
+            let line = wire.peek()[..end].to_vec();
+            wire.take(end + 2);
+            return Ok(line);
+        }
+        wire.receive().await?;
+    }
+}
+
+fn released(answer: &[u8]) -> io::Result<()> {
+    if answer == b":1" { Ok(()) } else { Err(unexpected(answer)) }
+}
+
+fn unexpected(answer: &[u8]) -> io::Error {
+    io::Error::other(format!("Redis said {}", String::from_utf8_lossy(answer)))
+}
