@@ -7,3 +7,10 @@
 mod story;
 mod proofs;
 mod excuses;
+
+mod folder;
+mod records;
+mod processes;
+
+mod simulation;
+mod seeded;

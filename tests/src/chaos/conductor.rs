@@ -20,6 +20,8 @@ pub struct Plan {
     pub time: Duration,
     /// The longest time between two deeds.
     pub pause: Duration,
+    /// One deed in so many is done to the service, if there is one.
+    pub service: u64,
     /// The longest time for which somebody is stopped. Longer than a lease makes it lapse.
     pub stop: Duration,
     /// The longest time that anything may take to have an effect, a lease included.
@@ -118,13 +120,14 @@ impl Conductor {
     }
 
     fn disturb(&mut self) -> io::Result<()> {
-        let number = self.dice.roll(self.crew.len() as u64) as usize;
         self.deeds += 1;
-        match self.dice.roll(16) {
-            0 if self.service.is_some() => self.restart_service(),
-            1 if self.service.is_some() => self.pause_service(),
-            0..=7 => self.kill_client(number),
-            _ => self.stop_client(number),
+        let to_service = self.service.is_some() && self.dice.once_in(self.plan.service);
+        let number = self.dice.roll(self.crew.len() as u64) as usize;
+        match (to_service, self.dice.once_in(2)) {
+            (true, true) => self.restart_service(),
+            (true, false) => self.pause_service(),
+            (false, true) => self.kill_client(number),
+            (false, false) => self.stop_client(number),
         }
     }
 

@@ -33,6 +33,7 @@ mod violation;
 mod waiters;
 
 use std::fmt;
+use std::ops::AddAssign;
 
 pub use violation::{Key, Violation};
 
@@ -84,6 +85,17 @@ impl Weight {
             robberies: count(life::Life::robs),
             unanswered: count(|life| life.answered().is_none()),
         }
+    }
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.locks += other.locks;
+        self.sure += other.sure;
+        self.turns += other.turns;
+        self.robberies += other.robberies;
+        self.unanswered += other.unanswered;
     }
 }
 
