@@ -237,6 +237,7 @@ fn waiters_that_may_have_a_reason() {
     assert_clean(&waiting("22 stopping B\n 41 continued B"));
     assert_eq!(verdict(&waiting("22 stopping B\n 40 continued B")).len(), 1);
     assert_clean(&waiting("22 killing B\n 23 killed B"));
+    assert_clean(&waiting("22 finished B"));
     // The service is not there, or came back just now.
     assert_clean(&waiting("22 killing service"));
     assert_clean(&waiting("22 stopping service\n 41 answered service"));
