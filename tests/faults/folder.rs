@@ -1,5 +1,6 @@
 //! A folder for the records of one test. It stays when the test fails.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -9,8 +10,8 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(test: &str) -> Self {
-        let folder =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", process::id()));
+        // In a short path, for a socket in it.
+        let folder = env::temp_dir().join(format!("navlocks-{test}-{}", process::id()));
         // Another process may have had this number once.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder for records");

@@ -11,6 +11,7 @@ mod excuses;
 mod folder;
 mod records;
 mod processes;
+mod served;
 
 mod simulation;
 mod seeded;

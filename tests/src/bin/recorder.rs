@@ -2,11 +2,13 @@
 
 use std::io::{self, Read};
 use std::process::ExitCode;
+use std::time::Duration;
 use std::{env, thread};
 
-use navlocks::Locks;
+use navlocks::{ConnectError, Locks};
 use navlocks_tests::chaos::{Client, Dice, Errand};
 use navlocks_tests::record::Pen;
+use tokio::time::sleep;
 
 fn main() -> ExitCode {
     match Errand::from_args(env::args()).and_then(run) {
@@ -19,12 +21,13 @@ fn main() -> ExitCode {
 }
 
 fn run(errand: Errand) -> Result<(), String> {
-    let Errand { who, folder, url, seed, tasks, habits } = errand;
+    let Errand { who, folder, url, lease, seed, tasks, habits } = errand;
     let said = |error: io::Error| format!("{who}: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(said)?.block_on(async {
         let pen = Pen::new(&folder, who.clone()).map_err(said)?;
-        let client = Client::new(connect(&url)?, pen, habits);
+        let locks = connect(&url, lease).await.map_err(|error| format!("{who}: {error}"))?;
+        let client = Client::new(locks.clone(), pen, habits);
         let finishing = client.clone();
         thread::spawn(move || {
             // An input that cannot be read has ended as well.
@@ -37,14 +40,27 @@ fn run(errand: Errand) -> Result<(), String> {
         for task in played {
             task.await.map_err(|error| format!("{who}: {error}"))?.map_err(said)?;
         }
+        // Whoever just ends keeps the others waiting until the service notices.
+        locks.disconnect().await;
         Ok(())
     })
 }
 
-/// The locks that the address stands for.
-fn connect(url: &str) -> Result<Locks, String> {
-    match url {
-        "local:" => Ok(Locks::new()),
-        _ => Err(format!("no locks are known at {url}; there is local:")),
+/// The locks that the address stands for. A service that is being restarted is waited for, and so do all requests.
+async fn connect(url: &str, lease: Option<Duration>) -> Result<Locks, ConnectError> {
+    if url == "local:" {
+        return Ok(Locks::new());
+    }
+    loop {
+        let mut connect = Locks::connect(url).patience(None);
+        if let Some(lease) = lease {
+            connect = connect.lease(lease);
+        }
+        match connect.await {
+            Err(ConnectError::Unreachable(_)) => sleep(RETRY).await,
+            connected => return connected,
+        }
     }
 }
+
+const RETRY: Duration = Duration::from_millis(10);

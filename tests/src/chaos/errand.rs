@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,10 @@ pub struct Errand {
     pub who: Who,
     /// Where its record goes.
     pub folder: PathBuf,
-    /// Whose locks it uses. `local:` means its own, which exclude nobody else.
+    /// Whose locks it uses: those of a service, or `local:` for its own, which exclude nobody else.
     pub url: String,
+    /// The lease to ask the service for, if not for its usual one.
+    pub lease: Option<Duration>,
     /// Where its dice begin.
     pub seed: u64,
     /// How many requests it has under way at a time.
