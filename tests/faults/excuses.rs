@@ -1,0 +1,259 @@
+//! Histories that look wrong and prove nothing. A checker that cries here is of no use.
+
+use crate::story::verdict;
+
+fn assert_clean(story: &str) {
+    assert_eq!(verdict(story), [""; 0]);
+}
+
+#[test]
+fn one_after_the_other() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        30 A1 releasing
+        45 A1 released
+        15 B1 asked exclusive queue x
+        30 B1 held 2 r2
+        50 B1 still
+    ",
+    );
+}
+
+#[test]
+fn readers_beside_each_other() {
+    assert_clean(
+        "
+        10 A1 asked shared queue x
+        20 A1 held 1 r1
+        40 A1 still
+        15 B1 asked shared queue x
+        30 B1 held 2 r2
+        50 B1 still
+    ",
+    );
+}
+
+/// Nobody knows whether it would still have believed.
+#[test]
+fn a_holder_that_did_not_look_again() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        25 A1 still
+        40 A1 releasing
+        41 A1 lost
+        15 B1 asked exclusive queue x
+        30 B1 held 2 r2
+        50 B1 still
+    ",
+    );
+}
+
+#[test]
+fn a_holder_that_hears_late_of_the_steal() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        60 A1 still
+        65 A1 lost
+        25 T1 asked exclusive steal x
+        30 T1 held 2 r2
+        40 T1 releasing
+        41 T1 released
+        15 B1 asked exclusive queue x
+        45 B1 held 3 r3
+        50 B1 still
+    ",
+    );
+}
+
+/// The thief was first in the service, and heard first as well.
+#[test]
+fn a_holder_that_hears_of_its_lock_after_it_was_stolen() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x
+        40 A1 held 1 r1
+        60 A1 still
+        15 T1 asked exclusive steal x
+        30 T1 held 2 r2
+        50 T1 still
+    ",
+    );
+}
+
+/// But a steal that was granted before the lock was has not taken it away.
+#[test]
+fn a_steal_from_somebody_else_is_no_excuse() {
+    let story = "
+        10 A1 asked exclusive queue x
+        15 T1 asked exclusive steal x
+        20 T1 held 1 r2
+        25 T1 releasing
+        26 T1 released
+        30 A1 held 2 r1
+        60 A1 still
+        40 B1 asked exclusive queue x
+        45 B1 held 3 r3
+        50 B1 still
+    ";
+    assert_eq!(verdict(story).len(), 1);
+}
+
+#[test]
+fn a_steal_whose_client_was_killed_before_it_heard() {
+    let story = |patience| {
+        format!(
+            "
+            10 A1 asked exclusive queue x
+            20 A1 held 1 r1
+            60 A1 still
+            11 T1 asked exclusive steal x
+            12 killing T
+            13 killed T
+            21 B1 asked exclusive queue x
+            45 B1 held 3 r3
+            50 B1 still
+            99 over {patience}
+        "
+        )
+    };
+    assert_clean(&story(5));
+    // Had it been asked for when the steal must have been over, nothing could excuse it.
+    let later = story(5).replace("10 A1", "19 A1");
+    assert_eq!(verdict(&later).len(), 1);
+    assert_clean(&story(7).replace("10 A1", "19 A1"));
+}
+
+#[test]
+fn a_name_that_was_force_released() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x y
+        20 A1 held 1 r1
+        60 A1 still
+        25 F1 asked exclusive force y
+        28 F1 forced
+        15 B1 asked exclusive queue x
+        45 B1 held 3 r3
+        50 B1 still
+    ",
+    );
+}
+
+/// The child of a command may live a moment longer than the command.
+#[test]
+fn a_holder_that_was_killed() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        25 killing A
+        26 killed A
+        31 A1 still
+        15 B1 asked exclusive queue x
+        30 B1 held 2 r2
+        50 B1 still
+    ",
+    );
+}
+
+/// One that was in the queue, one that asked later and was held first, and something between them.
+fn overtaken(between: &str, wait: &str, id: &str) -> String {
+    format!(
+        "
+        10 A1 asked exclusive queue x
+        20 A1 pending 15 r1
+        {between}
+        25 B1 asked shared {wait} x
+        30 B1 held 1 r2
+        32 B1 releasing
+        33 B1 released
+        40 A1 held 2 {id}
+        50 A1 still
+    "
+    )
+}
+
+#[test]
+fn orders_that_nothing_is_known_about() {
+    assert_eq!(verdict(&overtaken("", "queue", "r1")).len(), 1);
+    assert_eq!(verdict(&overtaken("", "20", "r1")).len(), 1);
+    assert_eq!(verdict(&overtaken("", "if-available", "r1")).len(), 1);
+    // By right.
+    assert_clean(&overtaken("", "overtake", "r1"));
+    assert_clean(&overtaken("", "steal", "r1"));
+    // It asked again.
+    assert_clean(&overtaken("", "queue", "r3"));
+    assert_clean(&overtaken("22 killing service\n 24 answered service", "queue", "r1"));
+    assert_clean(&overtaken("22 stopping A\n 24 continued A", "queue", "r1"));
+    // It may not have been in the queue before the other asked.
+    assert_clean(&overtaken("", "queue", "r1").replace("20 A1 pending", "26 A1 pending"));
+    // It may have been robbed before it heard.
+    assert_clean(&overtaken("22 T1 asked exclusive steal x\n 45 T1 held 3 r4", "queue", "r1"));
+    // It was disturbed before or after, which is another matter.
+    assert_eq!(verdict(&overtaken("12 stopping A\n 13 continued A", "queue", "r1")).len(), 1);
+    assert_eq!(verdict(&overtaken("42 killing service", "queue", "r1")).len(), 1);
+}
+
+#[test]
+fn readers_do_not_wait_for_each_other() {
+    assert_clean(&overtaken("", "queue", "r1").replace("exclusive", "shared"));
+    assert_clean(
+        &overtaken("", "queue", "r1").replace("asked exclusive queue x", "asked exclusive queue y"),
+    );
+}
+
+/// One that waits in the end, and something that may explain it.
+fn waiting(reason: &str) -> String {
+    format!(
+        "
+        15 B1 asked exclusive queue x
+        {reason}
+        60 over 20
+    "
+    )
+}
+
+#[test]
+fn waiters_that_may_have_a_reason() {
+    assert_eq!(verdict(&waiting("")).len(), 1);
+    let lock = "10 A1 asked shared queue x y\n 20 A1 held 1 r1";
+    assert_clean(&waiting(lock));
+    assert_eq!(verdict(&waiting(&lock.replace('x', "z"))).len(), 1);
+    // It was released just now.
+    assert_clean(&waiting(&format!("{lock}\n 40 A1 releasing\n 41 A1 released")));
+    assert_eq!(verdict(&waiting(&format!("{lock}\n 39 A1 releasing\n 40 A1 released"))).len(), 1);
+    // Its holder is stopped, or was killed just now.
+    assert_clean(&waiting(&format!("{lock}\n 22 stopping A")));
+    assert_clean(&waiting(&format!("{lock}\n 40 killing A\n 41 killed A")));
+    // It asked just now; or was stopped, or is; or is gone.
+    assert_clean(&waiting("").replace("15 B1", "41 B1"));
+    assert_clean(&waiting("22 stopping B"));
+    assert_clean(&waiting("22 stopping B\n 41 continued B"));
+    assert_eq!(verdict(&waiting("22 stopping B\n 40 continued B")).len(), 1);
+    assert_clean(&waiting("22 killing B\n 23 killed B"));
+    assert_clean(&waiting("22 finished B"));
+    // The service is not there, or came back just now.
+    assert_clean(&waiting("22 killing service"));
+    assert_clean(&waiting("22 stopping service\n 41 answered service"));
+    assert_eq!(verdict(&waiting("22 stopping service\n 40 answered service")).len(), 1);
+    // Nobody said that all was over.
+    assert_clean(&waiting("").replace("60 over 20", ""));
+}
+
+#[test]
+fn tokens_of_locks_that_were_asked_for_at_the_same_time() {
+    assert_clean(
+        "
+        10 A1 asked exclusive queue x
+        20 A1 held 4 r1
+        20 B1 asked exclusive queue y
+        30 B1 held 3 r2
+    ",
+    );
+}

@@ -1,0 +1,17 @@
+//! Real processes, what they write down, and the checker that reads it. The checker is shown to find what it is there for, and
+//! nothing else.
+//!
+//! `NAVLOCKS_SEED` sets the seed, which is printed; `NAVLOCKS_CHAOS_SECONDS` how long processes are disturbed.
+#![allow(clippy::print_stdout, reason = "seed and counts, shown when a test has failed")]
+
+mod story;
+mod proofs;
+mod excuses;
+
+mod folder;
+mod records;
+mod processes;
+mod served;
+
+mod simulation;
+mod seeded;

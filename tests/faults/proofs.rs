@@ -1,0 +1,206 @@
+//! The shortest histories that prove each violation.
+
+use crate::story::verdict;
+
+#[test]
+fn two_holders_of_one_name() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        40 A1 still
+        15 B1 asked exclusive queue x
+        30 B1 held 2 r2
+        50 B1 still
+    ";
+    let expected = "two holders of x: A#1 and B#1 from 0.000000030 s to 0.000000040 s";
+    assert_eq!(verdict(story), [expected]);
+}
+
+#[test]
+fn a_reader_beside_a_writer_of_one_name_of_a_scope() {
+    let story = "
+        10 A1 asked exclusive queue w x
+        20 A1 held 1 r1
+        35 A1 releasing
+        45 A1 released
+        15 B1 asked shared queue x y
+        30 B1 held 2 r2
+        50 B1 still
+        15 C1 asked shared queue y
+        30 C1 held 3 r3
+        50 C1 still
+    ";
+    let expected = "two holders of x: A#1 and B#1 from 0.000000030 s to 0.000000035 s";
+    assert_eq!(verdict(story), [expected]);
+}
+
+/// A holder that was stopped beyond its lease, goes on and still believes.
+#[test]
+fn a_holder_that_does_not_notice_its_lease() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        22 stopping A
+        60 continued A
+        61 A1 still
+        65 A1 lost
+        15 B1 asked exclusive queue x
+        30 B1 held 2 r2
+        50 B1 still
+    ";
+    let expected = "two holders of x: A#1 and B#1 from 0.000000030 s to 0.000000050 s";
+    assert_eq!(verdict(story), [expected]);
+}
+
+#[test]
+fn a_holder_from_before_a_restart_of_the_service() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        40 A1 still
+        22 killing service
+        23 killed service
+        25 answered service
+        26 B1 asked exclusive queue x
+        30 B1 held 2 r1
+        50 B1 still
+    ";
+    assert_eq!(verdict(story).len(), 1);
+    assert!(verdict(story)[0].starts_with("two holders of x"));
+}
+
+#[test]
+fn one_who_asked_later_and_was_held_first() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 pending 15 r1
+        25 B1 asked shared queue x
+        30 B1 held 1 r2
+        32 B1 releasing
+        33 B1 released
+        40 A1 held 2 r1
+        50 A1 still
+    ";
+    let expected = "out of turn on x: A#1 was in the queue at 0.000000020 s, B#1 asked later and was held at 0.000000030 s, before it";
+    assert_eq!(verdict(story), [expected]);
+}
+
+/// Also if the other never gets there.
+#[test]
+fn one_who_asked_later_and_was_held_while_the_other_was_seen_again() {
+    let story = "
+        10 A1 asked exclusive queue x y
+        20 A1 pending 15 r1
+        25 B1 asked exclusive if-available y
+        30 B1 held 1 r2
+        40 A1 pending 35 r1
+        50 A1 withdrawn
+    ";
+    let expected = "out of turn on y: A#1 was in the queue at 0.000000020 s, B#1 asked later and was held at 0.000000030 s, before it";
+    assert_eq!(verdict(story), [expected]);
+}
+
+#[test]
+fn a_waiter_with_nobody_in_its_way() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        30 A1 releasing
+        31 A1 released
+        15 B1 asked exclusive queue x
+        60 over 20
+    ";
+    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of B#1"]);
+}
+
+/// Which of them was granted and not told is not known.
+#[test]
+fn waiters_with_nobody_in_their_way_but_each_other() {
+    let story = "
+        15 A1 asked exclusive queue x
+        16 B1 asked shared queue x y
+        17 C1 asked exclusive queue y
+        18 D1 asked exclusive queue z
+        19 E1 asked exclusive queue z
+        20 E1 held 1 r5
+        60 over 20
+    ";
+    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of A#1 B#1 C#1"]);
+}
+
+#[test]
+fn a_waiter_behind_one_that_was_killed() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        30 killing A
+        31 killed A
+        15 B1 asked exclusive queue x
+        60 over 20
+    ";
+    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of B#1"]);
+}
+
+#[test]
+fn who_does_not_wait_and_is_not_answered() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        15 B1 asked exclusive if-available x
+        16 C1 asked exclusive steal x
+        17 D1 asked exclusive 15 x
+        18 E1 asked exclusive 30 x
+        60 over 20
+    ";
+    let expected =
+        ["B#1", "C#1", "D#1"].map(|who| format!("lost waiters: nobody is in the way of {who}"));
+    assert_eq!(verdict(story), expected);
+}
+
+#[test]
+fn a_token_that_repeats() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 4 r1
+        10 B1 asked exclusive queue y
+        20 B1 held 4 r2
+    ";
+    assert_eq!(verdict(story), ["token 4 was given twice: to A#1 and to B#1"]);
+}
+
+#[test]
+fn a_token_that_shrinks_also_over_a_restart() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 4 r1
+        22 killing service
+        23 killed service
+        24 answered service
+        25 B1 asked exclusive queue x
+        30 B1 held 3 r1
+    ";
+    let expected = "tokens shrank: A#1 had 4, and B#1, asked for after that, has 3";
+    assert_eq!(verdict(story), [expected]);
+}
+
+#[test]
+fn what_makes_no_sense() {
+    let twice = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        30 A1 held 2 r1
+    ";
+    assert_eq!(verdict(twice), ["A#1: is granted twice"]);
+    let late = "
+        10 A1 asked exclusive queue x
+        20 A1 withdrawn
+        30 A1 held 2 r1
+    ";
+    assert_eq!(verdict(late), ["A#1: goes on after its end"]);
+    assert_eq!(verdict("10 A1 held 1 r1"), ["A#1: is told something and was never asked"]);
+    let unheld = "
+        10 A1 asked exclusive queue x
+        20 A1 lost
+    ";
+    assert_eq!(verdict(unheld), ["A#1: had no lock to keep, release or lose"]);
+}

@@ -1,0 +1,47 @@
+//! What is going to happen, in order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::simulation::message::{ClientNo, Down, Up};
+
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// A message reaches the service.
+    Up { client: ClientNo, session: u32, message: Up },
+    /// A message reaches a client.
+    Down { client: ClientNo, session: u32, message: Down },
+    /// A task of a client has waited enough for what it wanted to wait for; that may be over.
+    Wake { client: ClientNo, task: usize, turn: u32 },
+    /// The conductor does something.
+    Deed,
+    /// A client that was stopped for this time goes on.
+    Continue { client: ClientNo, stop: u32 },
+    /// The lease of a client that was stopped for this time is over.
+    Lapse { client: ClientNo, stop: u32 },
+    /// The service notices that a client is dead.
+    Buried(ClientNo),
+    /// The service starts again.
+    Restart,
+}
+
+/// Events at the same time happen in the order in which they were put here.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    events: std::collections::HashMap<u64, Event>,
+    next: u64,
+}
+
+impl Events {
+    pub(super) fn put(&mut self, at: u64, event: Event) {
+        self.heap.push(Reverse((at, self.next)));
+        self.events.insert(self.next, event);
+        self.next += 1;
+    }
+
+    pub(super) fn take(&mut self) -> Option<(u64, Event)> {
+        let Reverse((at, number)) = self.heap.pop()?;
+        self.events.remove(&number).map(|event| (at, event))
+    }
+}

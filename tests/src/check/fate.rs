@@ -1,0 +1,57 @@
+//! What the conductor did to a process.
+
+use crate::record::{Deed, Moment};
+
+/// The fate of one process, the service included.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fate {
+    /// It was alive until here, if it was killed.
+    pub(super) killing: Option<Moment>,
+    /// It was gone from here on.
+    pub(super) gone: Option<Moment>,
+    /// When it was surely not itself: stopped, or being killed and started again. The last may have no end.
+    pub(super) absences: Vec<(Moment, Moment)>,
+}
+
+impl Fate {
+    pub(super) fn suffer(&mut self, at: Moment, deed: Deed) {
+        match deed {
+            Deed::Started => {}
+            Deed::Killing => {
+                self.killing = Some(at);
+                self.leave(at);
+            }
+            Deed::Stopping => self.leave(at),
+            Deed::Continued | Deed::Answered => self.come_back(at),
+            Deed::Killed | Deed::Finished | Deed::Failed => self.gone = Some(at),
+        }
+    }
+
+    fn leave(&mut self, at: Moment) {
+        // Who is killed while it is stopped has left once.
+        if self.present() {
+            self.absences.push((at, Moment::NEVER));
+        }
+    }
+
+    fn come_back(&mut self, at: Moment) {
+        if let Some((_, until)) = self.absences.last_mut() {
+            *until = (*until).min(at);
+        }
+    }
+
+    /// Whether it is here in the end, as far as the conductor knows.
+    pub(super) fn present(&self) -> bool {
+        self.absences.last().is_none_or(|(_, until)| *until != Moment::NEVER)
+    }
+
+    /// Since when nothing was done to it.
+    pub(super) fn undisturbed_since(&self) -> Moment {
+        self.absences.last().map_or(Moment::START, |(_, until)| *until)
+    }
+
+    /// Whether it was always itself between two moments.
+    pub(super) fn is_whole(&self, from: Moment, until: Moment) -> bool {
+        self.absences.iter().all(|(left, back)| *back < from || until < *left)
+    }
+}

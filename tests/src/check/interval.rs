@@ -1,0 +1,116 @@
+//! The time in which a client surely believed in its lock and was surely entitled to.
+//!
+//! Three readings of the clock make it. The first is after the client was told that it holds the lock, so the lock was
+//! granted by then. The last is before the client looked for a loss and found none. It starts at the first and
+//! ends at the last; a client that was told and never looked again has none.
+//!
+//! A holder that is robbed learns of it late, and nobody waits for it: that is what a steal is. So the interval ends no later than
+//! anybody who may have robbed it *asked* to. Who may have? Everybody whose steal has a name in common, unless it was
+//! answered before this lock was asked for, or was granted an earlier token. (A token of which the history shows
+//! that it is wrong proves nothing.) A steal whose client was killed or gave up before it heard counts until the service must have noticed.
+//!
+//! For nothing else an interval is cut: not for a lapsed lease, not for a stopped process, not for a restarted service. Whoever
+//! believes in a lock then, while somebody else holds it, is the violation that this is about.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::check::life::Life;
+use crate::check::lives::Lives;
+use crate::record::Moment;
+
+/// A time of sure belief. It has a length: clocks that read the same do not tell who was first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interval {
+    pub(super) from: Moment,
+    pub(super) until: Moment,
+}
+
+impl Interval {
+    /// What both have in common, if that has a length.
+    pub(super) fn overlap(self, other: Self) -> Option<Self> {
+        let (from, until) = (self.from.max(other.from), self.until.min(other.until));
+        (from < until).then_some(Self { from, until })
+    }
+}
+
+/// The interval of each life that has one, by its place.
+pub(super) fn intervals(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Vec<Option<Interval>> {
+    let robberies = Robberies::of(lives, wrong_tokens);
+    let interval = |(place, life): (usize, &Life)| {
+        let from = life.held.as_ref()?.at;
+        // Only for a program that goes on without the client that has its lock, such as the child of a command.
+        let killing = lives.fate(&life.key.who).killing.unwrap_or(Moment::NEVER);
+        let until = life.believed?.min(killing);
+        let token = trusted_token(place, life, wrong_tokens);
+        let until = robberies.earliest(place, life, token, until).unwrap_or(until);
+        (from < until).then_some(Interval { from, until })
+    };
+    lives.all.iter().enumerate().map(interval).collect()
+}
+
+fn trusted_token(place: usize, life: &Life, wrong: &HashSet<usize>) -> Option<u64> {
+    life.held.as_ref().map(|held| held.token).filter(|_| !wrong.contains(&place))
+}
+
+/// All who may have taken a lock away.
+#[derive(Default)]
+struct Robberies {
+    /// By name; each list by when they asked.
+    by_name: HashMap<Arc<str>, Vec<Robbery>>,
+}
+
+struct Robbery {
+    by: usize,
+    asked: Moment,
+    /// It has happened by then, if ever.
+    done: Moment,
+    /// And so have all before it in the list.
+    all_done: Moment,
+    token: Option<u64>,
+}
+
+impl Robberies {
+    fn of(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Self {
+        let mut robberies = Self::default();
+        for (by, life) in lives.all.iter().enumerate().filter(|(_, life)| life.robs()) {
+            let done = life.done.or_else(|| lives.spent(life)).unwrap_or(Moment::NEVER);
+            let token = trusted_token(by, life, wrong_tokens);
+            for name in &life.names {
+                let list = robberies.by_name.entry(name.clone()).or_default();
+                list.push(Robbery { by, asked: life.asked, done, all_done: done, token });
+            }
+        }
+        for list in robberies.by_name.values_mut() {
+            list.sort_by_key(|robbery| robbery.asked);
+            let mut all_done = Moment::START;
+            for robbery in list {
+                all_done = all_done.max(robbery.done);
+                robbery.all_done = all_done;
+            }
+        }
+        robberies
+    }
+
+    /// When the first who may have robbed this life before `until` asked to.
+    fn earliest(
+        &self,
+        place: usize,
+        life: &Life,
+        token: Option<u64>,
+        until: Moment,
+    ) -> Option<Moment> {
+        let lists = life.names.iter().filter_map(|name| self.by_name.get(name));
+        let asked = lists.filter_map(|list| {
+            let first = list.partition_point(|robbery| robbery.all_done < life.asked);
+            let in_time = list[first..].iter().take_while(|robbery| robbery.asked < until);
+            let mut possible = in_time.filter(|robbery| {
+                let before = robbery.done < life.asked
+                    || robbery.token.zip(token).is_some_and(|(theirs, ours)| theirs < ours);
+                robbery.by != place && !before
+            });
+            possible.next().map(|robbery| robbery.asked)
+        });
+        asked.min()
+    }
+}

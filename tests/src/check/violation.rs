@@ -1,0 +1,78 @@
+//! What a history can show to be wrong.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::record::{Moment, RequestNo, Who};
+
+/// A request of a history: the client and the number that the client gave it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The client.
+    pub who: Who,
+    /// Which of its requests.
+    pub number: RequestNo,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.who, self.number)
+    }
+}
+
+/// Something that cannot have happened if the service is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Two clients believed at the same time in locks that exclude each other.
+    #[allow(missing_docs, reason = "the two, the first name they have in common, and the time")]
+    TwoHolders { name: Arc<str>, first: Key, second: Key, from: Moment, until: Moment },
+    /// A request was granted before one that waited already when it was made, and that excludes it.
+    #[allow(missing_docs, reason = "the two, the first name they have in common, and two moments")]
+    OutOfTurn {
+        name: Arc<str>,
+        waiting: Key,
+        /// It was in the queue.
+        queued: Moment,
+        overtaker: Key,
+        /// The overtaker had its lock, and the other did not.
+        held: Moment,
+    },
+    /// These wait for nobody but perhaps each other, and at least one of them should have been answered.
+    #[allow(missing_docs, reason = "who they are")]
+    LostWaiters { waiters: Vec<Key> },
+    /// Two locks have the same token.
+    #[allow(missing_docs, reason = "the token and the two")]
+    TokenRepeated { token: u64, first: Key, second: Key },
+    /// A lock has a smaller token than one that was held before it was even asked for.
+    #[allow(missing_docs, reason = "the two with their tokens")]
+    TokenShrank { earlier: Key, earlier_token: u64, later: Key, later_token: u64 },
+    /// A client was told something that makes no sense at this point of the request's life, or its record is wrong.
+    #[allow(missing_docs, reason = "the request and what is strange about it")]
+    Nonsense { request: Key, what: &'static str },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TwoHolders { name, first, second, from, until } => {
+                write!(f, "two holders of {name}: {first} and {second} from {from} to {until}")
+            }
+            Self::OutOfTurn { name, waiting, queued, overtaker, held } => write!(
+                f,
+                "out of turn on {name}: {waiting} was in the queue at {queued}, {overtaker} asked later and was held at {held}, before it"
+            ),
+            Self::LostWaiters { waiters } => {
+                f.write_str("lost waiters: nobody is in the way of")?;
+                waiters.iter().try_for_each(|waiter| write!(f, " {waiter}"))
+            }
+            Self::TokenRepeated { token, first, second } => {
+                write!(f, "token {token} was given twice: to {first} and to {second}")
+            }
+            Self::TokenShrank { earlier, earlier_token, later, later_token } => write!(
+                f,
+                "tokens shrank: {earlier} had {earlier_token}, and {later}, asked for after that, has {later_token}"
+            ),
+            Self::Nonsense { request, what } => write!(f, "{request}: {what}"),
+        }
+    }
+}
