@@ -12,6 +12,7 @@ mod folder;
 mod records;
 mod processes;
 mod served;
+mod restarted;
 
 mod simulation;
 mod seeded;

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use navlocks_cli::server::{Address, Config, Service};
-use navlocks_tests::chaos::{Conductor, Errand, Habits, Plan, chaos_time, seed};
+use navlocks_tests::chaos::{Conductor, Ended, Errand, Habits, Plan, chaos_time, seed};
 use navlocks_tests::check::{Weight, check};
 use navlocks_tests::record::Who;
 use tokio::sync::oneshot;
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::folder::Folder;
 
 /// The shortest that a service gives, so that it lapses often.
-const LEASE: Duration = Duration::from_secs(1);
+pub(crate) const LEASE: Duration = Duration::from_secs(1);
 
 /// A service in this process. It ends when dropped.
 struct Served {
@@ -58,7 +58,7 @@ impl Drop for Served {
     }
 }
 
-fn recruit(
+pub(crate) fn recruit(
     folder: &Path,
     url: String,
     hold: Duration,
@@ -79,7 +79,7 @@ fn recruit(
     }
 }
 
-/// Nobody is blamed, and there was something to see. A stop may last so long.
+/// A stop may last so long.
 fn disturb(folder: &Folder, config: Config, stop: Duration) {
     let seed = seed();
     println!("NAVLOCKS_SEED={seed}");
@@ -93,13 +93,18 @@ fn disturb(folder: &Folder, config: Config, stop: Duration) {
         patience: Duration::from_secs(10),
     };
     let recruit = recruit(folder.path(), served.url.clone(), Duration::from_millis(5));
-    let conductor = Conductor::new(folder.path(), seed, plan, None, recruit).unwrap();
-    let ended = conductor.conduct().unwrap();
+    let conductor =
+        Conductor::new(folder.path(), seed, plan, None, recruit).expect("all can be started");
+    assert_right(&conductor.conduct().expect("all can be started and written"));
+}
+
+/// Nobody is blamed, everybody finished, and there was something to see.
+pub(crate) fn assert_right(ended: &Ended) {
     let weight = Weight::of(&ended.history);
     println!("{} deeds; {weight}", ended.deeds);
     let violations: Vec<String> = check(&ended.history).iter().map(ToString::to_string).collect();
     assert!(violations.is_empty(), "{}\n{:?}", violations.join("\n"), ended.stuck);
-    assert_eq!((ended.failed, ended.stuck), (vec![], vec![]));
+    assert_eq!((&ended.failed, &ended.stuck), (&vec![], &vec![]));
     assert!(weight.sure > weight.locks / 4 && weight.turns > 0 && weight.robberies > 0);
 }
 
@@ -114,6 +119,7 @@ fn clients_over_tcp_are_killed_and_stopped_beyond_their_lease() {
 #[test]
 fn clients_over_a_unix_socket_are_killed_and_stopped() {
     let folder = Folder::new("over-unix");
-    let unix = Some(folder.path().join("socket"));
+    let service = Folder::new("over-unix-service");
+    let unix = Some(service.path().join("own/socket"));
     disturb(&folder, Config { unix, ..Config::default() }, LEASE / 4);
 }
