@@ -2,7 +2,11 @@
 
 mod client;
 mod running;
+mod access;
 mod basics;
+mod documents;
 mod endings;
+mod hostile;
+mod http;
 mod leases;
 mod restarts;
