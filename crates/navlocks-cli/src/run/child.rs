@@ -80,7 +80,8 @@ impl Child {
         if let Some(by) = status.stopping_signal().and_then(Signal::from_named_raw) {
             return Ok(Change::Stopped(by));
         }
-        let ended = status.exit_status().or(status.terminating_signal().map(|by| SIGNALLED + by));
+        let ended =
+            status.exit_status().or_else(|| status.terminating_signal().map(|by| SIGNALLED + by));
         Ok(ended.map_or(Change::None, |code| Change::Ended(code as u8)))
     }
 
