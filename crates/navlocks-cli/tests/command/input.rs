@@ -149,7 +149,7 @@ fn a_stale_socket_at_the_address() {
 /// Whoever listens at an address and answers the handshake with `answer`.
 fn answering(world: &World, answer: &'static str) -> String {
     let socket = world.file("other");
-    let listener = UnixListener::bind(&socket).unwrap();
+    let listener = UnixListener::bind(&socket).expect("a new socket");
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let mut request = [0; 4096];

@@ -80,7 +80,7 @@ fn a_thief_runs_in_the_holders_place_before_those_who_wait() {
     let victim = holder(&world, "", "echo held; sleep 1000 & wait");
     let waiter = Talk::start(world.navlocks("run x -- true"));
     world.until(1, 1);
-    let mut thief = Talk::start(world.script("run --steal x", "echo mine; read line"));
+    let mut thief = Talk::start(world.script("run --steal x", "echo mine; read line; exit 0"));
     assert_eq!(thief.line(), "mine");
     victim.wait().assert(90, "stolen");
     world.until(1, 1);

@@ -44,7 +44,7 @@ fn query_shows_who_holds_and_who_waits() {
 fn tags_cannot_play_with_the_terminal() {
     let world = World::new();
     let mut tagged = world.navlocks("run --tag");
-    tagged.arg("\x1b[2Jboo").args(["x", "--", "sh", "-c", "echo held; read line"]);
+    tagged.arg("\x1b[2Jboo").args(["x", "--", "sh", "-c", "echo held; read line; exit 0"]);
     let mut holder = Talk::start(tagged);
     assert_eq!(holder.line(), "held");
     assert!(text(&world.run("query")).contains("\\u{1b}[2Jboo"));

@@ -1,7 +1,7 @@
 //! A folder for each test, with a service of its own, and processes that do not outlive the test.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -74,7 +74,7 @@ impl World {
 
     /// A command that holds the lock until it is told to let go.
     pub(crate) fn hold(&self, arguments: &str) -> Talk {
-        let mut talk = Talk::start(self.script(arguments, "echo held; read line"));
+        let mut talk = Talk::start(self.script(arguments, "echo held; read line; exit 0"));
         assert_eq!(talk.line(), "held");
         talk
     }
@@ -254,11 +254,6 @@ impl Talk {
                 return rest.to_owned();
             }
         }
-    }
-
-    pub(crate) fn say(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().expect("it still listens");
-        writeln!(stdin, "{line}").expect("it reads");
     }
 
     pub(crate) fn pid(&self) -> Pid {
