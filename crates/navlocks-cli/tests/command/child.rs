@@ -94,7 +94,7 @@ fn signals_reach_it_and_its_group() {
     ] {
         // The inner shell is in the group and no child of navlocks. Its own child may ignore what is sent.
         let inner = format!(
-            r#"trap "echo inner; kill -9 \$!; exit" {name}; sleep 1000 & echo ready; wait"#
+            r#"trap "echo inner; kill -9 \$! 2>/dev/null; exit" {name}; sleep 1000 & echo ready; wait"#
         );
         let script = format!("trap 'echo outer; exit 3' {name}; sh -c '{inner}'; exit 4");
         let mut talk = Talk::start(world.script("run x", &script));
