@@ -20,6 +20,7 @@ use super::outbox::Outbox;
 use super::partition::{Around, Asking};
 use super::partitions::{PartitionIndex, PartitionKey, Partitions};
 use super::peer::Peer;
+use super::resuming::unknown_session;
 use super::secret::Secret;
 use super::session::{Client, Known, Session};
 use super::sessions::Sessions;
@@ -116,7 +117,11 @@ impl Hub {
         };
         self.sessions.say(number, &ToClient::Welcome(welcome));
         if let Some(resume) = &hello.resume {
-            self.resume_clients(number, &resume.clients, now)?;
+            if let Err(fault) = self.resume_clients(number, &resume.clients, now) {
+                // Nothing of it may stay behind: no connection would ever end it.
+                self.end(number, None, now);
+                return Err(fault);
+            }
             self.resume(number, &resume.alive, now);
         }
         self.settle(now);
@@ -147,62 +152,6 @@ impl Hub {
             Err(fault) => {
                 self.sessions.remove(number);
                 Err(fault)
-            }
-        }
-    }
-
-    /// The session that a peer wants to go on with, if that is its own.
-    fn find_resumed(&mut self, peer: &Peer, resume: &Resume, now: Instant) -> Result<u32, Fault> {
-        let number = resume.session;
-        let session = self.sessions.get(number).ok_or_else(unknown_session)?;
-        if !session.secret.is(&resume.secret) || !session.peer.is_same_party(peer) {
-            return Err(unknown_session());
-        }
-        // The timer may be late, but what a client can rely on is not.
-        if session.lease.is_some_and(|lease| now.saturating_duration_since(session.heard) > lease) {
-            self.lapse(number, now);
-            return Err(unknown_session());
-        }
-        Ok(number)
-    }
-
-    /// Ends the clients that a session does not have any more, and opens those that got lost with a connection.
-    fn resume_clients(&mut self, number: u32, wanted: &[Open], now: Instant) -> Result<(), Fault> {
-        let Some(session) = self.sessions.get(number) else { return Ok(()) };
-        let numbers: HashSet<u64> = wanted.iter().map(|open| open.client).collect();
-        let over: Vec<u64> =
-            session.clients.keys().copied().filter(|client| !numbers.contains(client)).collect();
-        for client in over {
-            self.close(number, client, now)?;
-        }
-        for Open { client, partition } in wanted {
-            let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
-            if !session.clients.contains_key(client) {
-                session.take_client_number(*client)?;
-                self.open(number, *client, partition)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets go of what a client that came back does not want any more, and tells it what it lost.
-    fn resume(&mut self, number: u32, alive: &[u64], now: Instant) {
-        self.metrics.resumed_sessions.inc();
-        let wanted: HashSet<u64> = alive.iter().copied().collect();
-        let Some(session) = self.sessions.get_mut(number) else { return };
-        let known: Vec<(u64, Known)> =
-            session.requests.iter().map(|(&n, &known)| (n, known)).collect();
-        session.expect_again(alive);
-        for &(request, known) in &known {
-            if let Known::Lost { cause, .. } = known
-                && wanted.contains(&request)
-            {
-                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
-            }
-        }
-        for (request, _) in known {
-            if !wanted.contains(&request) {
-                self.give_up(number, request, now);
             }
         }
     }
@@ -257,7 +206,7 @@ impl Hub {
     }
 
     /// Opens a client in a bucket of its peer.
-    fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
+    pub(crate) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
         let Self { limits, partitions, tokens, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
@@ -285,7 +234,7 @@ impl Hub {
     }
 
     /// Ends a client of a session.
-    fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
+    pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         if session.client(client)?.is_none() {
             return Ok(());
@@ -355,69 +304,15 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether a request is within all limits; if not, which it is not.
-    #[inline]
-    fn within_limits(
-        &self,
-        partition: PartitionIndex,
-        known: usize,
-        asking: &Asking,
-    ) -> Result<(), String> {
-        let Self { limits, partitions, .. } = self;
-        let partition = &partitions[partition];
-        let names = asking.request.scope.names();
-        if names.len() > limits.names_per_request_max {
-            let max = limits.names_per_request_max;
-            return Err(format!("a request has at most {max} names"));
-        }
-        if names.iter().any(|name| name.len_bytes() > limits.name_bytes_max) {
-            return Err(format!("a name has at most {} bytes", limits.name_bytes_max));
-        }
-        if asking.tag.as_ref().is_some_and(|tag| tag.len() > limits.tag_bytes_max) {
-            return Err(format!("a tag has at most {} bytes", limits.tag_bytes_max));
-        }
-        if known >= limits.requests_per_session_max {
-            let max = limits.requests_per_session_max;
-            return Err(format!("a session has at most {max} requests, held and pending together"));
-        }
-        if partition.requests() >= limits.requests_per_partition_max {
-            let max = limits.requests_per_partition_max;
-            return Err(format!("the partition has {max} requests, and takes no more"));
-        }
-        if partition.bytes() + asking.bytes() > limits.partition_bytes_max {
-            let max = limits.partition_bytes_max;
-            return Err(format!(
-                "names and tags of the partition's requests take {max} bytes, and no more"
-            ));
-        }
-        Ok(())
-    }
-
     fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
         self.metrics.refused_requests.inc();
         let refused = Refused { id: request, fault, cycle: None };
         self.sessions.say(number, &ToClient::Refused(refused));
     }
 
-    /// A request is sent again after a resume: what became of it.
-    fn answer_again(&mut self, number: u32, request: u64, known: Known) {
-        match known {
-            Known::Live { partition, id } => {
-                if let Some(State::Held(token)) = self.partitions[partition].manager.state(id) {
-                    let granted = wire::Granted { id: request, token: token.get() };
-                    self.sessions.say(number, &ToClient::Granted(granted));
-                }
-            }
-            Known::Early { .. } => {}
-            Known::Lost { cause, .. } => {
-                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
-            }
-        }
-    }
-
     /// The owner of a request lets go of it, whatever became of it.
     #[inline]
-    fn give_up(&mut self, number: u32, request: u64, now: Instant) {
+    pub(crate) fn give_up(&mut self, number: u32, request: u64, now: Instant) {
         let Some(session) = self.sessions.get_mut(number) else { return };
         match session.forget(request) {
             Some(Known::Live { partition, id }) => {
@@ -530,9 +425,4 @@ impl Hub {
 
 fn shutting_down() -> Fault {
     Fault::new(FaultCode::ShuttingDown, "the service is shutting down: all locks are released")
-}
-
-fn unknown_session() -> Fault {
-    let text = "the session is over, or was never here: begin a new one";
-    Fault::new(FaultCode::UnknownSession, text)
 }

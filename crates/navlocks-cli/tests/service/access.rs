@@ -106,8 +106,8 @@ fn d19_questions_do_not_reach_into_other_partitions() {
     let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
     let (held, pending) = (held[0].about.request, pending[0].about.request);
     let mut forge = with_token(service.tcp(), "0123456789abcdef-f");
+    forge.listen();
     forge.say_all([
-        r#"{"listen":0}"#.to_owned(),
         r#"{"ask":{"id":1,"question":"query"}}"#.to_owned(),
         format!(r#"{{"ask":{{"id":1,"question":{{"blockers":"{pending}"}}}}}}"#),
         format!(r#"{{"ask":{{"id":1,"question":{{"contended":"{held}"}}}}}}"#),

@@ -97,8 +97,7 @@ fn contention_is_told_once() {
 fn a_listener_hears_of_everything() {
     let service = Running::start();
     let mut listener = Client::unix(service.unix());
-    listener.say(r#"{"listen":0}"#);
-    listener.settle();
+    listener.listen();
     let mut holder = Client::unix(service.unix());
     let token = holder.hold(1, "a");
     holder.say(r#"{"request":{"id":2,"names":["a"],"mode":"shared","tag":"late"}}"#);

@@ -77,8 +77,9 @@ impl Client {
     /// A connection that goes on with a session, over TCP.
     pub(crate) fn resume(address: SocketAddr, welcome: &Welcome, alive: &[u64]) -> Self {
         let Welcome { session, secret, .. } = welcome;
-        let resume = format!(r#"{{"session":{session},"secret":"{secret}","alive":{alive:?}}}"#);
-        Self::tcp_hello(address, &format!(r#"{{"version":1,"resume":{resume}}}"#))
+        let resume = format!(r#""session":{session},"secret":"{secret}","alive":{alive:?}"#);
+        let hello = format!(r#"{{"version":1,"resume":{{{resume},"clients":[{{"client":0}}]}}}}"#);
+        Self::tcp_hello(address, &hello)
     }
 
     pub(crate) fn hello(&mut self) -> Welcome {
@@ -126,6 +127,12 @@ impl Client {
     pub(crate) fn settle(&mut self) {
         self.say(r#"{"ping":77}"#);
         assert_eq!(self.hear(), ToClient::Pong(77));
+    }
+
+    /// Hears of everything from now on.
+    pub(crate) fn listen(&mut self) {
+        self.say(r#"{"listen":0}"#);
+        assert_eq!(self.hear(), ToClient::Listening(0));
     }
 
     /// Requests an exclusive lock that is free.

@@ -174,7 +174,7 @@ fn frames_that_break_the_rules_of_websocket_are_refused() {
         frame(0xC1, b"{}"),
         frame(0x83, b"{}"),
         frame(0x80, b"{}"),
-        vec![0x89, 0xFE, 0x01, 0x00, 0, 0, 0, 0],
+        [&[0x89, 0xFE, 0x01, 0x00, 0, 0, 0, 0][..], &[b'x'; 256]].concat(),
         // Text that is no UTF-8.
         frame(0x81, &[0xFF, 0xFE]),
     ] {

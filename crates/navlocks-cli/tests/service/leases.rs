@@ -241,8 +241,7 @@ fn a_replaced_connection_has_no_say_any_more() {
 fn listening_goes_on_after_a_resume() {
     let service = Running::start();
     let (mut listener, welcome) = Client::tcp(service.tcp());
-    listener.say(r#"{"listen":0}"#);
-    listener.settle();
+    listener.listen();
     drop(listener);
     let mut listener = Client::resume(service.tcp(), &welcome, &[]);
     listener.welcome();

@@ -1,0 +1,173 @@
+//! The real program as a real process.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use navlocks::wire::FaultCode;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::client::{Client, unix_stream};
+use crate::running::Folder;
+
+/// A service in a process of its own. Killed when it is dropped.
+struct Process {
+    child: Child,
+    folder: Folder,
+}
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_navlocks");
+
+impl Process {
+    /// Starts a service by this command, and waits until it listens.
+    fn start(folder: Folder, mut command: Command) -> Self {
+        command.env("NAVLOCKS_DIR", folder.path()).env_remove("NAVLOCKS_TOKEN");
+        command.args(["serve", "--state-dir"]).arg(folder.path().join("state"));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("its output is read");
+        BufReader::new(out).read_line(&mut line).expect("it says something");
+        assert!(line.starts_with("listening on unix:"), "{line}");
+        Self { child, folder }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it runs");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+/// Runs the program by a shell after these words.
+fn shell(words: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!(r#"{words} exec "$0" "$@""#)).arg(PROGRAM);
+    command
+}
+
+#[test]
+fn sigterm_ends_it_in_good_order() {
+    let mut process = Process::start(Folder::new(), Command::new(PROGRAM));
+    let mut client = Client::unix(&process.socket());
+    process.signal(Signal::TERM);
+    assert_eq!(client.error().0, FaultCode::ShuttingDown);
+    drop(client);
+    assert!(process.child.wait().unwrap().success());
+    assert!(!process.socket().exists());
+    let state = process.folder.path().join("state/service.json");
+    assert!(std::fs::read_to_string(state).unwrap().contains(r#""clean":true"#));
+}
+
+#[test]
+fn out_of_file_descriptors_it_serves_those_it_has_and_tells_the_others() {
+    let process = Process::start(Folder::new(), shell("ulimit -n 40;"));
+    let mut client = Client::unix(&process.socket());
+    let mut others: Vec<UnixStream> = (0..60).map(|_| unix_stream(&process.socket())).collect();
+    client.hold(1, "a");
+    // One of the last was told, not left alone.
+    let mut answer = [0; 12];
+    others.last_mut().expect("there are some").read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 503");
+    drop(others);
+    client.hold(2, "b");
+    let mut answer = String::new();
+    // Those that were let in are gone when the service has noticed.
+    while !answer.starts_with("HTTP/1.1 200") {
+        let mut stream = unix_stream(&process.socket());
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        answer.clear();
+        let _reset = stream.read_to_string(&mut answer);
+    }
+    Client::unix(&process.socket()).hold(1, "c");
+}
+
+#[test]
+fn a_full_disk_for_its_log_stops_nobody() {
+    let mut command = Command::new(PROGRAM);
+    let full = std::fs::File::create("/dev/full").unwrap();
+    command.env("NAVLOCKS_LOG", "trace").stderr(full);
+    let mut process = Process::start(Folder::new(), command);
+    let mut client = Client::unix(&process.socket());
+    client.hold(1, "a");
+    let mut garbage = Client::unix(&process.socket());
+    garbage.say("garbage");
+    garbage.error();
+    drop(garbage);
+    client.hold(2, "b");
+    drop(client);
+    process.signal(Signal::TERM);
+    assert!(process.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_log_can_be_read_by_programs_and_has_no_secrets() {
+    let folder = Folder::new();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "bakery:0123456789abcdef-b\n").unwrap();
+    let log = folder.path().join("log");
+    let mut command = shell("");
+    command.env("NAVLOCKS_LOG", "trace").stderr(std::fs::File::create(&log).unwrap());
+    command.env("NAVLOCKS_DIR", folder.path());
+    let mut child = command
+        .args(["serve", "--log-format", "json", "--listen", "127.0.0.1:0", "--token-file"])
+        .arg(&tokens)
+        .arg("--state-dir")
+        .arg(folder.path().join("state"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().rsplit_once("ws://").unwrap().1;
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let authorization = "Authorization: Bearer 0123456789abcdef-b";
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{authorization}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert!(child.wait().unwrap().success());
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("the service listens") && log.contains("shuts down"), "{log}");
+    assert!(!log.contains("0123456789"), "{log}");
+    for line in log.lines() {
+        serde_json::from_str::<serde_json::Value>(line).expect(line);
+    }
+}
+
+#[test]
+fn sockets_that_were_opened_for_it_are_taken() {
+    let folder = Folder::new();
+    let path = folder.path().join("handed");
+    let listener = UnixListener::bind(&path).unwrap();
+    // As systemd does it: the socket is descriptor 3, and two variables say so.
+    let mut command =
+        shell("exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$; export LISTEN_FDS LISTEN_PID;");
+    command.stdin(Stdio::from(OwnedFd::from(listener)));
+    // Whoever comes before the service is there waits, and is served.
+    let early = unix_stream(&path);
+    let mut process = Process::start(folder, command);
+    let mut early = Client::silent(early);
+    early.hello();
+    early.hold(1, "a");
+    Client::unix(&path).hold(1, "b");
+    drop(early);
+    process.signal(Signal::TERM);
+    assert!(process.child.wait().unwrap().success());
+    // It is not the service's to remove.
+    assert!(Path::new(&path).exists());
+    assert!(!process.socket().exists());
+}
