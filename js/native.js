@@ -1,0 +1,178 @@
+// The transport within a process: the native addon, whose lock space all worker threads share.
+
+import { randomUUID } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { setImmediate } from 'node:timers';
+import { PENDING } from './entry.js';
+
+const addon = createRequire(import.meta.url)('./native/navlocks.node');
+
+const MODES = ['exclusive', 'shared'];
+const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended'];
+
+// What mail says, as in native/src/space.rs.
+const GRANTED = 1;
+const UNAVAILABLE = 2;
+const LOST = 3;
+
+// The array by which the addon answers: the slot of a new request, how much mail, whether there is more; then mail.
+const SLOT = 0;
+const COUNT = 1;
+const MORE = 2;
+const MAIL = 3;
+const MAIL_LENGTH = 3;
+const MAIL_MAX = 256;
+
+// Numbers of an entry in a report, as in native/src/report.rs.
+const NUMBERS = 6;
+
+export class NativeTransport {
+  clientId = randomUUID();
+  #handle;
+  #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
+  /** Entries that may hear something, by id. */
+  #entries = new Map();
+  /** How many of them wait: as long as any does, the event loop stays alive. */
+  #waiting = 0;
+
+  constructor(partition = '') {
+    this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
+      addon.take(this.#handle);
+      this.#sort();
+    });
+  }
+
+  request(entry) {
+    const how = (entry.mode === 'shared' ? 1 : 0) + 2 * entry.wait;
+    const id = addon.request(this.#handle, entry.scope, how, entry.tag);
+    entry.id = id;
+    entry.slot = this.#answer[SLOT];
+    this.#entries.set(id, entry);
+    this.#wait(1);
+    this.#sort();
+  }
+
+  release(entry) {
+    const released = addon.release(this.#handle, entry.slot, entry.id);
+    this.#sort();
+    if (released) this.#entries.delete(entry.id);
+    return released;
+  }
+
+  abort(entry) {
+    const known = this.#entries.delete(entry.id);
+    // Its grant may be on the way, and then it does not wait any more.
+    if (known && !entry.answered) this.#wait(-1);
+    addon.abort(this.#handle, entry.slot, entry.id);
+    this.#sort();
+  }
+
+  forceRelease(name) {
+    const count = addon.forceRelease(this.#handle, name);
+    this.#sort();
+    return count;
+  }
+
+  query() {
+    const report = addon.query(this.#handle);
+    const [held] = report;
+    const snapshot = { held: [], pending: [] };
+    readReport(report, (entry, names, mode, clientId) => {
+      const rows = entry < held ? snapshot.held : snapshot.pending;
+      // The standard knows one name each.
+      for (const name of names) rows.push({ name, mode, clientId });
+    });
+    return snapshot;
+  }
+
+  inspect() {
+    const report = addon.query(this.#handle);
+    const [held, , , , tags] = report;
+    const snapshot = { held: [], pending: [] };
+    readReport(report, (entry, scope, mode, clientId, id, token, since) => {
+      const row = { id, scope, mode, clientId, since, tag: tags[entry] };
+      if (entry < held) snapshot.held.push({ ...row, fencingToken: token });
+      else snapshot.pending.push(row);
+    });
+    return snapshot;
+  }
+
+  blockers(id) {
+    const [held, pending] = addon.blockers(this.#handle, id);
+    return { held: [...held], pending: [...pending] };
+  }
+
+  deadlocks() {
+    return addon.deadlocks(this.#handle).map(([clients, ids]) => ({ clients, ids: [...ids] }));
+  }
+
+  task(work) {
+    setImmediate(work);
+  }
+
+  #wait(more) {
+    const before = this.#waiting;
+    this.#waiting = before + more;
+    if ((before === 0) !== (this.#waiting === 0)) addon.keepAlive(this.#handle, this.#waiting);
+  }
+
+  /** Hands all mail out, each in a task of its own. */
+  #sort() {
+    const answer = this.#answer;
+    for (;;) {
+      const end = MAIL + answer[COUNT] * MAIL_LENGTH;
+      for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#hand(answer[at], answer[at + 1], answer[at + 2]);
+      if (answer[MORE] === 0) return;
+      addon.take(this.#handle);
+    }
+  }
+
+  #hand(what, id, value) {
+    const entry = this.#entries.get(id);
+    // Its owner took it back meanwhile.
+    if (entry === undefined) return;
+    if (!entry.answered) {
+      entry.answered = true;
+      this.#wait(-1);
+    }
+    if (what === GRANTED) {
+      setImmediate(tellGranted, entry, value);
+      return;
+    }
+    this.#entries.delete(id);
+    if (what === UNAVAILABLE) {
+      setImmediate(tellUnavailable, entry);
+    } else if (what === LOST) {
+      entry.loss = CAUSES[value];
+      setImmediate(tellLost, entry, CAUSES[value]);
+    } else {
+      setImmediate(tellAborted, entry, CAUSES[value]);
+    }
+  }
+}
+
+function tellGranted(entry, token) {
+  entry.granted(token);
+}
+
+function tellUnavailable(entry) {
+  entry.unavailable();
+}
+
+function tellLost(entry, cause) {
+  entry.lost(cause);
+}
+
+function tellAborted(entry, cause) {
+  entry.aborted(cause);
+}
+
+function readReport([, numbers, names, clients], row) {
+  let next = 0;
+  for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
+    const count = numbers[at + 3];
+    const scope = count === 1 ? [names[next]] : names.slice(next, next + count);
+    next += count;
+    row(entry, scope, MODES[numbers[at + 1]], clients[numbers[at + 2]], numbers[at], numbers[at + 4], numbers[at + 5]);
+  }
+}
