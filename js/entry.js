@@ -29,8 +29,10 @@ const DELAY_MAX = 2 ** 31 - 1;
 
 export class Entry {
   /** The transport's own. */
-  slot = 0;
   id = 0;
+  slot = 0;
+  answered = false;
+  waits = false;
   state = PENDING;
   token = 0;
   loss = undefined;
@@ -218,18 +220,10 @@ export class CallbackEntry extends Entry {
    * https://w3c.github.io/web-locks/#lock-concept
    */
   async #run(lock) {
-    const { host, callback } = this;
+    const { callback } = this;
     this.callback = undefined;
-    let waiting;
     try {
-      waiting = host.Promise.resolve(callback(lock));
-    } catch (thrown) {
-      waiting = host.Promise.reject(thrown);
-    }
-    try {
-      const value = await waiting;
-      // An object is passed on as the promise that it came out of: nobody asks it for a `then` again.
-      this.#end(this.succeed, isPrimitive(value) ? value : waiting);
+      this.#end(this.succeed, await callback(lock));
     } catch (reason) {
       this.#end(this.fail, reason);
     }
@@ -246,8 +240,4 @@ export class CallbackEntry extends Entry {
   settle(settle, value) {
     settle.call(this, value);
   }
-}
-
-function isPrimitive(value) {
-  return value === null || (typeof value !== 'object' && typeof value !== 'function');
 }

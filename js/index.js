@@ -19,19 +19,25 @@ const channels = {
 };
 
 const observer = {
-  start({ name, mode }) {
-    if (channels.start.hasSubscribers) channels.start.publish({ name, mode });
+  start(entry) {
+    if (channels.start.hasSubscribers) channels.start.publish(about(entry));
   },
-  grant({ name, mode }) {
-    if (channels.grant.hasSubscribers) channels.grant.publish({ name, mode });
+  grant(entry) {
+    if (channels.grant.hasSubscribers) channels.grant.publish(about(entry));
   },
-  miss({ name, mode }) {
-    if (channels.miss.hasSubscribers) channels.miss.publish({ name, mode });
+  miss(entry) {
+    if (channels.miss.hasSubscribers) channels.miss.publish(about(entry));
   },
-  end({ name, mode, ifAvailable, steal }, error) {
-    if (channels.end.hasSubscribers) channels.end.publish({ name, mode, ifAvailable, steal, error });
+  end(entry, error) {
+    if (!channels.end.hasSubscribers) return;
+    const { ifAvailable, steal } = entry;
+    channels.end.publish({ ...about(entry), ifAvailable, steal, error });
   },
 };
+
+function about({ name, mode }) {
+  return { name, mode };
+}
 
 /** Node's own listener is heard even when another one stops the event. */
 function listen(signal, algorithm) {

@@ -2,8 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';
-import { setImmediate } from 'node:timers';
-import { PENDING } from './entry.js';
+import { Deliveries } from './delivery.js';
 
 const addon = createRequire(import.meta.url)('./native/navlocks.node');
 
@@ -34,6 +33,7 @@ export class NativeTransport {
   #entries = new Map();
   /** How many of them wait: as long as any does, the event loop stays alive. */
   #waiting = 0;
+  #deliveries = new Deliveries();
 
   constructor(partition = '') {
     this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
@@ -48,8 +48,11 @@ export class NativeTransport {
     entry.id = id;
     entry.slot = this.#answer[SLOT];
     this.#entries.set(id, entry);
-    this.#wait(1);
     this.#sort();
+    if (!entry.answered) {
+      entry.waits = true;
+      this.#wait(1);
+    }
   }
 
   release(entry) {
@@ -60,9 +63,8 @@ export class NativeTransport {
   }
 
   abort(entry) {
-    const known = this.#entries.delete(entry.id);
-    // Its grant may be on the way, and then it does not wait any more.
-    if (known && !entry.answered) this.#wait(-1);
+    this.#entries.delete(entry.id);
+    this.#stopWaiting(entry);
     addon.abort(this.#handle, entry.slot, entry.id);
     this.#sort();
   }
@@ -107,13 +109,20 @@ export class NativeTransport {
   }
 
   task(work) {
-    setImmediate(work);
+    this.#deliveries.add(work, undefined, undefined);
   }
 
   #wait(more) {
     const before = this.#waiting;
     this.#waiting = before + more;
     if ((before === 0) !== (this.#waiting === 0)) addon.keepAlive(this.#handle, this.#waiting);
+  }
+
+  #stopWaiting(entry) {
+    if (entry.waits) {
+      entry.waits = false;
+      this.#wait(-1);
+    }
   }
 
   /** Hands all mail out, each in a task of its own. */
@@ -131,22 +140,20 @@ export class NativeTransport {
     const entry = this.#entries.get(id);
     // Its owner took it back meanwhile.
     if (entry === undefined) return;
-    if (!entry.answered) {
-      entry.answered = true;
-      this.#wait(-1);
-    }
+    entry.answered = true;
+    this.#stopWaiting(entry);
     if (what === GRANTED) {
-      setImmediate(tellGranted, entry, value);
+      this.#deliveries.add(tellGranted, entry, value);
       return;
     }
     this.#entries.delete(id);
     if (what === UNAVAILABLE) {
-      setImmediate(tellUnavailable, entry);
+      this.#deliveries.add(tellUnavailable, entry, undefined);
     } else if (what === LOST) {
       entry.loss = CAUSES[value];
-      setImmediate(tellLost, entry, CAUSES[value]);
+      this.#deliveries.add(tellLost, entry, CAUSES[value]);
     } else {
-      setImmediate(tellAborted, entry, CAUSES[value]);
+      this.#deliveries.add(tellAborted, entry, CAUSES[value]);
     }
   }
 }
