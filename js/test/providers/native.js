@@ -1,5 +1,10 @@
 // The platform's own navigator.locks.
 
-const { LockManager, Lock, navigator } = globalThis;
+const { navigator } = globalThis;
+const { locks } = navigator;
 
-export const provider = { locks: navigator.locks, LockManager, Lock, navigator };
+// Not every platform has the interfaces where WebIDL puts them.
+const LockManager = globalThis.LockManager ?? locks.constructor;
+const Lock = globalThis.Lock ?? (await locks.request('the class of a lock', (lock) => lock.constructor));
+
+export const provider = { locks, LockManager, Lock, navigator };
