@@ -217,7 +217,18 @@ export function createInterfaces(realm = globalThis) {
     Lock,
     createManager,
     // For the surfaces that add to the standard's.
-    internals: { secret, convert, exception, requestMethodSteps, checkRequest, checkOptions, checkEnvironment, hostOf, entryOf },
+    internals: {
+      Promise,
+      secret,
+      convert,
+      exception,
+      requestMethodSteps,
+      checkRequest,
+      checkOptions,
+      checkEnvironment,
+      hostOf,
+      entryOf,
+    },
   };
 }
 

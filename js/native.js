@@ -25,8 +25,11 @@ const MAIL_MAX = 256;
 // Numbers of an entry in a report, as in native/src/report.rs.
 const NUMBERS = 6;
 
+/** Who this thread is, in every lock space. */
+const clientId = randomUUID();
+
 export class NativeTransport {
-  clientId = randomUUID();
+  clientId = clientId;
   #handle;
   #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
   /** Entries that may hear something, by id. */

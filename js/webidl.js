@@ -5,7 +5,7 @@
  * @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is asked for
  */
 export function createConversions(realm) {
-  const { TypeError, String } = realm;
+  const { TypeError } = realm;
   const AbortSignal = realm.AbortSignal ?? globalThis.AbortSignal;
   // A getter of the prototype knows its own objects, whatever their prototypes say.
   const aborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted').get;
@@ -49,9 +49,9 @@ export function createConversions(realm) {
     return domString(value, "'tag'");
   }
 
-  /** One name, or with the extensions an array of them: sorted by code unit, without duplicates. */
+  /** One name, or with the extensions a sequence of them: sorted by code unit, without duplicates. */
   function scope(value, extended) {
-    if (!extended || !Array.isArray(value)) return domString(value, 'the name');
+    if (!extended || !isSequence(value)) return domString(value, 'the name');
     const names = [...new Set(Array.from(value, (name) => domString(name, 'a name of the scope')))].sort();
     if (names.length === 0) throw new TypeError('the scope is empty: a lock request needs at least one name');
     return names.length === 1 ? names[0] : Object.freeze(names);
@@ -97,5 +97,9 @@ export function createConversions(realm) {
     return options;
   }
 
-  return { domString, callback, mode, scope, lockOptions, timeout, String };
+  return { domString, callback, mode, scope, lockOptions, timeout };
+}
+
+function isSequence(value) {
+  return typeof value === 'object' && value !== null && typeof value[Symbol.iterator] === 'function';
 }
