@@ -2,6 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { setImmediate } from 'node:timers';
 import { Deliveries } from './delivery.js';
 
 const addon = createRequire(import.meta.url)('./native/navlocks.node');
@@ -22,6 +24,14 @@ const MAIL = 3;
 const MAIL_LENGTH = 3;
 const MAIL_MAX = 256;
 
+/**
+ * For how many turns of the event loop a thread looks for mail before it sleeps: some fifty microseconds. Where there is one
+ * processor, looking would only keep the holder from going on.
+ */
+const POLLS_MAX = availableParallelism() > 1 ? 40 : 0;
+/** After so many failures in a row, one wait in two to this power is polled for. */
+const FAILURES_MAX = 5;
+
 // Numbers of an entry in a report, as in native/src/report.rs.
 const NUMBERS = 6;
 
@@ -37,10 +47,15 @@ export class NativeTransport {
   /** How many of them wait: as long as any does, the event loop stays alive. */
   #waiting = 0;
   #deliveries = new Deliveries();
+  /** Whether this thread comes for its mail by itself, and how it went so far. */
+  #polls = 0;
+  #polled = 0;
+  #failures = 0;
+  #skips = 0;
 
   constructor(partition = '') {
     this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
-      addon.take(this.#handle);
+      addon.take(this.#handle, this.#polls);
       this.#sort();
     });
   }
@@ -55,6 +70,7 @@ export class NativeTransport {
     if (!entry.answered) {
       entry.waits = true;
       this.#wait(1);
+      this.#startPolling();
     }
   }
 
@@ -128,6 +144,37 @@ export class NativeTransport {
     }
   }
 
+  /**
+   * To put a thread to sleep and wake it takes longer than most locks are held between threads. So who begins to wait looks
+   * for its mail for some turns of the event loop first. When that was in vain it is tried less often.
+   */
+  #startPolling() {
+    if (this.#polls === 1) {
+      this.#polled = 0;
+    } else if (this.#skips > 0 || POLLS_MAX === 0) {
+      this.#skips--;
+    } else {
+      this.#polls = 1;
+      this.#polled = 0;
+      setImmediate(this.#poll);
+    }
+  }
+
+  #poll = () => {
+    const waiting = this.#waiting;
+    const last = waiting === 0 || ++this.#polled > POLLS_MAX;
+    if (last) this.#polls = 0;
+    addon.take(this.#handle, this.#polls);
+    this.#sort();
+    if (this.#waiting < waiting) {
+      this.#failures = 0;
+    } else if (last && waiting > 0) {
+      this.#failures = Math.min(this.#failures + 1, FAILURES_MAX);
+      this.#skips = 2 ** this.#failures;
+    }
+    if (!last) setImmediate(this.#poll);
+  };
+
   /** Hands all mail out, each in a task of its own. */
   #sort() {
     const answer = this.#answer;
@@ -135,7 +182,7 @@ export class NativeTransport {
       const end = MAIL + answer[COUNT] * MAIL_LENGTH;
       for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#hand(answer[at], answer[at + 1], answer[at + 2]);
       if (answer[MORE] === 0) return;
-      addon.take(this.#handle);
+      addon.take(this.#handle, this.#polls);
     }
   }
 

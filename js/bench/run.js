@@ -30,14 +30,15 @@ for (const name of ['node', 'deno']) {
 const child = fileURLToPath(new URL('./child.js', import.meta.url));
 
 const sides = {
-  navlocks: { command: [bin('node'), '--expose-gc', child, 'navlocks'] },
-  node: { command: [bin('node'), '--expose-gc', child, 'native'], patience: { queued: 20_000, crowded: 10_000 } },
-  deno: { command: [bin('deno'), 'run', '--quiet', '--allow-all', '--v8-flags=--expose-gc', child, 'native'] },
+  navlocks: { command: (v8) => [bin('node'), ...v8, child, 'navlocks'] },
+  node: { command: (v8) => [bin('node'), ...v8, child, 'native'], patience: { queued: 20_000, crowded: 10_000 } },
+  deno: { command: (v8) => [bin('deno'), 'run', '--quiet', '--allow-all', `--v8-flags=${v8}`, child, 'native'] },
 };
 
 const SECONDS_MAX = 300;
 
-function measure({ command: [program, ...given] }, name, size) {
+function measure({ command }, name, size) {
+  const [program, ...given] = command(cases[name].v8 ?? ['--expose-gc']);
   const { stdout, stderr, error } = spawnSync(program, [...given, name, `${size}`], { encoding: 'utf8', timeout: SECONDS_MAX * 1000 });
   const value = Number.parseFloat(stdout);
   if (error || Number.isNaN(value)) return { failed: error?.message ?? stderr.trim().split('\n').slice(0, 3).join(' ') };

@@ -145,12 +145,13 @@ function!(
 );
 
 function!(
-    /// `take(handle)`: puts mail into the array.
+    /// `take(handle, polls)`: puts mail into the array. Whoever polls takes again soon, and is not woken meanwhile.
     Take,
     c"take",
-    |env, instance, &[handle, ..]| {
+    |env, instance, &[handle, polls, ..]| {
+        let polls = env.get_number(polls)? != 0.0;
         let client = instance.client(env, handle)?;
-        client.with_mail(|space, client, mail| space.take_mail(client, mail));
+        client.with_mail(|space, client, mail| space.take_mail(client, polls, mail));
         Ok(env.undefined())
     }
 );

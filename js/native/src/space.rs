@@ -37,6 +37,8 @@ struct Client {
     mail: VecDeque<Mail>,
     /// Rung, and not taken its mail since.
     rung: bool,
+    /// Comes for its mail by itself before long, so that nobody needs to ring.
+    polls: bool,
     bell: Arc<Bell>,
 }
 
@@ -134,7 +136,7 @@ impl Space {
     pub(crate) fn add_client(&self, name: Name, bell: Arc<Bell>) -> ClientId {
         let mut state = self.lock();
         let id = state.manager.add_client();
-        let client = Client { id, name, mail: VecDeque::new(), rung: false, bell };
+        let client = Client { id, name, mail: VecDeque::new(), rung: false, polls: false, bell };
         let slots = state.clients.len().max(id.slot() + 1);
         state.clients.resize_with(slots, || None);
         state.clients[id.slot()] = Some(client);
@@ -211,11 +213,12 @@ impl Space {
         self.input(Some(client), post, |state| state.manager.force_release(name))
     }
 
-    /// Takes what mail fits. The bell may ring again from now on.
-    pub(crate) fn take_mail(&self, client: ClientId, post: &mut Postbag<'_>) {
+    /// Takes what mail fits. The bell may ring again from now on, unless the client polls.
+    pub(crate) fn take_mail(&self, client: ClientId, polls: bool, post: &mut Postbag<'_>) {
         let mut state = self.lock();
         if let Some(client) = state.client(client) {
             client.rung = false;
+            client.polls = polls;
         }
         state.take_mail(client, post);
     }
@@ -300,7 +303,7 @@ impl State {
                 continue;
             };
             client.mail.push_back([what, request.serial() as f64, value]);
-            if caller != Some(id) && !client.rung {
+            if caller != Some(id) && !client.rung && !client.polls {
                 client.rung = true;
                 self.bells.push(client.bell.clone());
             }
