@@ -1,0 +1,155 @@
+// What is measured: each case is the same program for every side, and gives one number.
+
+const nothing = async () => {};
+const forever = () => new Promise(nothing);
+
+/** Nanoseconds since `start`, for each of `count`. */
+function each(start, count) {
+  return ((performance.now() - start) * 1e6) / count;
+}
+
+/** Requests locks that are never released; resolves when all are held. */
+function holdAll(locks, count, prefix = 'held') {
+  return Promise.all(
+    Array.from({ length: count }, (_, index) => new Promise((held) => {
+      locks.request(`${prefix} ${index}`, () => {
+        held();
+        return forever();
+      });
+    })),
+  );
+}
+
+async function sequence(locks, name, count) {
+  const start = performance.now();
+  for (let index = 0; index < count; index++) await locks.request(name, nothing);
+  return each(start, count);
+}
+
+/** The mean of all runs of `work` that begin within so many milliseconds. */
+async function within(milliseconds, work) {
+  const end = performance.now() + milliseconds;
+  let [sum, count] = [0, 0];
+  do {
+    sum += await work();
+    count++;
+  } while (performance.now() < end);
+  return sum / count;
+}
+
+export const cases = {
+  sequential: {
+    what: 'request and release in sequence, one name',
+    unit: 'ns a request',
+    sizes: [100_000],
+    async run(locks, count) {
+      await sequence(locks, 'hot', count / 10);
+      return sequence(locks, 'hot', count);
+    },
+  },
+  distinct: {
+    what: 'names at once',
+    unit: 'ns a request',
+    sizes: [10_000],
+    async run(locks, count) {
+      const start = performance.now();
+      await Promise.all(Array.from({ length: count }, (_, index) => locks.request(`name ${index}`, nothing)));
+      return each(start, count);
+    },
+  },
+  queued: {
+    what: 'queued on one name',
+    unit: 'ns a request',
+    sizes: [1_000, 20_000, 100_000],
+    async run(locks, count) {
+      const start = performance.now();
+      await Promise.all(Array.from({ length: count }, () => locks.request('queue', nothing)));
+      return each(start, count);
+    },
+  },
+  crowded: {
+    what: 'in sequence on one name while others are held',
+    unit: 'ns a request',
+    sizes: [0, 10_000, 50_000],
+    async run(locks, count) {
+      await holdAll(locks, count);
+      // As many as fit into a while, of which the first half is for warming up.
+      await within(300, () => sequence(locks, 'hot', 100));
+      return within(300, () => sequence(locks, 'hot', 100));
+    },
+  },
+  aborted: {
+    what: 'queued on one name, every second aborted; all others granted',
+    unit: 'ns a request',
+    sizes: [20_000],
+    async run(locks, count) {
+      let release;
+      const held = new Promise((resolve) => {
+        release = resolve;
+      });
+      const holder = locks.request('queue', () => held);
+      const start = performance.now();
+      const controllers = [];
+      const requests = Array.from({ length: count }, (_, index) => {
+        if (index % 2 === 0) return locks.request('queue', nothing);
+        const controller = new AbortController();
+        controllers.push(controller);
+        return locks.request('queue', { signal: controller.signal }, nothing).catch(nothing);
+      });
+      for (const controller of controllers) controller.abort();
+      release();
+      await Promise.all([holder, ...requests]);
+      return each(start, count);
+    },
+  },
+  query: {
+    what: 'a query with this many held and as many pending',
+    unit: 'ns a query',
+    sizes: [10_000],
+    async run(locks, count) {
+      await holdAll(locks, count);
+      for (let index = 0; index < count; index++) locks.request(`held ${index}`, nothing);
+      await locks.query();
+      const start = performance.now();
+      for (let round = 0; round < 10; round++) await locks.query();
+      return each(start, 10);
+    },
+  },
+  pingpong: {
+    what: 'a lock handed back and forth between two workers',
+    unit: 'ns a hand-over',
+    sizes: [10_000],
+    threads: 2,
+    /** In each worker: asks for its next turn before it ends the one it has. */
+    async run(locks, count) {
+      await turns(locks, count / 10);
+      const start = performance.now();
+      await turns(locks, count);
+      return each(start, count * 2);
+    },
+  },
+  bytes: {
+    what: 'memory of a held lock',
+    unit: 'bytes a lock',
+    sizes: [20_000],
+    // A small nursery, so that the garbage of the way there is not measured.
+    v8: ['--expose-gc', '--max-semi-space-size=1'],
+    async run(locks, count, { rss }) {
+      await holdAll(locks, 1_000, 'warm');
+      const before = rss();
+      await holdAll(locks, count);
+      return (rss() - before) / count;
+    },
+  },
+};
+
+function turns(locks, count) {
+  return new Promise((resolve) => {
+    let left = count;
+    function turn() {
+      if (--left === 0) resolve();
+      else locks.request('ball', turn);
+    }
+    locks.request('ball', turn);
+  });
+}

@@ -1,0 +1,128 @@
+// What this package adds to the standard: scopes, timeouts, tags, handles to dispose of, and questions about who waits for whom.
+//
+// All of it is on a class of its own, so that LockManager stays what the standard says.
+
+import { Entry, HELD } from './entry.js';
+
+/** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
+class HandleEntry extends Entry {
+  begin() {
+    // Never a handle that is lost already.
+    if (this.loss !== undefined) this.fail(this.lossError(this.loss));
+    else this.resolve(this.host.handle(this));
+  }
+
+  miss() {
+    this.succeed(null);
+  }
+
+  letGo() {
+    const released = this.release();
+    if (released) this.host.observer?.end(this, undefined);
+    return released;
+  }
+}
+
+/**
+ * @param interfaces what createInterfaces() made
+ * @param openPartition makes a host in another lock space
+ */
+export function createExtended({ LockManager, Lock, createManager, internals }, openPartition) {
+  const { Promise, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, secret } = internals;
+
+  /** A lock that is held until it is released, or disposed of. */
+  class LockHandle extends Lock {
+    /** True if it was held until now. A second release does nothing. */
+    release() {
+      return entryOf(this).letGo();
+    }
+
+    /** Whether it is held, as far as is known here. */
+    get held() {
+      const entry = entryOf(this);
+      return entry.state === HELD && entry.loss === undefined;
+    }
+
+    [Symbol.dispose]() {
+      this.release();
+    }
+
+    async [Symbol.asyncDispose]() {
+      this.release();
+    }
+  }
+
+  class Locks extends LockManager {
+    #partitions = new Map();
+
+    /** As the standard's, and: an array of names as a scope, and the options `timeout`, `tag` and `overtake`. */
+    request(scope, options, callback = undefined) {
+      try {
+        return requestMethodSteps(hostOf(this), arguments, true).ask();
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+
+    /** Requests a lock and gives a handle to it: `await using lock = await locks.hold('name')`. Null if it is not available. */
+    hold(scope, options = undefined) {
+      try {
+        const host = hostOf(this);
+        const names = convert.scope(scope, true);
+        const converted = convert.lockOptions(options, true);
+        return new HandleEntry(host, names, converted, checkRequest(host, names, converted)).ask();
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+
+    /** As `query()`, with everything that is known of each lock and request. */
+    async inspect() {
+      const host = hostOf(this);
+      checkEnvironment(host);
+      return host.transport.inspect();
+    }
+
+    /** The ids of the locks and of the requests that the request with this id waits for. */
+    async blockers(id) {
+      const host = hostOf(this);
+      checkEnvironment(host);
+      return host.transport.blockers(+id);
+    }
+
+    /** Clients that wait for each other at this moment. */
+    async deadlocks() {
+      const host = hostOf(this);
+      checkEnvironment(host);
+      return host.transport.deadlocks();
+    }
+
+    /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
+    async forceRelease(name) {
+      const host = hostOf(this);
+      checkEnvironment(host);
+      return host.transport.forceRelease(convert.domString(name, 'the name'));
+    }
+
+    /** Another lock space, by its name: the same for all who ask for it, and independent of every other. */
+    partition(name) {
+      const key = convert.domString(name, 'the name');
+      const known = this.#partitions.get(key);
+      if (known !== undefined) return known;
+      const locks = createLocks(openPartition(key));
+      this.#partitions.set(key, locks);
+      return locks;
+    }
+
+    /** Who this client is in queries. */
+    get clientId() {
+      return hostOf(this).transport.clientId;
+    }
+  }
+
+  function createLocks(host) {
+    return createManager({ ...host, handle: (entry) => new LockHandle(secret, entry) }, Locks);
+  }
+
+  return { createLocks, LockHandle };
+}

@@ -1,0 +1,3 @@
+// navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers.
+
+export { install, Lock, LockHandle, LockManager, locks } from './node.js';

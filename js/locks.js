@@ -1,0 +1,279 @@
+// The WebIDL surface of the Web Locks API, over any transport (see entry.js), for any realm.
+//
+//   [SecureContext, Exposed=(Window,Worker)] interface LockManager { request(…); query(); };
+//   [SecureContext, Exposed=(Window,Worker)] interface Lock { name; mode; };
+//
+// https://w3c.github.io/web-locks/
+
+import { CallbackEntry, WAIT } from './entry.js';
+import { listenForAbort } from './signals.js';
+import { createConversions } from './webidl.js';
+
+/**
+ * The interfaces as a realm has them, and how to make their objects.
+ *
+ * @param {typeof globalThis} realm whose promises and errors are used
+ */
+export function createInterfaces(realm = globalThis) {
+  const { Promise, TypeError } = realm;
+  const DOMException = realm.DOMException ?? globalThis.DOMException;
+  const AbortController = realm.AbortController ?? globalThis.AbortController;
+  const convert = createConversions(realm);
+  const secret = Symbol('constructing');
+  let entryOf;
+  let hostOf;
+
+  /** https://w3c.github.io/web-locks/#lock */
+  class Lock {
+    #entry;
+
+    constructor() {
+      if (arguments[0] !== secret) throw new TypeError('Illegal constructor');
+      this.#entry = arguments[1];
+    }
+
+    /** https://w3c.github.io/web-locks/#dom-lock-name */
+    get name() {
+      return Lock.#of(this).name;
+    }
+
+    /** https://w3c.github.io/web-locks/#dom-lock-mode */
+    get mode() {
+      return Lock.#of(this).mode;
+    }
+
+    // Beyond the standard, and not enumerable:
+
+    /** All names, sorted; frozen. */
+    get scope() {
+      const { scope } = Lock.#of(this);
+      return typeof scope === 'string' ? Object.freeze([scope]) : scope;
+    }
+
+    /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
+    get signal() {
+      return Lock.#of(this).lossSignal;
+    }
+
+    /** Larger than that of every grant before. */
+    get fencingToken() {
+      return Lock.#of(this).token;
+    }
+
+    static #of(lock) {
+      if (typeof lock !== 'object' || lock === null || !(#entry in lock)) throw new TypeError('Illegal invocation');
+      return lock.#entry;
+    }
+
+    static {
+      entryOf = Lock.#of;
+    }
+  }
+
+  /** https://w3c.github.io/web-locks/#lockmanager */
+  class LockManager {
+    #host;
+
+    constructor() {
+      if (arguments[0] !== secret) throw new TypeError('Illegal constructor');
+      this.#host = arguments[1];
+    }
+
+    /** https://w3c.github.io/web-locks/#dom-lockmanager-request */
+    request(name, options, callback = undefined) {
+      try {
+        return requestMethodSteps(LockManager.#of(this), arguments, false).ask();
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+
+    /** https://w3c.github.io/web-locks/#dom-lockmanager-query */
+    query() {
+      try {
+        return queryMethodSteps(LockManager.#of(this));
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
+
+    static #of(manager) {
+      if (typeof manager !== 'object' || manager === null || !(#host in manager)) {
+        throw new TypeError('Illegal invocation');
+      }
+      return manager.#host;
+    }
+
+    static {
+      hostOf = LockManager.#of;
+    }
+  }
+
+  /** A DOMException; `cause` tells those of one name apart. */
+  function exception(name, message, cause) {
+    const error = new DOMException(message, name);
+    if (cause !== undefined) {
+      Object.defineProperty(error, 'cause', { value: cause, writable: true, enumerable: false, configurable: true });
+    }
+    return error;
+  }
+
+  /**
+   * Converts the arguments of `request()` and checks them, in the order of WebIDL and of the method's steps.
+   * https://w3c.github.io/web-locks/#dom-lockmanager-request
+   */
+  function requestMethodSteps(host, args, extended) {
+    if (args.length < 2) {
+      throw new TypeError(`request() needs a name and a callback, but got ${args.length} argument${args.length === 1 ? '' : 's'}`);
+    }
+    const scope = convert.scope(args[0], extended);
+    // Step 1. If options was not passed, then let options be a new LockOptions dictionary with default members.
+    const given = args.length > 2;
+    const options = convert.lockOptions(given ? args[1] : undefined, extended);
+    const callback = convert.callback(given ? args[2] : args[1]);
+    const wait = checkRequest(host, scope, options);
+    // Steps 10 to 12 are the entry's.
+    return new CallbackEntry(host, scope, options, wait, callback);
+  }
+
+  /** Steps 2 to 9 of https://w3c.github.io/web-locks/#dom-lockmanager-request: four options enter and leave as one word. */
+  function checkRequest(host, scope, options) {
+    // Steps 2 to 4. The environment's document is fully active, and it has a lock manager.
+    checkEnvironment(host);
+    // Step 5. If name starts with U+002D HYPHEN-MINUS (-), reject with a NotSupportedError.
+    if (typeof scope === 'string' ? isReserved(scope) : scope.some(isReserved)) {
+      throw exception('NotSupportedError', "names that start with '-' are reserved: choose another first character");
+    }
+    return checkOptions(options);
+  }
+
+  function checkOptions({ steal, ifAvailable, mode, signal, timeout, overtake }) {
+    // Step 6. If both steal and ifAvailable are true, reject with a NotSupportedError.
+    if (steal && ifAvailable) {
+      throw exception('NotSupportedError', "'steal' and 'ifAvailable' cannot be used together: a steal never waits");
+    }
+    // Step 7. If steal is true and mode is not "exclusive", reject with a NotSupportedError.
+    if (steal && mode !== 'exclusive') throw exception('NotSupportedError', "'steal' needs mode 'exclusive'");
+    // Step 8. If signal exists, and either of steal or ifAvailable is true, reject with a NotSupportedError.
+    // A timeout is the same kind of limit.
+    if (steal || ifAvailable) {
+      const option = steal ? 'steal' : 'ifAvailable';
+      const limit = signal !== undefined ? 'signal' : timeout !== undefined ? 'timeout' : undefined;
+      if (limit !== undefined) {
+        throw exception('NotSupportedError', `'${limit}' and '${option}' cannot be used together: such a request never waits`);
+      }
+    }
+    if (overtake && (mode !== 'shared' || steal || ifAvailable)) {
+      throw exception('NotSupportedError', "'overtake' is for requests of mode 'shared' that wait");
+    }
+    // Step 9. If signal exists and is aborted, reject with its abort reason.
+    if (signal?.aborted) throw signal.reason;
+    if (steal) return WAIT.steal;
+    // A timeout of nothing tries once.
+    if (ifAvailable || timeout === 0) return WAIT.ifAvailable;
+    return overtake ? WAIT.overtake : WAIT.queue;
+  }
+
+  /** Steps 3 and 4 of `request()`, 2 and 3 of `query()`. */
+  function checkEnvironment(host) {
+    const refusal = host.refusal?.();
+    if (refusal !== undefined) throw exception(refusal.name, refusal.message);
+  }
+
+  /** https://w3c.github.io/web-locks/#dom-lockmanager-query */
+  function queryMethodSteps(host) {
+    // Steps 1 to 3. The environment's document is fully active, and it has a lock manager.
+    checkEnvironment(host);
+    // Steps 4 to 6. Snapshot the lock state, after all that was asked before.
+    return Promise.resolve(host.transport.query());
+  }
+
+  /**
+   * A manager for an environment.
+   *
+   * @param host.transport    who decides, see entry.js
+   * @param host.refusal      returns why this environment may not have locks, `{ name, message }`, if so
+   * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
+   * @param host.observer     is told of start, grant, miss and end of every request
+   */
+  function createManager(host, Manager = LockManager) {
+    return new Manager(secret, {
+      listen: listenForAbort,
+      setTimeout: realm.setTimeout ?? globalThis.setTimeout,
+      clearTimeout: realm.clearTimeout ?? globalThis.clearTimeout,
+      ...host,
+      Promise,
+      AbortController,
+      exception,
+      lock: (entry) => new Lock(secret, entry),
+    });
+  }
+
+  defineInterface(Lock, { attributes: ['name', 'mode'] });
+  defineInterface(LockManager, { operations: ['request', 'query'] });
+
+  return {
+    LockManager,
+    Lock,
+    createManager,
+    // For the surfaces that add to the standard's.
+    internals: {
+      Promise,
+      secret,
+      convert,
+      exception,
+      requestMethodSteps,
+      checkRequest,
+      checkOptions,
+      checkEnvironment,
+      hostOf,
+      entryOf,
+    },
+  };
+}
+
+function isReserved(name) {
+  return name.charCodeAt(0) === 0x2d;
+}
+
+/**
+ * Makes a class what WebIDL makes of an interface: its members are enumerable, its tag is its name.
+ * https://webidl.spec.whatwg.org/#interface-prototype-object
+ */
+function defineInterface({ prototype, name }, { attributes = [], operations = [] }) {
+  for (const member of [...attributes, ...operations]) {
+    Object.defineProperty(prototype, member, { enumerable: true });
+  }
+  Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+}
+
+/**
+ * Puts the interfaces, and `navigator.locks`, where WebIDL puts them.
+ * https://w3c.github.io/web-locks/#navigator-mixins
+ */
+export function installInterfaces(target, { LockManager, Lock }, manager) {
+  const property = { writable: true, enumerable: false, configurable: true };
+  Object.defineProperties(target, {
+    LockManager: { ...property, value: LockManager },
+    Lock: { ...property, value: Lock },
+  });
+  const { TypeError } = target;
+  if (target.navigator === undefined) {
+    Object.defineProperty(target, 'navigator', { value: {}, writable: true, enumerable: true, configurable: true });
+  }
+  const { navigator } = target;
+  const prototype = Object.getPrototypeOf(navigator);
+  // Where there is no Navigator, the object itself takes the attribute.
+  const place = prototype === null || prototype === target.Object.prototype || prototype === Object.prototype ? navigator : prototype;
+  const { get } = Object.getOwnPropertyDescriptor(
+    {
+      get locks() {
+        if (this !== navigator) throw new TypeError('Illegal invocation');
+        return manager;
+      },
+    },
+    'locks',
+  );
+  Object.defineProperty(place, 'locks', { get, set: undefined, enumerable: true, configurable: true });
+  return manager;
+}

@@ -1,0 +1,235 @@
+// The transport within a process: the native addon, whose lock space all worker threads share.
+
+import { randomUUID } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { setImmediate } from 'node:timers';
+import { Deliveries } from './delivery.js';
+
+const addon = createRequire(import.meta.url)('./native/navlocks.node');
+
+const MODES = ['exclusive', 'shared'];
+const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended'];
+
+// What mail says, as in native/src/space.rs.
+const GRANTED = 1;
+const UNAVAILABLE = 2;
+const LOST = 3;
+
+// The array by which the addon answers: the slot of a new request, how much mail, whether there is more; then mail.
+const SLOT = 0;
+const COUNT = 1;
+const MORE = 2;
+const MAIL = 3;
+const MAIL_LENGTH = 3;
+const MAIL_MAX = 256;
+
+/**
+ * For how many turns of the event loop a thread looks for mail before it sleeps: some fifty microseconds. Where there is one
+ * processor, looking would only keep the holder from going on.
+ */
+const POLLS_MAX = availableParallelism() > 1 ? 40 : 0;
+/** After so many failures in a row, one wait in two to this power is polled for. */
+const FAILURES_MAX = 5;
+
+// Numbers of an entry in a report, as in native/src/report.rs.
+const NUMBERS = 6;
+
+/** Who this thread is, in every lock space. */
+const clientId = randomUUID();
+
+export class NativeTransport {
+  clientId = clientId;
+  #handle;
+  #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
+  /** Entries that may hear something, by id. */
+  #entries = new Map();
+  /** How many of them wait: as long as any does, the event loop stays alive. */
+  #waiting = 0;
+  #deliveries = new Deliveries();
+  /** Whether this thread comes for its mail by itself, and how it went so far. */
+  #polls = 0;
+  #polled = 0;
+  #failures = 0;
+  #skips = 0;
+
+  constructor(partition = '') {
+    this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
+      addon.take(this.#handle, this.#polls);
+      this.#sort();
+    });
+  }
+
+  request(entry) {
+    const how = (entry.mode === 'shared' ? 1 : 0) + 2 * entry.wait;
+    const id = addon.request(this.#handle, entry.scope, how, entry.tag);
+    entry.id = id;
+    entry.slot = this.#answer[SLOT];
+    this.#entries.set(id, entry);
+    this.#sort();
+    if (!entry.answered) {
+      entry.waits = true;
+      this.#wait(1);
+      this.#startPolling();
+    }
+  }
+
+  release(entry) {
+    const released = addon.release(this.#handle, entry.slot, entry.id);
+    this.#sort();
+    if (released) this.#entries.delete(entry.id);
+    return released;
+  }
+
+  abort(entry) {
+    this.#entries.delete(entry.id);
+    this.#stopWaiting(entry);
+    addon.abort(this.#handle, entry.slot, entry.id);
+    this.#sort();
+  }
+
+  forceRelease(name) {
+    const count = addon.forceRelease(this.#handle, name);
+    this.#sort();
+    return count;
+  }
+
+  query() {
+    const report = addon.query(this.#handle);
+    const [held] = report;
+    const snapshot = { held: [], pending: [] };
+    readReport(report, (entry, names, mode, clientId) => {
+      const rows = entry < held ? snapshot.held : snapshot.pending;
+      // The standard knows one name each.
+      for (const name of names) rows.push({ name, mode, clientId });
+    });
+    return snapshot;
+  }
+
+  inspect() {
+    const report = addon.query(this.#handle);
+    const [held, , , , tags] = report;
+    const snapshot = { held: [], pending: [] };
+    readReport(report, (entry, scope, mode, clientId, id, token, since) => {
+      const row = { id, scope, mode, clientId, since, tag: tags[entry] };
+      if (entry < held) snapshot.held.push({ ...row, fencingToken: token });
+      else snapshot.pending.push(row);
+    });
+    return snapshot;
+  }
+
+  blockers(id) {
+    const [held, pending] = addon.blockers(this.#handle, id);
+    return { held: [...held], pending: [...pending] };
+  }
+
+  deadlocks() {
+    return addon.deadlocks(this.#handle).map(([clients, ids]) => ({ clients, ids: [...ids] }));
+  }
+
+  task(work) {
+    this.#deliveries.add(work, undefined, undefined);
+  }
+
+  #wait(more) {
+    const before = this.#waiting;
+    this.#waiting = before + more;
+    if ((before === 0) !== (this.#waiting === 0)) addon.keepAlive(this.#handle, this.#waiting);
+  }
+
+  #stopWaiting(entry) {
+    if (entry.waits) {
+      entry.waits = false;
+      this.#wait(-1);
+    }
+  }
+
+  /**
+   * To put a thread to sleep and wake it takes longer than most locks are held between threads. So who begins to wait looks
+   * for its mail for some turns of the event loop first. When that was in vain it is tried less often.
+   */
+  #startPolling() {
+    if (this.#polls === 1) {
+      this.#polled = 0;
+    } else if (this.#skips > 0 || POLLS_MAX === 0) {
+      this.#skips--;
+    } else {
+      this.#polls = 1;
+      this.#polled = 0;
+      setImmediate(this.#poll);
+    }
+  }
+
+  #poll = () => {
+    const waiting = this.#waiting;
+    const last = waiting === 0 || ++this.#polled > POLLS_MAX;
+    if (last) this.#polls = 0;
+    addon.take(this.#handle, this.#polls);
+    this.#sort();
+    if (this.#waiting < waiting) {
+      this.#failures = 0;
+    } else if (last && waiting > 0) {
+      this.#failures = Math.min(this.#failures + 1, FAILURES_MAX);
+      this.#skips = 2 ** this.#failures;
+    }
+    if (!last) setImmediate(this.#poll);
+  };
+
+  /** Hands all mail out, each in a task of its own. */
+  #sort() {
+    const answer = this.#answer;
+    for (;;) {
+      const end = MAIL + answer[COUNT] * MAIL_LENGTH;
+      for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#hand(answer[at], answer[at + 1], answer[at + 2]);
+      if (answer[MORE] === 0) return;
+      addon.take(this.#handle, this.#polls);
+    }
+  }
+
+  #hand(what, id, value) {
+    const entry = this.#entries.get(id);
+    // Its owner took it back meanwhile.
+    if (entry === undefined) return;
+    entry.answered = true;
+    this.#stopWaiting(entry);
+    if (what === GRANTED) {
+      this.#deliveries.add(tellGranted, entry, value);
+      return;
+    }
+    this.#entries.delete(id);
+    if (what === UNAVAILABLE) {
+      this.#deliveries.add(tellUnavailable, entry, undefined);
+    } else if (what === LOST) {
+      entry.loss = CAUSES[value];
+      this.#deliveries.add(tellLost, entry, CAUSES[value]);
+    } else {
+      this.#deliveries.add(tellAborted, entry, CAUSES[value]);
+    }
+  }
+}
+
+function tellGranted(entry, token) {
+  entry.granted(token);
+}
+
+function tellUnavailable(entry) {
+  entry.unavailable();
+}
+
+function tellLost(entry, cause) {
+  entry.lost(cause);
+}
+
+function tellAborted(entry, cause) {
+  entry.aborted(cause);
+}
+
+function readReport([, numbers, names, clients], row) {
+  let next = 0;
+  for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
+    const count = numbers[at + 3];
+    const scope = count === 1 ? [names[next]] : names.slice(next, next + count);
+    next += count;
+    row(entry, scope, MODES[numbers[at + 1]], clients[numbers[at + 2]], numbers[at], numbers[at + 4], numbers[at + 5]);
+  }
+}

@@ -1,0 +1,257 @@
+//! The functions that `js/native.js` calls.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use navlocks_core::{ClientId, Mode, Name, Request, Scope, Wait};
+
+use crate::napi::{self, ARGUMENTS_MAX, Bell, Env, Failure, Function, Post, Result, Value};
+use crate::report;
+use crate::space::{self, Postbag, Space, Ticket};
+
+/// What one environment has of the addon: the clients it opened, by their handles.
+#[derive(Default)]
+pub(crate) struct Instance {
+    clients: Vec<Client>,
+}
+
+/// A client of a lock space, as its environment knows it.
+struct Client {
+    space: Arc<Space>,
+    id: ClientId,
+    bell: Arc<Bell>,
+    post: Post,
+}
+
+/// The array of a client begins with the slot of a new request, the count of mail, and whether there is more; mail follows.
+const MAIL_START: usize = 3;
+
+impl Instance {
+    fn client(&mut self, env: Env<'_>, handle: Value<'_>) -> Result<&mut Client> {
+        let handle = env.get_number(handle)? as usize;
+        self.clients.get_mut(handle).ok_or(Failure("no client has this handle"))
+    }
+}
+
+impl Client {
+    /// Lets `work` fill the array with mail.
+    #[inline]
+    fn with_mail<T>(&mut self, work: impl FnOnce(&Space, ClientId, &mut Postbag<'_>) -> T) -> T {
+        let (head, mail) = self.post.numbers().split_at_mut(MAIL_START);
+        let mut bag = Postbag::new(mail);
+        let result = work(&self.space, self.id, &mut bag);
+        head[1] = bag.count() as f64;
+        head[2] = f64::from(u8::from(bag.more));
+        result
+    }
+}
+
+type Arguments<'call> = [Value<'call>; ARGUMENTS_MAX];
+
+/// Declares a function that JavaScript can call.
+macro_rules! function {
+    ($(#[$doc:meta])* $type:ident, $name:literal, $body:expr) => {
+        $(#[$doc])*
+        struct $type;
+
+        impl Function for $type {
+            const NAME: &'static CStr = $name;
+
+            #[inline]
+            fn call<'call>(
+                env: Env<'call>,
+                instance: &mut Instance,
+                arguments: &Arguments<'call>,
+            ) -> Result<Value<'call>> {
+                let body: fn(Env<'call>, &mut Instance, &Arguments<'call>) -> Result<Value<'call>> =
+                    $body;
+                body(env, instance, arguments)
+            }
+        }
+    };
+}
+
+function!(
+    /// `open(partition, clientId, array, wake)`: a new client of a lock space, by its handle. `wake` is called when there is mail.
+    Open,
+    c"open",
+    |env, instance, &[partition, name, array, wake]| {
+        let space = space::space(get_name(env, partition)?);
+        let post = Post::new(env, array)?;
+        let bell = Arc::new(Bell::new(env, wake)?);
+        let id = space.add_client(get_name(env, name)?, bell.clone());
+        let end = (space.clone(), bell.clone());
+        // After the bell was made, so that it runs before Node takes the bell down.
+        env.at_end(move || {
+            let (space, bell) = end;
+            bell.mute();
+            space.end_client(id);
+        })?;
+        instance.clients.push(Client { space, id, bell, post });
+        env.number((instance.clients.len() - 1) as f64)
+    }
+);
+
+function!(
+    /// `request(handle, scope, how, tag)`: the serial of a new request. The array has its slot.
+    MakeRequest,
+    c"request",
+    |env, instance, &[handle, scope, how, tag]| {
+        let request = get_request(env, scope, how)?;
+        let tag = if env.is_undefined(tag) { None } else { Some(get_name(env, tag)?) };
+        let client = instance.client(env, handle)?;
+        let id = client.with_mail(|space, client, mail| space.request(client, &request, tag, mail));
+        let id = id.ok_or(Failure("the lock space does not take this request"))?;
+        client.post.numbers()[0] = id.slot() as f64;
+        env.number(id.serial() as f64)
+    }
+);
+
+function!(
+    /// `release(handle, slot, serial)`: whether the request held a lock.
+    Release,
+    c"release",
+    |env, instance, &[handle, slot, serial, _]| {
+        let ticket = get_ticket(env, slot, serial)?;
+        let client = instance.client(env, handle)?;
+        let released = client.with_mail(|space, client, mail| space.release(client, ticket, mail));
+        env.boolean(released)
+    }
+);
+
+function!(
+    /// `abort(handle, slot, serial)`: whether the request was pending or held.
+    Abort,
+    c"abort",
+    |env, instance, &[handle, slot, serial, _]| {
+        let ticket = get_ticket(env, slot, serial)?;
+        let client = instance.client(env, handle)?;
+        let aborted = client.with_mail(|space, client, mail| space.abort(client, ticket, mail));
+        env.boolean(aborted)
+    }
+);
+
+function!(
+    /// `forceRelease(handle, name)`: how many locks were taken away.
+    ForceRelease,
+    c"forceRelease",
+    |env, instance, &[handle, name, ..]| {
+        let name = get_name(env, name)?;
+        let client = instance.client(env, handle)?;
+        let count =
+            client.with_mail(|space, client, mail| space.force_release(client, &name, mail));
+        env.number(count as f64)
+    }
+);
+
+function!(
+    /// `take(handle, polls)`: puts mail into the array. Whoever polls takes again soon, and is not woken meanwhile.
+    Take,
+    c"take",
+    |env, instance, &[handle, polls, ..]| {
+        let polls = env.get_number(polls)? != 0.0;
+        let client = instance.client(env, handle)?;
+        client.with_mail(|space, client, mail| space.take_mail(client, polls, mail));
+        Ok(env.undefined())
+    }
+);
+
+function!(
+    /// `keepAlive(handle, keep)`: whether the event loop waits for mail.
+    KeepAlive,
+    c"keepAlive",
+    |env, instance, &[handle, keep, ..]| {
+        let keep = env.get_number(keep)? != 0.0;
+        instance.client(env, handle)?.bell.keep_alive(env, keep)?;
+        Ok(env.undefined())
+    }
+);
+
+function!(
+    /// `query(handle)`: everything held and pending, see [`report`].
+    Query,
+    c"query",
+    |env, instance, &[handle, ..]| {
+        let report = instance.client(env, handle)?.space.query();
+        report::columns(env, &report)
+    }
+);
+
+function!(
+    /// `blockers(handle, serial)`: the serials of the locks and of the requests that a request waits for.
+    Blockers,
+    c"blockers",
+    |env, instance, &[handle, serial, ..]| {
+        let serial = env.get_number(serial)? as u64;
+        let blockers = instance.client(env, handle)?.space.blockers(serial);
+        let lists =
+            [report::serials(env, &blockers.hard)?, report::serials(env, &blockers.soft)?];
+        report::list(env, &lists)
+    }
+);
+
+function!(
+    /// `deadlocks(handle)`: for each the names of its clients, and the serials of its requests.
+    Deadlocks,
+    c"deadlocks",
+    |env, instance, &[handle, ..]| {
+        let deadlocks = instance.client(env, handle)?.space.deadlocks();
+        let pairs: Result<Vec<_>> = deadlocks
+            .iter()
+            .map(|(clients, deadlock)| {
+                let requests = report::serials(env, &deadlock.requests)?;
+                report::list(env, &[report::names(env, clients)?, requests])
+            })
+            .collect();
+        report::list(env, &pairs?)
+    }
+);
+
+/// Puts all functions on the exports of the addon.
+pub(crate) fn export_all(exports: &napi::Exports) -> bool {
+    exports.add::<Open>()
+        && exports.add::<MakeRequest>()
+        && exports.add::<Release>()
+        && exports.add::<Abort>()
+        && exports.add::<ForceRelease>()
+        && exports.add::<Take>()
+        && exports.add::<KeepAlive>()
+        && exports.add::<Query>()
+        && exports.add::<Blockers>()
+        && exports.add::<Deadlocks>()
+}
+
+fn get_name(env: Env<'_>, value: Value<'_>) -> Result<Name> {
+    env.read_string(value, Name::from_utf16).ok_or(Failure("a string was expected"))
+}
+
+fn get_ticket(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<Ticket> {
+    Ok(Ticket { slot: env.get_number(slot)? as usize, serial: env.get_number(serial)? as u64 })
+}
+
+/// The scope is a string or an array of strings; `how` is 1 for a shared lock, plus twice the number of the wait.
+#[inline]
+fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request> {
+    let scope = match env.read_string(scope, Name::from_utf16) {
+        Some(name) => Scope::from(name),
+        None => get_scope(env, scope)?,
+    };
+    let how = env.get_number(how)? as u32;
+    let mode = if how & 1 == 1 { Mode::Shared } else { Mode::Exclusive };
+    let wait = match how >> 1 {
+        0 => Wait::Queue,
+        1 => Wait::IfAvailable,
+        2 => Wait::Steal,
+        3 => Wait::StealAll,
+        4 => Wait::Overtake,
+        _ => return Err(Failure("there is no such wait")),
+    };
+    Ok(Request { scope, mode, wait })
+}
+
+fn get_scope(env: Env<'_>, array: Value<'_>) -> Result<Scope> {
+    let length = env.array_length(array)?;
+    let names: Result<Vec<Name>> =
+        (0..length).map(|index| get_name(env, env.element(array, index)?)).collect();
+    Scope::new(names?).map_err(|_| Failure("the scope is empty"))
+}

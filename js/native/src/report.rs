@@ -1,0 +1,104 @@
+//! What a query tells, as columns: a few large values cross to JavaScript faster than many small ones.
+
+use std::collections::HashMap;
+
+use navlocks_core::{ClientId, Mode, Name, RequestId};
+
+use crate::napi::{Env, Result, Value};
+use crate::space::Report;
+
+/// Numbers of each entry: serial, mode, index of the client's name, how many names, token, since when.
+const NUMBERS: usize = 6;
+
+/// `[how many are held, numbers, names of all entries one after the other, names of clients, tags by entry]`.
+pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'call>> {
+    let Report { snapshot, since, tags, clients } = report;
+    let held = snapshot.held.len();
+    let entries = held + snapshot.pending.len();
+    let name_count = snapshot.held.iter().chain(&snapshot.pending);
+    let name_count = name_count.map(|info| info.scope.names().len()).sum();
+
+    let mut numbers = Vec::with_capacity(entries * NUMBERS);
+    let names = env.array(name_count)?;
+    let tag_list = env.array(if tags.is_empty() { 0 } else { entries })?;
+    let mut known = Known::default();
+    let mut text = Vec::new();
+    let mut next_name = 0;
+    for (entry, info) in snapshot.held.iter().chain(&snapshot.pending).enumerate() {
+        numbers.extend([
+            info.request.serial() as f64,
+            f64::from(u8::from(info.mode == Mode::Shared)),
+            known.index(info.client) as f64,
+            info.scope.names().len() as f64,
+            info.token.map_or(0.0, |token| token.get() as f64),
+            since[entry] as f64,
+        ]);
+        for name in info.scope.names() {
+            env.set(names, next_name, string(env, name, &mut text)?)?;
+            next_name += 1;
+        }
+        if let Some(tag) = tags.get(&info.request) {
+            env.set(tag_list, entry, string(env, tag, &mut text)?)?;
+        }
+    }
+
+    let client_names = env.array(known.order.len())?;
+    for (index, client) in known.order.iter().enumerate() {
+        if let Some(name) = clients.get(client) {
+            env.set(client_names, index, string(env, name, &mut text)?)?;
+        }
+    }
+    let parts = [env.number(held as f64)?, env.numbers(&numbers)?, names, client_names, tag_list];
+    list(env, &parts)
+}
+
+/// The clients that occur, each numbered by its first occurrence.
+#[derive(Default)]
+struct Known {
+    indices: HashMap<ClientId, usize>,
+    order: Vec<ClientId>,
+    /// The one looked up last: neighbours are mostly of one client.
+    last: Option<(ClientId, usize)>,
+}
+
+impl Known {
+    fn index(&mut self, client: ClientId) -> usize {
+        if let Some((last, index)) = self.last
+            && last == client
+        {
+            return index;
+        }
+        let Self { indices, order, last } = self;
+        let index = *indices.entry(client).or_insert_with(|| {
+            order.push(client);
+            order.len() - 1
+        });
+        *last = Some((client, index));
+        index
+    }
+}
+
+pub(crate) fn list<'call>(env: Env<'call>, values: &[Value<'call>]) -> Result<Value<'call>> {
+    let array = env.array(values.len())?;
+    for (index, &value) in values.iter().enumerate() {
+        env.set(array, index, value)?;
+    }
+    Ok(array)
+}
+
+pub(crate) fn names<'call>(env: Env<'call>, names: &[Name]) -> Result<Value<'call>> {
+    let mut text = Vec::new();
+    let values: Result<Vec<_>> = names.iter().map(|name| string(env, name, &mut text)).collect();
+    list(env, &values?)
+}
+
+pub(crate) fn serials<'call>(env: Env<'call>, requests: &[RequestId]) -> Result<Value<'call>> {
+    let numbers: Vec<f64> = requests.iter().map(|request| request.serial() as f64).collect();
+    env.numbers(&numbers)
+}
+
+fn string<'call>(env: Env<'call>, name: &Name, text: &mut Vec<u16>) -> Result<Value<'call>> {
+    text.clear();
+    text.extend(name.encode_utf16());
+    env.string(text)
+}

@@ -1,0 +1,50 @@
+// Abort signals: one listener for each signal, however many requests wait on it.
+
+const watches = new WeakMap();
+
+/** All requests that one signal can abort, in the order they were made. */
+class Watch {
+  #requests = new Set();
+  #stop;
+
+  constructor(signal, listen) {
+    this.#stop = listen(signal, () => {
+      watches.delete(signal);
+      const requests = this.#requests;
+      this.#requests = new Set();
+      for (const request of requests) request.cancel(signal.reason);
+    });
+  }
+
+  add(request) {
+    this.#requests.add(request);
+  }
+
+  /** The algorithm of a request leaves the signal; with the last one the listener does. */
+  remove(signal, request) {
+    if (this.#requests.delete(request) && this.#requests.size === 0) {
+      this.#stop();
+      if (watches.get(signal) === this) watches.delete(signal);
+    }
+  }
+}
+
+/**
+ * Calls `request.cancel(reason)` when the signal aborts.
+ * https://dom.spec.whatwg.org/#abortsignal-add
+ */
+export function addAbortAlgorithm(signal, request, listen) {
+  let watch = watches.get(signal);
+  if (watch === undefined) {
+    watch = new Watch(signal, listen);
+    watches.set(signal, watch);
+  }
+  watch.add(request);
+  return watch;
+}
+
+/** How an abort is heard of where the platform offers nothing better. */
+export function listenForAbort(signal, algorithm) {
+  signal.addEventListener('abort', algorithm, { once: true });
+  return () => signal.removeEventListener('abort', algorithm);
+}

@@ -1,0 +1,94 @@
+// The bench that a row is tried on: one lock manager, names of its own, and help to hold locks.
+
+let counter = 0;
+
+export class Bench {
+  #clients = [];
+
+  /**
+   * @param provider.locks        the manager under test
+   * @param provider.LockManager  its interface object, and the Lock's
+   * @param provider.newClient    makes another client of the same lock space, if there can be one
+   */
+  constructor(provider) {
+    this.provider = provider;
+    this.locks = provider.locks;
+    this.base = `test ${++counter} ${Math.random().toString(36).slice(2)}`;
+  }
+
+  /** A name that no other row uses. */
+  name(suffix = '') {
+    return `${this.base}${suffix}`;
+  }
+
+  /** Requests a lock and holds it until `release` is called: resolves when it is granted. */
+  async hold(name, options = {}, locks = this.locks) {
+    const held = this.ask(name, options, locks);
+    await held.granted;
+    return held;
+  }
+
+  /** The same without waiting: `granted` resolves with the lock, `done` settles as the request does. */
+  ask(name, options = {}, locks = this.locks) {
+    const asked = { lock: undefined };
+    const settled = new Promise((resolve, reject) => {
+      asked.release = resolve;
+      asked.fail = reject;
+    });
+    asked.granted = new Promise((resolve) => {
+      asked.done = locks.request(name, options, (lock) => {
+        asked.lock = lock;
+        resolve(lock);
+        return settled;
+      });
+    });
+    asked.done.catch(() => {});
+    return asked;
+  }
+
+  /** Whether the lock can be had now. */
+  available(name, mode = 'exclusive') {
+    return this.locks.request(name, { mode, ifAvailable: true }, (lock) => lock !== null);
+  }
+
+  /** Waits until everything that is under way in this client has happened. */
+  async quiet() {
+    for (let round = 0; round < 3; round++) {
+      await this.locks.request(this.name(` quiet ${round}`), () => {});
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  }
+
+  /** What a query says of this row's names. */
+  async query(locks = this.locks) {
+    const { held, pending } = await locks.query();
+    const own = (info) => info.name.startsWith(this.base);
+    return { held: held.filter(own), pending: pending.filter(own) };
+  }
+
+  /** Another client: see client.js. */
+  async client() {
+    const client = await this.provider.newClient();
+    this.#clients.push(client);
+    return client;
+  }
+
+  async clean() {
+    await Promise.all(this.#clients.map((client) => client.end()));
+  }
+}
+
+/** Tries one row. Rejects when it fails, or does not come to an end. */
+export async function tryRow(row, provider, milliseconds = 10_000) {
+  const bench = new Bench(provider);
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no end after ${milliseconds} ms`)), milliseconds);
+  });
+  try {
+    await Promise.race([row.run(bench), late]);
+  } finally {
+    clearTimeout(timer);
+    await bench.clean();
+  }
+}

@@ -1,0 +1,122 @@
+// ifAvailable: now or not at all.
+
+import { equal, ok, rejects, same } from './check.js';
+
+const iA = { ifAvailable: true };
+
+export const ifAvailable = [
+  {
+    id: 'F70',
+    title: 'available, unavailable, and every pair of modes',
+    async run(t) {
+      ok(await t.available(t.base));
+      for (const [held, wanted, expected] of [
+        ['exclusive', 'exclusive', false],
+        ['exclusive', 'shared', false],
+        ['shared', 'exclusive', false],
+        ['shared', 'shared', true],
+      ]) {
+        const holder = await t.hold(t.base, { mode: held });
+        equal(await t.available(t.base, wanted), expected, `${wanted} beside ${held}:`);
+        ok(await t.available(t.name(' other'), wanted));
+        holder.release();
+        await holder.done;
+      }
+    },
+  },
+  {
+    id: 'F71',
+    title: 'what the callback does with null becomes the result',
+    async run(t) {
+      const held = await t.hold(t.base);
+      const reason = new Error('thrown');
+      equal(await t.locks.request(t.base, iA, (lock) => (lock === null ? 123 : 0)), 123);
+      await rejects(t.locks.request(t.base, iA, () => { throw reason; }), { value: reason });
+      await rejects(t.locks.request(t.base, iA, async () => { throw reason; }), { value: reason });
+      held.release();
+      await held.done;
+    },
+  },
+  {
+    id: 'F72',
+    title: 'a miss is never queued, and answered once',
+    async run(t) {
+      const held = await t.hold(t.base);
+      let count = 0;
+      let end;
+      const missed = t.locks.request(t.base, iA, () => {
+        count++;
+        return new Promise((resolve) => {
+          end = resolve;
+        });
+      });
+      await t.quiet();
+      const { held: holders, pending } = await t.query();
+      same([holders.length, pending.length], [1, 0]);
+      held.release();
+      await held.done;
+      await t.quiet();
+      equal(count, 1);
+      ok(await t.available(t.base));
+      end();
+      await missed;
+    },
+  },
+  {
+    id: 'F73',
+    title: 'a queue makes it unavailable although the held modes agree',
+    async run(t) {
+      const held = await t.hold(t.base, { mode: 'shared' });
+      const writer = t.ask(t.base);
+      ok(!(await t.available(t.base, 'shared')));
+      held.release();
+      await writer.granted;
+      writer.release();
+      await writer.done;
+    },
+  },
+  {
+    id: 'G4',
+    title: 'null when the queue is not empty, and not a wait',
+    async run(t) {
+      const held = await t.hold(t.base, { mode: 'shared' });
+      const writer = t.ask(t.base);
+      equal(await t.locks.request(t.base, { mode: 'shared', ifAvailable: true }, (lock) => lock), null);
+      held.release();
+      await writer.granted;
+      writer.release();
+      await writer.done;
+    },
+  },
+  {
+    id: 'F74',
+    title: 'a miss leaves the queue as it was',
+    async run(t) {
+      const held = await t.hold(t.base);
+      const order = [];
+      const waiting = [1, 2].map((number) => t.locks.request(t.base, () => order.push(number)));
+      ok(!(await t.available(t.base)));
+      equal((await t.query()).pending.length, 2);
+      held.release();
+      await Promise.all(waiting);
+      same(order, [1, 2]);
+    },
+  },
+  {
+    id: 'F75',
+    title: 'the answer comes asynchronously, either way',
+    async run(t) {
+      let ran = false;
+      const free = t.locks.request(t.base, iA, () => { ran = true; });
+      equal(ran, false);
+      await free;
+      const held = await t.hold(t.base);
+      ran = false;
+      const taken = t.locks.request(t.base, iA, () => { ran = true; });
+      equal(ran, false);
+      await taken;
+      held.release();
+      await held.done;
+    },
+  },
+];

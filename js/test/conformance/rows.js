@@ -1,0 +1,19 @@
+// All rows, in reading order. A row is { id, title, needs, run(bench) }.
+
+import { names } from './names.js';
+import { shape } from './shape.js';
+import { args } from './arguments.js';
+import { grants } from './grants.js';
+import { scheduling } from './scheduling.js';
+import { ifAvailable } from './if-available.js';
+import { signals } from './signals.js';
+import { steals } from './steals.js';
+import { queries } from './queries.js';
+import { clients } from './clients.js';
+
+export const rows = [names, shape, args, grants, scheduling, ifAvailable, signals, steals, queries, clients].flat();
+
+/** Rows that a provider can be asked for: some need other clients, some the extensions. */
+export function rowsFor(provider) {
+  return rows.filter(({ needs = [] }) => needs.every((need) => provider[need] !== undefined));
+}

@@ -1,0 +1,93 @@
+// The shape of the interfaces, as WebIDL gives it.
+
+import { equal, ok, same, throws } from './check.js';
+
+export const shape = [
+  {
+    id: 'F13',
+    title: 'interface objects are functions that cannot be called or constructed',
+    async run({ provider: { LockManager, Lock } }) {
+      for (const [name, object] of Object.entries({ LockManager, Lock })) {
+        equal(typeof object, 'function');
+        equal(object.name, name);
+        equal(object.length, 0);
+        equal(Object.getPrototypeOf(object), Function.prototype);
+        throws(() => new object(), TypeError, `new ${name}()`);
+        throws(() => object(), TypeError, `${name}()`);
+        descriptor(object, 'prototype', { writable: false, enumerable: false, configurable: false });
+        descriptor(object, 'name', { value: name, writable: false, enumerable: false, configurable: true });
+        descriptor(object, 'length', { value: 0, writable: false, enumerable: false, configurable: true });
+        descriptor(object.prototype, 'constructor', { value: object, writable: true, enumerable: false, configurable: true });
+        descriptor(object.prototype, Symbol.toStringTag, { value: name, writable: false, enumerable: false, configurable: true });
+        equal(Object.getPrototypeOf(object.prototype), Object.prototype);
+      }
+    },
+  },
+  {
+    id: 'F13',
+    title: 'operations are enumerable methods with the length of their shortest overload',
+    async run({ provider: { LockManager } }) {
+      for (const [name, length] of [['request', 2], ['query', 0]]) {
+        descriptor(LockManager.prototype, name, { writable: true, enumerable: true, configurable: true });
+        const method = LockManager.prototype[name];
+        equal(method.name, name);
+        equal(method.length, length);
+        throws(() => new method(), TypeError, `new ${name}()`);
+      }
+      same(Object.keys(LockManager.prototype), ['request', 'query']);
+    },
+  },
+  {
+    id: 'F13',
+    title: 'attributes are enumerable getters without setters',
+    async run({ provider: { Lock } }) {
+      for (const name of ['name', 'mode']) {
+        const { get, set, enumerable, configurable } = Object.getOwnPropertyDescriptor(Lock.prototype, name);
+        equal(get.name, `get ${name}`);
+        equal(get.length, 0);
+        equal(set, undefined);
+        ok(enumerable && configurable);
+        throws(() => get.call({}), TypeError, `${name} of another object`);
+        throws(() => get.call(Lock.prototype), TypeError, `${name} of the prototype`);
+        throws(() => get.call(undefined), TypeError, `${name} of nothing`);
+      }
+      same(Object.keys(Lock.prototype), ['name', 'mode']);
+    },
+  },
+  {
+    id: 'F13',
+    title: 'objects have their interface and nothing of their own',
+    async run({ locks, base, provider: { LockManager, Lock } }) {
+      ok(locks instanceof LockManager);
+      equal(Object.prototype.toString.call(locks), '[object LockManager]');
+      same(Reflect.ownKeys(locks), []);
+      await locks.request(base, (lock) => {
+        equal(Object.getPrototypeOf(lock), Lock.prototype);
+        equal(Object.prototype.toString.call(lock), '[object Lock]');
+        same(Reflect.ownKeys(lock), []);
+      });
+    },
+  },
+  {
+    id: 'F12',
+    title: 'navigator.locks is one object, behind a getter of Navigator',
+    needs: ['navigator'],
+    async run({ locks, provider: { navigator, LockManager } }) {
+      equal(navigator.locks, locks);
+      equal(navigator.locks, navigator.locks);
+      equal(Object.getPrototypeOf(locks), LockManager.prototype);
+      const own = Object.getOwnPropertyDescriptor(navigator, 'locks');
+      const { get, set, enumerable, configurable } = own ?? Object.getOwnPropertyDescriptor(Object.getPrototypeOf(navigator), 'locks');
+      equal(get.name, 'get locks');
+      equal(set, undefined);
+      ok(enumerable && configurable);
+      throws(() => get.call({}), TypeError, 'locks of another object');
+    },
+  },
+];
+
+function descriptor(object, key, expected) {
+  const actual = Object.getOwnPropertyDescriptor(object, key);
+  ok(actual !== undefined, `${String(key)} is missing`);
+  for (const [field, value] of Object.entries(expected)) equal(actual[field], value, `${field} of ${String(key)}:`);
+}

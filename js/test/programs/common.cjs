@@ -1,0 +1,5 @@
+// CommonJS.
+
+const { locks, Lock, LockManager } = require('navlocks');
+
+locks.request('a', (lock) => lock instanceof Lock && locks instanceof LockManager).then(console.log);

@@ -1,0 +1,24 @@
+// Tries every row on a provider and prints a JSON line for each: for workers, other runtimes and peers.
+// node run-rows.js PROVIDER [milliseconds]
+
+import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+import { tryRow } from './conformance/bench.js';
+import { rowsFor } from './conformance/rows.js';
+import { loadProvider } from './threads.js';
+
+const [providerName, milliseconds = '10000'] = isMainThread ? process.argv.slice(2) : [workerData.providerName];
+const provider = await loadProvider(providerName);
+
+for (const row of rowsFor(provider)) {
+  const { id, title } = row;
+  let error;
+  try {
+    await tryRow(row, provider, Number(milliseconds));
+  } catch (caught) {
+    error = String(caught?.stack ?? caught);
+  }
+  const result = { id, title, passed: error === undefined, error };
+  if (isMainThread) console.log(JSON.stringify(result));
+  else parentPort.postMessage(result);
+}
+if (isMainThread) process.exit(0);

@@ -1,0 +1,28 @@
+// Other clients in Node: worker threads.
+
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { Client } from './conformance/client.js';
+
+const AGENT = new URL('./agent-thread.js', import.meta.url);
+
+/** Starts a worker that obeys orders, with its own `locks` of the same provider. */
+export async function startClient(providerName) {
+  const worker = new Worker(AGENT, { workerData: { providerName }, stderr: true });
+  const ended = new Promise((resolve) => worker.once('exit', resolve));
+  worker.on('error', () => {});
+  await once(worker, 'message');
+  const channel = {
+    send: (message) => worker.postMessage(message),
+    receive: (hear) => worker.on('message', hear),
+    kill: () => worker.terminate(),
+    ended,
+  };
+  return new Client(channel, ['exit', 'crash']);
+}
+
+/** A provider by its name, with other clients in worker threads. */
+export async function loadProvider(providerName) {
+  const { provider } = await import(`./providers/${providerName}.js`);
+  return { ...provider, newClient: () => startClient(providerName) };
+}

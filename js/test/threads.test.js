@@ -1,0 +1,114 @@
+// Worker threads: rows inside a worker, and workers that die at any moment.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { locks } from 'navlocks';
+import { Dice } from './dice.js';
+
+test('every row holds in a worker thread, whose other clients are threads too', async (t) => {
+  const worker = new Worker(new URL('./run-rows.js', import.meta.url), { workerData: { providerName: 'installed' } });
+  const exit = once(worker, 'exit');
+  let count = 0;
+  worker.on('message', ({ id, title, passed, error }) => {
+    count++;
+    t.diagnostic(`${passed ? 'ok' : 'not ok'} ${id} ${title}`);
+    if (!passed) t.diagnostic(error);
+    assert.ok(passed, `${id} ${title}: ${error}`);
+  });
+  assert.deepEqual(await exit, [0]);
+  assert.ok(count > 100, `only ${count} rows`);
+});
+
+/** Workers in a storm of requests, of which one after the other is killed. */
+class Storm {
+  constructor(dice, names) {
+    this.dice = dice;
+    this.names = names;
+    this.memory = new SharedArrayBuffer(names * 8);
+    this.workers = new Set();
+    this.errors = [];
+  }
+
+  async start() {
+    const { memory, names, dice } = this;
+    const workerData = { memory, names, seed: dice.roll(2 ** 32) };
+    const worker = new Worker(new URL('./stress-thread.js', import.meta.url), { workerData });
+    worker.on('error', (error) => this.errors.push(error));
+    this.workers.add(worker);
+    await once(worker, 'message');
+  }
+
+  async killOne() {
+    const worker = this.dice.pick([...this.workers]);
+    this.workers.delete(worker);
+    await worker.terminate();
+  }
+
+  async stop() {
+    await Promise.all(
+      [...this.workers].map((worker) => {
+        const exit = once(worker, 'exit');
+        worker.postMessage('stop');
+        return exit;
+      }),
+    );
+  }
+
+  /** How often a holder found another's mark. */
+  wrong() {
+    const marks = new Int32Array(this.memory);
+    return Array.from({ length: this.names }, (_, name) => marks[name * 2 + 1]);
+  }
+}
+
+test('F122 G16 workers killed at random while others queue: nobody is lost, nobody holds twice', async (t) => {
+  const dice = Dice.fromEnvironment();
+  const rounds = Number(process.env.NAVLOCKS_ROUNDS ?? 60);
+  t.diagnostic(`NAVLOCKS_SEED=${dice.seed} NAVLOCKS_ROUNDS=${rounds}`);
+  const storm = new Storm(dice, 3);
+  await Promise.all([1, 2, 3, 4].map(() => storm.start()));
+  for (let round = 0; round < rounds; round++) {
+    const [, token] = await Promise.all([
+      storm.killOne(),
+      locks.request(`stress ${dice.roll(3)}`, (lock) => lock.fencingToken),
+      storm.start(),
+    ]);
+    assert.ok(token > 0);
+  }
+  // Whoever waits now waits for somebody alive.
+  await Promise.all([0, 1, 2].map((name) => locks.request(`stress ${name}`, () => {})));
+  await storm.stop();
+  assert.deepEqual(storm.errors, []);
+  assert.deepEqual(storm.wrong(), [0, 0, 0]);
+  const { held, pending } = await locks.query();
+  assert.deepEqual([...held, ...pending].filter(({ name }) => name.startsWith('stress')), []);
+});
+
+test('F120 thirty workers that hold and wait all die at once', async () => {
+  const code = `
+    import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
+    import { parentPort, workerData } from 'node:worker_threads';
+    for (let number = 0; number < 10; number++) {
+      locks.request('crowd ' + (workerData + number) % 20, () => new Promise(() => {})).catch(() => {});
+    }
+    locks.request('crowd of all', () => new Promise(() => {})).catch(() => {});
+    // A held lock alone does not keep a thread alive.
+    setInterval(() => {}, 1000);
+    parentPort.postMessage('ready');
+  `;
+  const url = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+  const workers = [];
+  for (let number = 0; number < 30; number++) {
+    const worker = new Worker(url, { workerData: number });
+    workers.push(worker);
+    await once(worker, 'message');
+  }
+  const mine = locks.request('crowd of all', () => 'granted');
+  assert.equal((await locks.query()).held.filter(({ name }) => name.startsWith('crowd')).length, 21);
+  await Promise.all(workers.map((worker) => worker.terminate()));
+  assert.equal(await mine, 'granted');
+  const { held, pending } = await locks.query();
+  assert.deepEqual([...held, ...pending].filter(({ name }) => name.startsWith('crowd')), []);
+});

@@ -1,0 +1,57 @@
+// Checked by tsc, never run: what a program may and may not write.
+
+import { install, Lock, type LockHandle, LockManager, locks } from 'navlocks';
+import { acquire, requestFlag, requestLock } from 'navlocks/lineage';
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+function same<A, B>(_: Same<A, B>): void {}
+
+const number = locks.request('a', async (lock) => lock.fencingToken);
+same<typeof number, Promise<number>>(true);
+
+const text = locks.request(['a', 'b'], { mode: 'shared', timeout: 10, tag: 'report' }, (lock) => lock.scope.join());
+same<typeof text, Promise<string>>(true);
+
+const maybe = locks.request('a', { ifAvailable: true }, (lock) => {
+  // @ts-expect-error: it may be null
+  lock.name;
+  return lock?.name;
+});
+same<typeof maybe, Promise<string | undefined>>(true);
+
+const handle = locks.hold('a');
+same<typeof handle, Promise<LockHandle>>(true);
+const perhaps = locks.hold('a', { ifAvailable: true });
+same<typeof perhaps, Promise<LockHandle | null>>(true);
+
+export async function scoped(): Promise<void> {
+  await using lock = await locks.hold('a', { signal: AbortSignal.timeout(5) });
+  lock.signal.throwIfAborted();
+  const { held, pending } = await locks.inspect();
+  same<(typeof held)[0]['fencingToken'], number>(true);
+  // @ts-expect-error: no token before the grant
+  pending[0]?.fencingToken;
+}
+
+const manager: LockManager = install(globalThis);
+// @ts-expect-error: the standard knows no scopes
+manager.request(['a'], () => {});
+// @ts-expect-error: nor timeouts
+manager.request('a', { timeout: 5 }, () => {});
+// @ts-expect-error: there is no such mode
+locks.request('a', { mode: 'other' }, () => {});
+// @ts-expect-error: cannot be constructed
+new Lock();
+// @ts-expect-error: cannot be constructed
+new LockManager();
+
+export async function lineage(): Promise<void> {
+  const lock = await requestLock('a');
+  await lock.waitUntil(Promise.resolve());
+  same<Awaited<ReturnType<typeof requestFlag>>['mode'], 'exclusive' | 'shared'>(true);
+  // @ts-expect-error: the mode is required
+  await requestFlag('a');
+  const result = await acquire('a', (held) => held.name);
+  same<typeof result, string>(true);
+}

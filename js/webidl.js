@@ -1,0 +1,105 @@
+// The conversions of WebIDL that `LockManager` needs, with errors of the realm they are made for.
+// https://webidl.spec.whatwg.org/
+
+/**
+ * @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is asked for
+ */
+export function createConversions(realm) {
+  const { TypeError } = realm;
+  const AbortSignal = realm.AbortSignal ?? globalThis.AbortSignal;
+  // A getter of the prototype knows its own objects, whatever their prototypes say.
+  const aborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted').get;
+
+  /** https://webidl.spec.whatwg.org/#js-DOMString */
+  function domString(value, what) {
+    if (typeof value === 'string') return value;
+    if (typeof value === 'symbol') throw new TypeError(`${what} is a symbol and cannot be converted to a string`);
+    return `${value}`;
+  }
+
+  /** https://webidl.spec.whatwg.org/#js-callback-function */
+  function callback(value) {
+    if (typeof value !== 'function') throw new TypeError('the callback is not a function');
+    return value;
+  }
+
+  function mode(value) {
+    const text = domString(value, "'mode'");
+    if (text === 'exclusive' || text === 'shared') return text;
+    throw new TypeError(`'${text}' is no mode: use 'exclusive' or 'shared'`);
+  }
+
+  function signal(value) {
+    try {
+      Reflect.apply(aborted, value, []);
+    } catch {
+      throw new TypeError("'signal' is not an AbortSignal");
+    }
+    return value;
+  }
+
+  /** Milliseconds; none when they never end. */
+  function timeout(value) {
+    const milliseconds = +value;
+    if (!(milliseconds >= 0)) throw new TypeError("'timeout' is not a number of milliseconds");
+    return milliseconds === Infinity ? undefined : milliseconds;
+  }
+
+  function tag(value) {
+    return domString(value, "'tag'");
+  }
+
+  /** One name, or with the extensions a sequence of them: sorted by code unit, without duplicates. */
+  function scope(value, extended) {
+    if (!extended || !isSequence(value)) return domString(value, 'the name');
+    const names = [...new Set(Array.from(value, (name) => domString(name, 'a name of the scope')))].sort();
+    if (names.length === 0) throw new TypeError('the scope is empty: a lock request needs at least one name');
+    return names.length === 1 ? names[0] : Object.freeze(names);
+  }
+
+  /**
+   * The dictionary `LockOptions`: members in lexicographical order, each converted before the next is read.
+   * https://webidl.spec.whatwg.org/#js-dictionary
+   * https://w3c.github.io/web-locks/#dictdef-lockoptions
+   */
+  function lockOptions(value, extended) {
+    const options = {
+      ifAvailable: false,
+      mode: 'exclusive',
+      overtake: false,
+      signal: undefined,
+      steal: false,
+      tag: undefined,
+      timeout: undefined,
+    };
+    if (value === undefined || value === null) return options;
+    if (typeof value !== 'object' && typeof value !== 'function') {
+      throw new TypeError('the options are not an object');
+    }
+    let member = value.ifAvailable;
+    if (member !== undefined) options.ifAvailable = Boolean(member);
+    member = value.mode;
+    if (member !== undefined) options.mode = mode(member);
+    if (extended) {
+      member = value.overtake;
+      if (member !== undefined) options.overtake = Boolean(member);
+    }
+    member = value.signal;
+    if (member !== undefined) options.signal = signal(member);
+    member = value.steal;
+    if (member !== undefined) options.steal = Boolean(member);
+    if (extended) {
+      member = value.tag;
+      if (member !== undefined) options.tag = tag(member);
+      member = value.timeout;
+      if (member !== undefined) options.timeout = timeout(member);
+    }
+    return options;
+  }
+
+  return { domString, callback, mode, scope, lockOptions, timeout };
+}
+
+function isSequence(value) {
+  return typeof value === 'object' && value !== null && typeof value[Symbol.iterator] === 'function';
+}
