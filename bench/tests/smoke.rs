@@ -19,7 +19,7 @@ fn bench(arguments: &[&str]) -> Output {
 
 /// An empty folder for temporary files. Its path is short, for Unix sockets, and open to the peers' accounts.
 fn temporary(name: &str) -> PathBuf {
-    let path = PathBuf::from(format!("/tmp/smoke-{}-{name}", std::process::id()));
+    let path = PathBuf::from("/tmp").join(format!("smoke-{}-{name}", std::process::id()));
     fs::create_dir(&path).expect("it is new");
     path
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const MADE: [&str; 6] = ["target", "node_modules", ".git", "artifacts", "coverage", "corpus"];
 
 /// One file: where it is and what it says.
+#[derive(Clone)]
 pub(crate) struct File {
     pub(crate) path: String,
     pub(crate) text: String,

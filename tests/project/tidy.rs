@@ -241,8 +241,13 @@ fn leftovers(texts: &[File]) -> Vec<String> {
 
 /// Folders of somebody's machine.
 fn machine_paths(texts: &[File]) -> Vec<String> {
+    let mut texts = texts.to_vec();
+    for file in &mut texts {
+        // Where a user's own service lives by default is no machine's path.
+        file.text = file.text.replace(concat!("/tm", "p/navlocks-%U/"), "");
+    }
     lines_with(
-        texts,
+        &texts,
         &[
             concat!("/ho", "me/"),
             concat!("/ro", "ot/"),
