@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use navlocks::DeadlockPolicy;
 use navlocks::wire::{
-    self, ClientKey, Fault, FaultCode, Hello, Lost, Open, Refused, Resume, ToClient, ToService,
-    Welcome,
+    self, ClientKey, Fault, FaultCode, Hello, Open, Refused, ToClient, ToService, Welcome,
 };
-use navlocks_core::{Request, State, Wait};
+use navlocks_core::{Request, Wait};
 use tokio::sync::Notify;
 
 use super::limits::Limits;
@@ -18,7 +17,7 @@ use super::memory::{Exhausted, Memory};
 use super::metrics::Metrics;
 use super::outbox::Outbox;
 use super::partition::{Around, Asking};
-use super::partitions::{PartitionIndex, PartitionKey, Partitions};
+use super::partitions::{PartitionKey, Partitions};
 use super::peer::Peer;
 use super::resuming::unknown_session;
 use super::secret::Secret;
