@@ -161,7 +161,8 @@ struct Sockets {
 impl Sockets {
     fn add_unix(&mut self, listener: UnixListener) -> io::Result<()> {
         let path = listener.local_addr()?.as_pathname().map(ToOwned::to_owned);
-        self.addresses.push(Address::Unix(path.unwrap_or_default()));
+        // First, because it is the one that people look for.
+        self.addresses.insert(0, Address::Unix(path.unwrap_or_default()));
         self.listeners.push(Listener::Unix(listener));
         Ok(())
     }
