@@ -48,3 +48,35 @@ fn cut(text: &str) -> String {
         Some(_) => text.chars().take(CELL_CHARS_MAX - 1).chain(['…']).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use navlocks::{ClientId, FencingToken, Mode, RequestId};
+    use std::time::Duration;
+
+    #[test]
+    fn columns_line_up_and_long_names_are_cut() {
+        let held = LockInfo {
+            request: RequestId::foreign(1, 1),
+            client: ClientId::foreign(1, 0),
+            scope: "n".repeat(CELL_CHARS_MAX + 1).into(),
+            mode: Mode::Exclusive,
+            token: Some(FencingToken::new(7)),
+            tag: Some("make\x07".into()),
+            age: Duration::from_secs(61),
+            pid: None,
+        };
+        let mut waits = held.clone();
+        waits.scope = "ä".into();
+        (waits.token, waits.tag, waits.pid) = (None, None, Some(12));
+        let snapshot = Snapshot { held: vec![held], pending: vec![waits] };
+        let (name, gap) = ("n".repeat(CELL_CHARS_MAX - 1), " ".repeat(CELL_CHARS_MAX - 4));
+        let expected = [
+            format!("NAME{gap}  MODE       STATE  FOR        PID  TAG        TOKEN"),
+            format!("{name}…  exclusive  held   1 min 1 s       make\\u{{7}}  7"),
+            format!("ä   {gap}  exclusive  waits  1 min 1 s  12"),
+        ];
+        assert_eq!(lines(&snapshot, Palette::plain()), expected);
+    }
+}

@@ -1,6 +1,8 @@
 //! Signals that are sent to `navlocks` and meant for the command.
 
+use std::fs::File;
 use std::future::poll_fn;
+use std::io::Read;
 use std::task::Poll;
 
 use rustix::process::Signal;
@@ -21,6 +23,9 @@ const PASSED_ON: [Signal; 10] = [
     Signal::CONT,
     Signal::TSTP,
 ];
+
+/// More than the kernel has to say about a process, in bytes.
+const STATUS_BYTES_MAX: usize = 4096;
 
 /// Listens for signals from the moment it is made.
 #[derive(Debug)]
@@ -59,7 +64,10 @@ impl Signals {
 
 /// The signals that this process was started to ignore, a bit for each, the lowest for signal 1.
 fn ignored() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // In one read: the file is short, and every start of a command waits for this.
+    let mut status = [0; STATUS_BYTES_MAX];
+    let read = File::open("/proc/self/status").and_then(|mut file| file.read(&mut status));
+    let status = String::from_utf8_lossy(&status[..read.unwrap_or(0)]);
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -56,7 +56,8 @@ fn its_group_is_killed_even_if_it_ends_itself() {
 #[test]
 fn a_stopped_command_is_ended_too() {
     let world = World::new();
-    let mut victim = Talk::start(world.script("run x", "echo $$; echo held; sleep 1000 & wait"));
+    let mut victim =
+        Talk::start(world.script("run --grace 1h x", "echo $$; echo held; sleep 1000 & wait"));
     let pid = Pid::from_raw(victim.line().parse().unwrap()).unwrap();
     victim.line_after("held");
     kill_process(pid, Signal::STOP).unwrap();
