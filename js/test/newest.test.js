@@ -14,7 +14,7 @@ const skip = existsSync(newest) ? false : 'the newest Node is not installed: run
 async function run(...given) {
   // Not a part of this test run: it reports by its output.
   const { NODE_TEST_CONTEXT, ...env } = process.env;
-  const { stdout } = await promisify(execFile)(newest, given, { env, timeout: 300_000, maxBuffer: 2 ** 26 }).catch((error) => {
+  const { stdout } = await promisify(execFile)(newest, given, { env, timeout: 1_200_000, maxBuffer: 2 ** 26 }).catch((error) => {
     throw new Error(`${error.message}\n${error.stdout}`);
   });
   return stdout;

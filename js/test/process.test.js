@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 async function run(program, { flags = [], given = [] } = {}) {
   const file = fileURLToPath(new URL(`./programs/${program}`, import.meta.url));
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [...flags, file, ...given], { timeout: 120_000 });
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [...flags, file, ...given], { timeout: 600_000 });
   assert.equal(stderr, '');
   return stdout.trim();
 }

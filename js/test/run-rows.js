@@ -6,7 +6,7 @@ import { tryRow } from './conformance/bench.js';
 import { rowsFor } from './conformance/rows.js';
 import { loadProvider } from './threads.js';
 
-const [providerName, milliseconds = '10000'] = isMainThread ? process.argv.slice(2) : [workerData.providerName];
+const [providerName, milliseconds = '120000'] = isMainThread ? process.argv.slice(2) : [workerData.providerName];
 const provider = await loadProvider(providerName);
 
 for (const row of rowsFor(provider)) {

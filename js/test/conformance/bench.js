@@ -79,7 +79,7 @@ export class Bench {
 }
 
 /** Tries one row. Rejects when it fails, or does not come to an end. */
-export async function tryRow(row, provider, milliseconds = 10_000) {
+export async function tryRow(row, provider, milliseconds = 120_000) {
   const bench = new Bench(provider);
   let timer;
   const late = new Promise((_, reject) => {

@@ -1,0 +1,36 @@
+// The examples of the README do what they say: what they print is in their comments, after an arrow.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const file = (path) => fileURLToPath(new URL(path, import.meta.url));
+const newest = file('../peers/node_modules/.bin/node');
+
+const examples = [...readFileSync(file('../README.md'), 'utf8').matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code]) => code);
+
+test('there are five examples', () => assert.equal(examples.length, 5));
+
+for (const [index, code] of examples.entries()) {
+  // Node learned this word later.
+  const node = code.includes('await using') ? newest : process.execPath;
+  const skip = existsSync(node) ? false : 'the newest Node is not installed: run npm ci --prefix peers';
+  test(`example ${index + 1} of the README prints what it says`, { skip }, async () => {
+    // Within the package, where its name leads to itself.
+    const folder = await mkdtemp(file('./readme-'));
+    try {
+      await writeFile(join(folder, 'example.mjs'), code);
+      const { stdout } = await promisify(execFile)(node, [join(folder, 'example.mjs')], { timeout: 300_000 });
+      const expected = [...code.matchAll(/\/\/ → (.*)/g)].map(([, line]) => `${line}\n`);
+      assert.ok(expected.length > 0);
+      assert.equal(stdout, expected.join(''));
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+}
