@@ -4,6 +4,7 @@ mod echo;
 mod etcd;
 mod folder;
 mod memory;
+mod navlocks;
 mod package;
 mod postgres;
 mod process;
@@ -141,6 +142,7 @@ pub(crate) struct Program {
 
 pub(crate) use self::echo::PROGRAM as ECHO;
 pub(crate) use self::etcd::PROGRAM as ETCD;
+pub(crate) use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
 pub(crate) use self::postgres::PROGRAM as POSTGRES;
 pub(crate) use self::redis::PROGRAM as REDIS;
 

@@ -155,13 +155,13 @@ fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
     assert_empty(&folder);
     let text = stdout(&output);
     let ratios = ratios(&text);
-    let cycling = ["redis", "redis-piped", "postgres", "etcd"];
-    let passing_on = ["redis-spin", "redis-poll", "postgres", "etcd"];
+    let cycling = ["echo", "redis", "redis-piped", "postgres", "etcd"];
+    let passing_on = ["echo", "redis-spin", "redis-poll", "postgres", "etcd"];
     let contests: [(&[&str], &[&str]); 4] = [
         (&["cycle-1-", "cycle-16-", "cycle-64-"], &cycling),
-        (&["crowd-10k-"], &["redis", "etcd"]),
+        (&["crowd-10k-"], &["echo", "redis", "etcd"]),
         (&["handoff-p50-", "handoff-p99-"], &passing_on),
-        (&["memory-idle", "memory-holding"], &["redis", "postgres", "etcd"]),
+        (&["memory-idle", "memory-holding"], &["echo", "redis", "postgres", "etcd"]),
     ];
     let mut expected = 0;
     for (cases, peers) in contests {
@@ -178,6 +178,14 @@ fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
         }
     }
     assert_eq!(ratios.len(), expected);
+    for (target, peer) in [
+        ("times redis on cycle-1-tcp", "redis"),
+        ("times redis on cycle-64-unix", "redis"),
+        ("times postgres on handoff-p50-unix", "postgres"),
+        ("bytes per client in memory-idle", "echo"),
+    ] {
+        assert!(present(&text, &[peer]).is_empty() || text.contains(target), "no target: {target}");
+    }
 }
 
 #[test]
@@ -191,11 +199,14 @@ fn the_cli_suite_runs() {
     assert_empty(&folder);
     let text = stdout(&output);
     let ratios = ratios(&text);
-    for (case, peers) in [("run-true", &["flock", "etcdctl"][..]), ("run-200", &["flock"])] {
+    for (case, peers) in
+        [("run-true", &["true", "flock", "etcdctl"][..]), ("run-200", &["true", "flock"])]
+    {
         for peer in present(&text, peers) {
             assert!(ratios.contains_key(&(case.to_string(), peer.to_string())), "{case} {peer}");
         }
     }
+    assert!(text.contains("times flock on run-true"), "no target");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod tool;
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::{OURS, Plan, Suite, Target};
@@ -29,15 +30,18 @@ pub(super) const SUITE: Suite = Suite {
 
 fn plan(options: &Options) -> Plan {
     let mut notes = vec![
+        "navlocks: `navlocks run NAME -- true`, the service runs already"
+            .to_string(),
         "true: the command alone, no lock; flock: `flock FILE true`; etcdctl: `etcdctl lock NAME true`"
             .to_string(),
         format!("run-true: the median of {REPEATED} runs one after the other; run-200: the time of all over their number"),
     ];
-    notes.push(
-        "left out: navlocks: it has no `run` yet; ×N is their cost over that of the first column"
-            .into(),
-    );
-    let mut tools = vec![Tool::new(TRUE, "true", &[])];
+    let mut tools = Vec::new();
+    match navlocks() {
+        Ok(tool) => tools.push(tool),
+        Err(problem) => notes.push(format!("left out: {OURS}: {problem}")),
+    }
+    tools.push(Tool::new(TRUE, "true", &[]));
     match Folder::new("flock") {
         Ok(folder) => {
             let file = folder.path().join("file");
@@ -62,6 +66,18 @@ fn plan(options: &Options) -> Plan {
         contest("run-200", tools, tool::at_once, at_once),
     ];
     Plan { notes, contests }
+}
+
+fn navlocks() -> Result<Tool, String> {
+    let command = server::navlocks_command()?;
+    let server: Rc<Server> = Rc::new((server::NAVLOCKS.start)()?);
+    let Some(server::Address::Unix(socket)) = server.address(Transport::Unix) else {
+        return Err("it has no socket".to_string());
+    };
+    let folder = socket.parent().map(PathBuf::from).unwrap_or_default();
+    let words = ["run", "name", "--", "true"];
+    let tool = Tool::new(OURS, command, &words.map(AsRef::as_ref));
+    Ok(tool.env("NAVLOCKS_DIR", folder).keep(server))
 }
 
 fn etcdctl() -> Result<Tool, String> {

@@ -4,6 +4,7 @@ mod case;
 mod client;
 mod echo;
 mod etcd;
+mod navlocks;
 mod peer;
 mod postgres;
 mod redis;

@@ -13,7 +13,7 @@ pub(super) struct Tool {
     word: &'static str,
     program: OsString,
     arguments: Vec<OsString>,
-    environment: Vec<(&'static str, &'static str)>,
+    environment: Vec<(&'static str, OsString)>,
     /// What must stay while it runs.
     kept: Option<Rc<dyn Any>>,
 }
@@ -28,8 +28,8 @@ impl Tool {
         Self { word, program: program.into(), arguments, environment: Vec::new(), kept: None }
     }
 
-    pub(super) fn env(mut self, key: &'static str, value: &'static str) -> Self {
-        self.environment.push((key, value));
+    pub(super) fn env(mut self, key: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((key, value.into()));
         self
     }
 
@@ -44,7 +44,7 @@ impl Tool {
 
     fn start(&self) -> Child {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).envs(self.environment.iter().copied());
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.word))
     }

@@ -9,12 +9,13 @@ use tokio::runtime::Runtime;
 use super::case::{Cases, Extent, Place};
 use super::echo::Echo;
 use super::etcd::Etcd;
+use super::navlocks::Navlocks;
 use super::postgres::Postgres;
 use super::redis::Redis;
 use crate::harness::Unit::{Bytes, Nanoseconds, Rate};
 use crate::harness::{Contest, Options};
 use crate::server::{self, Program, Server, Transport};
-use crate::suites::Plan;
+use crate::suites::{OURS, Plan};
 
 /// The words for the peers that targets speak of.
 pub(super) const REDIS: &str = "redis";
@@ -30,6 +31,8 @@ struct Peer {
     clients_max: usize,
 }
 
+const OUR_OWN: Peer =
+    Peer { word: OURS, program: server::NAVLOCKS, cases: &Navlocks, clients_max: usize::MAX };
 const ECHO: Peer =
     Peer { word: "echo", program: server::ECHO, cases: &Echo, clients_max: usize::MAX };
 const SPIN: Peer = Peer {
@@ -46,14 +49,16 @@ const ADVISORY: Peer =
 const RAFT: Peer =
     Peer { word: "etcd", program: server::ETCD, cases: &Etcd, clients_max: usize::MAX };
 
-const CYCLING: [Peer; 5] = [ECHO, PLAIN, PIPED, ADVISORY, RAFT];
-const PASSING_ON: [Peer; 5] = [ECHO, SPIN, POLL, ADVISORY, RAFT];
-const IDLE: [Peer; 4] = [ECHO, PLAIN, ADVISORY, RAFT];
+const CYCLING: [Peer; 6] = [OUR_OWN, ECHO, PLAIN, PIPED, ADVISORY, RAFT];
+const PASSING_ON: [Peer; 6] = [OUR_OWN, ECHO, SPIN, POLL, ADVISORY, RAFT];
+const IDLE: [Peer; 5] = [OUR_OWN, ECHO, PLAIN, ADVISORY, RAFT];
 
-const PROGRAMS: [Program; 4] = [server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
+const PROGRAMS: [Program; 5] =
+    [server::NAVLOCKS, server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
 
 /// How they go about it, for the reader of the table.
-const NOTES: [&str; 6] = [
+const NOTES: [&str; 7] = [
+    "navlocks: Locks::connect; a waiting client is in the service's queue; a release has no answer and travels with the next request",
     "redis: SET NX PX, and a script that compares and deletes; redis-piped does not wait for the release, it travels with the next request",
     "redis has no queue: redis-spin asks again at once, redis-poll every 50 ms",
     "postgres: advisory locks by prepared statements; a waiting client is blocked in the server",
@@ -76,10 +81,6 @@ type Running = BTreeMap<&'static str, Rc<Server>>;
 pub(super) fn plan(options: &Options) -> Plan {
     let files_max = server::raise_open_files_limit();
     let mut notes: Vec<String> = NOTES.map(String::from).into();
-    notes.push(
-        "left out: navlocks: it has no service yet; ×N is their cost over that of the first column"
-            .into(),
-    );
     let mut running = Running::new();
     let mut versions = Vec::new();
     let programs = if options.alone { &PROGRAMS[..1] } else { &PROGRAMS[..] };

@@ -1,0 +1,47 @@
+//! Our own service, built from this workspace, on a socket, a port and a state of its own.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use super::folder::Folder;
+use super::process::End;
+use super::{Address, Program, Server, output};
+
+pub(crate) const PROGRAM: Program =
+    Program { name: "navlocks", end: End::Terminate, account: || None, version, start };
+
+/// Where the command is. It is built first, as its users have it.
+pub(crate) fn command() -> Result<PathBuf, String> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    BUILT.get_or_init(build).clone()
+}
+
+fn build() -> Result<PathBuf, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let mut build = Command::new(cargo);
+    build.args(["build", "--release", "--package", "navlocks-cli", "--bin", "navlocks"]);
+    build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);
+    let messages = output(&mut build)?;
+    // Cargo knows where it puts things; one line for each part, and one of them is the program.
+    let path = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).last();
+    let path = path.and_then(|(_, rest)| rest.split_once('"'));
+    path.map(|(path, _)| path.into()).ok_or_else(|| "the build made no program".to_string())
+}
+
+fn version() -> Result<String, String> {
+    output(Command::new(command()?).arg("--version"))
+}
+
+fn start() -> Result<Server, String> {
+    let folder = Folder::new("navlocks").map_err(|error| error.to_string())?;
+    let tcp = Address::free_port().map_err(|error| error.to_string())?;
+    // In a folder that the service makes itself: it wants one that nobody else can enter.
+    let place = folder.path().join("place");
+    let unix = place.join("socket");
+    let mut serve = Command::new(command()?);
+    serve.arg("serve").arg("--socket").arg(&unix).arg("--state-dir").arg(&place);
+    serve.args(["--listen", &tcp.to_string()]);
+    Server::start(PROGRAM, folder, &mut serve, vec![Address::Unix(unix), Address::Tcp(tcp)])
+}

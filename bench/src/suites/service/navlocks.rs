@@ -1,0 +1,49 @@
+//! navlocks, as its users have it: `Locks::connect`, a request that is awaited, a guard that is dropped.
+//!
+//! A release has no answer: it travels with the next request of the same client.
+
+use std::io;
+
+use ::navlocks::{Lock, Locks};
+
+use super::client::{Client, Service};
+use crate::server::Address;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Navlocks;
+
+pub(super) struct NavlocksClient {
+    locks: Locks,
+    held: Option<Lock>,
+}
+
+impl Service for Navlocks {
+    type Client = NavlocksClient;
+
+    async fn connect(self, address: &Address) -> io::Result<NavlocksClient> {
+        let url = match address {
+            Address::Unix(path) => format!("unix:{}", path.display()),
+            Address::Tcp(address) => format!("ws://{address}"),
+        };
+        let locks = Locks::connect(url).await.map_err(io::Error::other)?;
+        Ok(NavlocksClient { locks, held: None })
+    }
+}
+
+impl Client for NavlocksClient {
+    async fn acquire(&mut self, name: &str) -> io::Result<()> {
+        self.held = Some(self.locks.request(name).await.map_err(io::Error::other)?);
+        Ok(())
+    }
+
+    async fn release(&mut self) -> io::Result<()> {
+        drop(self.held.take());
+        Ok(())
+    }
+
+    async fn close(self) -> io::Result<()> {
+        drop(self.held);
+        self.locks.disconnect().await;
+        Ok(())
+    }
+}
