@@ -133,14 +133,17 @@ impl Drop for Events {
 pub(crate) struct Inboxes {
     inboxes: BTreeMap<u64, Inbox>,
     next: u64,
+    /// How often a service was told over this connection that somebody listens, and how often it has answered.
+    listens: u64,
+    answers: u64,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     events: VecDeque<Event>,
     waker: Option<Waker>,
-    /// What is told now happened before this stream was made: the service has not heard of it yet.
-    deaf: bool,
+    /// What is told before this answer of the service happened before this stream was made.
+    begins: u64,
 }
 
 impl Inboxes {
@@ -172,7 +175,7 @@ impl Inboxes {
 
     /// Tells all streams.
     pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
-        for inbox in self.inboxes.values_mut().filter(|inbox| !inbox.deaf) {
+        for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answers) {
             inbox.events.push_back(event.clone());
             wakes.add_all(inbox.waker.take());
         }
@@ -183,20 +186,31 @@ impl Inboxes {
         self.inboxes.len()
     }
 
-    /// Nothing is for the newest stream until [`begin`](Self::begin).
+    /// Nothing is for the newest stream until the service has answered that it listens.
     #[cfg(feature = "connect")]
     pub(crate) fn deafen_newest(&mut self) {
+        self.listens += 1;
         if let Some(mut newest) = self.inboxes.last_entry() {
-            newest.get_mut().deaf = true;
+            newest.get_mut().begins = self.listens;
         }
     }
 
-    /// What is told from now on is for the oldest stream that was deaf, too.
+    /// The service has answered that somebody listens, in its turn.
     #[cfg(feature = "connect")]
     pub(crate) fn begin(&mut self) {
-        if let Some(inbox) = self.inboxes.values_mut().find(|inbox| inbox.deaf) {
-            inbox.deaf = false;
+        self.answers = (self.answers + 1).min(self.listens);
+    }
+
+    /// Another connection begins, over which nothing was said yet. Whether the service is to be told that somebody listens, once
+    /// for all.
+    #[cfg(feature = "connect")]
+    pub(crate) fn restart(&mut self) -> bool {
+        for inbox in self.inboxes.values_mut() {
+            inbox.begins = u64::from(inbox.begins > self.answers);
         }
+        self.answers = 0;
+        self.listens = u64::from(!self.inboxes.is_empty());
+        !self.inboxes.is_empty()
     }
 
     /// The wakers of all who wait, for a space that is no more.

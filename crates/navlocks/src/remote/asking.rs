@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use super::session::{LinkState, Session, State};
 use crate::error::QueryError;
 use crate::wakes::Wakes;
-use crate::wire::{Answer, Ask, Question, Reply, ToService};
+use crate::wire::{self, Answer, Ask, Question, Reply, ToService};
 
 /// A question under way.
 #[derive(Debug)]
@@ -47,9 +47,13 @@ impl Session {
             }
             let number = state.next_ask;
             state.next_ask += 1;
-            let ask = Ask { id: number, client, question };
-            state.say(&ToService::Ask(ask.clone()));
-            state.asked.insert(number, Asked { ask, reply: None, waker: None });
+            let message = ToService::Ask(Ask { id: number, client, question });
+            let text = wire::write(&message);
+            state.fits(&text).map_err(|fault| QueryError::Refused(fault.into()))?;
+            state.say_text(text);
+            if let ToService::Ask(ask) = message {
+                state.asked.insert(number, Asked { ask, reply: None, waker: None });
+            }
             Ok(number)
         })?;
         let waiting = Waiting { session: self, number };
@@ -79,8 +83,10 @@ impl Session {
                 LinkState::Refused(refusal) => {
                     return Poll::Ready(Err(QueryError::Refused(refusal.clone())));
                 }
-                LinkState::Gone => return Poll::Ready(Err(QueryError::ClientEnded)),
-                LinkState::Up | LinkState::Down | LinkState::Leaving => {}
+                LinkState::Leaving | LinkState::Gone => {
+                    return Poll::Ready(Err(QueryError::ClientEnded));
+                }
+                LinkState::Up | LinkState::Down => {}
             }
             wakes.discard_all(asked.waker.replace(waker));
             Poll::Pending
@@ -94,6 +100,26 @@ impl State {
         if let Some(asked) = self.asked.get_mut(&id) {
             asked.reply = Some(reply);
             asked.wake(&mut self.wakes);
+        }
+    }
+
+    /// Says again what was asked and not answered. What is too long for this service fails.
+    pub(super) fn ask_again(&mut self) {
+        let clients = &self.clients;
+        let asked = self.asked.values().filter(|asked| asked.reply.is_none());
+        let mut asks: Vec<Ask> = asked
+            .map(|asked| &asked.ask)
+            .filter(|ask| clients.contains_key(&ask.client))
+            .cloned()
+            .collect();
+        asks.sort_unstable_by_key(|ask| ask.id);
+        for ask in asks {
+            let id = ask.id;
+            let text = wire::write(&ToService::Ask(ask));
+            match self.fits(&text) {
+                Ok(()) => self.say_text(text),
+                Err(fault) => self.answered(Answer { id, reply: Reply::Refused(fault) }),
+            }
         }
     }
 }

@@ -112,9 +112,13 @@ impl Connect {
             .map_err(|error| ConnectError::BadCertificate(error.to_string()))?;
         let options = Options { url, partition, token, lease, patience, roots };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (mut tell, told) = tokio::sync::oneshot::channel();
         let driver = async move {
-            match driver::begin(options).await {
+            let begun = tokio::select! {
+                begun = driver::begin(options) => begun,
+                () = tell.closed() => return,
+            };
+            match begun {
                 Ok((session, link)) => {
                     let handle = Handle::new(session.clone());
                     // Nobody waits for the connection any more: the handle, sent back, takes leave.

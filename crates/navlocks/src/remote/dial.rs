@@ -40,8 +40,8 @@ pub(crate) async fn dial(options: &Options) -> Result<Link, ConnectError> {
 }
 
 async fn open(options: &Options) -> Result<Link, ConnectError> {
-    let socket = socket(options).await?;
     let request = request(options)?;
+    let socket = socket(options).await?;
     // Messages are short: a small buffer serves, and a program may have many connections.
     let config =
         WebSocketConfig::default().read_buffer_size(16 * 1024).write_buffer_size(16 * 1024);
@@ -120,6 +120,8 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> ConnectError {
         StatusCode::FORBIDDEN => FaultCode::ForbiddenOrigin,
         StatusCode::UPGRADE_REQUIRED => FaultCode::Version,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => FaultCode::Limit,
+        // A proxy whose service is being restarted says such things.
+        _ if status.is_server_error() => FaultCode::Internal,
         _ => FaultCode::Other,
     };
     let message =

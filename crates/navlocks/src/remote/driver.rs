@@ -13,24 +13,24 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use super::connect::{ConnectError, Options};
 use super::dial::{Link, dial};
 use super::lease::Instant;
-use super::session::{LinkState, Session};
-use crate::error::Refusal;
+use super::pacing::{Alarm, Pauses};
+use super::session::{Session, Standing};
+use crate::error::{Loss, Refusal};
 use crate::wire::{self, Fault, FaultCode, ToClient, ToService, Welcome};
 
 /// How a connection ended.
 enum End {
     /// As it should: the users are gone.
     Left,
-    /// It broke, or the service ended it. It may be tried again.
+    /// It broke, or what it carried is over. It may be tried again.
     Broken,
 }
 
-/// Between two attempts to reach the service: at first, and at most.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
 /// For the service to answer the hello.
 const WELCOME_MAX: Duration = Duration::from_secs(10);
+
+/// For the service to close after its last message, and to take in ours.
+const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// The first connection of a session.
 pub(super) async fn begin(options: Options) -> Result<(Arc<Session>, Link), ConnectError> {
@@ -44,9 +44,15 @@ pub(super) async fn drive(session: Arc<Session>, mut link: Link) {
     // Also when the runtime drops this task: nobody waits for a driver that is no more.
     let gone = Gone(session);
     let session = &gone.0;
-    while let End::Broken = carry(session, link).await {
+    let mut pauses = Pauses::default();
+    loop {
+        let since = Instant::now();
+        if let End::Left = carry(session, link).await {
+            return;
+        }
         session.link_broken();
-        match reconnect(session).await {
+        pauses.after(Instant::now().saturating_since(since));
+        match reconnect(session, &mut pauses).await {
             Some(again) => link = again,
             None => return,
         }
@@ -66,10 +72,11 @@ impl Drop for Gone {
 async fn greet(session: &Session) -> Result<Link, ConnectError> {
     let mut link = dial(&session.options).await?;
     let said = Instant::now();
-    let hello = wire::write(&ToService::Hello(session.hello()));
-    let welcome = tokio::time::timeout(WELCOME_MAX, first_answer(&mut link, hello)).await;
+    let hello = session.hello();
+    let text = wire::write(&ToService::Hello(hello.clone()));
+    let welcome = tokio::time::timeout(WELCOME_MAX, first_answer(&mut link, text)).await;
     let late = || ConnectError::Handshake(format!("it did not answer within {WELCOME_MAX:?}"));
-    session.welcome(welcome.map_err(|_| late())??, said);
+    session.welcome(welcome.map_err(|_| late())??, &hello, said);
     Ok(link)
 }
 
@@ -112,48 +119,51 @@ fn broken(error: tungstenite::Error) -> ConnectError {
 }
 
 /// Tries until the service is reached again, or there is nobody left to reach it for.
-async fn reconnect(session: &Session) -> Option<Link> {
+async fn reconnect(session: &Session, pauses: &mut Pauses) -> Option<Link> {
     let since = Instant::now();
-    let mut pause = PAUSE_MIN;
     loop {
-        let attempt = until_leaving(session, greet(session)).await?;
-        match attempt {
+        attended(session, since, sleep(pauses.next())).await?;
+        let fault = match attended(session, since, greet(session)).await? {
             Ok(link) => return Some(link),
-            Err(ConnectError::Refused(fault)) => match fault.code {
-                FaultCode::UnknownSession => {
-                    session.input(|state| session.lapse(state, crate::error::Loss::ServiceGone));
-                    continue;
+            Err(ConnectError::Refused(fault)) => fault,
+            Err(_) => continue,
+        };
+        match fault.code {
+            FaultCode::UnknownSession => {
+                // Whoever wanted to go on with a session may begin another one at once.
+                if session.is_resumable() {
+                    *pauses = Pauses::default();
                 }
-                // These may pass.
-                FaultCode::Limit | FaultCode::ShuttingDown | FaultCode::Internal => {}
-                _ => {
-                    session.give_up(LinkState::Refused(Refusal::from(fault)));
-                    return None;
-                }
-            },
-            Err(_) => {}
+                session.input(|state| session.lapse(state, Loss::ServiceGone));
+            }
+            // These may pass.
+            FaultCode::Limit | FaultCode::ShuttingDown | FaultCode::Internal => {}
+            _ => {
+                session.refused(Refusal::from(fault));
+                return None;
+            }
         }
-        session.check_lease();
-        let waited = Instant::now().saturating_since(since);
-        if session.options.patience.is_some_and(|patience| waited >= patience) {
-            session.give_up(LinkState::Hopeless);
-        }
-        let lapses = session.believed_until().saturating_since(Instant::now());
-        until_leaving(session, sleep(pause.min(lapses))).await?;
-        session.check_lease();
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
-/// Runs something, unless the users leave first.
-async fn until_leaving<T>(session: &Session, work: impl Future<Output = T>) -> Option<T> {
+/// Runs something while there is no connection, unless the users leave first. Leases and patience end meanwhile, however long it
+/// takes.
+async fn attended<T>(
+    session: &Session,
+    since: Instant,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     let mut work = pin!(work);
+    let mut alarm = Alarm::new();
     poll_fn(|cx| {
-        // There is no connection, so nothing to say; but the driver is woken when the users leave.
+        // There is nothing to say; but the driver is woken when the users leave.
         while session.next_said(cx.waker()).is_some() {}
         if session.is_leaving() {
             return Poll::Ready(None);
         }
+        session.check_lease();
+        session.check_patience(since);
+        alarm.set(session.believed_until().min(session.patient_until(since)), cx);
         work.as_mut().poll(cx).map(Some)
     })
     .await
@@ -169,8 +179,9 @@ async fn carry(session: &Session, link: Link) -> End {
             pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
             pings
         }),
-        alarm: Box::pin(sleep(Duration::ZERO)),
-        set_to: Instant::from_raw(0),
+        alarm: Alarm::new(),
+        heard_all: false,
+        closing: None,
     };
     poll_fn(|cx| carrier.poll(cx)).await
 }
@@ -180,14 +191,21 @@ struct Carrier<'a> {
     link: Link,
     pings: Option<Interval>,
     /// Rings when the belief in the locks ends.
-    alarm: Pin<Box<Sleep>>,
-    set_to: Instant,
+    alarm: Alarm,
+    /// The service has said its last message.
+    heard_all: bool,
+    /// Rings when the end of the connection has been waited for long enough.
+    closing: Option<Pin<Box<Sleep>>>,
 }
 
 impl Carrier<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        if self.session.check_lease() {
-            // The service may still keep what nobody believes in any more; the end of the connection begins a new session.
+        if self.heard_all {
+            return self.poll_end(cx);
+        }
+        self.session.check_lease();
+        if let Standing::Over = self.session.standing() {
+            // The service may still keep what nobody believes in any more. The next connection begins a new session.
             return Poll::Ready(End::Broken);
         }
         while let Some(pings) = &mut self.pings
@@ -198,24 +216,37 @@ impl Carrier<'_> {
         if let Poll::Ready(end) = self.poll_hear(cx) {
             return Poll::Ready(end);
         }
-        self.set_alarm(cx);
-        self.poll_say(cx)
+        self.alarm.set(self.session.believed_until(), cx);
+        if let Poll::Ready(end) = self.poll_say(cx) {
+            return Poll::Ready(end);
+        }
+        // From here on the driver is woken when that changes.
+        match self.session.standing() {
+            Standing::Carried => Poll::Pending,
+            Standing::Leaving => self.poll_closing(cx).map(|()| End::Left),
+            Standing::Over => Poll::Ready(End::Broken),
+        }
     }
 
-    /// Sees to it that this is polled when the belief ends.
-    fn set_alarm(&mut self, cx: &mut Context<'_>) {
-        let until = self.session.believed_until();
-        if until == Instant::NEVER {
-            return;
+    /// Whether the other side was waited for long enough, beginning with the first call.
+    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let closing = self.closing.get_or_insert_with(|| Box::pin(sleep(CLOSING_MAX)));
+        closing.as_mut().poll(cx)
+    }
+
+    /// Waits for the service to close: a connection with something unread in it looks broken to the other side.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            match Pin::new(&mut self.link).poll_next(cx) {
+                Poll::Ready(Some(Ok(Message::Close(_)) | Err(_)) | None) => break,
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Pending => {
+                    ready!(self.poll_closing(cx));
+                    break;
+                }
+            }
         }
-        if until != self.set_to {
-            self.set_to = until;
-            let left = until.saturating_since(Instant::now());
-            self.alarm.as_mut().reset(tokio::time::Instant::now() + left);
-        }
-        if self.alarm.as_mut().poll(cx).is_ready() {
-            cx.waker().wake_by_ref();
-        }
+        Poll::Ready(End::Broken)
     }
 
     /// Takes in all that has arrived.
@@ -228,7 +259,10 @@ impl Carrier<'_> {
             };
             // A service that sends what is no message is none.
             let Ok(message) = wire::read(&text) else { return Poll::Ready(End::Broken) };
-            self.session.receive(message);
+            self.heard_all = matches!(message, ToClient::Error(_));
+            if !self.session.receive(message) {
+                return if self.heard_all { self.poll_end(cx) } else { Poll::Ready(End::Broken) };
+            }
         }
     }
 
@@ -238,7 +272,10 @@ impl Carrier<'_> {
             match Pin::new(&mut self.link).poll_ready(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(self.over()),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    self.session.register(cx.waker());
+                    return Poll::Pending;
+                }
             }
             let Some(text) = self.session.next_said(cx.waker()) else { break };
             if Pin::new(&mut self.link).start_send(Message::Text(text)).is_err() {

@@ -68,7 +68,8 @@ impl Lease {
 
     /// Several pings may get lost before the lease is in danger.
     pub(crate) fn ping_interval(&self) -> Duration {
-        self.length / 4
+        // No timer takes none.
+        (self.length / 4).max(Duration::from_millis(1))
     }
 
     /// The number of a ping that is about to be sent.

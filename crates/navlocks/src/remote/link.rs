@@ -8,8 +8,8 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::entry::{Over, Stage};
 use super::lease::{Instant, Lease};
-use super::session::{LinkState, Session, State};
-use crate::error::Loss;
+use super::session::{LinkState, Session, Standing, State};
+use crate::error::{Loss, Refusal, RequestError};
 use crate::wire::{self, Hello, Resume, ToService, Welcome};
 
 impl Session {
@@ -33,8 +33,12 @@ impl Session {
     pub(super) fn lapse(&self, state: &mut State, loss: Loss) {
         state.secret = None;
         state.lease = None;
-        self.believed.store(Instant::NEVER.raw(), Ordering::Release);
-        let State { entries, wakes, .. } = state;
+        // What else comes over the connection belongs to a session that is no more, whoever was the first to find out.
+        if state.link == LinkState::Up {
+            state.link = LinkState::Down;
+        }
+        let State { entries, wakes, driver, .. } = state;
+        wakes.add_all(driver.take());
         let lost =
             entries.values_mut().filter_map(|entry| entry.lapse(loss, wakes).then_some(())).count();
         self.losses.fetch_add(lost as u64, Ordering::Release);
@@ -63,17 +67,24 @@ impl Session {
         }
     }
 
-    /// The service has answered the hello, which was said at `said`: everything that it must know is said again.
-    pub(super) fn welcome(&self, welcome: Welcome, said: Instant) {
+    /// The service has answered this hello, which was said at `said`: everything that it must know is said again.
+    pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Instant) {
         self.input(|state| {
-            let Welcome { session, secret, lease_ms, resumed, .. } = welcome;
+            let Welcome { session, secret, lease_ms, resumed, limits, .. } = welcome;
+            let asked = hello.resume.as_ref().filter(|resume| resume.session == session);
+            let resumed = asked.filter(|_| resumed);
+            if resumed.is_none() {
+                self.lapse(state, Loss::ServiceGone);
+            }
             state.number = session;
+            state.message_bytes_max = limits.message_bytes_max;
             state.secret = lease_ms.is_some().then_some(secret);
             let length = lease_ms.map(Duration::from_millis);
             state.lease = length.map(|length| Lease::new(length, said));
             if state.link != LinkState::Leaving {
                 state.link = LinkState::Up;
             }
+            state.outbox.clear();
             state.say_all(resumed);
         });
     }
@@ -92,44 +103,70 @@ impl Session {
         });
     }
 
-    /// What waits for the service has waited long enough, or for ever in vain.
-    pub(super) fn give_up(&self, link: LinkState) {
-        self.input(|state| {
-            state.link = link;
-            let State { entries, wakes, asked, link, .. } = state;
-            let error = link.error();
-            for entry in entries.values_mut() {
-                if let (Stage::Pending(_), Some(error)) = (&entry.stage, &error) {
-                    entry.end(Over::Failed(error.clone()), wakes);
-                }
-            }
-            for asked in asked.values_mut() {
-                asked.wake(wakes);
-            }
-        });
+    /// Until when a service that has been out of reach since then is waited for.
+    pub(super) fn patient_until(&self, since: Instant) -> Instant {
+        match self.options.patience {
+            Some(patience) if self.lock().link == LinkState::Down => since.saturating_add(patience),
+            _ => Instant::NEVER,
+        }
     }
 
-    /// Nothing will be said any more.
+    /// Ends the wait of all who wait for a service that has been out of reach since then, if that was long enough.
+    pub(super) fn check_patience(&self, since: Instant) {
+        let until = self.patient_until(since);
+        if until != Instant::NEVER && Instant::now() >= until {
+            self.input(|state| {
+                // Meanwhile somebody may have taken leave.
+                if state.link == LinkState::Down {
+                    state.give_up(LinkState::Hopeless);
+                }
+            });
+        }
+    }
+
+    /// The service wants nothing to do with this client.
+    pub(super) fn refused(&self, refusal: Refusal) {
+        self.input(|state| state.give_up(LinkState::Refused(refusal)));
+    }
+
+    /// Nothing will be said any more. All who wait for anything hear of it in one step.
     pub(super) fn gone(&self) {
         self.input(|state| {
             self.lapse(state, Loss::ServiceGone);
+            if !state.link.is_over() {
+                state.give_up(LinkState::Gone);
+            }
             let leavers = std::mem::take(&mut state.leavers);
             state.wakes.add_all(leavers);
         });
-        let refused = self.input(|state| matches!(state.link, LinkState::Refused(_)));
-        if !refused {
-            self.give_up(LinkState::Gone);
+    }
+
+    /// Whether the session over this connection goes on.
+    pub(super) fn standing(&self) -> Standing {
+        match self.lock().link {
+            LinkState::Up => Standing::Carried,
+            LinkState::Leaving => Standing::Leaving,
+            _ => Standing::Over,
         }
+    }
+
+    pub(super) fn is_resumable(&self) -> bool {
+        self.lock().secret.is_some()
     }
 
     /// The next thing to say; with nothing to say, `waker` is woken when there is.
     pub(super) fn next_said(&self, waker: &Waker) -> Option<Utf8Bytes> {
         let mut state = self.lock();
         let next = state.outbox.pop_front();
-        if next.is_none() && !state.driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            state.driver = Some(waker.clone());
+        if next.is_none() {
+            state.register(waker);
         }
         next
+    }
+
+    /// The driver is woken when there is something to say, or nothing to carry any more.
+    pub(super) fn register(&self, waker: &Waker) {
+        self.lock().register(waker);
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -142,34 +179,82 @@ impl Session {
 }
 
 impl State {
-    /// Says all that the service does not know at the start of a connection.
-    fn say_all(&mut self, resumed: bool) {
-        self.outbox.clear();
+    fn register(&mut self, waker: &Waker) {
+        if !self.driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            self.driver = Some(waker.clone());
+        }
+    }
+
+    /// What waits for the service has waited long enough, or for ever in vain.
+    fn give_up(&mut self, link: LinkState) {
+        self.link = link;
+        let Self { entries, wakes, asked, link, .. } = self;
+        let error = link.error();
+        for entry in entries.values_mut() {
+            if let (Stage::Pending(_), Some(error)) = (&entry.stage, &error) {
+                entry.end(Over::Failed(error.clone()), wakes);
+            }
+        }
+        for asked in asked.values_mut() {
+            asked.wake(wakes);
+        }
+    }
+
+    /// Says all that the service does not know at the start of a connection. Of a session that goes on it knows what the hello
+    /// said, and what came to an end since then it takes for alive.
+    fn say_all(&mut self, resumed: Option<&Resume>) {
+        let opened: Vec<u64> = match resumed {
+            Some(resume) => resume.clients.iter().map(|open| open.client).collect(),
+            // Every hello opens it.
+            None => vec![0],
+        };
         let mut said = Vec::new();
-        if !resumed {
-            let others = self.clients.iter().filter(|&(&number, _)| number != 0);
-            said.extend(others.map(|(&number, client)| ToService::Open(client.open(number))));
-            if !self.clients.contains_key(&0) {
-                said.push(ToService::Close(0));
+        let unknown =
+            self.clients.iter().filter(|&(number, _)| opened.binary_search(number).is_err());
+        said.extend(unknown.map(|(&number, client)| ToService::Open(client.open(number))));
+        let ended = opened.iter().filter(|number| !self.clients.contains_key(number));
+        said.extend(ended.map(|&number| ToService::Close(number)));
+        let alive = self.alive();
+        let over = resumed.iter().flat_map(|resume| &resume.alive);
+        let over = over.filter(|number| alive.binary_search(number).is_err());
+        said.extend(over.map(|&number| ToService::Abort(number)));
+        for (&number, client) in &mut self.clients {
+            if client.inboxes.restart() {
+                said.push(ToService::Listen(number));
+            } else if std::mem::take(&mut client.listens) && resumed.is_some() {
+                said.push(ToService::Unlisten(number));
             }
         }
-        for (&number, client) in &self.clients {
-            said.extend((0..client.inboxes.len()).map(|_| ToService::Listen(number)));
+        for message in said {
+            self.say(&message);
         }
-        for number in self.alive() {
-            let Some(entry) = self.entries.get(&number) else { continue };
-            if let Stage::Pending(request) = &entry.stage {
-                said.push(ToService::Request(request.clone()));
-            }
-            if entry.watches_contention() {
-                said.push(ToService::Contention(number));
-            }
+        for number in alive {
+            self.request_again(number);
         }
-        said.extend(self.asked.values().map(|asked| ToService::Ask(asked.ask.clone())));
+        self.ask_again();
+        // Somebody took leave meanwhile.
         if self.link == LinkState::Leaving {
-            said.push(ToService::Bye);
+            self.outbox.push_back(wire::write(&ToService::Bye).into());
         }
-        self.outbox.extend(said.iter().map(|message| wire::write(message).into()));
+    }
+
+    /// Says a request again that was not answered, and what its owner wants to know of it. What is too long for this service fails.
+    fn request_again(&mut self, number: u64) {
+        let Some(entry) = self.entries.get(&number) else { return };
+        let contention = entry.watches_contention();
+        if let Stage::Pending(request) = &entry.stage {
+            let text = wire::write(&ToService::Request(request.clone()));
+            match self.fits(&text) {
+                Ok(()) => self.say_text(text),
+                Err(fault) => {
+                    let error = RequestError::Refused(fault.into());
+                    self.not_granted(number, Over::Failed(error));
+                }
+            }
+        }
+        if contention {
+            self.say(&ToService::Contention(number));
+        }
     }
 
     /// The requests that are still wanted, in the order in which they were made.

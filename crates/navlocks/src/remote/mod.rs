@@ -22,6 +22,7 @@ mod receiving;
 mod asking;
 mod lease;
 mod driver;
+mod pacing;
 mod dial;
 mod runtime;
 

@@ -9,16 +9,19 @@ use crate::error::{Loss, Refusal, RequestError};
 use crate::wire::{Fault, FaultCode, Granted, Lost, Refused, ToClient};
 
 impl Session {
-    /// Takes in one message. Whoever it concerns is woken after.
-    pub(super) fn receive(&self, message: ToClient) {
+    /// Takes in one message. Whoever it concerns is woken after. False when the session is over, and with it the connection.
+    pub(super) fn receive(&self, message: ToClient) -> bool {
         // A grant that lay in a buffer while the lease ran out is none.
         self.check_lease();
         self.input(|state| {
+            if !state.link.carries() {
+                return false;
+            }
             match message {
                 ToClient::Granted(Granted { id, token }) => state.granted(id, token),
-                ToClient::Unavailable(id) => state.over(id, Over::Unavailable),
+                ToClient::Unavailable(id) => state.not_granted(id, Over::Unavailable),
                 ToClient::Lost(Lost { id, cause }) => {
-                    state.over(id, Over::Lost(cause.into()));
+                    state.lost(id, cause.into());
                     self.count_loss();
                 }
                 ToClient::Refused(Refused { id, fault, cycle }) => {
@@ -27,7 +30,7 @@ impl Session {
                         (FaultCode::ExclusiveOvertake, _) => RequestError::ExclusiveOvertake,
                         _ => RequestError::Refused(Refusal::from(fault)),
                     };
-                    state.over(id, Over::Failed(error));
+                    state.not_granted(id, Over::Failed(error));
                 }
                 ToClient::Contended(id) => {
                     let State { entries, wakes, .. } = state;
@@ -60,7 +63,8 @@ impl Session {
                 }
                 ToClient::Error(_) => self.lapse(state, Loss::ServiceGone),
             }
-        });
+            state.link.carries()
+        })
     }
 
     /// The next ping, if the lease is to be kept.
@@ -88,12 +92,22 @@ impl State {
         }
     }
 
-    fn over(&mut self, id: u64, over: Over) {
+    /// A request is over without a lock. A lock that is held is not talked away like that.
+    pub(super) fn not_granted(&mut self, id: u64, over: Over) {
+        let Self { entries, wakes, .. } = self;
+        if let Some(entry) = entries.get_mut(&id)
+            && let Stage::Pending(_) = entry.stage
+        {
+            entry.end(over, wakes);
+        }
+    }
+
+    fn lost(&mut self, id: u64, loss: Loss) {
         let Self { entries, wakes, .. } = self;
         if let Some(entry) = entries.get_mut(&id)
             && entry.is_alive()
         {
-            entry.end(over, wakes);
+            entry.end(Over::Lost(loss), wakes);
         }
     }
 }

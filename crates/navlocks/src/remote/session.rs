@@ -17,7 +17,7 @@ use crate::events::Inboxes;
 use crate::space::{Answer, Grant};
 use crate::wakes::Wakes;
 use crate::watch::Watched;
-use crate::wire::{self, Open, ToService};
+use crate::wire::{self, Fault, FaultCode, Open, ToService};
 
 /// The users' side of a session: when the last one goes, so does the session.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) secret: Option<String>,
     pub(super) lease: Option<Lease>,
     pub(super) link: LinkState,
+    /// The longest message that the service takes; longer ones would end the session, and be said again in the next.
+    pub(super) message_bytes_max: usize,
     /// What is to be said, while there is a connection.
     pub(super) outbox: VecDeque<Utf8Bytes>,
     /// To be woken when there is something to do for the driver.
@@ -74,10 +76,22 @@ pub(super) enum LinkState {
     Gone,
 }
 
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Carried,
+    /// The rest is said, and then it is closed.
+    Leaving,
+    /// The session that it carried is over.
+    Over,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Client {
     partition: Arc<str>,
     pub(super) inboxes: Inboxes,
+    /// The service tells of events, or would.
+    pub(super) listens: bool,
 }
 
 impl Handle {
@@ -110,6 +124,7 @@ impl Session {
                 secret: None,
                 lease: None,
                 link: LinkState::Down,
+                message_bytes_max: usize::MAX,
                 outbox: VecDeque::new(),
                 driver: None,
                 leavers: Vec::new(),
@@ -135,9 +150,8 @@ impl Session {
     pub(super) fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = input(&mut state);
-        if let Some(until) = state.lease.as_ref().map(Lease::until) {
-            self.believed.store(until.raw(), Ordering::Release);
-        }
+        let until = state.lease.as_ref().map_or(Instant::NEVER, Lease::until);
+        self.believed.store(until.raw(), Ordering::Release);
         if !state.outbox.is_empty() || state.link == LinkState::Leaving {
             let driver = state.driver.take();
             state.wakes.add_all(driver);
@@ -184,7 +198,6 @@ impl Session {
                 return Answer::Failed(error);
             }
             let number = state.next_request;
-            state.next_request += 1;
             let message = ToService::Request(wire::Request {
                 id: number,
                 client,
@@ -193,7 +206,12 @@ impl Session {
                 wait: request.wait,
                 tag: tag.map(Into::into),
             });
-            state.say(&message);
+            let text = wire::write(&message);
+            if let Err(fault) = state.fits(&text) {
+                return Answer::Failed(RequestError::Refused(fault.into()));
+            }
+            state.next_request += 1;
+            state.say_text(text);
             if let ToService::Request(request) = message {
                 state.entries.insert(number, Entry::new(request, waker.clone()));
             }
@@ -337,28 +355,39 @@ impl Session {
         self.input(|state| {
             let Some(ended) = state.clients.remove(&client) else { return };
             state.wakes.discard_all(ended.inboxes.into_wakers());
-            let State { entries, wakes, .. } = state;
-            for entry in entries.values_mut().filter(|entry| entry.client == client) {
-                if entry.is_alive() {
-                    entry.end(Over::Lost(Loss::ClientEnded), wakes);
-                    self.losses.fetch_add(1, Ordering::Release);
-                }
-            }
+            self.end_entries(state, |owner| owner == client);
             state.say(&ToService::Close(client));
         });
+    }
+
+    /// What these clients have is lost here and now, whenever the service hears of it.
+    pub(super) fn end_entries(&self, state: &mut State, whose: impl Fn(u64) -> bool) {
+        let State { entries, asked, wakes, .. } = state;
+        for entry in entries.values_mut().filter(|entry| whose(entry.client)) {
+            if entry.is_alive() {
+                entry.end(Over::Lost(Loss::ClientEnded), wakes);
+                self.count_loss();
+            }
+        }
+        for asked in asked.values_mut().filter(|asked| whose(asked.ask.client)) {
+            asked.wake(wakes);
+        }
     }
 
     /// Runs `work` on the event streams of a client; the service is told when one begins and when the last one ends.
     pub(crate) fn listen<T>(&self, client: u64, work: impl FnOnce(&mut Inboxes) -> T) -> Option<T> {
         self.input(|state| {
-            let inboxes = &mut state.clients.get_mut(&client)?.inboxes;
+            let up = state.link == LinkState::Up;
+            let Client { inboxes, listens, .. } = state.clients.get_mut(&client)?;
             let before = inboxes.len();
             let result = work(inboxes);
             let after = inboxes.len();
             if after > before {
+                *listens = true;
                 inboxes.deafen_newest();
                 state.say(&ToService::Listen(client));
             } else if before > 0 && after == 0 {
+                *listens = !up;
                 state.say(&ToService::Unlisten(client));
             }
             Some(result)
@@ -368,11 +397,11 @@ impl Session {
     /// All users are gone, or one wants the connection to end.
     pub(crate) fn leave(&self) {
         self.input(|state| {
-            if state.link != LinkState::Gone {
+            if !state.link.is_over() {
+                // Whoever still holds a lock must know before the service hears of this and grants it to somebody else.
+                self.end_entries(state, |_| true);
                 state.say(&ToService::Bye);
                 state.link = LinkState::Leaving;
-                let driver = state.driver.take();
-                state.wakes.add_all(driver);
             }
         });
     }
@@ -381,10 +410,12 @@ impl Session {
     pub(crate) fn poll_left(&self, waker: &Waker) -> Poll<()> {
         let waker = waker.clone();
         self.input(|state| {
-            if state.link == LinkState::Gone {
+            if state.link.is_over() {
                 return Poll::Ready(());
             }
-            state.leavers.push(waker);
+            if !state.leavers.iter().any(|known| known.will_wake(&waker)) {
+                state.leavers.push(waker);
+            }
             Poll::Pending
         })
     }
@@ -394,8 +425,26 @@ impl State {
     /// Notes something to be said, if there is somebody to hear it. Otherwise it follows from the state later.
     pub(super) fn say(&mut self, message: &ToService) {
         if self.link == LinkState::Up {
-            self.outbox.push_back(wire::write(message).into());
+            self.say_text(wire::write(message));
         }
+    }
+
+    pub(super) fn say_text(&mut self, text: String) {
+        if self.link == LinkState::Up {
+            self.outbox.push_back(text.into());
+        }
+    }
+
+    /// Whether the service takes messages of this length.
+    pub(super) fn fits(&self, text: &str) -> Result<(), Fault> {
+        let (bytes, max) = (text.len(), self.message_bytes_max);
+        if bytes <= max {
+            return Ok(());
+        }
+        let sentence = format!(
+            "this takes a message of {bytes} bytes, and the service takes {max}: use shorter names"
+        );
+        Err(Fault::new(FaultCode::Limit, sentence))
     }
 
     /// Whether there is any point in asking for something.
@@ -414,6 +463,16 @@ impl Client {
 }
 
 impl LinkState {
+    /// Whether what comes over the connection is to be believed.
+    pub(super) fn carries(&self) -> bool {
+        matches!(self, Self::Up | Self::Leaving)
+    }
+
+    /// Whether there will never be a connection again.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Gone)
+    }
+
     /// Why nothing will come of a request.
     pub(super) fn error(&self) -> Option<RequestError> {
         match self {

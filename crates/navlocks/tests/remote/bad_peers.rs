@@ -1,0 +1,237 @@
+//! Peers that say what no service says.
+
+use navlocks::Loss;
+use navlocks::wire::{
+    self, Answer, Cause, Fault, FaultCode, Granted, Lost, Refused, Reply, ToClient, ToService,
+    Welcome,
+};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::client::{begun, connected, connecting, held, said, to};
+use crate::peer::{Peer, leased, welcome};
+use crate::run;
+
+#[test]
+fn what_is_no_message_ends_the_connection_and_nothing_else() {
+    let nested = "[".repeat(100_000);
+    let texts = [
+        "",
+        "garbage",
+        "null",
+        "[]",
+        "{}",
+        "\u{0}",
+        r#""pong""#,
+        r#"{"unknown":1}"#,
+        r#"{"granted":{"id":1}}"#,
+        r#"{"granted":{"id":-1,"token":1}}"#,
+        r#"{"granted":{"id":1.5,"token":1}}"#,
+        r#"{"granted":{"id":1,"token":18446744073709551616}}"#,
+        r#"{"lost":{"id":1,"cause":{"stolen":"nobody"}}}"#,
+        r#"{"lost":{"id":1,"cause":{"stolen":"4294967296.1"}}}"#,
+        r#"{"pong":1}{"pong":2}"#,
+        &nested,
+    ]
+    .map(str::to_owned);
+    run(async move {
+        for text in texts {
+            let peer = Peer::tcp().await;
+            let (locks, mut talk) = connected(&peer, leased(7)).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            talk.says_text(text).await;
+            talk.ends().await;
+            let (_talk, resume) = peer.resumes(leased(7)).await;
+            assert_eq!(resume.alive, [1]);
+            assert_eq!(lock.loss(), None);
+        }
+    });
+}
+
+#[test]
+fn what_is_no_frame_ends_the_connection_and_nothing_else() {
+    let frames: [&[u8]; 6] = [
+        // A text that is no UTF-8.
+        &[0x81, 0x02, 0xC3, 0x28],
+        // A text of 2^62 bytes, and one of 2^63.
+        &[0x81, 127, 0x40, 0, 0, 0, 0, 0, 0, 0],
+        &[0x81, 127, 0x80, 0, 0, 0, 0, 0, 0, 0],
+        // A kind of frame that is none, a bit that is reserved, a piece of nothing.
+        &[0x83, 0],
+        &[0xC1, 0],
+        &[0x80, 0],
+    ];
+    run(async move {
+        for frame in frames {
+            let peer = Peer::tcp().await;
+            let (locks, mut talk) = connected(&peer, leased(7)).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            talk.says_bytes(frame).await;
+            talk.ends().await;
+            let (_talk, resume) = peer.resumes(leased(7)).await;
+            assert_eq!(resume.alive, [1], "{frame:?}");
+            assert_eq!(lock.loss(), None);
+        }
+    });
+}
+
+#[test]
+fn what_means_nothing_is_passed_over() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let fault = Fault::new(FaultCode::Limit, "No.");
+        let unknown = 99;
+        for message in [
+            ToClient::Granted(Granted { id: unknown, token: 1 }),
+            ToClient::Granted(Granted { id: u64::MAX, token: u64::MAX }),
+            ToClient::Unavailable(unknown),
+            ToClient::Lost(Lost { id: unknown, cause: Cause::ForceReleased }),
+            ToClient::Refused(Refused { id: unknown, fault: fault.clone(), cycle: None }),
+            ToClient::Contended(unknown),
+            ToClient::Contended(1),
+            ToClient::Answer(Answer { id: unknown, reply: Reply::Contended(true) }),
+            ToClient::Listening(unknown),
+            ToClient::Listening(0),
+            ToClient::Pong(u64::MAX),
+            ToClient::Welcome(leased(8)),
+            ToClient::Welcome(Welcome { version: 9, ..welcome(u32::MAX) }),
+        ] {
+            talk.says(message).await;
+        }
+        talk.say(Message::binary(vec![1, 2, 3])).await.unwrap();
+        talk.say(Message::Pong("unasked".into())).await.unwrap();
+        talk.settles().await;
+        assert_eq!(lock.loss(), None);
+        assert_eq!(locks.client_id().to_string(), "c7.0");
+        let _waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+    });
+}
+
+#[test]
+fn nonsense_about_a_lock_that_is_held_changes_nothing() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let mut unheard = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        talk.grants(2, 2).await;
+        for id in [1, 2] {
+            let fault = Fault::new(FaultCode::Limit, "No.");
+            talk.grants(id, 77).await;
+            talk.says(ToClient::Unavailable(id)).await;
+            talk.says(ToClient::Refused(Refused { id, fault, cycle: None })).await;
+        }
+        talk.settles().await;
+        assert_eq!(lock.loss(), None);
+        assert_eq!(lock.fencing_token().get(), 1);
+        let second = (&mut unheard).await.unwrap();
+        assert_eq!(second.fencing_token().get(), 2);
+        talk.breaks();
+        let (_talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.alive, [1, 2]);
+    });
+}
+
+#[test]
+fn a_welcome_with_strange_numbers_is_taken_at_its_word() {
+    run(async {
+        let peer = Peer::tcp().await;
+        // A session of any number, with a lease for ever.
+        let strange = Welcome { lease_ms: Some(u64::MAX), ..welcome(u32::MAX) };
+        let (locks, mut talk) = connected(&peer, strange.clone()).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        assert_eq!(lock.loss(), None);
+        talk.breaks();
+        let (_talk, resume) = peer.resumes(strange).await;
+        assert_eq!(resume.session, u32::MAX);
+        assert_eq!(lock.loss(), None);
+    });
+}
+
+#[test]
+fn a_lease_of_no_length_is_over_at_once_and_leads_to_the_next_session() {
+    run(async {
+        let peer = Peer::tcp().await;
+        for lease in 0..4 {
+            let none = Welcome { lease_ms: Some(lease), ..welcome(1) };
+            let (locks, talk) = connected(&peer, none).await;
+            let waiting = begun(locks.request("a"));
+            // Whether something is said first does not matter; a driver that came to grief would not come back.
+            drop(talk);
+            let mut talk = loop {
+                let (mut talk, _) = peer.greeted().await;
+                talk.says(ToClient::Welcome(leased(2))).await;
+                if let Some(ToService::Request(_)) = talk.hear_or_end().await {
+                    break talk;
+                }
+            };
+            talk.grants(1, 1).await;
+            drop(waiting.await.unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_session_that_goes_on_without_its_lease_ends_with_its_connection() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.breaks();
+        let (talk, resume) = peer.resumes(welcome(7)).await;
+        assert_eq!(resume.alive, [1]);
+        talk.breaks();
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        peer.begins(leased(8)).await;
+    });
+}
+
+#[test]
+fn members_that_are_not_known_are_passed_over() {
+    run(async {
+        let peer = Peer::unix().await;
+        let connecting = connecting(to(&peer));
+        let mut talk = peer.greeted().await.0;
+        let text = wire::write(&ToClient::Welcome(welcome(7)));
+        talk.says_text(text.replace(r#""session":"#, r#""mood":{"good":[1]},"session":"#)).await;
+        let locks = connecting.await.unwrap().unwrap();
+        let waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        talk.says_text(r#"{"granted":{"id":1,"token":5,"by":"me"}}"#).await;
+        assert_eq!(waiting.await.unwrap().fencing_token().get(), 5);
+    });
+}
+
+#[test]
+fn a_message_in_pieces_is_one() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        let text = wire::write(&ToClient::Granted(Granted { id: 1, token: 5 }));
+        let (first, second) = text.as_bytes().split_at(9);
+        talk.says_bytes(&[&[0x01, first.len() as u8], first].concat()).await;
+        talk.settles().await;
+        for byte in [&[0x80, second.len() as u8], second].concat() {
+            talk.says_bytes(&[byte]).await;
+        }
+        assert_eq!(waiting.await.unwrap().fencing_token().get(), 5);
+    });
+}
+
+#[test]
+fn an_error_of_a_kind_that_is_not_known_yet_ends_the_session() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.says_text(r#"{"error":{"code":"moon-phase","message":"Not today."}}"#).await;
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        talk.closes().await;
+        peer.begins(leased(8)).await;
+    });
+}

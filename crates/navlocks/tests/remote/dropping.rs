@@ -1,0 +1,158 @@
+//! Futures, guards and clients that are dropped at every point.
+
+use std::future::IntoFuture as _;
+
+use navlocks::wire::{Cause, Lost, ToClient, ToService};
+use tokio::io::AsyncReadExt as _;
+
+use crate::client::{begun, connected, connecting, held, polled, said, to};
+use crate::peer::{Peer, leased, read_head, welcome};
+use crate::run;
+
+#[test]
+fn a_connection_nobody_waits_for_is_given_up_wherever_it_is() {
+    run(async {
+        for peer in [Peer::unix().await, Peer::tcp().await] {
+            // Before the handshake is answered.
+            let dropped = connecting(to(&peer));
+            let mut socket = peer.socket().await;
+            read_head(&mut *socket).await;
+            dropped.abort();
+            assert_eq!(socket.read(&mut [0]).await.unwrap(), 0);
+
+            // Before the welcome.
+            let dropped = connecting(to(&peer));
+            let talk = peer.greeted().await.0;
+            dropped.abort();
+            talk.ends().await;
+
+            // After the welcome, before anybody heard of it.
+            let mut dropped = to(&peer).into_future();
+            assert!(polled(&mut dropped).is_pending());
+            let mut talk = peer.begins(leased(1)).await;
+            talk.settles().await;
+            drop(dropped);
+            talk.is_left().await;
+        }
+    });
+}
+
+#[test]
+fn a_request_that_was_never_polled_says_nothing() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        drop(locks.request("a").into_future());
+        let _next = begun(locks.request("b"));
+        talk.hears(said(1, "b")).await;
+    });
+}
+
+#[test]
+fn a_request_dropped_at_any_point_is_told_to_the_service() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+
+        // Before the answer, which crosses.
+        let pending = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        talk.grants(1, 1).await;
+        drop(pending);
+        talk.hears(ToService::Abort(1)).await;
+
+        // After the answer, before it was heard of.
+        let unheard = begun(locks.request("a"));
+        talk.hears(said(2, "a")).await;
+        talk.grants(2, 2).await;
+        talk.settles().await;
+        drop(unheard);
+        talk.hears(ToService::Abort(2)).await;
+
+        // After the loss, before it was heard of.
+        let lost = begun(locks.request("a"));
+        talk.hears(said(3, "a")).await;
+        talk.says(ToClient::Lost(Lost { id: 3, cause: Cause::ForceReleased })).await;
+        talk.settles().await;
+        drop(lost);
+        talk.hears(ToService::Abort(3)).await;
+
+        // When the work under the lock is dropped.
+        let mut work =
+            Box::pin(locks.request("a").with(async |_| std::future::pending::<()>().await));
+        assert!(polled(&mut work).is_pending());
+        talk.hears(said(4, "a")).await;
+        talk.grants(4, 4).await;
+        talk.settles().await;
+        assert!(polled(&mut work).is_pending());
+        drop(work);
+        talk.hears(ToService::Release(4)).await;
+    });
+}
+
+#[test]
+fn a_dropped_watch_leaves_the_lock_alone() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        {
+            let mut contended = Box::pin(lock.contended());
+            let mut lost = Box::pin(lock.lost());
+            assert!(polled(&mut contended).is_pending());
+            assert!(polled(&mut lost).is_pending());
+        }
+        talk.hears(ToService::Contention(1)).await;
+        talk.says(ToClient::Contended(1)).await;
+        talk.settles().await;
+        let mut again = Box::pin(lock.contended());
+        assert!(polled(&mut again).is_pending());
+        talk.hears(ToService::Contention(1)).await;
+        talk.says(ToClient::Contended(1)).await;
+        again.await.unwrap();
+        assert_eq!(lock.loss(), None);
+    });
+}
+
+#[test]
+fn the_last_handle_takes_leave() {
+    run(async {
+        for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
+            let (locks, mut talk) = connected(&peer, welcome).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            let clone = locks.clone();
+            let events = locks.events();
+            talk.hears(ToService::Listen(0)).await;
+            drop((locks, clone));
+            drop(events);
+            talk.hears(ToService::Unlisten(0)).await;
+            // The guard alone keeps its client and the session.
+            talk.settles().await;
+            assert_eq!(lock.loss(), None);
+            drop(lock);
+            talk.hears(ToService::Release(1)).await;
+            talk.hears(ToService::Close(0)).await;
+            talk.is_left().await;
+        }
+    });
+}
+
+#[test]
+fn a_client_that_ends_loses_its_locks_here_before_the_service_hears_of_it() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        locks.end();
+        assert_eq!(lock.loss(), Some(navlocks::Loss::ClientEnded));
+        assert_eq!(waiting.await.unwrap_err(), navlocks::RequestError::ClientEnded);
+        talk.hears(ToService::Close(0)).await;
+        talk.hears(ToService::Release(2)).await;
+        // A grant that crosses is nobody's, and the client is still ended.
+        talk.grants(2, 2).await;
+        talk.settles().await;
+        assert!(locks.request("c").await.is_err());
+    });
+}

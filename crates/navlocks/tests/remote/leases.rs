@@ -1,0 +1,203 @@
+//! For how long locks are believed in without a sign of the service.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use navlocks::Loss;
+use navlocks::wire::{FaultCode, ToClient, ToService, Welcome};
+
+use crate::client::{begun, connected, held, polled, said};
+use crate::peer::{Peer, Pings, Talk, leased, leased_for};
+use crate::run;
+
+/// Long enough for a busy machine to do what has to be done within it.
+const LEASE_MS: u64 = 1600;
+const LEASE: Duration = Duration::from_millis(LEASE_MS);
+
+/// Hears a ping and answers it. Returns when it was heard, from which a service counts the lease.
+async fn answers_one(talk: &mut Talk) -> Instant {
+    talk.pings = Pings::Heard;
+    let ToService::Ping(number) = talk.hear().await else { panic!("not a ping") };
+    let heard = Instant::now();
+    talk.says(ToClient::Pong(number)).await;
+    heard
+}
+
+/// Holds up the thread of the client, its driver and its timers, until a service that heard the last of it just now would have ended the
+/// session.
+fn held_up() {
+    thread::sleep(LEASE);
+}
+
+#[test]
+fn locks_outlive_their_lease_while_pings_are_answered_and_are_lost_in_time_after() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let began = Instant::now();
+        let mut heard = answers_one(&mut talk).await;
+        while began.elapsed() <= LEASE {
+            heard = answers_one(&mut talk).await;
+        }
+        assert_eq!(lock.loss(), None);
+        let loss = lock.lost().await;
+        let lost = Instant::now();
+        assert_eq!(loss, Loss::LeaseLapsed);
+        assert!(lost <= heard + LEASE, "{:?} late", lost - heard - LEASE);
+        assert_eq!(lock.loss(), Some(loss));
+        // What the service still keeps nobody wants: the next session begins with nothing.
+        talk.pings = Pings::Ignored;
+        talk.ends().await;
+        peer.begins(leased(8)).await;
+        assert_eq!(lock.release(), Err(Loss::LeaseLapsed));
+    });
+}
+
+#[test]
+fn a_lock_is_not_believed_in_after_its_lease_even_if_nothing_could_run() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        held_up();
+        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+    });
+}
+
+#[test]
+fn a_lock_released_after_its_lease_had_been_lost() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        held_up();
+        assert_eq!(lock.release(), Err(Loss::LeaseLapsed));
+    });
+}
+
+#[test]
+fn a_grant_that_was_not_heard_of_before_the_lease_ended_goes_back_to_the_queue() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let mut waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        talk.grants(1, 1).await;
+        talk.settles().await;
+        held_up();
+        assert!(polled(&mut waiting).is_pending());
+        talk.pings = Pings::Ignored;
+        talk.ends().await;
+        let mut talk = peer.begins(leased(8)).await;
+        talk.hears(said(1, "a")).await;
+        talk.grants(1, 10).await;
+        assert_eq!(waiting.await.unwrap().fencing_token().get(), 10);
+    });
+}
+
+/// Whether a holder asks before the driver could run.
+fn a_grant_in_the_buffer(holder_asks_first: bool) {
+    run(async move {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        talk.grants(2, 2).await;
+        held_up();
+        if holder_asks_first {
+            assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        }
+        talk.pings = Pings::Ignored;
+        talk.ends().await;
+        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        let mut talk = peer.begins(leased(8)).await;
+        talk.hears(said(2, "b")).await;
+        talk.grants(2, 20).await;
+        let granted = waiting.await.unwrap();
+        assert_eq!(granted.fencing_token().get(), 20, "the first grant was over when it was read");
+        assert_eq!(granted.loss(), None);
+    });
+}
+
+#[test]
+fn a_grant_that_lay_in_the_buffer_while_the_lease_ran_out_is_none() {
+    a_grant_in_the_buffer(false);
+}
+
+#[test]
+fn a_holder_that_asks_first_does_not_make_such_a_grant_valid() {
+    a_grant_in_the_buffer(true);
+}
+
+#[test]
+fn a_pong_that_lay_in_the_buffer_while_the_lease_ran_out_renews_nothing() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        answers_one(&mut talk).await;
+        held_up();
+        talk.pings = Pings::Ignored;
+        talk.ends().await;
+        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+        peer.begins(leased(8)).await;
+    });
+}
+
+#[test]
+fn lost_fires_in_time_while_the_service_is_dialled() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let heard = Instant::now();
+        talk.breaks();
+        // It takes the connection and is silent from then on, as behind a broken network.
+        let _silent = peer.socket().await;
+        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        let lost = Instant::now();
+        assert!(lost <= heard + LEASE, "{:?} late", lost - heard - LEASE);
+    });
+}
+
+#[test]
+fn a_session_resumed_after_its_locks_were_given_up_lets_them_go() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        talk.breaks();
+        let (mut talk, hello) = peer.greeted().await;
+        assert_eq!(hello.resume.unwrap().alive, [1, 2]);
+        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        // The service took its time, and counts from the hello.
+        talk.says(ToClient::Welcome(Welcome { resumed: true, ..leased(7) })).await;
+        talk.hears(ToService::Abort(1)).await;
+        talk.hears(said(2, "b")).await;
+        talk.grants(2, 2).await;
+        assert_eq!(waiting.await.unwrap().loss(), None);
+        assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));
+    });
+}
+
+#[test]
+fn a_lapse_that_the_service_tells_of_is_one() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        talk.fails(FaultCode::LeaseLapsed, "too late").await;
+        assert_eq!(lock.lost().await, Loss::LeaseLapsed);
+        talk.closes().await;
+        let mut talk = peer.begins(leased(8)).await;
+        talk.hears(said(2, "b")).await;
+        talk.grants(2, 2).await;
+        drop(waiting.await.unwrap());
+    });
+}

@@ -1,0 +1,51 @@
+//! `Locks::connect` against a peer that does what no service does on demand: it answers late, in pieces, wrongly or not at
+//! all, and breaks off in the middle. Each test says step by step what is heard and what is said.
+
+mod peer;
+mod client;
+
+mod handshake;
+mod talking;
+mod resuming;
+mod streams;
+mod forgetting;
+mod leases;
+mod stopping;
+mod unix;
+mod patience;
+mod refusals;
+mod dropping;
+mod leaving;
+mod runtimes;
+mod bad_peers;
+
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+
+/// Far above what any test takes; a hang must not be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a test with its client and its peer on one thread, so that nothing happens between two steps.
+fn run(test: impl Future<Output = ()> + Send + 'static) {
+    bounded(|| {
+        Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
+    });
+}
+
+/// Runs something that must come to an end.
+fn bounded(test: impl FnOnce() + Send + 'static) {
+    let (ended, end) = mpsc::channel::<()>();
+    let thread = thread::spawn(move || {
+        let _ended = ended;
+        test();
+    });
+    assert_ne!(end.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Timeout), "it hangs");
+    if let Err(panic) = thread.join() {
+        resume_unwind(panic);
+    }
+}

@@ -1,0 +1,125 @@
+//! A service that is out of reach.
+
+use std::time::Duration;
+
+use navlocks::wire::{Answer, Reply, ToClient};
+use navlocks::{Locks, Loss, QueryError, RequestError};
+use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
+
+use crate::client::{begun, connected_by, held, polled, said, to};
+use crate::peer::{Peer, leased, welcome};
+use crate::run;
+
+const PATIENCE: Duration = Duration::from_millis(50);
+
+fn asking(locks: &Locks) -> JoinHandle<Result<Vec<navlocks::Cycle>, QueryError>> {
+    let locks = locks.clone();
+    tokio::spawn(async move { locks.deadlocks().await })
+}
+
+#[test]
+fn what_waits_fails_later_ones_at_once_and_all_is_well_when_it_is_back() {
+    run(async {
+        let mut peer = Peer::unix().await;
+        let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, welcome(1)).await;
+        let waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        let question = asking(&locks);
+        talk.hear().await;
+        peer.goes_away();
+        talk.breaks();
+        assert_eq!(waiting.await.unwrap_err(), RequestError::Unreachable);
+        assert_eq!(question.await.unwrap().unwrap_err(), QueryError::Unreachable);
+        assert!(polled(&mut locks.request("b").into_future()).is_ready());
+        let Err(error) = locks.request("b").await else { panic!("there is no service") };
+        assert_eq!(error.dom_exception_name(), "NetworkError");
+        assert!(polled(&mut Box::pin(locks.query())).is_ready());
+
+        peer.comes_back().await;
+        let mut talk = peer.begins(welcome(2)).await;
+        talk.settles().await;
+        let question = asking(&locks);
+        talk.hear().await;
+        // Nothing of what failed is said.
+        let waiting = begun(locks.request("c"));
+        assert_eq!(talk.hear_request().await.names.0.to_string(), "c");
+        talk.grants(2, 2).await;
+        drop(waiting.await.unwrap());
+        let reply = Reply::Deadlocks(vec![]);
+        talk.says(ToClient::Answer(Answer { id: 3, reply })).await;
+        question.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_lock_outlives_patience_as_long_as_its_lease() {
+    run(async {
+        let mut peer = Peer::tcp().await;
+        let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        peer.goes_away();
+        talk.breaks();
+        assert_eq!(waiting.await.unwrap_err(), RequestError::Unreachable);
+        assert_eq!(lock.loss(), None);
+        peer.comes_back().await;
+        let (_talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.alive, [1], "what failed is not wanted any more");
+        assert_eq!(lock.loss(), None);
+    });
+}
+
+#[test]
+fn patience_ends_while_an_attempt_goes_on() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, welcome(1)).await;
+        let waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        talk.breaks();
+        let mut silent = peer.socket().await;
+        crate::peer::read_head(&mut *silent).await;
+        assert_eq!(waiting.await.unwrap_err(), RequestError::Unreachable);
+        assert!(polled(&mut Box::pin(silent.read_u8())).is_pending(), "the attempt was given up");
+        assert!(polled(&mut locks.request("b").into_future()).is_ready());
+    });
+}
+
+#[test]
+fn without_an_end_to_patience_a_request_waits() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected_by(to(&peer).patience(None), &peer, welcome(1)).await;
+        let mut waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        let question = asking(&locks);
+        talk.hear().await;
+        talk.breaks();
+        for _ in 0..5 {
+            drop(peer.socket().await);
+            assert!(polled(&mut waiting).is_pending());
+            assert!(!question.is_finished());
+        }
+        let mut talk = peer.begins(welcome(2)).await;
+        talk.hears(said(1, "a")).await;
+        talk.grants(1, 1).await;
+        drop(waiting.await.unwrap());
+    });
+}
+
+#[test]
+fn a_request_has_its_own_time_without_a_service() {
+    run(async {
+        let mut peer = Peer::unix().await;
+        let (locks, mut talk) = connected_by(to(&peer).patience(None), &peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        peer.goes_away();
+        talk.breaks();
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        let after = Duration::from_millis(20);
+        let error = locks.request("a").timeout(after).await.unwrap_err();
+        assert_eq!(error, RequestError::TimedOut { after });
+    });
+}

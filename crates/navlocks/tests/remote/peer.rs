@@ -1,0 +1,343 @@
+//! The other side of a connection, which does as it is told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use navlocks::wire::{
+    self, Granted, Hello, Limits, Request, SUBPROTOCOL, ToClient, ToService, Welcome,
+};
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixListener};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::server::{
+    ErrorResponse, Request as Handshake, Response,
+};
+use tokio_tungstenite::tungstenite::http::header::{HeaderMap, SEC_WEBSOCKET_PROTOCOL};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+/// Any of the sockets.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
+/// What listens where a client looks for a service.
+pub(crate) struct Peer {
+    listener: Listener,
+    _folder: Option<TempDir>,
+}
+
+enum Listener {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+    /// Nobody listens there any more.
+    Away(Place),
+}
+
+#[derive(Clone)]
+enum Place {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+/// One connection, after the handshake.
+pub(crate) struct Talk {
+    socket: WebSocketStream<Box<dyn Socket>>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) pings: Pings,
+}
+
+/// What becomes of the protocol's pings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pings {
+    /// They are answered whenever something is listened for.
+    Answered,
+    Ignored,
+    /// They are heard as everything else.
+    Heard,
+}
+
+impl Peer {
+    pub(crate) async fn unix() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        Self { listener: Listener::Unix(listener, path), _folder: Some(folder) }
+    }
+
+    pub(crate) async fn tcp() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
+        Self { listener: Listener::Tcp(listener), _folder: None }
+    }
+
+    fn place(&self) -> Place {
+        match &self.listener {
+            Listener::Unix(_, path) => Place::Unix(path.clone()),
+            Listener::Tcp(listener) => Place::Tcp(listener.local_addr().expect("an address")),
+            Listener::Away(place) => place.clone(),
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self.place() {
+            Place::Unix(path) => format!("unix:{}", path.display()),
+            Place::Tcp(address) => format!("ws://{address}"),
+        }
+    }
+
+    /// Whoever connects now is turned away by the system.
+    pub(crate) fn goes_away(&mut self) {
+        self.listener = Listener::Away(self.place());
+    }
+
+    /// Listens again in the same place.
+    pub(crate) async fn comes_back(&mut self) {
+        self.listener = match self.place() {
+            Place::Unix(path) => {
+                std::fs::remove_file(&path).expect("the socket of before");
+                Listener::Unix(UnixListener::bind(&path).expect("a socket"), path)
+            }
+            Place::Tcp(address) => {
+                Listener::Tcp(TcpListener::bind(address).await.expect("the same address"))
+            }
+        };
+    }
+
+    /// Takes a connection, and says nothing.
+    pub(crate) async fn socket(&self) -> Box<dyn Socket> {
+        match &self.listener {
+            Listener::Unix(listener, _) => Box::new(listener.accept().await.expect("a client").0),
+            Listener::Tcp(listener) => {
+                let stream = listener.accept().await.expect("a client").0;
+                stream.set_nodelay(true).expect("no delay");
+                Box::new(stream)
+            }
+            Listener::Away(_) => panic!("nobody listens"),
+        }
+    }
+
+    /// Takes a connection and answers the handshake.
+    pub(crate) async fn accept(&self) -> Talk {
+        self.accept_with(Some(SUBPROTOCOL)).await
+    }
+
+    /// Takes a connection and answers the handshake with this subprotocol.
+    pub(crate) async fn accept_with(&self, protocol: Option<&'static str>) -> Talk {
+        let mut headers = HeaderMap::new();
+        #[allow(clippy::result_large_err, reason = "as tungstenite has it")]
+        let answer = |request: &Handshake, mut response: Response| {
+            headers = request.headers().clone();
+            if let Some(protocol) = protocol {
+                let protocol = HeaderValue::from_static(protocol);
+                response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+            }
+            Ok(response)
+        };
+        let socket = self.socket().await;
+        let socket =
+            tokio_tungstenite::accept_hdr_async(socket, answer).await.expect("a handshake");
+        Talk { socket, headers, pings: Pings::Answered }
+    }
+
+    /// Takes a connection and answers the handshake with a refusal.
+    pub(crate) async fn refuses(&self, status: StatusCode, sentence: &str) {
+        #[allow(clippy::result_large_err, reason = "as tungstenite has it")]
+        let answer = |_: &Handshake, _: Response| {
+            let mut response = ErrorResponse::new(Some(sentence.to_owned()));
+            *response.status_mut() = status;
+            Err(response)
+        };
+        let refused = tokio_tungstenite::accept_hdr_async(self.socket().await, answer).await;
+        assert!(matches!(refused, Err(Error::Http(_))), "it was not refused");
+    }
+
+    /// Takes a connection up to its hello.
+    pub(crate) async fn greeted(&self) -> (Talk, Hello) {
+        let mut talk = self.accept().await;
+        let hello = talk.hear_hello().await;
+        (talk, hello)
+    }
+
+    /// Takes a connection, hears its hello and says welcome.
+    pub(crate) async fn welcomes(&self, welcome: Welcome) -> (Talk, Hello) {
+        let (mut talk, hello) = self.greeted().await;
+        talk.says(ToClient::Welcome(welcome)).await;
+        (talk, hello)
+    }
+
+    /// Resumes a session with a client that wants that.
+    pub(crate) async fn resumes(&self, welcome: Welcome) -> (Talk, wire::Resume) {
+        let (talk, hello) = self.welcomes(Welcome { resumed: true, ..welcome }).await;
+        (talk, hello.resume.expect("the client wants to go on"))
+    }
+
+    /// Begins a new session with a client that does not ask for more.
+    pub(crate) async fn begins(&self, welcome: Welcome) -> Talk {
+        let (talk, hello) = self.welcomes(welcome).await;
+        assert_eq!(hello.resume, None);
+        talk
+    }
+}
+
+impl Talk {
+    /// The next message. Pings are answered on the way.
+    pub(crate) async fn hear(&mut self) -> ToService {
+        match self.hear_or_end().await {
+            Some(message) => message,
+            None => panic!("the client is gone"),
+        }
+    }
+
+    /// The next message, if there is one before the end.
+    pub(crate) async fn hear_or_end(&mut self) -> Option<ToService> {
+        loop {
+            match self.next().await? {
+                Message::Text(text) => return Some(wire::read(&text).expect("a message")),
+                Message::Pong(_) => {}
+                other => panic!("the client does not say {other:?}"),
+            }
+        }
+    }
+
+    /// The next frame that is neither a ping to be passed over nor the end.
+    async fn next(&mut self) -> Option<Message> {
+        loop {
+            let message = match self.socket.next().await {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
+                Some(Ok(message)) => message,
+            };
+            let ping = match &message {
+                Message::Text(text) if self.pings != Pings::Heard => wire::read(text).ok(),
+                _ => None,
+            };
+            let Some(ToService::Ping(number)) = ping else { return Some(message) };
+            if self.pings == Pings::Answered {
+                // A client that is gone by now is heard of next.
+                let _gone = self.say(Message::text(wire::write(&ToClient::Pong(number)))).await;
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn hears(&mut self, expected: ToService) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            let heard = self.hear().await;
+            assert_eq!(heard, expected, "at {place}");
+        }
+    }
+
+    async fn hear_hello(&mut self) -> Hello {
+        match self.hear().await {
+            ToService::Hello(hello) => hello,
+            other => panic!("not a hello: {other:?}"),
+        }
+    }
+
+    /// The next message, a request.
+    pub(crate) async fn hear_request(&mut self) -> Request {
+        match self.hear().await {
+            ToService::Request(request) => request,
+            other => panic!("not a request: {other:?}"),
+        }
+    }
+
+    /// Hears that all is over: nothing more is said, and the connection ends.
+    pub(crate) async fn ends(mut self) {
+        let more = self.hear_or_end().await;
+        assert_eq!(more, None);
+    }
+
+    /// Hears the client take leave: it says so and closes, with a close frame.
+    pub(crate) async fn is_left(mut self) {
+        self.hears(ToService::Bye).await;
+        match self.socket.next().await {
+            Some(Ok(Message::Close(_))) => {}
+            other => panic!("not closed: {other:?}"),
+        }
+    }
+
+    /// Waits until the client has taken in all that was said so far.
+    pub(crate) async fn settles(&mut self) {
+        // WebSocket's own ping, which every client answers in its turn.
+        self.socket.send(Message::Ping("settle".into())).await.expect("the client listens");
+        match self.next().await {
+            Some(Message::Pong(_)) => {}
+            other => panic!("not a pong: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn says(&mut self, message: ToClient) {
+        self.says_text(wire::write(&message)).await;
+    }
+
+    pub(crate) async fn says_text(&mut self, text: impl Into<String>) {
+        self.say(Message::text(text.into())).await.expect("the client listens");
+    }
+
+    pub(crate) async fn say(&mut self, message: Message) -> Result<(), Error> {
+        self.socket.send(message).await
+    }
+
+    pub(crate) async fn grants(&mut self, id: u64, token: u64) {
+        self.says(ToClient::Granted(Granted { id, token })).await;
+    }
+
+    pub(crate) async fn fails(&mut self, code: wire::FaultCode, sentence: &str) {
+        self.says(ToClient::Error(wire::Fault::new(code, sentence))).await;
+    }
+
+    /// Sends bytes that no WebSocket library would.
+    pub(crate) async fn says_bytes(&mut self, bytes: &[u8]) {
+        self.socket.get_mut().write_all(bytes).await.expect("the client listens");
+    }
+
+    /// Ends the connection as a machine that loses power does, or a process that is killed.
+    pub(crate) fn breaks(self) {
+        drop(self.socket);
+    }
+
+    /// Ends the connection with a close frame.
+    pub(crate) async fn closes(mut self) {
+        self.socket.close(None).await.expect("the client listens");
+    }
+}
+
+/// The welcome to a session that ends with its connection.
+pub(crate) fn welcome(session: u32) -> Welcome {
+    Welcome {
+        version: wire::VERSION,
+        service: "a peer of tests".into(),
+        session,
+        secret: format!("secret of {session}"),
+        lease_ms: None,
+        resumed: false,
+        limits: Limits {
+            message_bytes_max: 1 << 20,
+            name_bytes_max: 1 << 12,
+            names_per_request_max: 1000,
+            tag_bytes_max: 1 << 10,
+            requests_per_session_max: 100_000,
+            clients_per_session_max: 1000,
+        },
+    }
+}
+
+/// The welcome to a session with a lease longer than any test.
+pub(crate) fn leased(session: u32) -> Welcome {
+    leased_for(session, 60_000)
+}
+
+pub(crate) fn leased_for(session: u32, milliseconds: u64) -> Welcome {
+    Welcome { lease_ms: Some(milliseconds), ..welcome(session) }
+}
+
+/// Reads the head of an HTTP request, and answers nothing.
+pub(crate) async fn read_head(socket: &mut dyn Socket) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(socket.read_u8().await.expect("more of the head"));
+    }
+    String::from_utf8(head).expect("text")
+}

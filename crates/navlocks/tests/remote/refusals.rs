@@ -1,0 +1,104 @@
+//! A service that does not want this client any more.
+
+use navlocks::wire::{FaultCode, ToService, Welcome};
+use navlocks::{Locks, Loss, QueryError, RequestError};
+use tokio_tungstenite::tungstenite::http::StatusCode;
+
+use crate::client::{begun, connected, held, polled, said};
+use crate::peer::{Peer, leased};
+use crate::run;
+
+/// Ways to refuse a client for good.
+#[derive(Clone, Copy, Debug)]
+enum Refuses {
+    ByHttp(StatusCode),
+    ByError(FaultCode),
+    ByVersion,
+}
+
+async fn refuses(peer: &Peer, how: Refuses) {
+    match how {
+        Refuses::ByHttp(status) => peer.refuses(status, "Not you.").await,
+        Refuses::ByError(code) => {
+            let mut talk = peer.greeted().await.0;
+            talk.fails(code, "Not you.").await;
+            talk.ends().await;
+        }
+        Refuses::ByVersion => {
+            peer.welcomes(Welcome { version: 9, ..leased(9) }).await.0.ends().await;
+        }
+    }
+}
+
+#[test]
+fn a_refusal_on_the_way_back_ends_everything() {
+    for how in [
+        Refuses::ByHttp(StatusCode::UNAUTHORIZED),
+        Refuses::ByHttp(StatusCode::FORBIDDEN),
+        Refuses::ByHttp(StatusCode::UPGRADE_REQUIRED),
+        Refuses::ByError(FaultCode::Unauthorized),
+        Refuses::ByError(FaultCode::Version),
+        Refuses::ByVersion,
+    ] {
+        run(async move {
+            let peer = Peer::tcp().await;
+            let (locks, mut talk) = connected(&peer, leased(7)).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            let waiting = begun(locks.request("b"));
+            talk.hears(said(2, "b")).await;
+            let question = tokio::spawn({
+                let locks = locks.clone();
+                async move { locks.query().await }
+            });
+            assert!(matches!(talk.hear().await, ToService::Ask(_)));
+            talk.breaks();
+            refuses(&peer, how).await;
+
+            let error = waiting.await.unwrap_err();
+            assert!(matches!(&error, RequestError::Refused(_)), "{how:?}: {error:?}");
+            if !matches!(how, Refuses::ByVersion) {
+                assert_eq!(error.to_string(), "Not you.");
+            }
+            assert!(matches!(question.await.unwrap(), Err(QueryError::Refused(_))));
+            assert_eq!(lock.lost().await, Loss::ServiceGone);
+            // Later ones fail at once, also those of new clients.
+            for locks in [locks.clone(), locks.new_client()] {
+                let mut request = locks.request("c").into_future();
+                assert!(polled(&mut request).is_ready());
+                assert!(matches!(locks.query().await, Err(QueryError::Refused(_))));
+            }
+            assert_leaves(&locks).await;
+            assert!(matches!(locks.request("c").await, Err(RequestError::Refused(_))));
+        });
+    }
+}
+
+/// There is nothing left to take leave of.
+async fn assert_leaves(locks: &Locks) {
+    locks.disconnect().await;
+    locks.disconnect().await;
+}
+
+#[test]
+fn what_may_pass_is_tried_again() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.breaks();
+        for how in [
+            Refuses::ByHttp(StatusCode::SERVICE_UNAVAILABLE),
+            Refuses::ByHttp(StatusCode::TOO_MANY_REQUESTS),
+            // As proxies say whose service is being restarted.
+            Refuses::ByHttp(StatusCode::BAD_GATEWAY),
+            Refuses::ByError(FaultCode::Limit),
+            Refuses::ByError(FaultCode::ShuttingDown),
+            Refuses::ByError(FaultCode::Internal),
+        ] {
+            refuses(&peer, how).await;
+        }
+        let (_talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.alive, [1]);
+        assert_eq!(lock.loss(), None);
+    });
+}

@@ -1,0 +1,223 @@
+//! A connection that breaks, and a session that goes on over the next one.
+
+use navlocks::wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
+use navlocks::{Loss, RequestError};
+
+use crate::client::{begun, connected, held, polled, said};
+use crate::peer::{Peer, leased};
+use crate::run;
+
+fn open(client: u64, partition: &str) -> Open {
+    Open { client, partition: partition.into() }
+}
+
+#[test]
+fn the_hello_names_the_session_and_all_that_is_still_wanted() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let second = locks.partition("p");
+        let third = locks.new_client();
+        let kept = held_after_opens(&locks, &mut talk).await; // 1
+        let released = held(&locks, "b", &mut talk).await; // 2
+        let mut unheard = begun(locks.request("c")); // 3: granted, and nobody polls it
+        let aborted = begun(locks.request("d")); // 4
+        let pending = begun(second.request("e")); // 5
+        let unavailable = begun(locks.request("f")); // 6: its answer gets lost
+        for _ in 3..=6 {
+            talk.hear_request().await;
+        }
+        talk.grants(3, 3).await;
+        talk.settles().await;
+        talk.breaks();
+        // While there is no connection.
+        drop((released, aborted, third));
+        assert_eq!(kept.loss(), None);
+
+        let (mut talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.session, 7);
+        assert_eq!(resume.secret, "secret of 7");
+        assert_eq!(resume.clients, [open(0, ""), open(1, "p")]);
+        assert_eq!(resume.alive, [1, 3, 5, 6]);
+        // What was not answered is said again, in order; what is known to be granted is not.
+        let again = [talk.hear_request().await, talk.hear_request().await];
+        assert_eq!(again.map(|request| request.id), [5, 6]);
+        talk.grants(5, 50).await;
+        assert_eq!(pending.await.unwrap().fencing_token().get(), 50);
+        talk.hears(ToService::Release(5)).await;
+        assert_eq!(kept.loss(), None);
+        assert!(polled(&mut unheard).is_ready(), "it was granted before");
+        drop(unheard);
+        talk.hears(ToService::Release(3)).await;
+        drop((kept, unavailable));
+        talk.hears(ToService::Release(1)).await;
+        talk.hears(ToService::Abort(6)).await;
+    });
+}
+
+async fn held_after_opens(locks: &navlocks::Locks, talk: &mut crate::peer::Talk) -> navlocks::Lock {
+    talk.hears(ToService::Open(open(1, "p"))).await;
+    talk.hears(ToService::Open(open(2, ""))).await;
+    held(locks, "a", talk).await
+}
+
+#[test]
+fn locks_stay_valid_and_requests_keep_their_place_through_many_breaks() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let id = locks.client_id();
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        for _ in 0..3 {
+            talk.breaks();
+            let resume;
+            (talk, resume) = peer.resumes(leased(7)).await;
+            assert_eq!(resume.alive, [1, 2]);
+            talk.hears(said(2, "b")).await;
+            assert_eq!(lock.loss(), None);
+            assert_eq!(locks.client_id(), id);
+        }
+        talk.grants(2, 2).await;
+        drop(waiting.await.unwrap());
+    });
+}
+
+#[test]
+fn a_close_by_the_service_breaks_the_connection_alone() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.closes().await;
+        let (mut talk, resume) = peer.resumes(leased(7)).await;
+        talk.settles().await;
+        assert_eq!(resume.alive, [1]);
+        assert_eq!(lock.loss(), None);
+        drop(lock);
+        talk.hears(ToService::Release(1)).await;
+    });
+}
+
+#[test]
+fn what_ends_between_hello_and_welcome_is_said_after_it() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let ended = locks.new_client();
+        talk.hears(ToService::Open(open(1, ""))).await;
+        let released = held(&locks, "a", &mut talk).await; // 1
+        let aborted = begun(locks.request("b")); // 2
+        let kept = begun(locks.request("c")); // 3
+        let unheard = begun(locks.request("d")); // 4
+        for id in 2..=4 {
+            assert_eq!(talk.hear_request().await.id, id);
+        }
+        talk.grants(4, 4).await;
+        talk.settles().await;
+        talk.breaks();
+
+        let (mut talk, hello) = peer.greeted().await;
+        let resume = hello.resume.unwrap();
+        assert_eq!(resume.alive, [1, 2, 3, 4]);
+        assert_eq!(resume.clients, [open(0, ""), open(1, "")]);
+        // The service takes all of them for alive, and hears nothing until it has answered.
+        drop((released, aborted, unheard));
+        drop(ended);
+        let opened = locks.partition("late");
+        let late = begun(opened.request("e")); // 5
+        talk.says(ToClient::Welcome(resumed())).await;
+
+        let mut heard = Vec::new();
+        while heard.len() < 7 {
+            heard.push(talk.hear().await);
+        }
+        let position = |message: &ToService| heard.iter().position(|heard| heard == message);
+        let place =
+            |message| position(&message).unwrap_or_else(|| panic!("{message:?}: {heard:?}"));
+        for over in [1, 2, 4] {
+            let said = position(&ToService::Abort(over)).or(position(&ToService::Release(over)));
+            assert!(said.is_some(), "{over} is never let go: {heard:?}");
+        }
+        place(ToService::Close(1));
+        place(said(3, "c"));
+        let opened = place(ToService::Open(open(2, "late")));
+        let requested = ToService::Request(crate::client::request_of(2, 5, "e"));
+        assert!(opened < place(requested));
+        drop((kept, late));
+    });
+}
+
+fn resumed() -> navlocks::wire::Welcome {
+    navlocks::wire::Welcome { resumed: true, ..leased(7) }
+}
+
+#[test]
+fn a_loss_that_got_lost_with_the_connection_is_told_after_it() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let unheard = begun(locks.request("b"));
+        let pending = begun(locks.request("c"));
+        talk.hear_request().await;
+        talk.hear_request().await;
+        talk.grants(2, 2).await;
+        talk.settles().await;
+        talk.breaks();
+        let (mut talk, _) = peer.resumes(leased(7)).await;
+        let cause = Cause::Stolen(RequestKey::new(9, 9));
+        for id in [1, 2, 3] {
+            talk.says(ToClient::Lost(Lost { id, cause })).await;
+        }
+        assert!(matches!(lock.lost().await, Loss::Stolen { .. }));
+        assert!(matches!(unheard.await, Err(RequestError::Stolen { .. })));
+        assert!(matches!(pending.await, Err(RequestError::Stolen { .. })));
+        talk.hears(said(3, "c")).await;
+        talk.hears(ToService::Release(2)).await;
+        talk.hears(ToService::Release(3)).await;
+        drop(lock);
+        talk.hears(ToService::Release(1)).await;
+    });
+}
+
+#[test]
+fn a_connection_that_breaks_during_the_hello_is_tried_again() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.breaks();
+        drop(peer.socket().await);
+        peer.accept().await.breaks();
+        peer.greeted().await.0.breaks();
+        let (_talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.alive, [1]);
+        assert_eq!(lock.loss(), None);
+    });
+}
+
+#[test]
+fn a_client_that_began_or_ended_without_a_connection_is_in_the_hello() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let first = locks.new_client();
+        talk.hears(ToService::Open(open(1, ""))).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.breaks();
+        let (talk, hello) = peer.greeted().await;
+        assert_eq!(hello.resume.unwrap().clients, [open(0, ""), open(1, "")]);
+        drop(first);
+        locks.end();
+        let second = lock.locks().new_client();
+        talk.breaks();
+        let (mut talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.clients, [open(2, "")]);
+        assert!(resume.alive.is_empty());
+        assert_eq!(lock.loss(), Some(Loss::ClientEnded));
+        let _waiting = begun(second.request("b"));
+        assert_eq!(talk.hear_request().await.client, 2);
+    });
+}

@@ -1,0 +1,120 @@
+//! Where the driver lives: in a runtime of any kind, on a thread of its own, and what happens when that is no more.
+
+use std::future::IntoFuture as _;
+use std::thread;
+
+use navlocks::wire::ToService;
+use navlocks::{ConnectError, Locks, Loss, QueryError, RequestError, block_on};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::client::{begun, held, said, to};
+use crate::peer::{Peer, leased};
+use crate::run;
+
+fn other_runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+}
+
+#[test]
+fn without_a_runtime_a_thread_of_the_crate_drives() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let url = peer.url();
+        let client = thread::spawn(move || {
+            let locks = block_on(Locks::connect(url).into_future()).unwrap();
+            let lock = locks.request("a").wait().unwrap();
+            assert_eq!(lock.loss(), None);
+            lock.release().unwrap();
+            block_on(locks.disconnect());
+        });
+        let mut talk = peer.begins(leased(1)).await;
+        talk.hears(said(1, "a")).await;
+        talk.grants(1, 1).await;
+        talk.hears(ToService::Release(1)).await;
+        talk.is_left().await;
+        client.join().unwrap();
+    });
+}
+
+#[test]
+fn in_a_runtime_with_several_threads_it_is_the_same() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let runtime = other_runtime();
+        let connecting = runtime.spawn(to(&peer).into_future());
+        let mut talk = peer.begins(leased(1)).await;
+        let locks = connecting.await.unwrap().unwrap();
+        let lock = held(&locks, "a", &mut talk).await;
+        assert_eq!(lock.loss(), None);
+        drop(lock);
+        talk.hears(ToService::Release(1)).await;
+        drop(locks);
+        talk.hears(ToService::Close(0)).await;
+        talk.is_left().await;
+        runtime.shutdown_background();
+    });
+}
+
+#[test]
+fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let runtime = other_runtime();
+        let connecting = runtime.spawn(to(&peer).into_future());
+        let mut talk = peer.begins(leased(1)).await;
+        let locks = connecting.await.unwrap().unwrap();
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        let question = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.query().await }
+        });
+        talk.hear().await;
+        runtime.shutdown_background();
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
+        talk.ends().await;
+        assert_eq!(locks.request("c").await.unwrap_err(), RequestError::ClientEnded);
+        locks.disconnect().await;
+        assert_eq!(lock.release(), Err(Loss::ServiceGone));
+    });
+}
+
+#[test]
+fn a_runtime_that_shuts_down_while_it_connects_is_an_error() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let runtime = other_runtime();
+        let mut connecting = to(&peer).into_future();
+        {
+            let _inside = runtime.enter();
+            assert!(crate::client::polled(&mut connecting).is_pending());
+        }
+        let talk = peer.greeted().await.0;
+        runtime.shutdown_background();
+        let error = connecting.await.unwrap_err();
+        assert!(matches!(error, ConnectError::Unreachable(_)), "{error:?}");
+        talk.ends().await;
+    });
+}
+
+#[test]
+fn a_runtime_that_shuts_down_while_it_reconnects_ends_all() {
+    run(async {
+        let mut peer = Peer::tcp().await;
+        let runtime = other_runtime();
+        let connecting = runtime.spawn(to(&peer).into_future());
+        let mut talk = peer.begins(leased(1)).await;
+        let locks = connecting.await.unwrap().unwrap();
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        peer.goes_away();
+        talk.breaks();
+        runtime.shutdown_background();
+        assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+    });
+}

@@ -1,0 +1,235 @@
+//! Questions, contention watches and event streams, over connections that break.
+
+use std::task::Poll;
+
+use navlocks::wire::{
+    self, About, Answer, Ask, ClientKey, Names, Question, Reply, RequestKey, ToClient, ToService,
+    What,
+};
+use navlocks::{Locks, QueryError};
+
+use crate::client::{connected, held, polled};
+use crate::peer::{Peer, Talk, leased, welcome};
+use crate::run;
+
+fn ask(id: u64, question: Question) -> ToService {
+    ToService::Ask(Ask { id, client: 0, question })
+}
+
+fn snapshot(id: u64) -> ToClient {
+    ToClient::Answer(Answer { id, reply: Reply::Snapshot { held: vec![], pending: vec![] } })
+}
+
+/// Something that happened to the request with this number.
+async fn tells(talk: &mut Talk, client: u64, number: u64) {
+    let about = About {
+        request: RequestKey::new(9, number),
+        client: ClientKey::new(9, 0),
+        names: Names("a".into()),
+        mode: navlocks::Mode::Exclusive,
+        tag: None,
+        pid: None,
+    };
+    talk.says(ToClient::Event(wire::Event { client, about, what: What::Requested })).await;
+}
+
+#[test]
+fn unanswered_questions_are_asked_again_in_their_order() {
+    run(async {
+        for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
+            let (locks, mut talk) = connected(&peer, welcome.clone()).await;
+            let ask_in_background = |locks: &Locks| {
+                let locks = locks.clone();
+                tokio::spawn(async move { locks.query().await })
+            };
+            let questions: Vec<_> = (0..20).map(|_| ask_in_background(&locks)).collect();
+            for id in 1..=20 {
+                talk.hears(ask(id, Question::Query)).await;
+            }
+            talk.says(snapshot(1)).await;
+            talk.says(snapshot(3)).await;
+            talk.settles().await;
+            talk.breaks();
+            let resumed = welcome.lease_ms.is_some();
+            let mut talk = peer.welcomes(wire::Welcome { resumed, ..welcome }).await.0;
+            for id in (1..=20).filter(|id| ![1, 3].contains(id)) {
+                talk.hears(ask(id, Question::Query)).await;
+                talk.says(snapshot(id)).await;
+            }
+            for question in questions {
+                question.await.unwrap().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_question_that_nobody_waits_for_is_not_asked_again() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let mut forgotten = Box::pin(locks.query());
+        assert!(polled(&mut forgotten).is_pending());
+        talk.hears(ask(1, Question::Query)).await;
+        drop(forgotten);
+        talk.says(snapshot(1)).await;
+        talk.settles().await;
+        talk.breaks();
+        let mut talk = peer.begins(welcome(2)).await;
+        let mut next = Box::pin(locks.deadlocks());
+        assert!(polled(&mut next).is_pending());
+        talk.hears(ask(2, Question::Deadlocks)).await;
+    });
+}
+
+#[test]
+fn an_answer_to_another_question_is_misunderstood() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let (answer, ()) = tokio::join!(locks.query(), async {
+            talk.hears(ask(1, Question::Query)).await;
+            talk.says(ToClient::Answer(Answer { id: 1, reply: Reply::Contended(true) })).await;
+        });
+        assert_eq!(answer.unwrap_err(), QueryError::Misunderstood);
+        let (answer, ()) = tokio::join!(locks.force_release("a"), async {
+            talk.hears(ask(2, Question::ForceRelease("a".into()))).await;
+            let fault = wire::Fault::new(wire::FaultCode::Unauthorized, "Not you.");
+            talk.says(ToClient::Answer(Answer { id: 2, reply: Reply::Refused(fault) })).await;
+        });
+        assert_eq!(answer.unwrap_err().to_string(), "Not you.");
+    });
+}
+
+#[test]
+fn a_question_of_a_client_that_ends_fails_and_is_not_asked_again() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let ending = locks.new_client();
+        let question = tokio::spawn({
+            let ending = ending.clone();
+            async move { ending.query().await }
+        });
+        talk.hear().await;
+        let expected = ToService::Ask(Ask { id: 1, client: 1, question: Question::Query });
+        talk.hears(expected).await;
+        ending.end();
+        assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
+        talk.hears(ToService::Close(1)).await;
+        talk.breaks();
+        let mut talk = peer.begins(welcome(2)).await;
+        let mut next = Box::pin(locks.query());
+        assert!(polled(&mut next).is_pending());
+        talk.hears(ask(2, Question::Query)).await;
+    });
+}
+
+#[test]
+fn contention_is_watched_for_again_over_the_next_connection() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let mut contended = Box::pin(lock.contended());
+        assert!(polled(&mut contended).is_pending());
+        talk.hears(ToService::Contention(1)).await;
+        talk.breaks();
+        let (mut talk, _) = peer.resumes(leased(1)).await;
+        talk.hears(ToService::Contention(1)).await;
+        talk.says(ToClient::Contended(1)).await;
+        contended.await.unwrap();
+        // Once it has come, and once it is not watched any more, it is not asked for again.
+        talk.breaks();
+        let (mut talk, _) = peer.resumes(leased(1)).await;
+        talk.settles().await;
+        drop(lock);
+        talk.hears(ToService::Release(1)).await;
+    });
+}
+
+#[test]
+fn event_streams_go_on_over_the_next_connection() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(1)).await;
+        let mut events = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        talk.says(ToClient::Listening(0)).await;
+        tells(&mut talk, 0, 1).await;
+        assert_eq!(events.next().await.request.to_string(), "r9.1");
+        talk.breaks();
+        let (mut talk, _) = peer.resumes(leased(1)).await;
+        talk.hears(ToService::Listen(0)).await;
+        // What the service tells a resumed session before it has heard that is not lost.
+        tells(&mut talk, 0, 2).await;
+        talk.says(ToClient::Listening(0)).await;
+        tells(&mut talk, 0, 3).await;
+        assert_eq!(events.next().await.request.to_string(), "r9.2");
+        assert_eq!(events.next().await.request.to_string(), "r9.3");
+        drop(events);
+        talk.hears(ToService::Unlisten(0)).await;
+    });
+}
+
+#[test]
+fn a_stream_dropped_without_a_connection_is_unsaid_over_the_next() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(1)).await;
+        let events = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        talk.breaks();
+        let (mut talk, _) = peer.greeted().await;
+        drop(events);
+        // A resumed session goes on telling.
+        talk.says(ToClient::Welcome(wire::Welcome { resumed: true, ..leased(1) })).await;
+        talk.hears(ToService::Unlisten(0)).await;
+        talk.breaks();
+        let (mut talk, _) = peer.resumes(leased(1)).await;
+        talk.settles().await;
+        let _again = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+    });
+}
+
+#[test]
+fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let mut always = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        talk.says(ToClient::Listening(0)).await;
+        let dropped = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        drop(dropped);
+        let mut late = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        // Both answers, with something between them that happened before the last stream was asked for.
+        talk.says(ToClient::Listening(0)).await;
+        tells(&mut talk, 0, 1).await;
+        talk.says(ToClient::Listening(0)).await;
+        tells(&mut talk, 0, 2).await;
+        assert_eq!(late.next().await.request.to_string(), "r9.2");
+        assert_eq!(always.next().await.request.to_string(), "r9.1");
+        assert_eq!(always.next().await.request.to_string(), "r9.2");
+    });
+}
+
+#[test]
+fn events_of_a_client_that_ended_are_for_nobody() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let mut events = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        talk.says(ToClient::Listening(0)).await;
+        locks.end();
+        talk.hears(ToService::Close(0)).await;
+        tells(&mut talk, 0, 1).await;
+        talk.settles().await;
+        assert_eq!(events.try_next(), None);
+        assert!(matches!(polled(&mut Box::pin(events.next())), Poll::Pending));
+    });
+}

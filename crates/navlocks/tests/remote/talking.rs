@@ -1,0 +1,209 @@
+//! Requests and their answers over a connection that holds.
+
+use std::time::Duration;
+
+use navlocks::wire::{
+    self, Cause, Fault, FaultCode, Lost, Refused, RequestKey, ToClient, ToService,
+};
+use navlocks::{Loss, RequestError};
+
+use crate::client::{begun, connected, held, polled, request_of, said};
+use crate::peer::{Peer, leased, welcome};
+use crate::run;
+
+#[test]
+fn thousands_of_requests_need_no_answer_in_between() {
+    run(async {
+        const COUNT: u64 = 5000;
+        for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
+            let (locks, mut talk) = connected(&peer, welcome).await;
+            let name = |id: u64| format!("name {id}");
+            let waiting: Vec<_> = (1..=COUNT).map(|id| begun(locks.request(name(id)))).collect();
+            for id in 1..=COUNT {
+                talk.hears(said(id, &name(id))).await;
+            }
+            for id in 1..=COUNT {
+                talk.grants(id, 10_000 + id).await;
+            }
+            let mut kept = Vec::new();
+            for (id, waiting) in (1..).zip(waiting) {
+                let lock = waiting.await.unwrap();
+                assert_eq!(lock.fencing_token().get(), 10_000 + id);
+                kept.push(lock);
+            }
+            drop(kept);
+            for id in 1..=COUNT {
+                talk.hears(ToService::Release(id)).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_release_travels_before_the_next_request() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        lock.release().unwrap();
+        let _again = begun(locks.request("a"));
+        talk.hears(ToService::Release(1)).await;
+        talk.hears(said(2, "a")).await;
+    });
+}
+
+#[test]
+fn a_request_is_said_as_it_was_made() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let other = locks.new_client();
+        talk.hears(ToService::Open(wire::Open { client: 1, partition: String::new() })).await;
+        let _waiting = begun(other.request(["b", "a"]).shared().overtake().tag("who"));
+        let request = talk.hear_request().await;
+        let names = wire::Names(["a", "b"].into());
+        let expected = wire::Request {
+            names,
+            mode: navlocks::Mode::Shared,
+            wait: navlocks_core::Wait::Overtake,
+            tag: Some("who".into()),
+            ..request_of(1, 1, "")
+        };
+        assert_eq!(request, expected);
+        let trying = tokio::spawn(locks.request("c").if_available().into_future());
+        assert_eq!(talk.hear_request().await.wait, navlocks_core::Wait::IfAvailable);
+        talk.says(ToClient::Unavailable(2)).await;
+        assert!(trying.await.unwrap().unwrap().is_none());
+    });
+}
+
+#[test]
+fn every_refusal_is_the_error_that_it_is_in_process() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let cycle = wire::Cycle {
+            clients: vec![wire::ClientKey::new(1, 0)],
+            requests: vec![RequestKey::new(1, 1)],
+        };
+        let refused = |id, code, cycle| {
+            ToClient::Refused(Refused { id, fault: Fault::new(code, "No."), cycle })
+        };
+        let lost = |id, cause| ToClient::Lost(Lost { id, cause });
+        let thief = RequestKey::new(2, 9);
+        type Check = fn(RequestError) -> bool;
+        let answers: [(ToClient, Check); 6] = [
+            (refused(1, FaultCode::Deadlock, Some(cycle)), |e| {
+                matches!(e, RequestError::Deadlock(_))
+            }),
+            (refused(2, FaultCode::ExclusiveOvertake, None), |e| {
+                e == RequestError::ExclusiveOvertake
+            }),
+            (refused(3, FaultCode::Limit, None), |e| {
+                e.to_string() == "No." && e.dom_exception_name() == "QuotaExceededError"
+            }),
+            (lost(4, Cause::Stolen(thief)), |e| matches!(e, RequestError::Stolen { .. })),
+            (lost(5, Cause::ForceReleased), |e| e == RequestError::ForceReleased),
+            (lost(6, Cause::Evicted), |e| e == RequestError::Evicted),
+        ];
+        for (id, (answer, check)) in (1..).zip(answers) {
+            let waiting = begun(locks.request("a"));
+            talk.hears(said(id, "a")).await;
+            talk.says(answer).await;
+            let error = waiting.await.unwrap_err();
+            assert!(check(error.clone()), "{error:?}");
+            if id >= 4 {
+                // Whoever lost something takes note.
+                talk.hears(ToService::Release(id)).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_lock_that_is_stolen_says_by_whom_until_it_is_dropped() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let other = held(&locks, "b", &mut talk).await;
+        assert_eq!(lock.loss(), None);
+        let by = RequestKey::new(9, 3);
+        talk.says(ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(by) })).await;
+        let loss = lock.lost().await;
+        assert_eq!(loss, Loss::Stolen { by: by.into() });
+        assert_eq!(lock.loss(), Some(loss));
+        assert_eq!(other.loss(), None);
+        assert_eq!(lock.release(), Err(loss));
+        talk.hears(ToService::Release(1)).await;
+        drop(other);
+        talk.hears(ToService::Release(2)).await;
+    });
+}
+
+#[test]
+fn a_request_whose_time_is_up_is_aborted() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let after = Duration::from_millis(20);
+        let waiting = tokio::spawn(locks.request("a").timeout(after).into_future());
+        talk.hears(said(1, "a")).await;
+        assert_eq!(waiting.await.unwrap().unwrap_err(), RequestError::TimedOut { after });
+        talk.hears(ToService::Abort(1)).await;
+        // The grant had been on its way; the service hears the abort after it, and releases.
+        talk.grants(1, 1).await;
+        let mut next = begun(locks.request("a"));
+        talk.hears(said(2, "a")).await;
+        talk.settles().await;
+        assert!(polled(&mut next).is_pending());
+    });
+}
+
+#[test]
+fn a_request_that_is_too_long_for_the_service_is_not_sent() {
+    run(async {
+        let peer = Peer::unix().await;
+        let mut small = welcome(1);
+        small.limits.message_bytes_max = 200;
+        let (locks, mut talk) = connected(&peer, small).await;
+        let kept = held(&locks, "kept", &mut talk).await;
+        // Sent, it would end the session and everything in it, and then again in the next one.
+        let long = "x".repeat(200);
+        let error = locks.request(long.as_str()).await.unwrap_err();
+        assert_eq!(error.dom_exception_name(), "QuotaExceededError");
+        assert!(error.to_string().contains("200"), "{error}");
+        let error = locks.force_release(long).await.unwrap_err();
+        assert_eq!(error.dom_exception_name(), "QuotaExceededError");
+        assert_eq!(kept.loss(), None);
+        let _next = begun(locks.request("short"));
+        talk.hears(said(2, "short")).await;
+    });
+}
+
+#[test]
+fn a_request_that_is_too_long_for_the_next_service_fails_then() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let long = "x".repeat(200);
+        let waiting = begun(locks.request(long.as_str()));
+        let asking = tokio::spawn({
+            let (locks, long) = (locks.clone(), long.clone());
+            async move { locks.force_release(long).await }
+        });
+        let patient = begun(locks.request("short"));
+        for _ in 0..3 {
+            talk.hear().await;
+        }
+        talk.breaks();
+        let mut small = welcome(2);
+        small.limits.message_bytes_max = 200;
+        let mut talk = peer.begins(small).await;
+        talk.hears(said(2, "short")).await;
+        assert_eq!(waiting.await.unwrap_err().dom_exception_name(), "QuotaExceededError");
+        assert_eq!(asking.await.unwrap().unwrap_err().dom_exception_name(), "QuotaExceededError");
+        talk.grants(2, 2).await;
+        drop(patient.await.unwrap());
+    });
+}
