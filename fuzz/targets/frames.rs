@@ -108,7 +108,10 @@ impl Stage {
             }
             10 => {
                 let partition = if how & 4 == 0 { "" } else { "p" };
-                self.say(who, &format!(r#"{{"open":{{"client":{client},"partition":"{partition}"}}}}"#));
+                self.say(
+                    who,
+                    &format!(r#"{{"open":{{"client":{client},"partition":"{partition}"}}}}"#),
+                );
             }
             11 => self.say(who, &format!(r#"{{"close":{client}}}"#)),
             12 => {

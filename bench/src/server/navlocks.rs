@@ -25,7 +25,7 @@ fn build() -> Result<PathBuf, String> {
     build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);
     let messages = output(&mut build)?;
     // Cargo knows where it puts things; one line for each part, and one of them is the program.
-    let path = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).last();
+    let path = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();
     let path = path.and_then(|(_, rest)| rest.split_once('"'));
     path.map(|(path, _)| path.into()).ok_or_else(|| "the build made no program".to_string())
 }
