@@ -140,7 +140,7 @@ fn what_it_leaves_in_the_background_does_not_keep_the_lock() {
 }
 
 #[test]
-fn the_lock_excludes_and_is_shared() {
+fn x29_the_lock_excludes_and_is_shared() {
     let world = World::new();
     let holder = world.hold("run --tag first x y");
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::support::{Talk, World, assert_ended, eventually, lives};
 
 #[test]
-fn a_killed_navlocks_takes_its_command_along_and_lets_go() {
+fn f125_a_killed_navlocks_takes_its_command_along_and_lets_go() {
     let world = World::new();
     let mut holder = Talk::start(world.script("run x", "echo $$; read line"));
     let child: i32 = holder.line().parse().unwrap();
@@ -44,7 +44,7 @@ fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
 }
 
 #[test]
-fn when_the_service_is_killed_holders_are_ended_and_waiters_go_on() {
+fn decision_2_when_the_service_is_killed_holders_are_ended_and_waiters_go_on() {
     let world = World::new();
     let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
     assert_eq!(holder.line(), "held");

@@ -66,7 +66,7 @@ fn a_stopped_command_is_ended_too() {
 }
 
 #[test]
-fn force_release_names_its_cause() {
+fn d07_force_release_names_its_cause() {
     let world = World::new();
     let victim = holder(&world, "", "echo held; sleep 1000 & wait");
     let release = world.run("release --force x");
