@@ -83,7 +83,8 @@ fn target_roots<'a>(manifest: &File, paths: impl Iterator<Item = &'a String>) ->
         let place = path.strip_prefix(folder).unwrap_or_default();
         let found_alone = ["tests/", "examples/", "src/bin/", "benches/"]
             .iter()
-            .any(|known| place.strip_prefix(known).is_some_and(|file| !file.contains('/')));
+            .filter_map(|known| place.strip_prefix(known))
+            .any(|file| file.strip_suffix("/main.rs").unwrap_or(file).split('/').count() == 1);
         (found_alone && place.ends_with(".rs")) || place == "src/lib.rs" || place == "src/main.rs"
     });
     named.chain(placed.cloned()).collect()
