@@ -50,6 +50,12 @@ impl Palette {
         Self { colours: wanted && io::stdout().is_terminal() }
     }
 
+    /// Without colours.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self { colours: false }
+    }
+
     pub(crate) fn has_colours(self) -> bool {
         self.colours
     }
