@@ -86,7 +86,7 @@ fn tls_config(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, Connect
     }
     if store.is_empty() {
         let problem =
-            "no certificate to trust was found: name the authority's with root_certificate()";
+            "no certificate to trust was found: name the authority's with root_certificates()";
         return Err(ConnectError::Handshake(problem.into()));
     }
     Ok(ClientConfig::builder().with_root_certificates(store).with_no_client_auth())

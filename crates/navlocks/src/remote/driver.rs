@@ -213,8 +213,9 @@ impl Carrier<'_> {
         {
             self.session.ping();
         }
-        if let Poll::Ready(end) = self.poll_hear(cx) {
-            return Poll::Ready(end);
+        let heard = self.poll_hear(cx);
+        if heard.is_ready() || self.heard_all {
+            return heard;
         }
         self.alarm.set(self.session.believed_until(), cx);
         if let Poll::Ready(end) = self.poll_say(cx) {

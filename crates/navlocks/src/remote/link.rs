@@ -265,3 +265,26 @@ impl State {
         numbers
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::connect::Options;
+    use super::super::url::Url;
+    use super::*;
+
+    #[test]
+    fn whoever_takes_leave_when_patience_ends_has_left() {
+        let session = Session::new(Options {
+            url: Url::Unix("/nowhere".into()),
+            partition: String::new(),
+            token: None,
+            lease: None,
+            patience: Some(Duration::ZERO),
+            roots: Vec::new(),
+        });
+        let long_ago = Instant::from_raw(0);
+        session.leave();
+        session.check_patience(long_ago);
+        assert!(session.is_leaving());
+    }
+}

@@ -100,20 +100,31 @@ fn without_a_connection_there_is_nothing_to_wait_for() {
 
 #[test]
 fn a_service_that_does_not_read_is_not_waited_for() {
-    run(async {
-        for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
-            let (locks, talk) = connected(&peer, welcome).await;
-            // More than sockets keep.
-            let name = "x".repeat(4000);
-            let waiting: Vec<_> = (0..5000).map(|_| begun(locks.request(name.as_str()))).collect();
-            let mut leaving = Box::pin(locks.disconnect());
-            assert!(polled(&mut leaving).is_pending());
-            tokio::time::pause();
-            leaving.await;
-            tokio::time::resume();
-            drop((waiting, talk));
-        }
-    });
+    for stuck_before in [false, true] {
+        run(async move {
+            for (peer, welcome) in
+                [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))]
+            {
+                let (locks, talk) = connected(&peer, welcome).await;
+                // More than sockets keep.
+                let name = "x".repeat(4000);
+                let waiting: Vec<_> =
+                    (0..5000).map(|_| begun(locks.request(name.as_str()))).collect();
+                if stuck_before {
+                    // The driver writes as long as it can, and all others wait.
+                    for _ in 0..1000 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                let mut leaving = Box::pin(locks.disconnect());
+                assert!(polled(&mut leaving).is_pending());
+                tokio::time::pause();
+                leaving.await;
+                tokio::time::resume();
+                drop((waiting, talk));
+            }
+        });
+    }
 }
 
 /// Polls its future wherever it is woken.
