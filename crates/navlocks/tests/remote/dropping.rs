@@ -32,7 +32,7 @@ fn a_connection_nobody_waits_for_is_given_up_wherever_it_is() {
             let mut talk = peer.begins(leased(1)).await;
             talk.settles().await;
             drop(dropped);
-            talk.is_left().await;
+            talk.sees_leave().await;
         }
     });
 }
@@ -132,7 +132,7 @@ fn the_last_handle_takes_leave() {
             drop(lock);
             talk.hears(ToService::Release(1)).await;
             talk.hears(ToService::Close(0)).await;
-            talk.is_left().await;
+            talk.sees_leave().await;
         }
     });
 }

@@ -115,7 +115,7 @@ fn a_grant_in_the_buffer(holder_asks_first: bool) {
         let mut talk = peer.begins(leased(8)).await;
         talk.hears(said(2, "b")).await;
         talk.grants(2, 20).await;
-        let granted = waiting.await.unwrap();
+        let granted = waiting.await.expect("it was granted");
         assert_eq!(granted.fencing_token().get(), 20, "the first grant was over when it was read");
         assert_eq!(granted.loss(), None);
     });

@@ -23,7 +23,7 @@ fn everything_is_said_before_it_returns() {
             lock.release().unwrap();
             locks.disconnect().await;
             talk.hears(ToService::Release(1)).await;
-            talk.is_left().await;
+            talk.sees_leave().await;
             // What is left behind knows that it is over.
             assert_eq!(other.loss(), Some(Loss::ClientEnded));
             assert_eq!(other.lost().await, Loss::ClientEnded);
@@ -71,7 +71,7 @@ fn a_leave_that_nobody_waits_for_is_one() {
         let mut leaving = Box::pin(locks.disconnect());
         assert!(polled(&mut leaving).is_pending());
         drop(leaving);
-        talk.is_left().await;
+        talk.sees_leave().await;
         locks.disconnect().await;
     });
 }

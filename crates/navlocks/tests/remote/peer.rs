@@ -250,7 +250,7 @@ impl Talk {
     }
 
     /// Hears the client take leave: it says so and closes, with a close frame.
-    pub(crate) async fn is_left(mut self) {
+    pub(crate) async fn sees_leave(mut self) {
         self.hears(ToService::Bye).await;
         match self.socket.next().await {
             Some(Ok(Message::Close(_))) => {}

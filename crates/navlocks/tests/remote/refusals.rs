@@ -11,20 +11,20 @@ use crate::run;
 /// Ways to refuse a client for good.
 #[derive(Clone, Copy, Debug)]
 enum Refuses {
-    ByHttp(StatusCode),
-    ByError(FaultCode),
-    ByVersion,
+    Http(StatusCode),
+    Error(FaultCode),
+    Version,
 }
 
 async fn refuses(peer: &Peer, how: Refuses) {
     match how {
-        Refuses::ByHttp(status) => peer.refuses(status, "Not you.").await,
-        Refuses::ByError(code) => {
+        Refuses::Http(status) => peer.refuses(status, "Not you.").await,
+        Refuses::Error(code) => {
             let mut talk = peer.greeted().await.0;
             talk.fails(code, "Not you.").await;
             talk.ends().await;
         }
-        Refuses::ByVersion => {
+        Refuses::Version => {
             peer.welcomes(Welcome { version: 9, ..leased(9) }).await.0.ends().await;
         }
     }
@@ -33,12 +33,12 @@ async fn refuses(peer: &Peer, how: Refuses) {
 #[test]
 fn a_refusal_on_the_way_back_ends_everything() {
     for how in [
-        Refuses::ByHttp(StatusCode::UNAUTHORIZED),
-        Refuses::ByHttp(StatusCode::FORBIDDEN),
-        Refuses::ByHttp(StatusCode::UPGRADE_REQUIRED),
-        Refuses::ByError(FaultCode::Unauthorized),
-        Refuses::ByError(FaultCode::Version),
-        Refuses::ByVersion,
+        Refuses::Http(StatusCode::UNAUTHORIZED),
+        Refuses::Http(StatusCode::FORBIDDEN),
+        Refuses::Http(StatusCode::UPGRADE_REQUIRED),
+        Refuses::Error(FaultCode::Unauthorized),
+        Refuses::Error(FaultCode::Version),
+        Refuses::Version,
     ] {
         run(async move {
             let peer = Peer::tcp().await;
@@ -56,7 +56,7 @@ fn a_refusal_on_the_way_back_ends_everything() {
 
             let error = waiting.await.unwrap_err();
             assert!(matches!(&error, RequestError::Refused(_)), "{how:?}: {error:?}");
-            if !matches!(how, Refuses::ByVersion) {
+            if !matches!(how, Refuses::Version) {
                 assert_eq!(error.to_string(), "Not you.");
             }
             assert!(matches!(question.await.unwrap(), Err(QueryError::Refused(_))));
@@ -87,13 +87,13 @@ fn what_may_pass_is_tried_again() {
         let lock = held(&locks, "a", &mut talk).await;
         talk.breaks();
         for how in [
-            Refuses::ByHttp(StatusCode::SERVICE_UNAVAILABLE),
-            Refuses::ByHttp(StatusCode::TOO_MANY_REQUESTS),
+            Refuses::Http(StatusCode::SERVICE_UNAVAILABLE),
+            Refuses::Http(StatusCode::TOO_MANY_REQUESTS),
             // As proxies say whose service is being restarted.
-            Refuses::ByHttp(StatusCode::BAD_GATEWAY),
-            Refuses::ByError(FaultCode::Limit),
-            Refuses::ByError(FaultCode::ShuttingDown),
-            Refuses::ByError(FaultCode::Internal),
+            Refuses::Http(StatusCode::BAD_GATEWAY),
+            Refuses::Error(FaultCode::Limit),
+            Refuses::Error(FaultCode::ShuttingDown),
+            Refuses::Error(FaultCode::Internal),
         ] {
             refuses(&peer, how).await;
         }

@@ -137,7 +137,8 @@ fn what_ends_between_hello_and_welcome_is_said_after_it() {
         let place =
             |message| position(&message).unwrap_or_else(|| panic!("{message:?}: {heard:?}"));
         for over in [1, 2, 4] {
-            let said = position(&ToService::Abort(over)).or(position(&ToService::Release(over)));
+            let said =
+                position(&ToService::Abort(over)).or_else(|| position(&ToService::Release(over)));
             assert!(said.is_some(), "{over} is never let go: {heard:?}");
         }
         place(ToService::Close(1));

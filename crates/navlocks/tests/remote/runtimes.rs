@@ -31,7 +31,7 @@ fn without_a_runtime_a_thread_of_the_crate_drives() {
         talk.hears(said(1, "a")).await;
         talk.grants(1, 1).await;
         talk.hears(ToService::Release(1)).await;
-        talk.is_left().await;
+        talk.sees_leave().await;
         client.join().unwrap();
     });
 }
@@ -50,7 +50,7 @@ fn in_a_runtime_with_several_threads_it_is_the_same() {
         talk.hears(ToService::Release(1)).await;
         drop(locks);
         talk.hears(ToService::Close(0)).await;
-        talk.is_left().await;
+        talk.sees_leave().await;
         runtime.shutdown_background();
     });
 }
