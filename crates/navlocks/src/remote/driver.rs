@@ -269,6 +269,8 @@ impl Carrier<'_> {
 
     /// Says all that is to be said, and closes when that was the last.
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        // Whoever leaves has said everything before; asked only after, something said meanwhile could be left out.
+        let leaving = self.session.is_leaving();
         loop {
             match Pin::new(&mut self.link).poll_ready(cx) {
                 Poll::Ready(Ok(())) => {}
@@ -286,7 +288,7 @@ impl Carrier<'_> {
         if ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
             return Poll::Ready(self.over());
         }
-        if self.session.is_leaving() {
+        if leaving {
             let _closed_or_broken = ready!(Pin::new(&mut self.link).poll_close(cx));
             return Poll::Ready(End::Left);
         }
