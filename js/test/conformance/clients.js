@@ -123,7 +123,7 @@ export const clients = [
     title: 'a snapshot is of one moment: never two exclusive, never exclusive beside shared',
     async run(t) {
       const others = [await t.client(), await t.client()];
-      const storms = others.map((other) => other.storm(t.base, 400));
+      const storms = others.map((other) => other.storm(t.base, 100));
       let over = false;
       Promise.all(storms).finally(() => {
         over = true;
