@@ -142,7 +142,9 @@ impl Serve {
     }
 
     fn config(self) -> Result<Config, Failure> {
-        let handed_over = std::env::var_os("LISTEN_FDS").is_some();
+        // Meant for this process, not for one that it descends from.
+        let me = std::process::id().to_string();
+        let handed_over = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == me);
         let unix = match self.socket {
             Some(path) => Some(path),
             None if self.no_socket || handed_over => None,

@@ -76,9 +76,10 @@ impl Listener {
                     tokio::time::sleep(PAUSE).await;
                 }
                 // Somebody was gone before being taken.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    tracing::debug!(%error, "a connection could not be taken");
-                    tokio::task::yield_now().await;
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(PAUSE).await;
                 }
             }
         }
