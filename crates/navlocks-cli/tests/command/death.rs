@@ -56,3 +56,29 @@ fn decision_2_when_the_service_is_killed_holders_are_ended_and_waiters_go_on() {
     holder.wait().assert(90, "the lock service that kept the lock is gone");
     assert_ended(&world.run("run x -- true"), 0, "");
 }
+
+/// Over TCP nobody can tell a stopped process from a broken network, so its lease decides.
+#[test]
+fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {
+    let world = World::new();
+    let mut serve = world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 1s --state-dir");
+    serve.arg(world.file("state"));
+    let mut service = Talk::start(serve);
+    let url = service.line_after("listening on ");
+    let over_tcp = |arguments: &str, script: &str| {
+        let mut command = world.script(arguments, script);
+        command.env("NAVLOCKS_URL", &url);
+        Talk::start(command)
+    };
+    let mut holder = over_tcp("run x", "echo held; sleep 1000 & wait");
+    assert_eq!(holder.line(), "held");
+    holder.signal(Signal::STOP);
+    // It waits until the lease of the stopped one is over, and is never asked to wait for more.
+    let mut waiter = over_tcp("run x", "echo mine");
+    assert_eq!(waiter.line(), "mine");
+    waiter.wait().assert(0, "");
+    holder.signal(Signal::CONT);
+    holder.wait().assert(90, "longer than the lease");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+}
