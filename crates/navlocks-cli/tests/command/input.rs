@@ -84,7 +84,7 @@ fn an_empty_name() {
 }
 
 #[test]
-fn f13_a_name_that_starts_with_a_hyphen() {
+fn f03_a_name_that_starts_with_a_hyphen() {
     refused(&["run", "-", "--", "true"], 84, "the name '-' starts with '-'");
     refused(&["steal", "--", "-x"], 84, "the name '-x' starts with '-'");
     refused(&["release", "--force", "--", "-x"], 84, "the name '-x' starts with '-'");
