@@ -26,7 +26,7 @@ const BATCH: usize = 64;
 /// How a connection is set up: small buffers, because most connections are idle most of the time.
 pub(crate) fn websocket_config(limits: &Limits) -> WebSocketConfig {
     WebSocketConfig::default()
-        .read_buffer_size(4 << 10)
+        .read_buffer_size(2 << 10)
         .write_buffer_size(64 << 10)
         .max_message_size(Some(limits.message_bytes_max))
         .max_frame_size(Some(limits.message_bytes_max))
@@ -109,10 +109,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        self.outbox.register(cx.waker());
-        let end = self.poll_read(cx);
-        if let Poll::Ready(end) = end {
+        self.outbox.look();
+        // Somebody waits for what lies here, so it goes out first. What the client said before the connection broke counts.
+        let broken = matches!(self.poll_write(cx), Poll::Ready(Err(Broken)));
+        if let Poll::Ready(end) = self.poll_read(cx) {
             return Poll::Ready(end);
+        }
+        if broken {
+            return Poll::Ready(End::Broken);
         }
         if let Some(timer) = &mut self.timer
             && timer.as_mut().poll(cx).is_ready()
@@ -127,6 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Some(fault) = self.outbox.ending() {
             return Poll::Ready(End::Fault(fault));
         }
+        self.outbox.register(cx.waker());
         Poll::Pending
     }
 

@@ -18,6 +18,14 @@ struct Inner {
     bytes_max: usize,
     ending: Option<Fault>,
     waker: Option<Waker>,
+    /// The connection's task runs now and will look again before it sleeps, so it need not be woken.
+    looking: bool,
+}
+
+impl Inner {
+    fn waker(&mut self) -> Option<Waker> {
+        if self.looking { None } else { self.waker.take() }
+    }
 }
 
 /// More was to be said than a reader may leave unread.
@@ -32,6 +40,7 @@ impl Outbox {
             bytes_max,
             ending: None,
             waker: None,
+            looking: false,
         })))
     }
 
@@ -51,7 +60,7 @@ impl Outbox {
             return Err(Full);
         }
         inner.frames.push(frame);
-        if let Some(waker) = inner.waker.take() {
+        if let Some(waker) = inner.waker() {
             drop(inner);
             waker.wake();
         }
@@ -62,7 +71,7 @@ impl Outbox {
     pub(crate) fn end(&self, fault: Fault) {
         let mut inner = self.0.borrow_mut();
         inner.ending.get_or_insert(fault);
-        if let Some(waker) = inner.waker.take() {
+        if let Some(waker) = inner.waker() {
             drop(inner);
             waker.wake();
         }
@@ -86,9 +95,16 @@ impl Outbox {
         self.0.borrow().ending.clone()
     }
 
-    /// Wakes this task when there is something to write.
+    /// The connection's task runs, and [registers](Self::register) before it sleeps again.
+    pub(crate) fn look(&self) {
+        self.0.borrow_mut().looking = true;
+    }
+
+    /// Wakes this task when there is something to write. It has just taken all there was.
     pub(crate) fn register(&self, waker: &Waker) {
-        let known = &mut self.0.borrow_mut().waker;
+        let mut inner = self.0.borrow_mut();
+        inner.looking = false;
+        let known = &mut inner.waker;
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *known = Some(waker.clone());
         }
