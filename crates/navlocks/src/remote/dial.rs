@@ -42,9 +42,8 @@ pub(crate) async fn dial(options: &Options) -> Result<Link, ConnectError> {
 async fn open(options: &Options) -> Result<Link, ConnectError> {
     let request = request(options)?;
     let socket = socket(options).await?;
-    // Messages are short: a small buffer serves, and a program may have many connections.
-    let config =
-        WebSocketConfig::default().read_buffer_size(16 * 1024).write_buffer_size(16 * 1024);
+    // Messages are short: a small buffer serves, a program may have many connections, and every read clears all of it first.
+    let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
     let (link, response) = opened.map_err(|error| match error {
         tungstenite::Error::Http(response) => refused(&response),

@@ -213,14 +213,16 @@ impl Carrier<'_> {
         {
             self.session.ping();
         }
+        // Somebody may wait for what is said here, so it goes out first. What the service said before the end counts.
+        let said = self.poll_say(cx);
         let heard = self.poll_hear(cx);
         if heard.is_ready() || self.heard_all {
             return heard;
         }
-        self.alarm.set(self.session.believed_until(), cx);
-        if let Poll::Ready(end) = self.poll_say(cx) {
-            return Poll::Ready(end);
+        if said.is_ready() {
+            return said;
         }
+        self.alarm.set(self.session.believed_until(), cx);
         // From here on the driver is woken when that changes.
         match self.session.standing() {
             Standing::Carried => Poll::Pending,
