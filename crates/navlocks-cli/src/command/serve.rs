@@ -115,7 +115,7 @@ impl Serve {
         let service = Service::bind(config).await.map_err(|error| no_start(&error))?;
         let addresses = service.addresses().iter().map(|address| url(address, tls));
         printer::print(&format!("listening on {}\n", addresses.collect::<Vec<_>>().join(" ")))?;
-        let told = async {
+        let told = async move {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM"),
                 _ = interrupt.recv() => tracing::info!("SIGINT"),

@@ -89,11 +89,17 @@ impl Service {
     /// # Errors
     ///
     /// It had to end because it cannot remember what it must, or could not say that it ended in good order.
-    pub async fn run(self, until: impl Future<Output = ()>) -> io::Result<()> {
-        LocalSet::new().run_until(self.serve(until)).await
+    pub async fn run(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
+        let tasks = LocalSet::new();
+        // In a task of its own: what a set runs until is looked at whenever any of its tasks has something to do.
+        let served = tasks.spawn_local(self.serve(until));
+        match tasks.run_until(served).await {
+            Ok(ended) => ended,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
     }
 
-    async fn serve(self, until: impl Future<Output = ()>) -> io::Result<()> {
+    async fn serve(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let Self { shared, listeners, addresses, socket_file } = self;
         let doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
