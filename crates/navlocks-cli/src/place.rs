@@ -24,6 +24,8 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     folder: PathBuf,
+    /// A folder that is still there when the machine was started again, if the other one is not.
+    lasting: Option<PathBuf>,
 }
 
 /// What is found where a service lives.
@@ -45,8 +47,9 @@ impl Place {
         match std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(folder) => Self::at(Path::new(&folder)),
             None => {
-                let user = rustix::process::geteuid().as_raw();
-                Self::at(&Path::new("/tmp").join(format!("navlocks-{user}")))
+                let name = format!("navlocks-{}", rustix::process::geteuid().as_raw());
+                let lasting = Some(Path::new("/var/tmp").join(&name));
+                Ok(Self { lasting, ..Self::at(&Path::new("/tmp").join(name))? })
             }
         }
     }
@@ -58,7 +61,7 @@ impl Place {
     /// The path is too long for a socket.
     pub fn at(folder: &Path) -> Result<Self, Failure> {
         let folder = std::path::absolute(folder).map_err(|error| unusable(folder, &error))?;
-        let place = Self { folder };
+        let place = Self { folder, lasting: None };
         if place.socket().as_os_str().len() > SOCKET_PATH_BYTES_MAX {
             let folder = place.folder.display();
             return Err(Failure::new(
@@ -102,32 +105,7 @@ impl Place {
     ///
     /// It is not a folder, belongs to somebody else, or others can enter it.
     pub fn look(&self) -> Result<Found, Failure> {
-        let folder = self.folder.display();
-        let wrong = |how: String| Err(Failure::new(Exit::Folder, how));
-        let metadata = match fs::symlink_metadata(&self.folder) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-            Err(error) => return Err(unusable(&self.folder, &error)),
-        };
-        let user = rustix::process::geteuid().as_raw();
-        if !metadata.is_dir() {
-            return wrong(format!(
-                "{folder} is not a folder: remove it, or set {FOLDER_VARIABLE} to another one"
-            ));
-        }
-        if metadata.uid() != user {
-            let owner = metadata.uid();
-            return wrong(format!(
-                "{folder} belongs to user {owner}, not to user {user}: set {FOLDER_VARIABLE} to a folder of your own"
-            ));
-        }
-        if metadata.mode() & 0o077 != 0 {
-            let mode = metadata.mode() & 0o777;
-            return wrong(format!(
-                "others can enter {folder} (its mode is {mode:o}): close it with chmod 700"
-            ));
-        }
-        Ok(Found::Private)
+        look(&self.folder)
     }
 
     /// Makes the folder if it is not there, and looks at it.
@@ -136,13 +114,59 @@ impl Place {
     ///
     /// It cannot be made, or is not private.
     pub fn prepare(&self) -> Result<(), Failure> {
-        match DirBuilder::new().mode(0o700).create(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(unusable(&self.folder, &error))
-            }
-            // Whoever made it: it must be private now.
-            _ => self.look().map(|_| ()),
+        prepare(&self.folder)
+    }
+
+    /// Makes the folder in which a service remembers which fencing tokens it gave. Best one that outlives a start of the
+    /// machine; where there is none, new tokens are larger as long as the wall clock is not set back meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// It is not private.
+    fn prepare_state(&self) -> Result<&Path, Failure> {
+        let Some(lasting) = &self.lasting else { return Ok(&self.folder) };
+        if lasting.parent().is_some_and(Path::is_dir) {
+            prepare(lasting)?;
+            return Ok(lasting);
         }
+        Ok(&self.folder)
+    }
+}
+
+fn look(folder: &Path) -> Result<Found, Failure> {
+    let shown = folder.display();
+    let wrong = |how: String| Err(Failure::new(Exit::Folder, how));
+    let metadata = match fs::symlink_metadata(folder) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(unusable(folder, &error)),
+    };
+    let user = rustix::process::geteuid().as_raw();
+    if !metadata.is_dir() {
+        return wrong(format!(
+            "{shown} is not a folder: remove it, or set {FOLDER_VARIABLE} to another one"
+        ));
+    }
+    if metadata.uid() != user {
+        let owner = metadata.uid();
+        return wrong(format!(
+            "{shown} belongs to user {owner}, not to user {user}: set {FOLDER_VARIABLE} to a folder of your own"
+        ));
+    }
+    if metadata.mode() & 0o077 != 0 {
+        let mode = metadata.mode() & 0o777;
+        return wrong(format!(
+            "others can enter {shown} (its mode is {mode:o}): close it with chmod 700"
+        ));
+    }
+    Ok(Found::Private)
+}
+
+fn prepare(folder: &Path) -> Result<(), Failure> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unusable(folder, &error)),
+        // Whoever made it: it must be private now.
+        _ => look(folder).map(|_| ()),
     }
 }
 
@@ -191,6 +215,22 @@ mod tests {
         place.prepare().unwrap();
         assert_eq!(place.look(), Ok(Found::Private));
         assert_eq!(fs::metadata(place.folder()).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn what_must_last_is_kept_where_it_does_if_there_is_such_a_place() {
+        let scratch = Scratch::new("lasting");
+        let here = scratch.place();
+        here.prepare().unwrap();
+        assert_eq!(here.prepare_state(), Ok(here.folder()));
+        let kept = scratch.0.join("kept");
+        let lasting = Place { lasting: Some(kept.clone()), ..here.clone() };
+        assert_eq!(lasting.prepare_state(), Ok(&*kept));
+        assert_eq!(fs::metadata(&kept).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(lasting.prepare_state().unwrap_err().code, Exit::Folder.code());
+        let nowhere = Place { lasting: Some(scratch.0.join("no/where")), ..here.clone() };
+        assert_eq!(nowhere.prepare_state(), Ok(here.folder()));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Event {
     pub mode: Mode,
     /// The text given with [`tag`](crate::Request::tag).
     pub tag: Option<Arc<str>>,
+    /// The process whose it is, where a service knows it. In process there is only one.
+    pub pid: Option<u32>,
     /// What happened.
     pub what: What,
 }
@@ -55,8 +57,15 @@ pub enum What {
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { request, client, scope, mode, .. } = self;
-        write!(f, "{request} of {client} ({mode} {scope}) ")?;
+        let Self { request, client, scope, mode, tag, pid, .. } = self;
+        write!(f, "{request} of {client}")?;
+        if let Some(tag) = tag {
+            write!(f, " [{tag}]")?;
+        }
+        if let Some(pid) = pid {
+            write!(f, " (pid {pid})")?;
+        }
+        write!(f, " ({mode} {scope}) ")?;
         match &self.what {
             What::Requested => f.write_str("requested"),
             What::Granted(token) => write!(f, "granted with token {token}"),
@@ -298,7 +307,7 @@ impl Listeners {
         }
         let Some(about) = self.requests.get(&id) else { return };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, what: what() };
+        let event = Event { request: id, client, scope, mode, tag, pid: None, what: what() };
         self.inboxes.deliver(&event, wakes);
     }
 

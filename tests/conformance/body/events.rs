@@ -21,6 +21,8 @@ fn an_event_says_what_happened_to_which_request_of_whom() {
     let mut events = listen(&watcher);
     let lock = hold(locks.request(["b", "a"]).shared(), "reading");
     let (request, token) = (lock.request_id(), lock.fencing_token());
+    // Where the process is known, it is known to both.
+    let pid = soon(locks.query()).unwrap().held[0].pid;
     drop(lock);
     caught_up(&locks);
     let event = |what| Event {
@@ -29,6 +31,7 @@ fn an_event_says_what_happened_to_which_request_of_whom() {
         scope: Scope::from(["a", "b"]),
         mode: Mode::Shared,
         tag: Some("reading".into()),
+        pid,
         what,
     };
     let expected = [What::Requested, What::Granted(token), What::Released].map(event);

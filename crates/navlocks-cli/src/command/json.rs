@@ -52,6 +52,8 @@ struct Happened<'a> {
     request: String,
     client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<&'a str>,
     #[serde(flatten)]
     more: More,
@@ -88,6 +90,7 @@ pub(super) fn event(event: &Event) -> String {
         mode: event.mode.to_string(),
         request: event.request.to_string(),
         client: event.client.to_string(),
+        pid: event.pid,
         tag: event.tag.as_deref(),
         more,
     };

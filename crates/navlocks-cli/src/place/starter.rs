@@ -77,7 +77,7 @@ impl Starter<'_> {
             .arg("--socket")
             .arg(self.place.socket())
             .arg("--state-dir")
-            .arg(self.place.folder())
+            .arg(self.place.prepare_state()?)
             .arg("--idle-exit")
             .arg(std::env::var_os(IDLE_EXIT_VARIABLE).unwrap_or_else(|| IDLE_EXIT.into()))
             .current_dir("/")

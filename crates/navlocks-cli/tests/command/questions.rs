@@ -65,18 +65,21 @@ fn watch_tells_what_happens() {
             !told.is_empty()
         });
     }
-    assert_ended(&world.run("run --tag t a -- true"), 0, "");
+    let run = world.navlocks("run --tag t a -- true").spawn().expect("it starts");
+    let pid = run.id();
+    assert_ended(&run.wait_with_output().expect("it ends"), 0, "");
     let mut events = Vec::new();
     while events.last() != Some(&"released".to_owned()) {
         let event: serde_json::Value = serde_json::from_str(&json.line()).unwrap();
         if event["names"] == serde_json::json!(["a"]) {
             assert_eq!(event["tag"], "t");
+            assert_eq!(event["pid"], pid);
             assert_eq!(event["event"] == "granted", event["token"].is_u64());
             events.push(event["event"].as_str().unwrap().to_owned());
         }
     }
     assert_eq!(events, ["requested", "granted", "released"]);
-    while !plain.line().ends_with("(exclusive a) released") {}
+    while !plain.line().ends_with(&format!(" [t] (pid {pid}) (exclusive a) released")) {}
     plain.signal(rustix::process::Signal::TERM);
     json.signal(rustix::process::Signal::TERM);
 }

@@ -112,13 +112,14 @@ impl From<Cause> for Loss {
 impl From<Event> for crate::events::Event {
     fn from(event: Event) -> Self {
         let Event { about, what, .. } = event;
-        let About { request, client, names, mode, tag, .. } = about;
+        let About { request, client, names, mode, tag, pid } = about;
         Self {
             request: request.into(),
             client: client.into(),
             scope: names.0,
             mode,
             tag: tag.map(Into::into),
+            pid,
             what: what.into(),
         }
     }
