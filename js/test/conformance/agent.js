@@ -11,7 +11,8 @@ export function serve(locks, channel, ends = {}) {
   const orders = {
     ...ends,
 
-    ask({ name, options }) {
+    /** Makes a request. It has reached whoever decides when this replies: a query stands behind it in the same queue. */
+    async ask({ name, options }) {
       const number = asked.length;
       const one = {};
       asked.push(one);
@@ -28,6 +29,7 @@ export function serve(locks, channel, ends = {}) {
           (error) => `rejected ${error?.name}`,
         )
         .then((outcome) => channel.send({ event: 'outcome', number, value: outcome }));
+      await locks.query();
       return number;
     },
 
