@@ -15,6 +15,8 @@ const REFUSALS = {
   // ----
   unreachable: { error: 'NetworkError', final: false },
   handshake: { error: 'NetworkError', final: false },
+  blocked: { error: 'SecurityError', final: true },
+  unsafe: { error: 'SecurityError', final: true },
   closed: { error: 'InvalidStateError', final: true },
 };
 
@@ -48,6 +50,8 @@ export function describeFailure({ code, message }) {
   const sentence = {
     unreachable: `the lock service cannot be reached: ${message}`,
     handshake: `what answers there is no lock service for this client: ${message}`,
+    blocked: `the browser does not allow the connection: ${message}`,
+    unsafe: message,
     closed: message,
   }[code];
   return { name: refusalOf(code).error, message: sentence ?? `the lock service refuses the connection: ${message}`, cause: code };

@@ -85,7 +85,7 @@ export class Service {
 export async function commonUrl(kind) {
   const variable = `NAVLOCKS_TEST_${kind.toUpperCase()}`;
   if (process.env[variable] === undefined) {
-    const service = await Service.start();
+    const service = await Service.start(['--lease-max', '10m']);
     process.env.NAVLOCKS_TEST_UNIX = service.unix;
     process.env.NAVLOCKS_TEST_TCP = service.tcp;
   }

@@ -4,8 +4,8 @@ import { connect, Lock, LockManager } from 'navlocks';
 import { isAgent, startAgent } from '../processes.js';
 import { commonUrl } from '../service.js';
 
-/** A dead client is gone after its lease over TCP; whoever tries a row may be slow. */
-const LEASE_MS = 60_000;
+/** Over TCP a dead client is gone after its lease. Whoever tries the rows may be slow, or be stopped for a while. */
+const LEASE_MS = 600_000;
 const AGENT_LEASE_MS = 4000;
 
 export async function connectProvider(kind) {
