@@ -338,7 +338,7 @@ export class Session {
     if (word === 'granted') this.#wants.granted(body);
     else if (word === 'unavailable') this.#wants.unavailable(body);
     else if (word === 'lost') this.#lost(body);
-    else if (word === 'refused') this.#wants.refused(body.id, body.fault, body.cycle);
+    else if (word === 'refused') this.#refused(body);
     else if (word === 'answer') this.#wants.answered(body);
     else if (word === 'pong') this.#pong(body);
     else if (word === 'error') this.#over(body);
@@ -347,6 +347,10 @@ export class Session {
   #lost({ id, cause }) {
     // Until then the service remembers it.
     if (this.#wants.lost(id, causeOf(cause))) this.#say(say.release(id));
+  }
+
+  #refused({ id, fault, cycle }) {
+    for (const released of this.#wants.refused(id, fault, cycle)) this.#say(say.release(released));
   }
 
   #pong(number) {

@@ -14,6 +14,8 @@ export class Wants {
   /** Requests and locks, { id, client, entry, stage, token, doomed } by number, in the order of asking. */
   #requests = new Map();
   #nextRequest = 1;
+  /** Those of them that steal and have no answer yet. */
+  #thieves = new Set();
   /** { id, client, question, resolve, reject } by number. */
   #questions = new Map();
   #nextQuestion = 1;
@@ -43,25 +45,23 @@ export class Wants {
       this.refuse(entry, { ...this.#describe(fault), name: 'NotSupportedError' });
       return undefined;
     }
-    if (entry.steal) this.#doom(client, entry.scope);
     const id = this.#nextRequest++;
     entry.id = id;
-    this.#requests.set(id, { id, client, entry, stage: PENDING, token: 0, doomed: false });
+    const request = { id, client, entry, stage: PENDING, token: 0, doomed: false };
+    if (entry.steal) {
+      this.#thieves.add(request);
+      for (const other of this.#requests.values()) if (other.stage !== PENDING && steals(request, other)) other.doomed = true;
+    }
+    this.#requests.set(id, request);
     this.wait(1);
     return text;
-  }
-
-  /** What a client steals from itself is lost from the moment it says so, whatever it releases before it hears. */
-  #doom(client, scope) {
-    for (const request of this.#requests.values()) {
-      if (request.client === client && request.stage !== PENDING && intersect(request.entry.scope, scope)) request.doomed = true;
-    }
   }
 
   /** False when there is nothing to release. */
   release({ id }) {
     const request = this.#requests.get(id);
     if (request === undefined) return false;
+    // What a client steals from itself is lost from the moment it says so. The service will tell.
     if (request.doomed) {
       request.entry.loss = 'Stolen';
       return false;
@@ -104,8 +104,16 @@ export class Wants {
     const request = this.#pending(id);
     if (request === undefined) return;
     this.wait(-1);
+    this.#thieves.delete(request);
     request.stage = GRANTED;
     request.token = token;
+    // Granted before the service heard of a theft that was asked for later: the loss is on its way.
+    for (const thief of this.#thieves) {
+      if (steals(thief, request)) {
+        request.doomed = true;
+        request.entry.loss = 'Stolen';
+      }
+    }
     this.#deliver(this.#tellGranted, request, token);
   }
 
@@ -116,15 +124,31 @@ export class Wants {
     this.#deliver(tellUnavailable, request.entry);
   }
 
+  /** The numbers of locks that nobody believes in any more. */
   refused(id, fault, cycle) {
     const request = this.#pending(id);
-    if (request === undefined) return;
+    if (request === undefined) return [];
     this.#forget(request);
     const { entry } = request;
     const refusal = this.#describe(fault, cycle);
     // They will never be taken, whoever waits.
     if (fault.code === 'limit' && this.#isTooMuch(entry.scope)) refusal.name = 'NotSupportedError';
     this.refuse(entry, refusal);
+    return entry.steal ? this.#spare(request) : [];
+  }
+
+  /** A theft comes to nothing. Who was told of it already lets go all the same. */
+  #spare(thief) {
+    const released = [];
+    for (const request of this.#requests.values()) {
+      if (!request.doomed || !steals(thief, request)) continue;
+      request.doomed = false;
+      if (request.entry.loss === undefined) continue;
+      this.#forget(request);
+      this.#lose(request.entry, 'Stolen');
+      released.push(request.id);
+    }
+    return released;
   }
 
   /** False when nobody is concerned. */
@@ -156,6 +180,9 @@ export class Wants {
         this.#lose(request.entry, cause);
       } else if (request.stage === GRANTED) {
         request.stage = PENDING;
+        request.doomed = false;
+        request.entry.loss = undefined;
+        if (request.entry.steal) this.#thieves.add(request);
         this.wait(1);
       }
     }
@@ -223,9 +250,10 @@ export class Wants {
     return request?.stage === PENDING ? request : undefined;
   }
 
-  #forget({ id, stage }) {
-    this.#requests.delete(id);
-    if (stage === PENDING) this.wait(-1);
+  #forget(request) {
+    this.#requests.delete(request.id);
+    this.#thieves.delete(request);
+    if (request.stage === PENDING) this.wait(-1);
   }
 
   #takeQuestion(id) {
@@ -261,6 +289,11 @@ export class Wants {
     const bytesMax = this.#limits['name-bytes-max'] ?? Infinity;
     return names.length > (this.#limits['names-per-request-max'] ?? Infinity) || names.some((name) => bytesBeyond(name, bytesMax));
   }
+}
+
+/** Whether one request takes away the lock of another one of the same client, made earlier. */
+function steals(thief, { id, client, entry }) {
+  return thief.id > id && thief.client === client && intersect(thief.entry.scope, entry.scope);
 }
 
 function intersect(one, other) {
