@@ -11,7 +11,6 @@ export function serve(locks, channel, ends = {}) {
   const orders = {
     ...ends,
 
-    /** Makes a request. It has reached whoever decides when this replies: a query stands behind it in the same queue. */
     async ask({ name, options }) {
       const number = asked.length;
       const one = {};
@@ -29,6 +28,7 @@ export function serve(locks, channel, ends = {}) {
           (error) => `rejected ${error?.name}`,
         )
         .then((outcome) => channel.send({ event: 'outcome', number, value: outcome }));
+      // When this is answered, the request was heard, however it travels.
       await locks.query();
       return number;
     },
