@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
+import { INSECURE_HOST } from './site.js';
 
 const executablePath = process.env.NAVLOCKS_CHROMIUM ?? '/usr/bin/chromium';
 
@@ -14,7 +15,7 @@ function launch() {
   return chromium.launch({
     executablePath,
     // The sandbox needs what containers often lack; the pages are our own.
-    args: ['--no-sandbox'],
+    args: ['--no-sandbox', `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
     // What pages have to expect from browsers is tested, so it is not switched off.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
   });

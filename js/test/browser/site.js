@@ -9,11 +9,16 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.json': 'application/json' };
 
+/** A name of the site that is not known to be loopback. */
+export const INSECURE_HOST = 'insecure.test';
+
 /** Pages of one site may share memory, which they need to block a thread. */
 const headers = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'cross-origin',
+  // A page of an opaque origin loads the same files.
+  'access-control-allow-origin': '*',
   'cache-control': 'no-cache',
 };
 
@@ -36,8 +41,8 @@ export async function startSite() {
   const { port } = server.address();
   return {
     origin: `http://127.0.0.1:${port}`,
-    /** The same site by another name: another origin for a browser, and not a secure one unless it is loopback. */
-    port,
+    /** The same site by a name that chromium.js makes known, and that is no secure origin. */
+    insecure: `http://${INSECURE_HOST}:${port}`,
     async close() {
       server.closeAllConnections();
       server.close();
