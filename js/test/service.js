@@ -23,7 +23,7 @@ process.on('exit', () => {
 export function scratch() {
   // A socket's path must be short.
   const folder = mkdtempSync(join(tmpdir(), 'navlocks-'));
-  ends.unshift(() => rmSync(folder, { recursive: true, force: true }));
+  ends.unshift(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 
