@@ -13,11 +13,17 @@ const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../targ
 /** The command, as `cargo build -p navlocks-cli` leaves it. */
 export const command = process.env.NAVLOCKS_BIN ?? join(target, 'debug', 'navlocks');
 
+/** What is to be done when this process ends. */
+const ends = [];
+process.on('exit', () => {
+  for (const end of ends) end();
+});
+
 /** A folder that goes with the process. */
 export function scratch() {
   // A socket's path must be short.
   const folder = mkdtempSync(join(tmpdir(), 'navlocks-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  ends.unshift(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 
@@ -32,8 +38,7 @@ export class Service {
   constructor(given = [], environment = {}) {
     this.#given = given;
     this.#environment = environment;
-    // Should this process be killed, nobody is left behind for long.
-    process.on('exit', () => this.kill());
+    ends.unshift(() => this.kill());
   }
 
   static async start(given, environment) {
@@ -54,6 +59,7 @@ export class Service {
   async start() {
     const places = ['--socket', join(this.#folder, 'socket'), '--state-dir', this.#folder, '--listen', `127.0.0.1:${this.#port}`];
     const env = { ...process.env, NAVLOCKS_LOG: 'warn', ...this.#environment };
+    // Should this process be killed, nobody is left behind for long.
     const child = spawn(command, ['serve', ...places, '--idle-exit', '120s', ...this.#given], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     this.#child = child;
     const failed = once(child, 'exit').then(([code]) => {
