@@ -29,7 +29,7 @@ function parseUrl(text) {
 }
 
 /** A WebSocket to this address that says all that a tick has to say at once, and does not keep the process alive. */
-export function dial({ path, url }, { token, ca }) {
+export function dial({ path, url }, { token, ca, origin }) {
   let stream;
   const open = (options) => {
     stream = path === undefined ? connectTo(url, options, ca) : connectSocket(path);
@@ -38,6 +38,7 @@ export function dial({ path, url }, { token, ca }) {
   const socket = new WebSocket(path === undefined ? url : 'ws://localhost/', SUBPROTOCOL, {
     createConnection: open,
     perMessageDeflate: false,
+    origin,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
   noteFailure(socket);

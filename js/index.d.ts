@@ -150,6 +150,8 @@ export interface ConnectOptions {
 export interface NodeConnectOptions extends ConnectOptions {
   /** Certificates in PEM form of the authorities to trust for `wss:`, instead of those that Node trusts. */
   ca?: string | Uint8Array;
+  /** The web origin whose pages this process shares locks with. The service must allow it (`--allow-origin`). */
+  origin?: string;
 }
 
 /** How to reach this user's own service. */

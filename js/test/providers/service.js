@@ -9,6 +9,6 @@ const LEASE_MS = 600_000;
 const AGENT_LEASE_MS = 4000;
 
 export async function connectProvider(kind) {
-  const locks = await connect(await commonUrl(kind), { lease: isAgent() ? AGENT_LEASE_MS : LEASE_MS });
+  const locks = await connect(await commonUrl(kind), { lease: isAgent() ? AGENT_LEASE_MS : LEASE_MS, origin: process.env.NAVLOCKS_TEST_ORIGIN });
   return { locks, LockManager, Lock, extensions: true, ordered: true, resists: true, newClient: () => startAgent(`service-${kind}`, locks) };
 }
