@@ -367,10 +367,8 @@ mod finds {
             .replace("`t.rs::f01_a`, ", "`t.rs::gone`, ")
             .replace("| proven | 1 |", "| proven | 9 |")
             .replace("`t.rs::plain`; waits", "`t.rs::gone`; waits");
-        let tests = ["t.rs::f01_a", "t.rs::plain", "t.rs::f03_c"].map(|place| Test {
-            place: place.to_owned(),
-            ids: id_of(place).into_iter().collect(),
-        });
+        let tests = ["t.rs::f01_a", "t.rs::plain", "t.rs::f03_c"]
+            .map(|place| Test { place: place.to_owned(), ids: id_of(place).into_iter().collect() });
         let mended = GOOD
             .replace("`t.rs::f01_a`, `t.rs::plain`", "`t.rs::plain`, `t.rs::f01_a`")
             .replace("`t.rs::plain`; waits", "waits")

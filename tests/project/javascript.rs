@@ -61,11 +61,11 @@ fn split_ids(mut name: &str) -> (Vec<String>, &str) {
     let mut ids = Vec::new();
     while let Some((word, rest)) = name.split_once(' ') {
         if word == "decision"
-            && let Some((number, rest)) = rest.split_once(' ')
+            && let Some((number, rest)) = rest.split_once([' ', ':'])
             && is_number(number)
         {
             ids.push(format!("decision {number}"));
-            name = rest;
+            name = rest.trim_start();
         } else if word.starts_with(|letter| "SMGFPQTXD".contains(letter)) && is_number(&word[1..]) {
             ids.push(word.to_owned());
             name = rest;
@@ -83,7 +83,7 @@ fn is_number(text: &str) -> bool {
 #[test]
 fn rows_and_calls_are_found_with_their_ids() {
     let rows = "export const a = [\n  {\n    id: 'F01',\n    needs,\n    title: \"it's one\",\n  },\n  { title: 'none' },\n];";
-    let calls = "test('G18 F69 two ids', async () => {});\n  test('decision 4 one', f);\ntest('Deno has none', f);\ntest(`F02 a ${kind}`, f)\nlatest('F03 no', f)";
+    let calls = "test('G18 F69 two ids', async () => {});\n  test('decision 4: one', f);\ntest('Deno has none', f);\ntest(`F02 a ${kind}`, f)\nlatest('F03 no', f)";
     let files = [
         File::new("js/test/conformance/a.js", rows),
         File::new("js/test/b.test.js", calls),
