@@ -1,39 +1,24 @@
 // In which order and when entries are told: each in a turn of its own.
 //
 // A turn begins when all promise jobs that were ready are done, as a task of the HTML event loop does: what is asked and
-// aborted in one go never runs, and between two callbacks everything that awaits goes on. It costs a tenth of a
-// turn of Node's event loop; one in many takes that, so that timers and I/O never starve.
-
-import { setImmediate } from 'node:timers';
-
-const { nextTick } = process;
-
-/** How many turns may pass before the event loop gets one. */
-const STREAK_MAX = 64;
+// aborted in one go never runs, and between two callbacks everything that awaits goes on.
 
 export class Deliveries {
   /** Entries with what to tell them, [tell, entry, value] one after the other. */
   #queue = [];
   #next = 0;
-  #streak = 0;
+  #arrange;
+
+  /** @param createTurns is given a function, and returns another one that arranges for the first to be called in a new turn */
+  constructor(createTurns) {
+    this.#arrange = createTurns(() => this.#turn());
+  }
 
   add(tell, entry, value) {
     if (this.#queue.push(tell, entry, value) === 3) this.#arrange();
   }
 
-  #arrange() {
-    if (++this.#streak < STREAK_MAX) {
-      queueMicrotask(this.#tick);
-    } else {
-      this.#streak = 0;
-      setImmediate(this.#turn);
-    }
-  }
-
-  // Asked for among promise jobs, a tick comes after the last of them.
-  #tick = () => nextTick(this.#turn);
-
-  #turn = () => {
+  #turn() {
     const queue = this.#queue;
     const at = this.#next;
     const tell = queue[at];
@@ -48,7 +33,7 @@ export class Deliveries {
       this.#arrange();
     }
     tell(entry, value);
-  };
+  }
 
   /** Lets go of what was told, now and then, so that it costs nothing on the whole. */
   #forget() {

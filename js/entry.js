@@ -10,10 +10,11 @@
 //   inspect()           the same with all that is known
 //   blockers(id), deadlocks(), forceRelease(name)
 //   task(f)             runs f in a task of its own, after what was told before
+//   check()             if it is there: notes in entry.loss what time alone has taken away
 //
-// and it tells an entry exactly one of granted(token), unavailable() and aborted(cause), then after a grant perhaps
-// lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it knows to come it
-// may note in entry.loss. After release(), abort(), lost() or aborted() it forgets the entry.
+// and it tells an entry exactly one of granted(token), unavailable(), aborted(cause) and refused({ name, message, cause }), then
+// after a grant perhaps lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it
+// knows to come it may note in entry.loss. After release(), abort(), lost() or aborted() it forgets the entry.
 
 import { addAbortAlgorithm } from './signals.js';
 
@@ -39,6 +40,8 @@ export class Entry {
   #controller = undefined;
   #watch = undefined;
   #timer = undefined;
+  /** What the platform keeps for the caller, such as Node's AsyncLocalStorage: callback and listeners run in it. */
+  #context;
 
   constructor(host, scope, options, wait) {
     this.host = host;
@@ -48,6 +51,7 @@ export class Entry {
     this.tag = options.tag;
     this.signal = options.signal;
     this.timeout = options.timeout;
+    this.#context = host.context?.();
     this.promise = new host.Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
@@ -126,7 +130,7 @@ export class Entry {
     this.state = HELD;
     this.token = token;
     this.host.observer?.grant(this);
-    this.begin();
+    this.#run(this.begin);
   }
 
   unavailable() {
@@ -134,7 +138,13 @@ export class Entry {
     this.#stopListening();
     this.host.observer?.miss(this);
     if (this.timeout === 0) this.fail(this.timeoutError());
-    else this.miss();
+    else this.#run(this.miss);
+  }
+
+  refused({ name, message, cause }) {
+    if (this.state !== PENDING) return;
+    this.#stopListening();
+    this.fail(this.host.exception(name, message, cause));
   }
 
   aborted(cause) {
@@ -148,7 +158,16 @@ export class Entry {
     if (this.state !== HELD) return;
     const error = this.lossError(cause);
     this.fail(error);
-    this.#controller?.abort(error);
+    if (this.#controller !== undefined) this.#run(this.#abortSignal, error);
+  }
+
+  #abortSignal(error) {
+    this.#controller.abort(error);
+  }
+
+  #run(method, given) {
+    if (this.#context === undefined) method.call(this, given);
+    else this.#context.runInAsyncScope(method, this, given);
   }
 
   /** False when there was nothing to release, also when the lock was lost and the entry is yet to hear of it. */
@@ -177,6 +196,7 @@ export class Entry {
 
   /** Aborts when the lock is lost, with the cause. Made when it is first asked for. */
   get lossSignal() {
+    this.host.transport.check?.();
     if (this.#controller === undefined) {
       this.#controller = new this.host.AbortController();
       if (this.loss !== undefined) this.#controller.abort(this.lossError(this.loss));
@@ -195,6 +215,12 @@ function describe(cause) {
       return 'its client was suspended, and somebody else needed it';
     case 'Suspended':
       return 'its client was suspended';
+    case 'ClientEnded':
+      return 'its client was ended';
+    case 'LeaseLapsed':
+      return 'the lock service was out of reach for longer than the lease';
+    case 'ServiceGone':
+      return 'the lock service that kept it is gone';
     default:
       return `${cause}`;
   }

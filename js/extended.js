@@ -23,11 +23,19 @@ class HandleEntry extends Entry {
   }
 }
 
+// Not every browser has these yet.
+const DISPOSE = Symbol.dispose ?? Symbol('dispose');
+const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol('asyncDispose');
+
 /**
+ * On hosts that have, beside what createManager() wants,
+ *
+ *   openPartition(name)  makes a host in another lock space
+ *   close()              ends the connection, for those of a service
+ *
  * @param interfaces what createInterfaces() made
- * @param openPartition makes a host in another lock space
  */
-export function createExtended({ LockManager, Lock, createManager, internals }, openPartition) {
+export function createExtended({ LockManager, Lock, createManager, internals }) {
   const { Promise, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, secret } = internals;
 
   /** A lock that is held until it is released, or disposed of. */
@@ -40,14 +48,15 @@ export function createExtended({ LockManager, Lock, createManager, internals }, 
     /** Whether it is held, as far as is known here. */
     get held() {
       const entry = entryOf(this);
+      entry.host.transport.check?.();
       return entry.state === HELD && entry.loss === undefined;
     }
 
-    [Symbol.dispose]() {
+    [DISPOSE]() {
       this.release();
     }
 
-    async [Symbol.asyncDispose]() {
+    async [ASYNC_DISPOSE]() {
       this.release();
     }
   }
@@ -87,7 +96,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }, 
     async blockers(id) {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.blockers(+id);
+      return host.transport.blockers(id);
     }
 
     /** Clients that wait for each other at this moment. */
@@ -109,7 +118,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }, 
       const key = convert.domString(name, 'the name');
       const known = this.#partitions.get(key);
       if (known !== undefined) return known;
-      const locks = createLocks(openPartition(key));
+      const locks = createLocks(hostOf(this).openPartition(key));
       this.#partitions.set(key, locks);
       return locks;
     }
@@ -120,9 +129,21 @@ export function createExtended({ LockManager, Lock, createManager, internals }, 
     }
   }
 
-  function createLocks(host) {
-    return createManager({ ...host, handle: (entry) => new LockHandle(secret, entry) }, Locks);
+  /** The locks of a service, over a connection of their own. */
+  class ServiceLocks extends Locks {
+    /** Ends the connection: all locks are lost, and the service knows. */
+    async close() {
+      await hostOf(this).close();
+    }
+
+    async [ASYNC_DISPOSE]() {
+      await this.close();
+    }
   }
 
-  return { createLocks, LockHandle };
+  function createLocks(host, Class = Locks) {
+    return createManager({ ...host, handle: (entry) => new LockHandle(secret, entry) }, Class);
+  }
+
+  return { createLocks, createServiceLocks: (host) => createLocks(host, ServiceLocks), LockHandle };
 }

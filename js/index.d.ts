@@ -1,4 +1,4 @@
-// navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers.
+// navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers, and through a service.
 
 /** How a lock is shared with others on the same names. */
 export type LockMode = 'exclusive' | 'shared';
@@ -53,7 +53,15 @@ export class Lock {
 }
 
 /** Why a lock was lost: the `cause` of the AbortError. */
-export type Loss = 'Stolen' | 'ForceReleased' | 'Evicted' | 'Suspended';
+export type Loss =
+  | 'Stolen'
+  | 'ForceReleased'
+  | 'Evicted'
+  | 'Suspended'
+  // Through a service:
+  | 'ClientEnded'
+  | 'LeaseLapsed'
+  | 'ServiceGone';
 
 /** A lock that is held until it is released, or disposed of. */
 export class LockHandle extends Lock {
@@ -77,16 +85,20 @@ export class LockManager {
   query(): Promise<LockManagerSnapshot>;
 }
 
+/** Of a request, and once granted of the lock: a number in a process, a text through a service. */
+export type RequestId = number | string;
+
 /** A lock or request with all that is known of it. */
 export interface LockDetails {
-  /** Of the request, and once granted of the lock. */
-  id: number;
+  id: RequestId;
   scope: string[];
   mode: LockMode;
   clientId: string;
   /** When it was granted, or requested while it waits: milliseconds since 1970, a few exact. */
   since: number;
   tag: string | undefined;
+  /** The process, where a service knows it. */
+  pid?: number | undefined;
 }
 
 export interface HeldLockDetails extends LockDetails {
@@ -105,22 +117,64 @@ export interface Locks extends LockManager {
   /** As `query()`, with everything that is known. */
   inspect(): Promise<{ held: HeldLockDetails[]; pending: LockDetails[] }>;
   /** The ids of the locks and of the requests that a request waits for. */
-  blockers(id: number): Promise<{ held: number[]; pending: number[] }>;
+  blockers(id: RequestId): Promise<{ held: RequestId[]; pending: RequestId[] }>;
   /** Clients that wait for each other at this moment. */
-  deadlocks(): Promise<{ clients: string[]; ids: number[] }[]>;
+  deadlocks(): Promise<{ clients: string[]; ids: RequestId[] }[]>;
   /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
   forceRelease(name: string): Promise<number>;
-  /** Another lock space of this process: the same for all who ask for its name, and independent of every other. */
+  /** Another lock space: the same for all who ask for its name, and independent of every other. */
   partition(name: string): Locks;
-  /** Who this thread is in queries. */
+  /** Who this client is in queries. */
   readonly clientId: string;
 }
+
+/** The locks of a service, over a connection of their own. */
+export interface ServiceLocks extends Locks {
+  /** Ends the connection: all locks are lost, and the service knows. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** How to reach a service. */
+export interface ConnectOptions {
+  /** The lock space to use. Those of one service know nothing of each other. */
+  partition?: string;
+  /** What proves to the service who asks. */
+  token?: string;
+  /** For how many milliseconds the service should keep the locks when the network breaks; it may give less or more. */
+  lease?: number;
+  /** How many milliseconds a service may be out of reach before those who wait for it get a NetworkError: 60,000, or Infinity. */
+  patience?: number;
+}
+
+export interface NodeConnectOptions extends ConnectOptions {
+  /** Certificates in PEM form of the authorities to trust for `wss:`, instead of those that Node trusts. */
+  ca?: string | Uint8Array;
+  /** The web origin whose pages this process shares locks with. The service must allow it (`--allow-origin`). */
+  origin?: string;
+}
+
+/** How to reach this user's own service. */
+export interface OwnConnectOptions extends ConnectOptions {
+  /** Starts the service if it does not run; it ends by itself when nobody has used it for a while. */
+  start?: boolean;
+  /** The command `navlocks` for that: by default what the variable NAVLOCKS_BIN names, or the one in the PATH. */
+  command?: string;
+}
+
+/**
+ * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`. Rejects with a SyntaxError for a bad address, a
+ * NetworkError if nobody answers, a SecurityError if the service refuses this client, a NotSupportedError for another version.
+ */
+export function connect(url: string | URL, options?: NodeConnectOptions): Promise<ServiceLocks>;
+/** Connects to this user's own service, the one that the command `navlocks` uses. */
+export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
 
 /** The locks of this process, shared by all its threads. */
 export const locks: Locks;
 
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. Without an argument:
- * on `globalThis`.
+ * on `globalThis`, with the locks of this process.
  */
-export function install(target?: object): LockManager;
+export function install(target?: object, locks?: Locks): LockManager;

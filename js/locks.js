@@ -252,6 +252,10 @@ function defineInterface({ prototype, name }, { attributes = [], operations = []
  * https://w3c.github.io/web-locks/#navigator-mixins
  */
 export function installInterfaces(target, { LockManager, Lock }, manager) {
+  // [SecureContext]: where there are no secure contexts, as in Node, everything is one.
+  if (target.isSecureContext === false) {
+    throw new target.DOMException('this context is not secure: serve the page over https, or from localhost', 'SecurityError');
+  }
   const property = { writable: true, enumerable: false, configurable: true };
   Object.defineProperties(target, {
     LockManager: { ...property, value: LockManager },

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
 import { Deliveries } from './delivery.js';
+import { createTurns } from './turns.js';
 
 const addon = createRequire(import.meta.url)('./native/navlocks.node');
 
@@ -46,7 +47,7 @@ export class NativeTransport {
   #entries = new Map();
   /** How many of them wait: as long as any does, the event loop stays alive. */
   #waiting = 0;
-  #deliveries = new Deliveries();
+  #deliveries = new Deliveries(createTurns);
   /** Whether this thread comes for its mail by itself, and how it went so far. */
   #polls = 0;
   #polled = 0;
@@ -119,7 +120,7 @@ export class NativeTransport {
   }
 
   blockers(id) {
-    const [held, pending] = addon.blockers(this.#handle, id);
+    const [held, pending] = addon.blockers(this.#handle, Number(id));
     return { held: [...held], pending: [...pending] };
   }
 

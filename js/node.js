@@ -1,8 +1,10 @@
 // Node's part: how a thread of this process takes part in its lock space.
 
+import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { addAbortListener } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
+import { createConnect } from './connect.js';
 import { createExtended } from './extended.js';
 import { createInterfaces, installInterfaces } from './locks.js';
 import { NativeTransport } from './native.js';
@@ -46,16 +48,29 @@ function listen(signal, algorithm) {
   return () => listener[Symbol.dispose]();
 }
 
+/** What all hosts of this thread have in common. */
+const platform = {
+  listen,
+  observer,
+  setTimeout,
+  clearTimeout,
+  /** Carries AsyncLocalStorage from a request to its callback. */
+  context: () => new AsyncResource('LockRequest'),
+};
+
 /** How this thread takes part in a lock space. */
 function openHost(partition) {
-  return { listen, observer, setTimeout, clearTimeout, transport: new NativeTransport(partition) };
+  return { ...platform, openPartition: openHost, transport: new NativeTransport(partition) };
 }
 
 const host = openHost('');
 
-const extended = createExtended(interfaces, openHost);
+const extended = createExtended(interfaces);
 
 export const { LockHandle } = extended;
+
+/** The locks of a service. */
+export const connect = createConnect(interfaces, extended, platform);
 
 /** The locks of this process, shared by all its threads. */
 export const locks = extended.createLocks(host);
@@ -65,13 +80,13 @@ export const internals = { ...interfaces.internals, host: interfaces.internals.h
 
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would. A global of another realm, such as that of a
- * `node:vm` context, gets interfaces whose promises and errors are its own.
+ * `node:vm` context, gets interfaces whose promises and errors are its own. The locks are those of this process, or others.
  */
-export function install(target = globalThis) {
+export function install(target = globalThis, other = locks) {
   if (typeof target?.Promise !== 'function') {
     throw new TypeError("install() needs a global object; that of a node:vm context is vm.runInContext('globalThis', context)");
   }
   const own = target.Promise === globalThis.Promise;
   const installed = own ? interfaces : createInterfaces(target);
-  return installInterfaces(target, installed, installed.createManager(host));
+  return installInterfaces(target, installed, installed.createManager(interfaces.internals.hostOf(other)));
 }

@@ -43,8 +43,9 @@ export function addAbortAlgorithm(signal, request, listen) {
   return watch;
 }
 
-/** How an abort is heard of where the platform offers nothing better. */
+/** How an abort is heard of where the platform offers nothing better: by a signal of our own, whose event nobody else can stop. */
 export function listenForAbort(signal, algorithm) {
-  signal.addEventListener('abort', algorithm, { once: true });
-  return () => signal.removeEventListener('abort', algorithm);
+  const heard = AbortSignal.any?.([signal]) ?? signal;
+  heard.addEventListener('abort', algorithm, { once: true });
+  return () => heard.removeEventListener('abort', algorithm);
 }

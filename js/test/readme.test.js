@@ -8,13 +8,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { command, scratch } from './service.js';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const newest = file('../peers/node_modules/.bin/node');
 
 const examples = [...readFileSync(file('../README.md'), 'utf8').matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code]) => code);
 
-test('there are five examples', () => assert.equal(examples.length, 5));
+test('there are six examples', () => assert.equal(examples.length, 6));
+
+// A folder for the service that one of them starts.
+const env = { ...process.env, NAVLOCKS_DIR: join(scratch(), 'own'), NAVLOCKS_BIN: command };
 
 for (const [index, code] of examples.entries()) {
   // Node learned this word later.
@@ -25,7 +29,7 @@ for (const [index, code] of examples.entries()) {
     const folder = await mkdtemp(file('./readme-'));
     try {
       await writeFile(join(folder, 'example.mjs'), code);
-      const { stdout } = await promisify(execFile)(node, [join(folder, 'example.mjs')], { timeout: 300_000 });
+      const { stdout } = await promisify(execFile)(node, [join(folder, 'example.mjs')], { env, timeout: 300_000 });
       const expected = [...code.matchAll(/\/\/ → (.*)/g)].map(([, line]) => `${line}\n`);
       assert.ok(expected.length > 0);
       assert.equal(stdout, expected.join(''));
@@ -34,3 +38,5 @@ for (const [index, code] of examples.entries()) {
     }
   });
 }
+
+test.after(() => promisify(execFile)(command, ['stop'], { env }));

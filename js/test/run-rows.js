@@ -1,15 +1,18 @@
 // Tries every row on a provider and prints a JSON line for each: for workers, other runtimes and peers.
-// node run-rows.js PROVIDER [milliseconds]
+// node run-rows.js PROVIDER [milliseconds] [INDEX: only this row]
 
+import process from 'node:process';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { tryRow } from './conformance/bench.js';
 import { rowsFor } from './conformance/rows.js';
 import { loadProvider } from './threads.js';
 
-const [providerName, milliseconds = '120000'] = isMainThread ? process.argv.slice(2) : [workerData.providerName];
+const [providerName, milliseconds = '120000', index] = isMainThread ? process.argv.slice(2) : [workerData.providerName];
 const provider = await loadProvider(providerName);
 
-for (const row of rowsFor(provider)) {
+const rows = rowsFor(provider);
+
+for (const row of index === undefined ? rows : [rows[index]]) {
   const { id, title } = row;
   let error;
   try {

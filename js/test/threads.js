@@ -21,8 +21,8 @@ export async function startClient(providerName) {
   return new Client(channel, ['exit', 'crash']);
 }
 
-/** A provider by its name, with other clients in worker threads. */
+/** A provider by its name, with other clients in worker threads unless it has its own. */
 export async function loadProvider(providerName) {
   const { provider } = await import(`./providers/${providerName}.js`);
-  return { ...provider, newClient: () => startClient(providerName) };
+  return { newClient: () => startClient(providerName), ...provider };
 }

@@ -1,5 +1,5 @@
 //! `docs/conformance.md` tells the truth: every id stands there once, every proof it names is a test that runs,
-//! every test named by an id is named there, and its counts are right.
+//! every test named by an id is named there, and its counts are right. Tests are Rust's functions and JavaScript's titles.
 //!
 //! `UPDATE_SNAPSHOTS=1` lets the test mend what needs no thought: it takes out tests that are gone, puts in those named by
 //! an id, and counts again. What a row still waits for is for people to say.
@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::{env, fs};
 
 use crate::files::{self, File};
+use crate::javascript;
 use crate::source::functions;
 
 const LIST: &str = "docs/conformance.md";
@@ -124,15 +125,14 @@ fn count(rows: &[Row<'_>]) -> [usize; STATES.len()] {
 }
 
 /// The list with the proofs and the counts that it should have.
-fn updated(list: &str, tests: &[String]) -> String {
+fn updated(list: &str, tests: &[Test]) -> String {
     let mut lines: Vec<String> = list.lines().map(String::from).collect();
     for row in parse(list).0 {
         let mut proofs: Vec<&str> = row.proofs().collect();
-        proofs.retain(|proof| tests.iter().any(|test| test == proof));
-        let named = tests.iter().filter(|test| id_of(test).as_deref() == Some(row.id));
-        for test in named {
-            if !proofs.contains(&test.as_str()) {
-                proofs.push(test);
+        proofs.retain(|proof| tests.iter().any(|test| test.place == *proof));
+        for test in tests.iter().filter(|test| test.ids.iter().any(|id| id == row.id)) {
+            if !proofs.contains(&test.place.as_str()) {
+                proofs.push(&test.place);
             }
         }
         let proofs: Vec<String> = proofs.iter().map(|proof| format!("`{proof}`")).collect();
@@ -149,6 +149,15 @@ fn updated(list: &str, tests: &[String]) -> String {
         }
     }
     lines.join("\n") + "\n"
+}
+
+/// A test that runs.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Test {
+    /// `path::function`, or `path::title`.
+    pub(crate) place: String,
+    /// The ids it is named by.
+    pub(crate) ids: Vec<String>,
 }
 
 /// The id a test is named by: `f64_shared_waits` and `decision_4_releases_all` have one, `grants_in_order` has none.
@@ -171,8 +180,8 @@ fn id_of(test: &str) -> Option<String> {
     })
 }
 
-/// All tests among the sources that run, as `path::function`.
-fn tests(sources: &[File]) -> Vec<String> {
+/// All tests among the sources that run.
+fn tests(sources: &[File]) -> Vec<Test> {
     let mut found = Vec::new();
     for file in sources {
         for function in functions(&file.text) {
@@ -180,14 +189,16 @@ fn tests(sources: &[File]) -> Vec<String> {
             let is_test = attributes().any(|line| line == "#[test]" || line.contains("::test"));
             let is_ignored = attributes().any(|line| line.starts_with("#[ignore"));
             if is_test && !is_ignored {
-                found.push(format!("{}::{}", file.path, function.name));
+                let place = format!("{}::{}", file.path, function.name);
+                let ids = id_of(&place).into_iter().collect();
+                found.push(Test { place, ids });
             }
         }
     }
     found
 }
 
-fn violations(list: &str, ids: &[String], tests: &[String]) -> Vec<String> {
+fn violations(list: &str, ids: &[String], tests: &[Test]) -> Vec<String> {
     let (rows, counts) = parse(list);
     let mut violations = Vec::new();
     let mut by_id: BTreeMap<&str, &Row<'_>> = BTreeMap::new();
@@ -203,7 +214,7 @@ fn violations(list: &str, ids: &[String], tests: &[String]) -> Vec<String> {
             violations.push(format!("{place} {fault}"));
         }
         for proof in row.proofs() {
-            if !tests.iter().any(|test| test == proof) {
+            if !tests.iter().any(|test| test.place == proof) {
                 violations.push(format!("{place} names {proof}, and no such test runs"));
             }
         }
@@ -213,14 +224,12 @@ fn violations(list: &str, ids: &[String], tests: &[String]) -> Vec<String> {
             violations.push(format!("{LIST}: {id} is missing"));
         }
     }
-    for test in tests {
-        let Some(id) = id_of(test) else {
-            continue;
-        };
-        let listed =
-            by_id.get(id.as_str()).is_some_and(|row| row.proofs().any(|proof| proof == test));
-        if !listed {
-            violations.push(format!("{LIST}: row {id} does not name {test}"));
+    for Test { place, ids } in tests {
+        for id in ids {
+            let row = by_id.get(id.as_str());
+            if !row.is_some_and(|row| row.proofs().any(|proof| proof == place)) {
+                violations.push(format!("{LIST}: row {id} does not name {place}"));
+            }
         }
     }
     for (state, found) in STATES.iter().zip(count(&rows)) {
@@ -238,6 +247,7 @@ fn the_list_is_complete_and_true() {
     // The snippets of bad lists in this folder are no tests.
     sources.retain(|file| !file.path.starts_with("tests/project/"));
     let mut tests = tests(&sources);
+    tests.extend(javascript::tests(&files::below("js/test")));
     tests.sort();
     let mut list = files::read(LIST).unwrap().text;
     if env::var_os("UPDATE_SNAPSHOTS").is_some() {
@@ -357,7 +367,8 @@ mod finds {
             .replace("`t.rs::f01_a`, ", "`t.rs::gone`, ")
             .replace("| proven | 1 |", "| proven | 9 |")
             .replace("`t.rs::plain`; waits", "`t.rs::gone`; waits");
-        let tests = ["t.rs::f01_a", "t.rs::plain", "t.rs::f03_c"].map(String::from);
+        let tests = ["t.rs::f01_a", "t.rs::plain", "t.rs::f03_c"]
+            .map(|place| Test { place: place.to_owned(), ids: id_of(place).into_iter().collect() });
         let mended = GOOD
             .replace("`t.rs::f01_a`, `t.rs::plain`", "`t.rs::plain`, `t.rs::f01_a`")
             .replace("`t.rs::plain`; waits", "waits")

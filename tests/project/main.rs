@@ -4,6 +4,7 @@
 
 mod conformance_list;
 mod files;
+mod javascript;
 mod no_std;
 mod readme;
 mod source;

@@ -207,6 +207,16 @@ function!(
     }
 );
 
+function!(
+    /// `census(handle)`: what the space keeps at this moment: names, slots of requests, tags, and mail that nobody took.
+    Census,
+    c"census",
+    |env, instance, &[handle, ..]| {
+        let counts = instance.client(env, handle)?.space.census();
+        env.numbers(&counts.map(|count| count as f64))
+    }
+);
+
 /// Puts all functions on the exports of the addon.
 pub(crate) fn export_all(exports: &napi::Exports) -> bool {
     exports.add::<Open>()
@@ -219,6 +229,7 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
         && exports.add::<Query>()
         && exports.add::<Blockers>()
         && exports.add::<Deadlocks>()
+        && exports.add::<Census>()
 }
 
 fn get_name(env: Env<'_>, value: Value<'_>) -> Result<Name> {

@@ -238,6 +238,13 @@ impl Space {
         }
     }
 
+    /// How much is kept: names, slots of requests, tags, mail.
+    pub(crate) fn census(&self) -> [usize; 4] {
+        let state = self.lock();
+        let mail = state.clients.iter().flatten().map(|client| client.mail.len()).sum();
+        [state.manager.name_count(), state.asked.len(), state.tags.len(), mail]
+    }
+
     /// What the request with this serial waits for.
     pub(crate) fn blockers(&self, serial: u64) -> Blockers {
         let state = self.lock();

@@ -11,7 +11,7 @@ export function serve(locks, channel, ends = {}) {
   const orders = {
     ...ends,
 
-    ask({ name, options }) {
+    async ask({ name, options }) {
       const number = asked.length;
       const one = {};
       asked.push(one);
@@ -28,6 +28,8 @@ export function serve(locks, channel, ends = {}) {
           (error) => `rejected ${error?.name}`,
         )
         .then((outcome) => channel.send({ event: 'outcome', number, value: outcome }));
+      // When this is answered, the request was heard, however it travels.
+      await locks.query();
       return number;
     },
 

@@ -66,9 +66,9 @@ export class Bench {
     return { held: held.filter(own), pending: pending.filter(own) };
   }
 
-  /** Another client: see client.js. */
-  async client() {
-    const client = await this.provider.newClient();
+  /** Another client: see client.js. One that is to end in a special way may have to be of a special kind. */
+  async client(way = 'kill') {
+    const client = await this.provider.newClient(way);
     this.#clients.push(client);
     return client;
   }

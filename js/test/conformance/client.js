@@ -46,8 +46,9 @@ export class Client {
     return this.#channel.kill();
   }
 
+  /** Ends it, and waits for nobody to notice. */
   end() {
-    return this.#channel.kill();
+    return (this.#channel.end ?? this.#channel.kill)();
   }
 
   #end(way) {

@@ -240,7 +240,7 @@ export const clients = [
       const ways = (await t.client()).ways;
       ok(ways.includes('kill'));
       for (const way of ways) {
-        const other = await t.client();
+        const other = await t.client(way);
         await other.hold(t.base);
         const mine = t.ask(t.base);
         await other[way]();

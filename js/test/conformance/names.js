@@ -7,7 +7,7 @@ export const names = [
     id: 'F01',
     title: 'a name comes back code unit for code unit',
     async run({ locks }) {
-      const tricky = ['', 'abc\0def', '\uD800', '\uDC00', '\uDC00\uD800', '\uFFFF', '\u{10000}', 'x'.repeat(127), 'y'.repeat(128), 'z'.repeat(5000)];
+      const tricky = ['', 'abc\0def', '\uD800', '\uDC00', '\uDC00\uD800', '\uFFFF', '\u{10000}', 'x'.repeat(127), 'y'.repeat(128), 'z'.repeat(4000)];
       for (const name of tricky) {
         await locks.request(name, async (lock) => {
           equal(lock.name, name);

@@ -1,14 +1,23 @@
-// Many names used once each, some at once, some aborted: how much memory is left behind?
+// Names used once each, some at once, some aborted, in rounds: what does each round leave behind?
+// node --expose-gc memory.js ROUNDS NAMES
 
+import { createRequire } from 'node:module';
 import { locks } from 'navlocks';
 
-const [rounds] = process.argv.slice(2).map(Number);
+const [rounds, names] = process.argv.slice(2).map(Number);
 const BATCH = 1000;
 let next = 0;
 
+// A client of the same lock space, to count what is kept in it.
+const addon = createRequire(import.meta.url)('../../native/navlocks.node');
+const handle = addon.open('', 'counts', new Float64Array(1024), () => {});
+
 async function use(batches) {
   for (let batch = 0; batch < batches; batch++) {
-    const requests = Array.from({ length: BATCH }, () => locks.request(`a name that is used once, number ${next++}`, () => {}));
+    const requests = Array.from({ length: BATCH - 2 }, () => {
+      const number = `${next++}`.padStart(100, ' so that it would be missed, number ');
+      return locks.request(`a name that is used once, and long${number}`, { tag: number }, () => {});
+    });
     const controller = new AbortController();
     const held = locks.request(`held ${batch}`, () => new Promise((resolve) => setImmediate(resolve)));
     const aborted = locks.request(`held ${batch}`, { signal: controller.signal }, () => {}).catch(() => {});
@@ -17,15 +26,19 @@ async function use(batches) {
   }
 }
 
-function measure() {
+async function settled() {
+  // Past the last tasks, in which promises and entries of the round may still be.
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
   globalThis.gc();
   globalThis.gc();
-  const { rss, heapUsed, arrayBuffers } = process.memoryUsage();
-  return { rss, heapUsed, arrayBuffers };
+  const { rss, heapUsed } = process.memoryUsage();
+  const [kept, slots, tags, mail] = addon.census(handle);
+  return { rss, heapUsed, kept, slots, tags, mail };
 }
 
-await use(50);
-const before = measure();
-await use(rounds / BATCH);
-const after = measure();
-console.log(JSON.stringify({ before, after }));
+const figures = [];
+for (let round = 0; round < rounds; round++) {
+  await use(names / BATCH);
+  figures.push(await settled());
+}
+console.log(JSON.stringify(figures));

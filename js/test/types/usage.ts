@@ -1,6 +1,7 @@
 // Checked by tsc, never run: what a program may and may not write.
 
-import { install, Lock, type LockHandle, LockManager, locks } from 'navlocks';
+import { connect, install, Lock, type LockHandle, LockManager, locks, type ServiceLocks } from 'navlocks';
+import * as browser from 'navlocks/browser';
 import { acquire, requestFlag, requestLock } from 'navlocks/lineage';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -54,4 +55,20 @@ export async function lineage(): Promise<void> {
   await requestFlag('a');
   const result = await acquire('a', (held) => held.name);
   same<typeof result, string>(true);
+}
+
+export async function services(): Promise<void> {
+  await using remote = await connect('ws://127.0.0.1:7400', { partition: 'a', token: 't', lease: 5000, patience: Infinity, ca: 'PEM', origin: 'https://shop.example' });
+  same<typeof remote, ServiceLocks>(true);
+  await connect();
+  await connect({ start: true, command: 'navlocks' });
+  // @ts-expect-error: only one's own service can be started
+  await connect('unix:/a', { start: true });
+  const page = await browser.connect('wss://locks.example', { token: 't' });
+  const { pending } = await page.inspect();
+  await page.blockers(pending[0]?.id ?? 1);
+  install(globalThis, remote);
+  browser.install(globalThis, { url: '/locks' });
+  // @ts-expect-error: a browser has no service of its own
+  browser.install(globalThis, {});
 }

@@ -1,0 +1,31 @@
+// navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers.
+
+import type { ConnectOptions, LockManager, ServiceLocks } from './index.js';
+
+export {
+  type ConnectOptions,
+  type ExtendedLockOptions,
+  type HeldLockDetails,
+  Lock,
+  type LockDetails,
+  LockHandle,
+  type LockInfo,
+  LockManager,
+  type LockManagerSnapshot,
+  type LockMode,
+  type LockOptions,
+  type Locks,
+  type Loss,
+  type RequestId,
+  type Scope,
+  type ServiceLocks,
+} from './index.js';
+
+/** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */
+export function connect(url: string | URL, options?: ConnectOptions): Promise<ServiceLocks>;
+
+/**
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. It is there at once; what
+ * is asked of it waits until the service is reached.
+ */
+export function install(target: object, options: ConnectOptions & { url: string | URL }): LockManager;

@@ -1,0 +1,133 @@
+// navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers. Plain ES modules:
+// a page can load this file as it is.
+
+import { Deliveries } from './delivery.js';
+import { createExtended } from './extended.js';
+import { createInterfaces, installInterfaces } from './locks.js';
+import { readOptions, readPartition } from './options.js';
+import { ServiceTransport } from './service.js';
+import { Session } from './session.js';
+import { subprotocols } from './wire.js';
+
+const own = createEnvironment(globalThis);
+
+export const { LockManager, Lock, LockHandle } = own;
+
+/** The locks of a service: resolves when it is reached, rejects when it is not. */
+export async function connect(url, options = undefined) {
+  own.checkEnvironment();
+  const session = own.createSession(url, options);
+  await session.open();
+  return own.createServiceLocks(session);
+}
+
+/**
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. It is there at once; what
+ * is asked of it waits until the service is reached.
+ */
+export function install(target, { url, ...options } = {}) {
+  const environment = target === globalThis ? own : createEnvironment(target);
+  const session = environment.createSession(url, options);
+  if (environment.refusal() === undefined) session.start();
+  return environment.install(session);
+}
+
+/** All that belongs to one realm: its interfaces, its timers, its WebSocket. */
+function createEnvironment(realm) {
+  const interfaces = createInterfaces(realm);
+  const { convert, exception, checkEnvironment } = interfaces.internals;
+  const extended = createExtended(interfaces);
+  // Taken now: a window that was navigated shows what belongs to another document.
+  const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
+
+  function createSession(url, options) {
+    const settings = readOptions(options, convert, exception);
+    const address = readAddress(url);
+    const session = new Session({ ...settings, dial: () => dial(address, settings.token) }, createPlatform());
+    if (document !== undefined) followPage(session);
+    return session;
+  }
+
+  function readAddress(url) {
+    const address = url === undefined ? undefined : parse(`${url}`);
+    // As WebSocket itself understands them.
+    if (address?.protocol === 'http:') address.protocol = 'ws:';
+    if (address?.protocol === 'https:') address.protocol = 'wss:';
+    if ((address?.protocol !== 'ws:' && address?.protocol !== 'wss:') || address.hash !== '') {
+      throw exception('SyntaxError', `'${url}' is no address of a service: write ws://host:port or wss://host:port`);
+    }
+    return address.href;
+  }
+
+  function parse(url) {
+    try {
+      return new URL(url, document?.baseURI ?? location?.href);
+    } catch {
+      return undefined;
+    }
+  }
+
+  function dial(address, token) {
+    try {
+      return new WebSocket(address, subprotocols(token));
+    } catch ({ message }) {
+      throw { code: 'blocked', message };
+    }
+  }
+
+  function createPlatform() {
+    return {
+      deliveries: new Deliveries(createTurns),
+      exception,
+      Promise,
+      setTimeout: (work, milliseconds) => setTimeout(work, milliseconds),
+      clearTimeout: (timer) => clearTimeout(timer),
+    };
+  }
+
+  /** A message to oneself is a task of its own, and is not slowed down as timers are. */
+  function createTurns(turn) {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = turn;
+    return () => port2.postMessage(undefined);
+  }
+
+  /** A page that goes away leaves at once; one that is only put aside loses its locks, and comes back with what it waits for. */
+  function followPage(session) {
+    realm.addEventListener('pagehide', ({ persisted }) => (persisted ? session.suspend() : session.farewell()));
+    realm.addEventListener('pageshow', () => session.resume());
+    document.addEventListener('freeze', () => session.suspend());
+    document.addEventListener('resume', () => session.resume());
+  }
+
+  /** Why this environment may not have locks: https://w3c.github.io/web-locks/#dom-lockmanager-request, steps 3 and 4. */
+  function refusal() {
+    if (document?.defaultView === null) {
+      return { name: 'InvalidStateError', message: 'the document is not fully active: its page or frame is gone' };
+    }
+    if (origin === 'null') {
+      return { name: 'SecurityError', message: 'an opaque origin has no locks: serve the page from a real one' };
+    }
+    return undefined;
+  }
+
+  function openHost(session, client) {
+    return {
+      refusal,
+      transport: new ServiceTransport(session, client),
+      openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
+      close: () => session.close(),
+    };
+  }
+
+  return {
+    LockManager: interfaces.LockManager,
+    Lock: interfaces.Lock,
+    LockHandle: extended.LockHandle,
+    createSession,
+    refusal,
+    checkEnvironment: () => checkEnvironment({ refusal }),
+    createServiceLocks: (session) => extended.createServiceLocks(openHost(session, 0)),
+    install: (session) => installInterfaces(realm, interfaces, interfaces.createManager(openHost(session, 0))),
+  };
+}

@@ -1,0 +1,88 @@
+// `connect`: the locks of a service, for Node.
+
+import { clearTimeout, setInterval, setTimeout } from 'node:timers';
+import { Deliveries } from './delivery.js';
+import { dial, parseAddress } from './dial.js';
+import { readOptions, readPartition } from './options.js';
+import { socketOfUser, startOwn } from './place.js';
+import { ServiceTransport } from './service.js';
+import { Session } from './session.js';
+import { createTurns } from './turns.js';
+
+/** The longest delay that setInterval takes. */
+const DELAY_MS_MAX = 2 ** 31 - 1;
+
+/** Sessions that take leave when this thread ends. */
+const sessions = new Set();
+
+/** Keeps the event loop alive while any session has something to wait for. */
+const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
+let waiting = 0;
+
+/**
+ * @param interfaces what createInterfaces() made
+ * @param extended   what createExtended() made
+ * @param common     what all hosts of Node have in common
+ */
+export function createConnect({ internals: { convert, exception } }, extended, common) {
+  return async function connect(url = undefined, options = undefined) {
+    // The address may be left out.
+    const isAddress = url === undefined || typeof url === 'string' || url instanceof URL;
+    const settings = readOptions(isAddress ? options : url, convert, exception);
+    const session = new Session({ ...settings, dial: createDial(isAddress ? url : undefined, settings) }, createPlatform());
+    await session.open();
+    sessions.add(session);
+    return extended.createServiceLocks(openHost(session, 0));
+  };
+
+  function openHost(session, client) {
+    return {
+      ...common,
+      transport: new ServiceTransport(session, client),
+      openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
+      async close() {
+        await session.close();
+        sessions.delete(session);
+      },
+    };
+  }
+
+  function createDial(url, settings) {
+    if (url === undefined) return () => dialOwn(settings);
+    if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
+    const address = parseAddress(`${url}`);
+    if (address === undefined) {
+      throw exception('SyntaxError', `'${url}' is no address of a service: write unix:/path, ws://host:port or wss://host:port`);
+    }
+    return () => dial(address, settings);
+  }
+
+  function createPlatform() {
+    return {
+      deliveries: new Deliveries(createTurns),
+      exception,
+      Promise,
+      setTimeout: (work, milliseconds) => setTimeout(work, milliseconds).unref(),
+      clearTimeout,
+      keepAlive,
+    };
+  }
+}
+
+/** The service of this user; started, if that is wished and nobody listens. */
+async function dialOwn({ start, command, ...settings }) {
+  const path = socketOfUser();
+  if (start) await startOwn(path, command);
+  return dial({ path }, settings);
+}
+
+function keepAlive(needed) {
+  waiting += needed ? 1 : -1;
+  if (waiting > 0) alive.ref();
+  else alive.unref();
+}
+
+// Over TCP a thread or process that is gone looks like a network that broke.
+process.on('exit', () => {
+  for (const session of sessions) session.farewell();
+});

@@ -1,0 +1,93 @@
+// Reaching a service from Node: the socket, TLS, and the WebSocket handshake.
+
+import { connect as connectSocket, isIP } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import WebSocket from 'ws';
+import { codeOfStatus } from './refusals.js';
+import { SUBPROTOCOL } from './wire.js';
+
+/** How much of an answer that is no WebSocket is read, in characters. */
+const SENTENCE_MAX = 1000;
+
+/**
+ * Understands an address: `{ path }` of a Unix socket, or `{ url }`.
+ *
+ * @returns nothing if it is no address of a service
+ */
+export function parseAddress(text) {
+  if (text.startsWith('unix:')) {
+    const path = text.slice('unix:'.length).replace(/^\/\//, '');
+    return path === '' ? undefined : { path };
+  }
+  const url = URL.parse === undefined ? parseUrl(text) : URL.parse(text);
+  return url && (url.protocol === 'ws:' || url.protocol === 'wss:') && url.hash === '' ? { url } : undefined;
+}
+
+/** As URL.parse(), which Node learned later. */
+function parseUrl(text) {
+  return URL.canParse(text) ? new URL(text) : undefined;
+}
+
+/** A WebSocket to this address that says all that a tick has to say at once, and does not keep the process alive. */
+export function dial({ path, url }, { token, ca, origin }) {
+  let stream;
+  const open = (options) => {
+    stream = path === undefined ? connectTo(url, options, ca) : connectSocket(path);
+    return stream.unref();
+  };
+  const socket = new WebSocket(path === undefined ? url : 'ws://localhost/', SUBPROTOCOL, {
+    createConnection: open,
+    perMessageDeflate: false,
+    origin,
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+  });
+  noteFailure(socket);
+  let corked = false;
+  const flush = () => {
+    if (corked) stream.uncork();
+    corked = false;
+  };
+  const send = socket.send.bind(socket);
+  socket.send = (text) => {
+    if (!corked) {
+      corked = true;
+      stream.cork();
+      process.nextTick(flush);
+    }
+    send(text, noticeNothing);
+  };
+  socket.flush = flush;
+  return socket;
+}
+
+function connectTo(url, { host, port }, ca) {
+  if (url.protocol === 'ws:') return connectSocket({ host, port });
+  return connectTls({ host, port, ca, servername: isIP(host) === 0 ? host : '', ALPNProtocols: ['http/1.1'] });
+}
+
+/** Why a socket did not open stays with it as `failure`. */
+function noteFailure(socket) {
+  socket.on('error', (error) => {
+    // Errors of the system have a code; others are about what was said.
+    const isSystem = error.code !== undefined && !error.code.startsWith('WS_ERR');
+    socket.failure ??= { code: isSystem ? 'unreachable' : 'handshake', message: error.message || error.code };
+  });
+  socket.on('unexpected-response', (_request, response) => {
+    let sentence = '';
+    const end = () => {
+      const message = sentence.trim().slice(0, SENTENCE_MAX) || `the service answered ${response.statusCode}`;
+      socket.failure ??= { code: codeOfStatus(response.statusCode), message };
+      socket.terminate();
+    };
+    response.setEncoding('utf8');
+    response.on('data', (text) => {
+      sentence += text;
+      if (sentence.length > SENTENCE_MAX) end();
+    });
+    response.on('end', end);
+    response.on('error', end);
+  });
+}
+
+/** What cannot be sent was not said; the end of the connection tells. */
+function noticeNothing() {}

@@ -1,0 +1,58 @@
+// For how long a client may believe in its locks without hearing from the service.
+
+/**
+ * A moment by two clocks. One stands still in some browsers while the machine sleeps, the other one can be set; the larger
+ * difference is never less than the time that passed, unless the clock was set back during a sleep.
+ */
+export class Moment {
+  #steady = performance.now();
+  #wall = Date.now();
+
+  /** How many milliseconds ago it was. */
+  get age() {
+    return Math.max(performance.now() - this.#steady, Date.now() - this.#wall);
+  }
+}
+
+/**
+ * The client's side of a lease.
+ *
+ * The service counts from when it last heard of the client; the client from when it said the last thing that was answered,
+ * which is earlier, and it stops believing an eighth before the end, for clocks that do not run alike. So the client knows
+ * before anybody else can be granted.
+ */
+export class Lease {
+  #length;
+  #said;
+  /** Pings that are under way, [number, when] in order. */
+  #pings = [];
+  #next = 1;
+
+  /** @param said when that was said to which the lease is the answer */
+  constructor(length, said) {
+    this.#length = length;
+    this.#said = said;
+  }
+
+  /** How many milliseconds are left; none when the locks are lost. */
+  get left() {
+    return this.#length - this.#length / 8 - this.#said.age;
+  }
+
+  /** Several pings may get lost before the lease is in danger. */
+  get pingInterval() {
+    return this.#length / 4;
+  }
+
+  /** The number of a ping that is about to be sent. */
+  ping() {
+    const number = this.#next++;
+    this.#pings.push([number, new Moment()]);
+    return number;
+  }
+
+  /** The service answered the ping with this number, and thereby all before it. */
+  pong(number) {
+    while (this.#pings.length > 0 && this.#pings[0][0] <= number) [, this.#said] = this.#pings.shift();
+  }
+}

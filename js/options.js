@@ -1,0 +1,35 @@
+// The options of `connect()`.
+
+import { wrongPartition } from './wire.js';
+
+const PATIENCE_MS = 60_000;
+
+/** Each converted before the next is read; those that a platform adds are passed through. */
+export function readOptions(given, { domString }, exception) {
+  if (given !== undefined && (typeof given !== 'object' || given === null)) throw new TypeError('the options are not an object');
+  const { lease, partition = '', patience = PATIENCE_MS, token, ...others } = given ?? {};
+  return {
+    ...others,
+    lease: lease === undefined ? undefined : Math.ceil(milliseconds(lease, 'lease', Number.MAX_SAFE_INTEGER)),
+    partition: readPartition(domString(partition, "'partition'"), exception),
+    patience: milliseconds(patience, 'patience', Infinity),
+    token: token === undefined ? undefined : readToken(domString(token, "'token'")),
+  };
+}
+
+export function readPartition(name, exception) {
+  const problem = wrongPartition(name);
+  if (problem !== undefined) throw exception('NotSupportedError', problem);
+  return name;
+}
+
+function milliseconds(value, what, max) {
+  const number = +value;
+  if (!(number >= 0 && number <= max)) throw new TypeError(`'${what}' is not a number of milliseconds`);
+  return number;
+}
+
+function readToken(token) {
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError("'token' has characters that no token has: is it the right file?");
+  return token;
+}

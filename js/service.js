@@ -1,0 +1,63 @@
+// The transport of one client of a lock service, over a session that it may share with others.
+
+import { fullSnapshot, isRequestKey, standardSnapshot } from './wire.js';
+
+export class ServiceTransport {
+  #session;
+  #client;
+
+  constructor(session, client) {
+    this.#session = session;
+    this.#client = client;
+  }
+
+  get clientId() {
+    return this.#session.clientId(this.#client);
+  }
+
+  request(entry) {
+    this.#session.request(this.#client, entry);
+  }
+
+  release(entry) {
+    return this.#session.release(entry);
+  }
+
+  abort(entry) {
+    this.#session.abort(entry);
+  }
+
+  check() {
+    this.#session.check();
+  }
+
+  task(work) {
+    this.#session.task(work);
+  }
+
+  query() {
+    return this.#ask('query', ({ snapshot }) => standardSnapshot(snapshot));
+  }
+
+  inspect() {
+    return this.#ask('query', ({ snapshot }) => fullSnapshot(snapshot, Date.now()));
+  }
+
+  blockers(id) {
+    const key = `${id}`;
+    if (!isRequestKey(key)) throw new TypeError(`'${key}' is no id of a request: inspect() has them`);
+    return this.#ask({ blockers: key }, ({ blockers: { hard, soft } }) => ({ held: hard, pending: soft }));
+  }
+
+  deadlocks() {
+    return this.#ask('deadlocks', ({ deadlocks }) => deadlocks.map(({ clients, requests }) => ({ clients, ids: requests })));
+  }
+
+  forceRelease(name) {
+    return this.#ask({ 'force-release': name }, ({ released }) => released);
+  }
+
+  #ask(question, read) {
+    return this.#session.ask(this.#client, question).then(read);
+  }
+}

@@ -1,0 +1,451 @@
+// One session with a lock service, and the connection that carries it.
+//
+//   entries ──▶ transport (service.js) ──▶ session ──▶ WebSocket ──▶ service
+//      ▲                                      │
+//      └────────────── wants ◀────────────────┘
+//
+// What is said can be said again. After a connection broke, everything that is to be said follows from what is wanted: the
+// service hears which requests are still alive, and the rest follows.
+
+import { Lease, Moment } from './lease.js';
+import { describeFailure, refusalOf } from './refusals.js';
+import { Wants } from './wants.js';
+import { causeOf, hear, opened, say, VERSION } from './wire.js';
+
+// Whether anything that is said can be heard.
+const UP = 'up';
+const DOWN = 'down';
+/** Still tried, and for longer than anybody was to wait. */
+const HOPELESS = 'hopeless';
+const REFUSED = 'refused';
+/** Its page sleeps, and nothing is tried. */
+const ASLEEP = 'asleep';
+const CLOSED = 'closed';
+
+/** For the way to the service and its first answer. */
+const GREETING_MS_MAX = 10_000;
+/** For the service to close after our last message. */
+const CLOSING_MS_MAX = 1000;
+
+/** Between two attempts to reach the service: nothing at first, then longer and longer. */
+const PAUSE_MS_MIN = 10;
+const PAUSE_MS_MAX = 1000;
+
+/** The longest delay that setTimeout takes. */
+const DELAY_MS_MAX = 2 ** 31 - 1;
+
+/** WebSocket.OPEN, which not every WebSocket has at the same place. */
+const OPEN = 1;
+
+export class Session {
+  #options;
+  #platform;
+  #wants;
+  #link = DOWN;
+  /** Why there is no hope, if so. */
+  #refusal;
+  /** Counts connections: what an earlier one says means nothing. */
+  #turn = 0;
+  #socket;
+  /** The session's number at the service; that of the last one while there is none. */
+  #number = 0;
+  /** What proves that the session is ours, while it can go on. */
+  #secret;
+  #lease;
+  /** Partitions by the number of the client. */
+  #clients;
+  /** Whoever waits for the first connection, and hears how it failed. */
+  #opening;
+  #downSince = new Moment();
+  #upSince;
+  #pause = 0;
+  #alarm;
+  #retry;
+  #greeting;
+
+  /**
+   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
+   * @param options.partition   of client 0
+   * @param options.lease       milliseconds wanted
+   * @param options.patience    milliseconds that the service may be out of reach
+   * @param platform.deliveries tells entries, each in a turn of its own
+   * @param platform.exception  makes errors
+   * @param platform.keepAlive  is told whether the event loop has something to wait for
+   */
+  constructor(options, platform) {
+    this.#options = options;
+    this.#platform = platform;
+    this.#clients = [options.partition];
+    this.#wants = new Wants(platform, () => this.check());
+  }
+
+  /** Connects; rejects when that fails the first time. */
+  open() {
+    return new Promise((resolve, reject) => {
+      this.#opening = { resolve, reject };
+      this.#wants.wait(1);
+      this.#connect();
+    });
+  }
+
+  /** Connects, and tries until that succeeds. */
+  start() {
+    this.#connect();
+    this.#arm();
+  }
+
+  clientId(client) {
+    return `${this.#number}.${client}`;
+  }
+
+  openClient(partition) {
+    const client = this.#clients.push(partition) - 1;
+    this.#say(say.open(client, partition));
+    return client;
+  }
+
+  request(client, entry) {
+    this.check();
+    if (this.#refusal === undefined) this.#say(this.#wants.request(client, entry));
+    else this.#wants.refuse(entry, describeFailure(this.#refusal));
+  }
+
+  release(entry) {
+    this.check();
+    const released = this.#wants.release(entry);
+    if (released) this.#say(say.release(entry.id));
+    return released;
+  }
+
+  abort(entry) {
+    if (this.#wants.abort(entry)) this.#say(say.abort(entry.id));
+  }
+
+  /** The answer to a question, after all that was asked before. */
+  ask(client, question) {
+    return new this.#platform.Promise((resolve, reject) => {
+      this.check();
+      if (this.#refusal === undefined) this.#say(this.#wants.ask(client, question, resolve, reject));
+      else reject(this.#error(this.#refusal));
+    });
+  }
+
+  task(work) {
+    this.#platform.deliveries.add(work, undefined, undefined);
+  }
+
+  /** Ends the belief in all locks when the lease is over. Done on every occasion, because timers may not run. */
+  check() {
+    if (this.#lease === undefined || this.#lease.left > 0) return;
+    this.#lapse('LeaseLapsed');
+    this.#reconnect();
+  }
+
+  /** Takes leave: all that is held or wanted is over. Resolves when the service has heard so, or cannot hear. */
+  async close() {
+    if (this.#link === CLOSED) return;
+    // Whoever holds a lock must know before the service hears of this and grants it to somebody else.
+    this.#lapse('ClientEnded');
+    this.#end(CLOSED, { code: 'closed', message: 'the connection to the lock service was closed: connect again' }, 'ClientEnded');
+    await this.#leave();
+  }
+
+  /** The last words of a process that ends now. */
+  farewell() {
+    this.#say(say.bye);
+    this.#socket?.flush?.();
+  }
+
+  /** The page goes to sleep: what it holds is lost, and what it waits for waits for its return. */
+  suspend() {
+    if (this.#link === CLOSED || this.#link === REFUSED || this.#link === ASLEEP) return;
+    this.#lapse('Suspended');
+    this.#leave();
+    this.#stopTimers();
+    this.#link = ASLEEP;
+  }
+
+  resume() {
+    this.check();
+    if (this.#link !== ASLEEP) return;
+    this.#link = DOWN;
+    this.#refusal = undefined;
+    this.#downSince = new Moment();
+    this.#pause = 0;
+    this.start();
+  }
+
+  // ---- a connection from its beginning to its end
+
+  async #connect() {
+    const turn = ++this.#turn;
+    const late = { code: 'unreachable', message: `no answer within ${GREETING_MS_MAX / 1000} s` };
+    this.#greeting = this.#after(GREETING_MS_MAX, () => this.#broken(late));
+    let socket;
+    try {
+      socket = await this.#options.dial();
+    } catch (failure) {
+      if (turn === this.#turn) this.#broken(failure);
+      return;
+    }
+    socket.onerror = () => {};
+    if (turn === this.#turn) this.#listen(socket);
+    else drop(socket);
+  }
+
+  #listen(socket) {
+    this.#socket = socket;
+    let hello;
+    socket.onopen = () => {
+      hello = { said: new Moment(), resume: this.#resumption() };
+      socket.send(say.hello(this.#options.partition, this.#options.lease, hello.resume));
+    };
+    socket.onmessage = ({ data }) => {
+      const message = typeof data === 'string' ? hear(data) : undefined;
+      if (message === undefined) this.#broken({ code: 'handshake', message: 'it says what is no message' });
+      else if (this.#link === UP) this.#hear(message);
+      else this.#greeted(message, hello);
+    };
+    socket.onclose = ({ reason }) => {
+      this.#broken(socket.failure ?? { code: 'unreachable', message: reason || 'the connection was closed' });
+    };
+  }
+
+  /** What a new connection must know to go on with the session. */
+  #resumption() {
+    this.check();
+    if (this.#secret === undefined) return undefined;
+    return {
+      session: this.#number,
+      secret: this.#secret,
+      clients: this.#clients.map((partition, client) => opened(client, partition)),
+      alive: this.#wants.alive,
+    };
+  }
+
+  /** The first answer of the service. */
+  #greeted({ word, body }, hello) {
+    if (word === 'error') this.#broken(body);
+    else if (word !== 'welcome' || hello === undefined) this.#broken({ code: 'handshake', message: `it began with '${word}'` });
+    else if (body.version !== VERSION) this.#broken({ code: 'version', message: otherVersion(body.version) });
+    else this.#welcome(body, hello);
+  }
+
+  /** The service has answered the hello: everything that it must know is said again. */
+  #welcome(welcome, { said, resume }) {
+    const resumed = welcome.resumed && resume?.session === welcome.session ? resume : undefined;
+    if (resumed === undefined) this.#lapse('ServiceGone');
+    const leaseMs = welcome['lease-ms'];
+    this.#number = welcome.session;
+    this.#wants.limits = welcome.limits ?? {};
+    this.#secret = leaseMs === undefined ? undefined : welcome.secret;
+    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);
+    this.#clearTimer(this.#greeting);
+    this.#link = UP;
+    this.#refusal = undefined;
+    this.#upSince = new Moment();
+    this.#sayAll(resumed);
+    this.#arm();
+    this.#takeOpening()?.resolve();
+  }
+
+  /** Says all that the service does not know. Of a session that goes on it knows what the hello said. */
+  #sayAll(resumed) {
+    // Every hello opens the first.
+    const known = resumed?.clients.length ?? 1;
+    for (const [client, partition] of this.#clients.entries()) {
+      if (client >= known) this.#say(say.open(client, partition));
+    }
+    for (const id of resumed?.alive ?? []) {
+      if (!this.#wants.has(id)) this.#say(say.abort(id));
+    }
+    for (const text of this.#wants.unanswered()) this.#say(text);
+  }
+
+  /** The connection broke, or did not come about. */
+  #broken(failure) {
+    const opening = this.#takeOpening();
+    if (opening !== undefined) {
+      this.#end(CLOSED, failure);
+      this.#abandon();
+      opening.reject(this.#error(failure));
+    } else if (this.#link !== UP && failure.code === 'unknown-session') {
+      // Whoever wanted to go on with a session may begin another one at once.
+      if (this.#secret !== undefined) this.#pause = 0;
+      this.#lapse('ServiceGone');
+      this.#reconnect();
+    } else if (this.#link !== UP && refusalOf(failure.code).final) {
+      this.#lapse('ServiceGone');
+      this.#end(REFUSED, failure);
+      this.#abandon();
+    } else {
+      this.#reconnect();
+    }
+  }
+
+  /** Leaves this connection alone and tries another one, by and by. */
+  #reconnect() {
+    this.#abandon();
+    if (this.#link === UP) {
+      this.#link = DOWN;
+      this.#downSince = new Moment();
+      // A connection that broke off at once is no reason to hurry.
+      if (this.#upSince.age >= PAUSE_MS_MAX) this.#pause = 0;
+    }
+    // Over a Unix socket a connection ends with its service, and so does all that the service kept.
+    if (this.#secret === undefined) this.#lapse('ServiceGone');
+    this.#arm();
+    this.#retry = this.#after(this.#pause, () => this.#connect());
+    this.#pause = Math.min(Math.max(this.#pause * 2, PAUSE_MS_MIN), PAUSE_MS_MAX);
+  }
+
+  #abandon() {
+    this.#turn++;
+    this.#clearTimer(this.#greeting);
+    this.#clearTimer(this.#retry);
+    if (this.#socket !== undefined) drop(this.#socket);
+    this.#socket = undefined;
+  }
+
+  /** Says good-bye and closes. */
+  async #leave() {
+    const socket = this.#socket;
+    this.#turn++;
+    this.#socket = undefined;
+    if (socket === undefined) return;
+    this.#wants.wait(1);
+    await new Promise((resolve) => {
+      const limit = this.#after(CLOSING_MS_MAX, resolve);
+      socket.onopen = null;
+      socket.onmessage = null;
+      socket.onclose = () => {
+        this.#clearTimer(limit);
+        resolve();
+      };
+      if (socket.readyState === OPEN) socket.send(say.bye);
+      socket.close();
+    });
+    drop(socket);
+    this.#wants.wait(-1);
+  }
+
+  // ---- what is heard and said
+
+  #hear({ word, body }) {
+    // A grant that lay in a buffer while the lease ran out is none.
+    this.check();
+    if (this.#link !== UP) return;
+    if (word === 'granted') this.#wants.granted(body);
+    else if (word === 'unavailable') this.#wants.unavailable(body);
+    else if (word === 'lost') this.#lost(body);
+    else if (word === 'refused') this.#refused(body);
+    else if (word === 'answer') this.#wants.answered(body);
+    else if (word === 'pong') this.#pong(body);
+    else if (word === 'error') this.#over(body);
+  }
+
+  #lost({ id, cause }) {
+    // Until then the service remembers it.
+    if (this.#wants.lost(id, causeOf(cause))) this.#say(say.release(id));
+  }
+
+  #refused({ id, fault, cycle }) {
+    for (const released of this.#wants.refused(id, fault, cycle)) this.#say(say.release(released));
+  }
+
+  #pong(number) {
+    this.#lease?.pong(number);
+    // Set here and not by the timer itself: browsers slow chains of timers down in pages that nobody looks at.
+    this.#arm();
+  }
+
+  /** The service ends the session. */
+  #over({ code }) {
+    this.#lapse(code === 'lease-lapsed' ? 'LeaseLapsed' : 'ServiceGone');
+    this.#reconnect();
+  }
+
+  /** If nobody can hear it, it follows from what is wanted later. */
+  #say(text) {
+    if (this.#link === UP && text !== undefined) this.#socket.send(text);
+  }
+
+  // ---- when it does not go on
+
+  /** The session is over without its users' doing. */
+  #lapse(cause) {
+    this.#secret = undefined;
+    this.#lease = undefined;
+    this.#wants.lapse(cause);
+  }
+
+  /** Nothing will come of what waits for the service, for now or for ever. */
+  #end(link, failure, cause) {
+    this.#link = link;
+    this.#refusal = failure;
+    this.#wants.end(describeFailure(failure), this.#error(failure), cause);
+    if (link !== HOPELESS) this.#stopTimers();
+  }
+
+  #error(failure) {
+    const { name, message, cause } = describeFailure(failure);
+    return this.#platform.exception(name, message, cause);
+  }
+
+  /** Whoever waits for the first connection, once. */
+  #takeOpening() {
+    const opening = this.#opening;
+    this.#opening = undefined;
+    if (opening !== undefined) this.#wants.wait(-1);
+    return opening;
+  }
+
+  // ---- time
+
+  /** Sets the alarm to the next moment at which something is due by time alone. */
+  #arm() {
+    this.#clearTimer(this.#alarm);
+    const lease = this.#lease;
+    const next = Math.min(
+      lease?.left ?? Infinity,
+      this.#link === UP ? (lease?.pingInterval ?? Infinity) : Infinity,
+      this.#link === DOWN ? this.#options.patience - this.#downSince.age : Infinity,
+    );
+    if (next !== Infinity) this.#alarm = this.#after(next, this.#wake);
+  }
+
+  #wake = () => {
+    this.check();
+    if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
+    const { patience } = this.#options;
+    if (this.#link === DOWN && this.#downSince.age >= patience) {
+      this.#end(HOPELESS, { code: 'unreachable', message: `nobody answered for ${patience / 1000} s` });
+    }
+    this.#arm();
+  };
+
+  #after(milliseconds, work) {
+    return this.#platform.setTimeout(work, Math.min(Math.max(Math.ceil(milliseconds), 0), DELAY_MS_MAX));
+  }
+
+  #clearTimer(timer) {
+    if (timer !== undefined) this.#platform.clearTimeout(timer);
+  }
+
+  #stopTimers() {
+    for (const timer of [this.#alarm, this.#retry, this.#greeting]) this.#clearTimer(timer);
+  }
+}
+
+/** Ends a connection that means nothing any more; without a word, where that is possible. */
+function drop(socket) {
+  socket.onopen = null;
+  socket.onmessage = null;
+  socket.onclose = null;
+  if (socket.terminate === undefined) socket.close();
+  else socket.terminate();
+}
+
+function otherVersion(theirs) {
+  return `the service speaks version ${theirs} of the protocol, this client ${VERSION}`;
+}

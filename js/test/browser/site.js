@@ -1,0 +1,52 @@
+// A small web site: the files of this package, for browsers to load as they are.
+
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const types = { '.html': 'text/html', '.js': 'text/javascript', '.json': 'application/json' };
+
+/** A name of the site that is not known to be loopback. */
+export const INSECURE_HOST = 'insecure.test';
+
+/** Pages of one site may share memory, which they need to block a thread. */
+const headers = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+  'cross-origin-resource-policy': 'cross-origin',
+  // A page of an opaque origin loads the same files.
+  'access-control-allow-origin': '*',
+  'cache-control': 'no-cache',
+};
+
+async function answer({ url }, response) {
+  const path = normalize(decodeURIComponent(new URL(url, 'http://site').pathname));
+  const type = types[extname(path)];
+  try {
+    if (type === undefined) throw new Error('no file of a site');
+    const body = await readFile(join(root, path));
+    response.writeHead(200, { ...headers, 'content-type': type }).end(body);
+  } catch {
+    response.writeHead(404, headers).end();
+  }
+}
+
+/** Starts the site on a free port. Loopback counts as secure. */
+export async function startSite() {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    /** The same site by a name that chromium.js makes known, and that is no secure origin. */
+    insecure: `http://${INSECURE_HOST}:${port}`,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

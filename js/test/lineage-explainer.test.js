@@ -1,0 +1,207 @@
+// The explainer: its example, its three release models, its transactions.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { locks } from 'navlocks';
+import { requestExplicitLock, requestLock } from 'navlocks/lineage';
+import { available, deferred, quiet, rejection, unique } from './lineage-tools.js';
+
+test('X01 X02 X03 X04 X05 the example of the explainer', async () => {
+  const [a, b, c] = [unique(), unique(), unique()];
+  const granted = new Map();
+  const ask = (number, scope, mode) => requestExplicitLock(scope, { mode }).then((lock) => granted.set(number, lock));
+  const all = [ask(1, a, 'exclusive'), ask(2, b, 'shared'), ask(3, b, 'shared'), ask(4, [a, b], 'exclusive'), ask(5, b, 'shared'), ask(6, c, 'exclusive')];
+  const now = async () => {
+    await quiet();
+    return [...granted.keys()].sort();
+  };
+  assert.deepEqual(await now(), [1, 2, 3, 6]);
+  granted.get(1).release();
+  assert.deepEqual(await now(), [1, 2, 3, 6]);
+  granted.get(2).release();
+  assert.deepEqual(await now(), [1, 2, 3, 6]);
+  granted.get(3).release();
+  assert.deepEqual(await now(), [1, 2, 3, 4, 6]);
+  granted.get(4).release();
+  assert.deepEqual(await now(), [1, 2, 3, 4, 5, 6]);
+  await Promise.all(all);
+  granted.get(5).release();
+  granted.get(6).release();
+});
+
+test('X21 X22 an explicit lock is held until it is released, also after a throw; twice does nothing', async () => {
+  const name = unique();
+  let kept;
+  const careless = async () => {
+    kept = await requestExplicitLock(name);
+    throw new Error('forgot');
+  };
+  await rejection(careless());
+  await quiet();
+  assert.equal(await available(name), false);
+  assert.deepEqual([kept.release(), kept.release()], [true, false]);
+  assert.equal(await kept.released, undefined);
+});
+
+test('X22 a handle that is disposed of releases after a throw', async () => {
+  const name = unique();
+  const careful = async () => {
+    const lock = await locks.hold(name);
+    try {
+      throw new Error('remembered');
+    } finally {
+      lock[Symbol.dispose]();
+    }
+  };
+  assert.equal((await rejection(careful())).message, 'remembered');
+  assert.equal(await available(name), true);
+});
+
+test('X24 with a callback it is held as long as that runs, and gives its result', async () => {
+  const name = unique();
+  const result = await requestLock(name, async (lock) => {
+    assert.deepEqual([lock.scope, lock.mode], [[name], 'shared']);
+    await quiet();
+    assert.equal(await available(name), false);
+    return 'result';
+  }, { mode: 'shared' });
+  assert.equal(result, 'result');
+  assert.equal(await available(name), true);
+  const reason = new Error('thrown');
+  assert.equal(await rejection(requestLock(name, () => { throw reason; })), reason);
+  assert.equal(await available(name), true);
+  assert.equal(await rejection(requestLock(name, () => {}, { signal: AbortSignal.abort(reason) })), reason);
+});
+
+test('X25 each release model can be made from another', async () => {
+  const models = {
+    explicitFromAuto: async (...given) => {
+      const lock = await requestLock(...given);
+      const { promise, resolve } = deferred();
+      lock.waitUntil(promise);
+      return { release: resolve, released: lock.released };
+    },
+    explicitFromScoped: (scope, ...rest) =>
+      new Promise((resolve, reject) => {
+        const { promise, resolve: release } = deferred();
+        const released = requestLock(scope, (lock) => {
+          resolve({ release, released, lock });
+          return promise;
+        }, ...rest);
+        released.catch(reject);
+      }),
+  };
+  for (const [model, request] of Object.entries(models)) {
+    const name = unique();
+    const lock = await request(name);
+    await quiet();
+    assert.equal(await available(name), false, model);
+    lock.release();
+    await lock.released;
+    assert.equal(await available(name), true, model);
+    assert.equal((await rejection(request(name, { signal: AbortSignal.abort() }))).name, 'AbortError', model);
+  }
+  const scopedFromExplicit = async (scope, callback, ...rest) => {
+    const lock = await requestExplicitLock(scope, ...rest);
+    try {
+      return await callback(lock);
+    } finally {
+      lock.release();
+    }
+  };
+  const name = unique();
+  assert.equal(await scopedFromExplicit(name, async () => ((await available(name)) ? 'free' : 'held')), 'held');
+  assert.equal(await available(name), true);
+  // Auto-release from explicit: the promises that it was given, then release.
+  const explicit = await requestExplicitLock(name);
+  const work = deferred();
+  const released = Promise.all([work.promise]).then(() => explicit.release());
+  assert.equal(await available(name), false);
+  work.resolve();
+  assert.equal(await released, true);
+  assert.equal(await available(name), true);
+});
+
+test('X26 X28 exclusive and waiting are the defaults; a miss gives null in every model', async () => {
+  const name = unique();
+  const lock = await requestExplicitLock(name);
+  assert.equal(lock.mode, 'exclusive');
+  const options = { ifAvailable: true };
+  assert.equal(await requestLock(name, options), null);
+  assert.equal(await requestExplicitLock(name, options), null);
+  assert.equal(await requestLock(name, (given) => given, options), null);
+  const waiting = requestLock(name);
+  lock.release();
+  assert.ok(await waiting);
+});
+
+test('X27 a timer on a signal ends a wait with AbortError', async () => {
+  const name = unique();
+  const lock = await requestExplicitLock(name);
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), 20);
+  assert.equal((await rejection(requestLock(name, () => {}, { signal: controller.signal }))).name, 'AbortError');
+  lock.release();
+});
+
+test('X31 X32 a lock around a transaction, a transaction around a lock', async () => {
+  const name = unique();
+  const transaction = deferred();
+  const lock = await requestLock(name);
+  lock.waitUntil(transaction.promise);
+  await quiet();
+  assert.equal(await available(name), false);
+  transaction.resolve();
+  await lock.released;
+  assert.equal(await available(name), true);
+  let active = true;
+  const inner = await requestExplicitLock(name);
+  inner.released.then(() => {
+    active = false;
+  });
+  await quiet();
+  assert.equal(active, true);
+  inner.release();
+  await quiet();
+  assert.equal(active, false);
+});
+
+test('X33 X34 X39 transactions: readers of a store overlap, writers take turns in the order of creation', async () => {
+  const database = unique();
+  const log = [];
+  let readers = 0;
+  let overlapped = false;
+  // A readonly transaction is shared, a readwrite one exclusive.
+  const transaction = (mode, stores, work) =>
+    requestLock(stores.map((store) => `${database}/${store}`), work, { mode: mode === 'readonly' ? 'shared' : 'exclusive' });
+  const read = (label) => async () => {
+    readers++;
+    overlapped ||= readers > 1;
+    await quiet();
+    log.push(label);
+    readers--;
+  };
+  const write = (label) => async () => {
+    assert.equal(readers, 0);
+    await quiet();
+    log.push(label);
+  };
+  await Promise.all([
+    transaction('readonly', ['a'], read('r1')),
+    transaction('readonly', ['a', 'b'], read('r2')),
+    transaction('readwrite', ['b'], write('w1')),
+    transaction('readwrite', ['a', 'b'], write('w2')),
+    transaction('readonly', ['b'], read('r3')),
+  ]);
+  assert.ok(overlapped);
+  assert.deepEqual(log, ['r1', 'r2', 'w1', 'w2', 'r3']);
+});
+
+test('X35 a reader that comes after a waiting writer waits', async () => {
+  const name = unique();
+  const reader = await requestExplicitLock(name, { mode: 'shared' });
+  const writer = requestExplicitLock(name);
+  assert.equal(await requestLock(name, { mode: 'shared', ifAvailable: true }), null);
+  reader.release();
+  (await writer).release();
+});

@@ -1,0 +1,149 @@
+// When the service or the network between is gone for a while: what is kept, what is lost, and who knows when.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { connect } from 'navlocks';
+import { Proxy } from './proxy.js';
+import { Service } from './service.js';
+
+/** Long enough for a machine with much to do, short enough to wait for. */
+const LEASE_MS = 2000;
+
+async function fails(promise, name) {
+  const error = await promise.then(
+    () => assert.fail('it was not rejected'),
+    (reason) => reason,
+  );
+  assert.equal(error.name, name, error);
+  return error;
+}
+
+function lost(lock) {
+  return lock.signal.aborted ? Promise.resolve() : once(lock.signal, 'abort');
+}
+
+test('a connection that breaks is made again, and nobody notices', async () => {
+  const service = await Service.start(['--lease', '60s']);
+  const proxy = await Proxy.start(service.tcp);
+  const [locks, other] = await Promise.all([connect(proxy.url), connect(service.unix)]);
+  const id = locks.clientId;
+  const elsewhere = locks.partition('elsewhere');
+  const held = await locks.hold('a');
+  const theirs = await other.hold('b');
+  const order = [];
+  const waiting = [];
+  for (const [number, asker] of [locks, other, locks].entries()) {
+    waiting.push(asker.request('b', () => order.push(number)));
+    await asker.query();
+  }
+  const controller = new AbortController();
+  const aborted = fails(locks.request('b', { signal: controller.signal }, () => {}), 'AbortError');
+  await locks.query();
+
+  for (let round = 0; round < 3; round++) {
+    proxy.cut();
+    // Said while there is nobody to hear it.
+    const question = locks.query();
+    const fresh = elsewhere.request(`fresh ${round}`, () => 'granted');
+    const known = await locks.hold(`known ${round}`);
+    known.release();
+    assert.deepEqual((await question).held.slice(0, 2).map(({ name }) => name), ['a', 'b']);
+    assert.equal(await fresh, 'granted');
+    assert.equal(locks.clientId, id);
+    assert.ok(held.held);
+  }
+  proxy.cut();
+  controller.abort();
+  await aborted;
+  theirs.release();
+  await Promise.all(waiting);
+  assert.deepEqual(order, [0, 1, 2]);
+  const again = await other.request('a', { ifAvailable: true }, (lock) => lock);
+  assert.equal(again, null);
+  proxy.cut();
+  assert.ok(held.release());
+  assert.equal(await other.request('a', (lock) => lock.fencingToken > held.fencingToken), true);
+  assert.deepEqual(await other.query(), { held: [], pending: [] });
+  await Promise.all([locks.close(), other.close()]);
+  await service.kill();
+});
+
+test('F134 decision 2: a service that is killed and comes again has lost the locks, and those who wait wait again', async () => {
+  const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
+  for (const url of [service.tcp, service.unix]) {
+    const locks = await connect(url);
+    const held = await locks.hold('a');
+    const scoped = fails(locks.request('b', () => new Promise(() => {})), 'AbortError');
+    const waiting = locks.hold('a');
+    await locks.query();
+    await service.kill();
+    await service.start();
+    await lost(held);
+    assert.ok(['ServiceGone', 'LeaseLapsed'].includes(held.signal.reason.cause), held.signal.reason.cause);
+    await scoped;
+    const next = await waiting;
+    assert.ok(next.fencingToken > held.fencingToken);
+    assert.deepEqual((await locks.query()).held.map(({ name }) => name), ['a']);
+    await locks.close();
+  }
+  await service.kill();
+});
+
+test('a service that ends in good order is waited for as well', async () => {
+  const service = await Service.start();
+  const locks = await connect(service.tcp);
+  const held = await locks.hold('a');
+  await service.kill('SIGTERM');
+  await lost(held);
+  assert.equal(held.signal.reason.cause, 'ServiceGone');
+  const later = locks.request('a', () => 'granted');
+  const question = locks.query();
+  await service.start();
+  assert.equal(await later, 'granted');
+  assert.deepEqual((await question).pending, []);
+  await locks.close();
+  await service.kill();
+});
+
+test('F125 who cannot be heard knows that its locks are lost before somebody else has them', async () => {
+  const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
+  const proxy = await Proxy.start(service.tcp);
+  const [cut, other] = await Promise.all([connect(proxy.url), connect(service.unix)]);
+  for (let round = 0; round < 2; round++) {
+    const held = await cut.hold('a');
+    const waits = cut.request('b', () => 'back');
+    const order = [];
+    const next = other.request('a', () => order.push('granted'));
+    proxy.silence();
+    await lost(held).then(() => order.push(held.signal.reason.cause));
+    await next;
+    assert.deepEqual(order, ['LeaseLapsed', 'granted']);
+    assert.equal(held.release(), false);
+    proxy.speak();
+    assert.equal(await waits, 'back');
+    assert.equal(await cut.request('a', () => 'granted'), 'granted');
+  }
+  await Promise.all([cut.close(), other.close()]);
+  await service.kill();
+});
+
+test('patience: who waits for a service that is gone hears so, and it is tried again', async () => {
+  const service = await Service.start();
+  const [patient, hasty] = await Promise.all([connect(service.unix, { patience: Infinity }), connect(service.unix, { patience: 0 })]);
+  const holder = await patient.hold('a');
+  const waiting = fails(hasty.request('a', () => {}), 'NetworkError');
+  const question = hasty.query();
+  await question;
+  await service.kill();
+  assert.match((await waiting).message, /cannot be reached/);
+  await fails(hasty.request('b', () => {}), 'NetworkError');
+  await fails(hasty.query(), 'NetworkError');
+  const persistent = patient.request('b', () => 'granted');
+  await lost(holder);
+  await service.start();
+  assert.equal(await persistent, 'granted');
+  await patient.close();
+  await hasty.close();
+  await service.kill();
+});

@@ -1,0 +1,60 @@
+// The tables of docs/peers.md: made by peers.js, read by peers.test.js.
+
+const START = '<!-- made by npm run peers -->';
+const MARKS = new Map([[true, 'yes'], [false, '**no**'], [undefined, '–']]);
+
+/** The page with its tables made new; what stands above them stays. */
+export function peersTable(page, rows, columns) {
+  const [prose] = page.split(START);
+  const natives = columns.filter(({ native }) => native);
+  const own = columns.filter(({ native }) => !native);
+  const ours = rows.map((_, row) => combined(own.map(({ verdicts }) => verdicts[row])));
+  const differing = [...rows.keys()].filter((row) => columns.some(({ verdicts }) => verdicts[row] === false));
+  const parts = [
+    START,
+    '## How many rows fail',
+    table(['', 'rows tried', 'failed'], [
+      ...natives.map((column) => [`${column.name}, its own`, ...counts(column)]),
+      ...own.map((column) => [`navlocks, ${column.name}`, ...counts(column)]),
+    ]),
+    '## Rows that somebody fails',
+    table(['id', 'behaviour', 'navlocks', ...natives.map(({ name }) => name)],
+      differing.map((row) => [...about(rows[row]), MARKS.get(ours[row]), ...marks(natives, row)])),
+    '## All rows',
+    `The first ${natives.length} columns are the runtimes' own locks, the others navlocks.`,
+    table(['id', 'behaviour', ...columns.map(({ name }) => name)], rows.map((row, index) => [...about(row), ...marks(columns, index)])),
+  ];
+  return `${prose}${parts.join('\n\n')}\n`;
+}
+
+/** The ids and behaviours that the table of all rows has. */
+export function rowsOfPage(page) {
+  const [, all] = page.split('## All rows');
+  const lines = all.split('\n').filter((line) => line.startsWith('| ')).slice(1);
+  return lines.map((line) => line.split(' | ', 2).map((cell) => cell.replace(/^\| /, '')));
+}
+
+/** What every row is called there. */
+export function about({ id, title }) {
+  return [id, title.replaceAll('|', '/')];
+}
+
+/** False if any is, nothing if all are. */
+function combined(verdicts) {
+  const known = verdicts.filter((verdict) => verdict !== undefined);
+  return known.length === 0 ? undefined : known.every(Boolean);
+}
+
+function counts({ verdicts }) {
+  const known = verdicts.filter((verdict) => verdict !== undefined);
+  return [known.length, known.filter((verdict) => !verdict).length];
+}
+
+function marks(columns, row) {
+  return columns.map(({ verdicts }) => MARKS.get(verdicts[row]));
+}
+
+function table(heads, lines) {
+  const cells = [heads, heads.map(() => '---'), ...lines];
+  return cells.map((line) => `| ${line.join(' | ')} |`).join('\n');
+}

@@ -1,0 +1,30 @@
+// docs/peers.md is about the rows that there are.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { rows } from './conformance/rows.js';
+import { about, peersTable, rowsOfPage } from './peers-table.js';
+
+const page = await readFile(new URL('../../docs/peers.md', import.meta.url), 'utf8');
+
+test('the table of peers has exactly the rows that there are: npm run peers makes it', () => {
+  assert.deepEqual(rowsOfPage(page), rows.map(about));
+});
+
+test('navlocks fails no row of the table', () => {
+  const summary = page.split('\n').filter((line) => line.startsWith('| navlocks, '));
+  assert.equal(summary.length, 10);
+  for (const line of summary) assert.match(line, / \| 0 \|$/);
+});
+
+test('a table says what was seen', () => {
+  const rows = [{ id: 'F01', title: 'one' }, { id: 'F02', title: 'a|b' }];
+  const columns = [{ name: 'Peer', native: true, verdicts: [true, false] }, { name: 'here', verdicts: [undefined, true] }];
+  const text = peersTable('prose\n<!-- made by npm run peers -->\nold', rows, columns);
+  assert.ok(text.startsWith('prose\n'));
+  assert.ok(!text.includes('old'));
+  assert.ok(text.includes('| Peer, its own | 2 | 1 |\n| navlocks, here | 1 | 0 |'));
+  assert.ok(text.includes('| id | behaviour | navlocks | Peer |\n| --- | --- | --- | --- |\n| F02 | a/b | yes | **no** |\n\n'));
+  assert.deepEqual(rowsOfPage(text), [['F01', 'one'], ['F02', 'a/b']]);
+});

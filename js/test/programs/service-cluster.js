@@ -1,0 +1,13 @@
+// The same in a cluster: each worker is a process with a connection of its own.
+
+import cluster from 'node:cluster';
+import { count } from './service-counter.js';
+
+const { COUNTER_URL, COUNTER_FILE } = process.env;
+
+if (cluster.isPrimary) {
+  for (let number = 0; number < 3; number++) cluster.fork();
+} else {
+  await count(COUNTER_URL, COUNTER_FILE, 20);
+  cluster.worker.disconnect();
+}

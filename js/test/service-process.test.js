@@ -1,0 +1,139 @@
+// Processes through a service: when they stay alive, how they end, and that they exclude each other.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { connect } from 'navlocks';
+import { command, scratch, Service } from './service.js';
+
+const service = await Service.start(['--lease', '2s']);
+const locks = await connect(service.unix);
+
+const path = (program) => fileURLToPath(new URL(`./programs/${program}`, import.meta.url));
+
+async function run(program, given, env = {}) {
+  const options = { timeout: 600_000, env: { ...process.env, ...env } };
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [path(program), ...given], options);
+  assert.equal(stderr, '');
+  return stdout.trim();
+}
+
+/** A program that says something line by line. */
+class Program {
+  #lines;
+
+  constructor(program, given) {
+    this.child = spawn(process.execPath, [path(program), ...given], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.exit = once(this.child, 'exit');
+    this.#lines = createInterface(this.child.stdout)[Symbol.asyncIterator]();
+  }
+
+  async line() {
+    return (await this.#lines.next()).value;
+  }
+
+  kill(signal = 'SIGKILL') {
+    this.child.kill(signal);
+    return this.exit;
+  }
+}
+
+test('S17 decision 8: an idle connection and a held lock keep nobody alive, and who ends takes leave', async () => {
+  const keeper = await connect(service.tcp, { lease: 60_000 });
+  for (const url of [service.unix, service.tcp]) {
+    assert.equal(await run('service-idle.js', [url]), 'end');
+    assert.equal(await locks.request('held at the end', () => 'granted'), 'granted');
+  }
+  await keeper.close();
+});
+
+test('S17 decision 8: a request that waits keeps a process alive', async () => {
+  for (const url of [service.unix, service.tcp]) {
+    const held = await locks.hold('pending');
+    const program = new Program('service-pending.js', [url]);
+    assert.equal(await program.line(), 'waiting');
+    held.release();
+    assert.equal(await program.line(), 'granted');
+    assert.deepEqual(await program.exit, [0, null]);
+  }
+});
+
+test('X29 F125 two processes contend for one lock, and one is killed', async () => {
+  for (const url of [service.unix, service.tcp]) {
+    const first = new Program('service-holder.js', [url, 2000]);
+    assert.equal(await first.line(), 'asked');
+    assert.equal(await first.line(), 'held');
+    const second = new Program('service-holder.js', [url, 2000]);
+    assert.equal(await second.line(), 'asked');
+    assert.equal((await locks.query()).pending.length, 1);
+    await first.kill();
+    assert.equal(await second.line(), 'held');
+    await second.kill();
+    assert.equal(await locks.request('held', () => 'granted'), 'granted');
+  }
+});
+
+test('a process that is stopped beyond its lease has lost its lock, and knows when it wakes', async () => {
+  const program = new Program('service-holder.js', [service.tcp, 1000]);
+  assert.equal(await program.line(), 'asked');
+  assert.equal(await program.line(), 'held');
+  program.child.kill('SIGSTOP');
+  const next = await locks.hold('held');
+  // Asked before any timer runs, or after: the answer is the same.
+  program.child.stdin.write('?');
+  program.child.kill('SIGCONT');
+  const said = [await program.line(), await program.line()].toSorted();
+  assert.deepEqual(said, ['answer false', 'lost LeaseLapsed false']);
+  assert.ok(next.release());
+  await program.kill();
+});
+
+test('child processes and a cluster count together', async () => {
+  for (const url of [service.unix, service.tcp]) {
+    const file = join(scratch(), 'number');
+    writeFileSync(file, '0');
+    const children = [1, 2].map(() => run('service-counter.js', [url, file, '20']));
+    const workers = run('service-cluster.js', [], { COUNTER_URL: url, COUNTER_FILE: file });
+    await Promise.all([...children, workers]);
+    assert.equal(readFileSync(file, 'utf8'), '100');
+  }
+});
+
+test("the user's own service is found, and started when that is wished", async () => {
+  const folder = join(scratch(), 'own');
+  const before = process.env.NAVLOCKS_DIR;
+  process.env.NAVLOCKS_DIR = folder;
+  try {
+    await assert.rejects(connect(), { name: 'NetworkError' });
+    await assert.rejects(connect({ start: true, command: 'no-such-command' }), { name: 'NetworkError', message: /no-such-command/ });
+    const [one, two] = await Promise.all([connect({ start: true, command }), connect({ start: true, command })]);
+    const found = await connect();
+    const held = await one.hold('a');
+    assert.equal(await found.request('a', { ifAvailable: true }, (lock) => lock), null);
+    assert.deepEqual((await two.query()).held.map(({ name }) => name), ['a']);
+    held.release();
+    await found.close();
+    // It is started again when it is gone.
+    await promisify(execFile)(command, ['stop']);
+    assert.equal(await two.request('a', () => 'granted'), 'granted');
+    await Promise.all([one.close(), two.close()]);
+    chmodSync(folder, 0o755);
+    await assert.rejects(connect(), { name: 'SecurityError', message: /chmod 700/ });
+    chmodSync(folder, 0o700);
+    await promisify(execFile)(command, ['stop']);
+  } finally {
+    if (before === undefined) delete process.env.NAVLOCKS_DIR;
+    else process.env.NAVLOCKS_DIR = before;
+  }
+});
+
+test.after(async () => {
+  await locks.close();
+  await service.kill();
+});

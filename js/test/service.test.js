@@ -1,0 +1,197 @@
+// What only locks of a service have: addresses, refusals, partitions, the end of a connection.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { test } from 'node:test';
+import { connect, install } from 'navlocks';
+import { createContext, runInContext } from 'node:vm';
+import { WebSocketServer } from 'ws';
+import { Service } from './service.js';
+
+const service = await Service.start();
+const TOKEN = 'a token that is long enough'.replaceAll(' ', '-');
+
+async function failure(promise) {
+  const error = await promise.then(
+    () => assert.fail('it was not rejected'),
+    (reason) => reason,
+  );
+  return error;
+}
+
+test('a bad address is a SyntaxError that names it', async () => {
+  for (const url of ['', 'unix:', 'http://a', 'ws://', 'nowhere', 'ws://a#b']) {
+    const error = await failure(connect(url));
+    assert.ok(error instanceof DOMException);
+    assert.equal(error.name, 'SyntaxError');
+    assert.ok(error.message.includes(`'${url}'`), error.message);
+  }
+});
+
+test('bad options are refused before anything is tried', async () => {
+  for (const options of [null, 5, { lease: -1 }, { lease: 'a' }, { patience: NaN }, { token: 'with\nlines' }, { token: '' }, { start: true }]) {
+    assert.ok((await failure(connect('unix:/nowhere', options))) instanceof TypeError, JSON.stringify(options));
+  }
+  const tooLong = await failure(connect('unix:/nowhere', { partition: 'é'.repeat(129) }));
+  assert.equal(tooLong.name, 'NotSupportedError');
+});
+
+test('a service that nobody reaches is a NetworkError', async () => {
+  for (const url of ['unix:/nowhere', 'ws://127.0.0.1:1']) {
+    const error = await failure(connect(url));
+    assert.equal(error.name, 'NetworkError');
+    assert.match(error.message, /^the lock service cannot be reached: connect E/);
+  }
+});
+
+test('what answers and is no service is said to be none', async () => {
+  const server = createServer((_request, response) => response.writeHead(404).end('no such page'));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const error = await failure(connect(`ws://127.0.0.1:${server.address().port}`));
+  assert.equal(error.name, 'OperationError');
+  assert.match(error.message, /no such page/);
+  server.close();
+});
+
+test('a service of another version is a NotSupportedError', async () => {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+  server.on('connection', (socket) => {
+    socket.on('message', () => socket.send('{"welcome":{"version":2,"service":"other","session":1,"secret":"","limits":{}}}'));
+  });
+  await once(server, 'listening');
+  const error = await failure(connect(`ws://127.0.0.1:${server.address().port}`));
+  assert.equal(error.name, 'NotSupportedError');
+  assert.match(error.message, /version 2 .* this client 1/);
+  server.close();
+});
+
+test('a token is asked for, and a wrong one is a SecurityError', async () => {
+  const guarded = await Service.start([], { NAVLOCKS_TOKEN: TOKEN });
+  for (const token of [undefined, 'another-token-that-is-long']) {
+    const error = await failure(connect(guarded.tcp, { token }));
+    assert.equal(error.name, 'SecurityError');
+    assert.match(error.message, /access token/);
+    assert.equal(error.cause, 'unauthorized');
+  }
+  const locks = await connect(guarded.tcp, { token: TOKEN });
+  assert.equal(await locks.request('a', () => 'granted'), 'granted');
+  await locks.close();
+  await guarded.kill();
+});
+
+test('F08 X37 partitions know nothing of each other, however they are reached', async () => {
+  const [one, two, again] = await Promise.all([
+    connect(service.unix, { partition: 'one' }),
+    connect(service.unix, { partition: 'two' }),
+    connect(service.tcp, { partition: 'one' }),
+  ]);
+  const held = await one.hold('a');
+  assert.ok(await two.request('a', { ifAvailable: true }, (lock) => lock !== null));
+  assert.ok(await again.request('a', { ifAvailable: true }, (lock) => lock === null));
+  const third = two.partition('one');
+  assert.equal(third, two.partition('one'));
+  assert.ok(await third.request('a', { ifAvailable: true }, (lock) => lock === null));
+  assert.notEqual(third.clientId, two.clientId);
+  held.release();
+  assert.throws(() => two.partition('x'.repeat(257)), { name: 'NotSupportedError' });
+  assert.throws(() => two.partition('\ud800'), { name: 'NotSupportedError' });
+  assert.equal(await two.request('a', () => 'the session lives'), 'the session lives');
+  await Promise.all([one.close(), two.close(), again.close()]);
+});
+
+test('names beyond the limits are a NotSupportedError, and the session lives', async () => {
+  const locks = await connect(service.unix);
+  for (const scope of ['x'.repeat(4097), '\u{10000}'.repeat(1025), 'x'.repeat(2 ** 21), Array.from({ length: 1001 }, (_, number) => `${number}`)]) {
+    assert.equal((await failure(locks.request(scope, () => {}))).name, 'NotSupportedError');
+  }
+  assert.equal((await failure(locks.forceRelease('x'.repeat(2 ** 21)))).name, 'QuotaExceededError');
+  assert.equal(await locks.request('\u{10000}'.repeat(1024), { tag: '\ud800' }, () => 'granted'), 'granted');
+  await locks.close();
+});
+
+test('inspect, blockers, deadlocks and forceRelease ask the service', async () => {
+  const [mine, other] = await Promise.all([connect(service.unix), connect(service.tcp)]);
+  const a = await mine.hold(['a', 'b'], { tag: 'first' });
+  const c = await other.hold('c');
+  const iWant = failure(mine.hold('c'));
+  const theyWant = failure(other.hold('a'));
+  await other.query();
+  const { held, pending } = await mine.inspect();
+  assert.deepEqual(held.map(({ scope, mode, clientId, tag, fencingToken }) => ({ scope, mode, clientId, tag, fencingToken })), [
+    { scope: ['a', 'b'], mode: 'exclusive', clientId: mine.clientId, tag: 'first', fencingToken: a.fencingToken },
+    { scope: ['c'], mode: 'exclusive', clientId: other.clientId, tag: undefined, fencingToken: c.fencingToken },
+  ]);
+  assert.equal(held[0].pid, process.pid);
+  const waiting = pending.find(({ clientId }) => clientId === other.clientId);
+  assert.deepEqual(await mine.blockers(waiting.id), { held: [held[0].id], pending: [] });
+  await assert.rejects(mine.blockers('nonsense'), TypeError);
+  const [cycle] = await mine.deadlocks();
+  assert.deepEqual(cycle.clients.toSorted(), [mine.clientId, other.clientId].toSorted());
+  assert.equal(await mine.forceRelease('b'), 1);
+  assert.equal(a.signal.reason.cause, 'ForceReleased');
+  assert.equal(a.held, false);
+  await Promise.all([mine.close(), other.close()]);
+  assert.equal((await iWant).cause, 'ClientEnded');
+  assert.equal((await theyWant).name, 'AbortError');
+});
+
+test('decision 3: a handle is released once, and by its block', async () => {
+  const locks = await connect(service.unix);
+  const lock = await locks.hold('once');
+  assert.deepEqual([lock.release(), lock.release()], [true, false]);
+  const again = await locks.hold('once');
+  await again[Symbol.asyncDispose]();
+  assert.equal(again.held, false);
+  await locks[Symbol.asyncDispose]();
+});
+
+test('close: locks are lost, requests are aborted, others are granted, and nothing can be asked', async () => {
+  for (const url of [service.unix, service.tcp]) {
+    const [leaver, other] = await Promise.all([connect(url), connect(url)]);
+    const held = await leaver.hold('left behind');
+    const waiting = failure(leaver.request('left behind', () => {}));
+    const next = other.request('left behind', () => 'granted');
+    await leaver.close();
+    await leaver.close();
+    assert.equal(await next, 'granted');
+    assert.deepEqual([held.held, held.signal.aborted, held.signal.reason.cause], [false, true, 'ClientEnded']);
+    assert.deepEqual([(await waiting).name, (await waiting).cause], ['AbortError', 'ClientEnded']);
+    for (const asked of [leaver.request('a', () => {}), leaver.query(), leaver.inspect()]) {
+      assert.equal((await failure(asked)).name, 'InvalidStateError');
+    }
+    await other.close();
+  }
+});
+
+test('S10 a theft that the service refuses harms nobody who was not told', async () => {
+  const strict = await Service.start(['--requests-per-session-max', '1']);
+  const locks = await connect(strict.unix);
+  const victim = await locks.hold('a');
+  assert.equal((await failure(locks.request('a', { steal: true }, () => {}))).name, 'QuotaExceededError');
+  assert.equal(victim.held, true);
+  assert.equal(victim.release(), true);
+  // One that was released while the theft was under way is lost, here and there.
+  const released = await locks.hold('a');
+  const theft = failure(locks.request('a', { steal: true }, () => {}));
+  assert.equal(released.release(), false);
+  assert.equal((await theft).name, 'QuotaExceededError');
+  assert.equal(await locks.request('a', () => 'granted'), 'granted');
+  await locks.close();
+  await strict.kill();
+});
+
+test('install puts the locks of a service in place, with errors of the realm', async () => {
+  const locks = await connect(service.unix);
+  const realm = runInContext('globalThis', createContext({ setTimeout }));
+  const manager = install(realm, locks);
+  assert.equal(realm.navigator.locks, manager);
+  assert.equal(await manager.request('a', async () => (await locks.query()).held.length), 1);
+  await locks.close();
+  const promise = manager.request('a', () => {});
+  assert.ok(promise instanceof realm.Promise);
+  assert.equal((await failure(promise)).name, 'InvalidStateError');
+});
+
+test.after(() => service.kill());

@@ -1,0 +1,92 @@
+// The messages are those of docs/wire.md: each example there is written or read here.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { WAIT } from '../entry.js';
+import { causeOf, fullSnapshot, hear, isRequestKey, opened, say, standardSnapshot, subprotocols, wrongPartition } from '../wire.js';
+
+const page = readFileSync(new URL('../../docs/wire.md', import.meta.url), 'utf8');
+
+function examples(kind) {
+  return [...page.matchAll(new RegExp(`^\`\`\`json ${kind}\\n([^]*?)^\`\`\`$`, 'gm'))].flatMap(([, lines]) => lines.trim().split('\n'));
+}
+
+/** A request as an entry has it. */
+function entry(scope, mode = 'exclusive', wait = WAIT.queue, tag = undefined) {
+  return { scope, mode, wait, tag };
+}
+
+test('what is said stands in the document', () => {
+  const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', clients: [opened(0, ''), opened(1, 'builds')], alive: [3, 4] };
+  const said = [
+    say.hello('', undefined, undefined),
+    say.hello('builds', 5000, undefined),
+    say.hello('', undefined, resume),
+    say.open(1, 'builds'),
+    say.request(1, 0, entry('invoice/42')),
+    say.request(2, 1, entry(['orders', 'stock'], 'shared', WAIT.ifAvailable, 'report')),
+    say.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
+    say.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
+    say.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
+    say.release(1),
+    say.abort(2),
+    say.ask(1, 0, 'query'),
+    say.ask(2, 1, { blockers: '12.7' }),
+    say.ask(4, 0, 'deadlocks'),
+    say.ask(5, 0, { 'force-release': 'invoice/42' }),
+    say.ping(7),
+    say.bye,
+  ];
+  // What this client never says.
+  const unused = ['close', 'contention', 'listen', 'unlisten'];
+  const documented = examples('to-service').filter((text) => !unused.includes(hear(text).word) && !text.includes('contended'));
+  assert.deepEqual(said.toSorted(), documented.toSorted());
+});
+
+test('what is heard is understood', () => {
+  const heard = examples('to-client').map(hear);
+  assert.ok(heard.length > 15);
+  for (const { word, body } of heard) assert.ok(body !== undefined, word);
+  const losses = heard.filter(({ word }) => word === 'lost').map(({ body }) => causeOf(body.cause));
+  assert.deepEqual(losses, ['Stolen', 'ForceReleased']);
+  const { snapshot } = heard.find(({ word, body }) => word === 'answer' && body.reply.snapshot !== undefined).body.reply;
+  assert.deepEqual(standardSnapshot(snapshot), {
+    held: [{ name: 'invoice/42', mode: 'exclusive', clientId: '12.0' }],
+    pending: [{ name: 'invoice/42', mode: 'shared', clientId: '13.0' }],
+  });
+  const { held, pending } = fullSnapshot(snapshot, 10_000);
+  assert.deepEqual(held[0], {
+    id: '12.1',
+    scope: ['invoice/42'],
+    mode: 'exclusive',
+    clientId: '12.0',
+    since: 8500,
+    tag: 'nightly',
+    pid: 4711,
+    fencingToken: 1789000000000001,
+  });
+  assert.equal(pending[0].since, 9980);
+});
+
+test('what is no message is nothing', () => {
+  for (const text of ['', '{', '1', 'null', '{}', '[]']) assert.equal(hear(text), undefined, text);
+});
+
+test('a token travels as a subprotocol where there are no headers', () => {
+  assert.deepEqual(subprotocols(undefined), ['navlocks.1']);
+  const token = 'ß?>~ and more of it';
+  const [, word] = subprotocols(token);
+  assert.match(word, /^navlocks\.token\.[\w-]+$/);
+  assert.equal(Buffer.from(word.slice('navlocks.token.'.length), 'base64url').toString(), token);
+});
+
+test('what would end the session is found before', () => {
+  assert.deepEqual(['12.7', '4294967295.9007199254740991'].map(isRequestKey), [true, true]);
+  for (const text of ['', '1', '1.', '.1', '1.2.3', 'a.b', '4294967296.1', '1.9007199254740993', '-1.1', '1.1e3']) {
+    assert.equal(isRequestKey(text), false, text);
+  }
+  assert.equal(wrongPartition('x'.repeat(256)), undefined);
+  assert.match(wrongPartition('x'.repeat(257)), /257/);
+  assert.match(wrongPartition('\udc00'), /surrogates/);
+});

@@ -1,0 +1,318 @@
+// What the users of a session want and have: requests, locks and questions, and what becomes of them.
+
+import { refusalOf } from './refusals.js';
+import { bytesBeyond, say } from './wire.js';
+
+// How far a request has come.
+const PENDING = 0;
+/** Granted, and its entry is yet to hear of it: if the session ends first, it waits again. */
+const GRANTED = 1;
+const HELD = 2;
+const OVER = 3;
+
+export class Wants {
+  /** Requests and locks, { id, client, entry, stage, token, doomed } by number, in the order of asking. */
+  #requests = new Map();
+  #nextRequest = 1;
+  /** Those of them that steal and have no answer yet. */
+  #thieves = new Set();
+  /** { id, client, question, resolve, reject } by number. */
+  #questions = new Map();
+  #nextQuestion = 1;
+  #waiting = 0;
+  #limits = {};
+  #platform;
+  #check;
+
+  /** @param check ends the belief in all locks if it is time */
+  constructor(platform, check) {
+    this.#platform = platform;
+    this.#check = check;
+  }
+
+  /** What the service takes. Whatever is longer would end the session. */
+  set limits(limits) {
+    this.#limits = limits;
+  }
+
+  // ---- what users do
+
+  /** What is to be said of a new request; nothing if it is refused here and now. */
+  request(client, entry) {
+    const text = say.request(this.#nextRequest, client, entry);
+    const fault = this.#tooLong(text);
+    if (fault !== undefined) {
+      this.refuse(entry, { ...this.#describe(fault), name: 'NotSupportedError' });
+      return undefined;
+    }
+    const id = this.#nextRequest++;
+    entry.id = id;
+    const request = { id, client, entry, stage: PENDING, token: 0, doomed: false };
+    if (entry.steal) {
+      this.#thieves.add(request);
+      for (const other of this.#requests.values()) if (other.stage !== PENDING && steals(request, other)) other.doomed = true;
+    }
+    this.#requests.set(id, request);
+    this.wait(1);
+    return text;
+  }
+
+  /** False when there is nothing to release. */
+  release({ id }) {
+    const request = this.#requests.get(id);
+    if (request === undefined) return false;
+    // What a client steals from itself is lost from the moment it says so. The service will tell.
+    if (request.doomed) {
+      request.entry.loss = 'Stolen';
+      return false;
+    }
+    this.#requests.delete(id);
+    return true;
+  }
+
+  /** False when there is nothing to take back. */
+  abort({ id }) {
+    const request = this.#requests.get(id);
+    if (request === undefined) return false;
+    this.#forget(request);
+    request.stage = OVER;
+    return true;
+  }
+
+  /** A request that comes to nothing before it is made. */
+  refuse(entry, refusal) {
+    this.#deliver(tellRefused, entry, refusal);
+  }
+
+  /** What is to be said of a new question; nothing if it is refused here and now. */
+  ask(client, question, resolve, reject) {
+    const text = say.ask(this.#nextQuestion, client, question);
+    const fault = this.#tooLong(text);
+    if (fault !== undefined) {
+      reject(this.#error(fault));
+      return undefined;
+    }
+    const id = this.#nextQuestion++;
+    this.#questions.set(id, { id, client, question, resolve, reject });
+    this.wait(1);
+    return text;
+  }
+
+  // ---- what the service says
+
+  granted({ id, token }) {
+    const request = this.#pending(id);
+    if (request === undefined) return;
+    this.wait(-1);
+    this.#thieves.delete(request);
+    request.stage = GRANTED;
+    request.token = token;
+    // Granted before the service heard of a theft that was asked for later: the loss is on its way.
+    for (const thief of this.#thieves) {
+      if (steals(thief, request)) {
+        request.doomed = true;
+        request.entry.loss = 'Stolen';
+      }
+    }
+    this.#deliver(this.#tellGranted, request, token);
+  }
+
+  unavailable(id) {
+    const request = this.#pending(id);
+    if (request === undefined) return;
+    this.#forget(request);
+    this.#deliver(tellUnavailable, request.entry);
+  }
+
+  /** The numbers of locks that nobody believes in any more. */
+  refused(id, fault, cycle) {
+    const request = this.#pending(id);
+    if (request === undefined) return [];
+    this.#forget(request);
+    const { entry } = request;
+    const refusal = this.#describe(fault, cycle);
+    // They will never be taken, whoever waits.
+    if (fault.code === 'limit' && this.#isTooMuch(entry.scope)) refusal.name = 'NotSupportedError';
+    this.refuse(entry, refusal);
+    return entry.steal ? this.#spare(request) : [];
+  }
+
+  /** A theft comes to nothing. Who was told of it already lets go all the same. */
+  #spare(thief) {
+    const released = [];
+    for (const request of this.#requests.values()) {
+      if (!request.doomed || !steals(thief, request)) continue;
+      request.doomed = false;
+      if (request.entry.loss === undefined) continue;
+      this.#forget(request);
+      this.#lose(request.entry, 'Stolen');
+      released.push(request.id);
+    }
+    return released;
+  }
+
+  /** False when nobody is concerned. */
+  lost(id, cause) {
+    const request = this.#requests.get(id);
+    if (request === undefined) return false;
+    const { entry, stage } = request;
+    this.#forget(request);
+    if (stage === PENDING) this.#deliver(tellAborted, entry, cause);
+    else this.#lose(entry, cause);
+    return true;
+  }
+
+  answered({ id, reply }) {
+    const question = this.#takeQuestion(id);
+    if (question === undefined) return;
+    const { refused } = reply;
+    if (refused === undefined) this.#deliver(question.resolve, reply);
+    else this.#deliver(question.reject, this.#error(refused));
+  }
+
+  // ---- what becomes of them when the session does not go on, or nothing ever will
+
+  /** A session is over: what was held is lost, what waits is to wait for the next one. */
+  lapse(cause) {
+    for (const request of this.#requests.values()) {
+      if (request.stage === HELD) {
+        this.#requests.delete(request.id);
+        this.#lose(request.entry, cause);
+      } else if (request.stage === GRANTED) {
+        request.stage = PENDING;
+        request.doomed = false;
+        request.entry.loss = undefined;
+        if (request.entry.steal) this.#thieves.add(request);
+        this.wait(1);
+      }
+    }
+  }
+
+  /** All that waits is over: it was aborted if there is a cause, and refused otherwise. */
+  end(refusal, error, cause) {
+    for (const request of this.#requests.values()) {
+      if (request.stage !== PENDING) continue;
+      this.#forget(request);
+      if (cause === undefined) this.refuse(request.entry, refusal);
+      else this.#deliver(tellAborted, request.entry, cause);
+    }
+    for (const { id } of this.#questions.values()) this.#deliver(this.#takeQuestion(id).reject, error);
+  }
+
+  /** The numbers of the requests that the service is to keep. */
+  get alive() {
+    return [...this.#requests.keys()];
+  }
+
+  has(id) {
+    return this.#requests.has(id);
+  }
+
+  /** All that is not answered, to be said over another connection. What is too long for this service fails. */
+  *unanswered() {
+    for (const { id, client, entry, stage } of this.#requests.values()) {
+      if (stage !== PENDING) continue;
+      const text = say.request(id, client, entry);
+      const fault = this.#tooLong(text);
+      if (fault === undefined) yield text;
+      else this.refused(id, fault);
+    }
+    for (const { id, client, question } of this.#questions.values()) {
+      const text = say.ask(id, client, question);
+      const refused = this.#tooLong(text);
+      if (refused === undefined) yield text;
+      else this.answered({ id, reply: { refused } });
+    }
+  }
+
+  /** More or fewer wait for something: as long as any do, the event loop stays alive. */
+  wait(more) {
+    const before = this.#waiting;
+    this.#waiting = before + more;
+    if ((before === 0) !== (this.#waiting === 0)) this.#platform.keepAlive?.(this.#waiting > 0);
+  }
+
+  #tellGranted = (request, token) => {
+    // The process may have been stopped since.
+    this.#check();
+    if (request.stage !== GRANTED || request.token !== token) return;
+    request.stage = HELD;
+    request.entry.granted(token);
+  };
+
+  #lose(entry, cause) {
+    entry.loss = cause;
+    this.#deliver(tellLost, entry, cause);
+  }
+
+  #pending(id) {
+    const request = this.#requests.get(id);
+    return request?.stage === PENDING ? request : undefined;
+  }
+
+  #forget(request) {
+    this.#requests.delete(request.id);
+    this.#thieves.delete(request);
+    if (request.stage === PENDING) this.wait(-1);
+  }
+
+  #takeQuestion(id) {
+    const question = this.#questions.get(id);
+    if (this.#questions.delete(id)) this.wait(-1);
+    return question;
+  }
+
+  #deliver(tell, whom, value) {
+    this.#platform.deliveries.add(tell, whom, value);
+  }
+
+  #tooLong(text) {
+    const max = this.#limits['message-bytes-max'] ?? Infinity;
+    const bytes = bytesBeyond(text, max);
+    if (bytes === undefined) return undefined;
+    return { code: 'limit', message: `this takes a message of ${bytes} bytes, and the service takes ${max}: use shorter names` };
+  }
+
+  #describe({ code, message }, cycle) {
+    const cause = cycle === undefined ? code : { code, clients: cycle.clients, ids: cycle.requests };
+    return { name: refusalOf(code).error, message, cause };
+  }
+
+  #error(fault) {
+    const { name, message, cause } = this.#describe(fault);
+    return this.#platform.exception(name, message, cause);
+  }
+
+  /** Whether the names are what is beyond a limit. */
+  #isTooMuch(scope) {
+    const names = typeof scope === 'string' ? [scope] : scope;
+    const bytesMax = this.#limits['name-bytes-max'] ?? Infinity;
+    return names.length > (this.#limits['names-per-request-max'] ?? Infinity) || names.some((name) => bytesBeyond(name, bytesMax));
+  }
+}
+
+/** Whether one request takes away the lock of another one of the same client, made earlier. */
+function steals(thief, { id, client, entry }) {
+  return thief.id > id && thief.client === client && intersect(thief.entry.scope, entry.scope);
+}
+
+function intersect(one, other) {
+  if (typeof one === 'string') return typeof other === 'string' ? one === other : other.includes(one);
+  return typeof other === 'string' ? one.includes(other) : one.some((name) => other.includes(name));
+}
+
+function tellUnavailable(entry) {
+  entry.unavailable();
+}
+
+function tellLost(entry, cause) {
+  entry.lost(cause);
+}
+
+function tellAborted(entry, cause) {
+  entry.aborted(cause);
+}
+
+function tellRefused(entry, refusal) {
+  entry.refused(refusal);
+}

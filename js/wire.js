@@ -1,0 +1,126 @@
+// The messages between a client and a lock service, as docs/wire.md has them: one JSON text a frame.
+//
+// JSON can say lone surrogates ("\ud800"), and JavaScript writes and reads them exactly, so any string is a name.
+
+export const VERSION = 1;
+export const SUBPROTOCOL = 'navlocks.1';
+
+const TOKEN_SUBPROTOCOL = 'navlocks.token.';
+
+const PARTITION_BYTES_MAX = 256;
+
+/** How a request waits, by the number that an entry has for it. */
+const WAITS = [undefined, 'if-available', 'steal', 'steal-all', 'overtake'];
+
+const CAUSES = {
+  'force-released': 'ForceReleased',
+  evicted: 'Evicted',
+  suspended: 'Suspended',
+  'client-ended': 'ClientEnded',
+};
+
+/** The subprotocols that a browser asks for: it cannot set a header, so its token is among them. */
+export function subprotocols(token) {
+  if (token === undefined) return [SUBPROTOCOL];
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token));
+  const encoded = btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  return [SUBPROTOCOL, TOKEN_SUBPROTOCOL + encoded];
+}
+
+/** What a client says. Members that have their default are left out; `undefined` is nothing to JSON. */
+export const say = {
+  hello: (partition, leaseMs, resume) =>
+    JSON.stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
+  open: (client, partition) => JSON.stringify({ open: opened(client, partition) }),
+  request: (id, client, { scope, mode, wait, tag }) =>
+    JSON.stringify({
+      request: {
+        id,
+        client: unless(client, 0),
+        names: typeof scope === 'string' ? [scope] : scope,
+        mode: unless(mode, 'exclusive'),
+        wait: WAITS[wait],
+        // Only shown, and only names may have lone surrogates.
+        tag: tag?.toWellFormed(),
+      },
+    }),
+  release: (id) => `{"release":${id}}`,
+  abort: (id) => `{"abort":${id}}`,
+  ask: (id, client, question) => JSON.stringify({ ask: { id, client: unless(client, 0), question } }),
+  ping: (number) => `{"ping":${number}}`,
+  bye: '"bye"',
+};
+
+/** A client as `hello` and `open` name it. */
+export function opened(client, partition) {
+  return { client, partition: unless(partition, '') };
+}
+
+/** Why this is no name of a partition, if so: the service would end the session. */
+export function wrongPartition(name) {
+  if (!name.isWellFormed()) return 'the name of a partition cannot have lone surrogates';
+  const bytes = bytesBeyond(name, PARTITION_BYTES_MAX);
+  return bytes === undefined ? undefined : `the name of a partition has ${PARTITION_BYTES_MAX} bytes at most, this one ${bytes}`;
+}
+
+/** Whether a request can be called so. */
+export function isRequestKey(text) {
+  const [session, request, ...rest] = text.split('.').map((part) => (/^\d{1,16}$/.test(part) ? Number(part) : NaN));
+  return rest.length === 0 && session < 2 ** 32 && request <= Number.MAX_SAFE_INTEGER;
+}
+
+/** What the service says, as its one word and what belongs to it; nothing if it is no message. */
+export function hear(text) {
+  let message;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof message === 'string') return { word: message };
+  if (typeof message !== 'object' || message === null) return undefined;
+  const [word] = Object.keys(message);
+  return word === undefined ? undefined : { word, body: message[word] };
+}
+
+/** Why a lock was lost, as `cause` of an error says it. */
+export function causeOf(cause) {
+  return typeof cause === 'object' && cause !== null && 'stolen' in cause ? 'Stolen' : (CAUSES[cause] ?? String(cause));
+}
+
+/** A snapshot as the standard has it: one name each. */
+export function standardSnapshot({ held, pending }) {
+  const rows = ({ about: { names, mode = 'exclusive', client: clientId } }) => names.map((name) => ({ name, mode, clientId }));
+  return { held: held.flatMap(rows), pending: pending.flatMap(rows) };
+}
+
+/** A snapshot with all that is known. */
+export function fullSnapshot({ held, pending }, now) {
+  const row = ({ about: { request, client, names, mode = 'exclusive', tag, pid }, ms }) => ({
+    id: request,
+    scope: names,
+    mode,
+    clientId: client,
+    since: now - ms,
+    tag,
+    pid,
+  });
+  return {
+    held: held.map((lock) => ({ ...row(lock), fencingToken: lock.token })),
+    pending: pending.map(row),
+  };
+}
+
+const encoder = new TextEncoder();
+
+/** How long a text is in UTF-8, if that is more than `max`. */
+export function bytesBeyond(text, max) {
+  // A code unit takes three bytes at most.
+  if (text.length * 3 <= max) return undefined;
+  const { length } = encoder.encode(text);
+  return length > max ? length : undefined;
+}
+
+function unless(value, usual) {
+  return value === usual ? undefined : value;
+}

@@ -1,0 +1,108 @@
+//! The tests of the npm package, read from their sources.
+//!
+//! A row for all runtimes is an object with `id:` and `title:` in `js/test/conformance/`. Every other test is a call of
+//! `test(` in a `*.test.js`, whose title begins with the ids it proves.
+
+use crate::conformance_list::Test;
+use crate::files::File;
+
+/// All tests among the files of `js/test`.
+pub(crate) fn tests(files: &[File]) -> Vec<Test> {
+    let mut found = Vec::new();
+    for file in files {
+        if file.path.contains("/conformance/") {
+            found.extend(rows(file));
+        } else if file.path.ends_with(".test.js") {
+            found.extend(calls(file));
+        }
+    }
+    found
+}
+
+fn rows(file: &File) -> Vec<Test> {
+    let mut found = Vec::new();
+    let mut ids = Vec::new();
+    for line in file.text.lines().map(str::trim) {
+        if let Some(literal) = line.strip_prefix("id: ") {
+            ids = literal_at_start(literal).map(String::from).into_iter().collect();
+        } else if let Some(title) = line.strip_prefix("title: ").and_then(literal_at_start)
+            && !ids.is_empty()
+        {
+            found.push(Test { place: place(file, title), ids: std::mem::take(&mut ids) });
+        }
+    }
+    found
+}
+
+fn calls(file: &File) -> Vec<Test> {
+    let calls = file.text.lines().filter_map(|line| line.trim_start().strip_prefix("test("));
+    calls
+        .filter_map(literal_at_start)
+        .map(|name| {
+            let (ids, title) = split_ids(name);
+            Test { place: place(file, title), ids }
+        })
+        .collect()
+}
+
+/// A title stands between backticks in a cell of a table.
+fn place(file: &File, title: &str) -> String {
+    format!("{}::{}", file.path, title.replace('`', "'").replace('|', "/"))
+}
+
+/// What stands between the quotes that a text begins with.
+fn literal_at_start(text: &str) -> Option<&str> {
+    let quote = text.chars().next().filter(|quote| ['\'', '"', '`'].contains(quote))?;
+    text[1..].split_once(quote).map(|(inner, _)| inner)
+}
+
+/// `G18 F69 names leave nothing` are two ids and a title.
+fn split_ids(mut name: &str) -> (Vec<String>, &str) {
+    let mut ids = Vec::new();
+    while let Some((word, rest)) = name.split_once(' ') {
+        if word == "decision"
+            && let Some((number, rest)) = rest.split_once([' ', ':'])
+            && is_number(number)
+        {
+            ids.push(format!("decision {number}"));
+            name = rest.trim_start();
+        } else if word.starts_with(|letter| "SMGFPQTXD".contains(letter)) && is_number(&word[1..]) {
+            ids.push(word.to_owned());
+            name = rest;
+        } else {
+            break;
+        }
+    }
+    (ids, name)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[test]
+fn rows_and_calls_are_found_with_their_ids() {
+    let rows = "export const a = [\n  {\n    id: 'F01',\n    needs,\n    title: \"it's one\",\n  },\n  { title: 'none' },\n];";
+    let calls = "test('G18 F69 two ids', async () => {});\n  test('decision 4: one', f);\ntest('Deno has none', f);\ntest(`F02 a ${kind}`, f)\nlatest('F03 no', f)";
+    let files = [
+        File::new("js/test/conformance/a.js", rows),
+        File::new("js/test/b.test.js", calls),
+        File::new("js/test/c.js", calls),
+    ];
+    let found = tests(&files);
+    let expected = [
+        ("js/test/conformance/a.js::it's one", vec!["F01"]),
+        ("js/test/b.test.js::two ids", vec!["G18", "F69"]),
+        ("js/test/b.test.js::one", vec!["decision 4"]),
+        ("js/test/b.test.js::Deno has none", vec![]),
+        ("js/test/b.test.js::a ${kind}", vec!["F02"]),
+    ];
+    let expected: Vec<Test> = expected
+        .into_iter()
+        .map(|(place, ids)| Test {
+            place: place.to_owned(),
+            ids: ids.into_iter().map(String::from).collect(),
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
