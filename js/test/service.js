@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,6 +12,8 @@ const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../targ
 
 /** The command, as `cargo build -p navlocks-cli` leaves it. */
 export const command = process.env.NAVLOCKS_BIN ?? join(target, 'debug', 'navlocks');
+
+if (!existsSync(command)) throw new Error(`there is no ${command}: run 'cargo build -p navlocks-cli', or set NAVLOCKS_BIN`);
 
 /** What is to be done when this process ends. */
 const ends = [];
