@@ -111,7 +111,11 @@ fn run(suite: &Suite, options: &Options, out: &mut impl Write) -> io::Result<Exi
     }
     let rows = harness::run(plan.contests, options);
     if rows.is_empty() {
-        eprintln!("bench: no case of suite {} matches the filter", suite.name);
+        let why = match &options.filter {
+            Some(start) => format!("no case starts with {start}"),
+            None => "nothing can be measured here, as said above".to_string(),
+        };
+        eprintln!("bench: suite {}: {why}", suite.name);
         return Ok(ExitCode::from(2));
     }
     write!(out, "\n{}", report::Tables(&rows))?;

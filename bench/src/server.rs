@@ -23,7 +23,7 @@ use process::Process;
 
 pub(crate) use echo::{WORD as ECHO_SERVER, serve as serve_echo};
 pub(crate) use folder::Folder;
-pub(crate) use package::program;
+pub(crate) use package::{may_install, program};
 pub(crate) use process::raise_open_files_limit;
 
 /// Far above what any of them takes to come up.
@@ -147,7 +147,7 @@ pub(crate) use self::postgres::PROGRAM as POSTGRES;
 pub(crate) use self::redis::PROGRAM as REDIS;
 
 /// What a command prints, on one line; an error when it cannot be run or fails.
-fn output(command: &mut Command) -> Result<String, String> {
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {

@@ -72,7 +72,7 @@ fn without_a_suite_the_suites_are_listed() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
-    for suite in ["engine", "inprocess", "service", "cli"] {
+    for suite in ["engine", "inprocess", "service", "cli", "node"] {
         assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
     }
 }
@@ -207,6 +207,53 @@ fn the_cli_suite_runs() {
         }
     }
     assert!(text.contains("times flock on run-true"), "no target");
+}
+
+#[test]
+fn the_node_suite_runs_every_case_against_every_peer_that_is_there() {
+    let output = bench(&["node", "--quick", "--rounds", "1"]);
+    let text = stdout(&output);
+    if !present(&text, &["navlocks"]).is_empty() {
+        assert!(output.status.success(), "{output:?}");
+        let ratios = ratios(&text);
+        let everybody = ["node", "deno"];
+        let quick_for_all = [
+            "sequential",
+            "distinct-10k",
+            "queued-1k",
+            "queued-20k",
+            "among-0",
+            "among-10k",
+            "abort-half-20k",
+            "query-20k",
+            "handoff",
+            "memory-held",
+        ];
+        let contests: [(&[&str], &[&str]); 3] = [
+            (&quick_for_all, &everybody),
+            (&["queued-100k", "among-50k"], &["deno"]),
+            (&["page-sequential"], &present(&text, &["chromium"])),
+        ];
+        let mut expected = 0;
+        for (cases, peers) in contests {
+            for (case, peer) in
+                cases.iter().flat_map(|case| peers.iter().map(move |peer| (case, peer)))
+            {
+                let ratio = (case.to_string(), peer.to_string());
+                assert!(ratios.contains_key(&ratio), "no ratio of {ratio:?}");
+                expected += 1;
+            }
+        }
+        assert_eq!(ratios.len(), expected);
+        for target in
+            ["times node on sequential", "times node on memory-held", "among-50k over among-0"]
+        {
+            assert!(text.contains(target), "no target: {target}");
+        }
+    } else {
+        // The package is not built here, and a test installs nothing.
+        assert_eq!(output.status.code(), Some(2));
+    }
 }
 
 #[test]

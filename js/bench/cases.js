@@ -1,4 +1,4 @@
-// What is measured: each case is the same program for every side, and gives one number.
+// What is measured: each case is the same program for every side, and gives one number, a cost. The suite `node` of bench/ runs them.
 
 const nothing = async () => {};
 const forever = () => new Promise(nothing);
@@ -38,39 +38,31 @@ async function within(milliseconds, work) {
 }
 
 export const cases = {
+  /** Request and release in sequence, one name: ns a request. */
   sequential: {
-    what: 'request and release in sequence, one name',
-    unit: 'ns a request',
-    sizes: [100_000],
     async run(locks, count) {
       await sequence(locks, 'hot', count / 10);
       return sequence(locks, 'hot', count);
     },
   },
+  /** Names at once: ns a request. */
   distinct: {
-    what: 'names at once',
-    unit: 'ns a request',
-    sizes: [10_000],
     async run(locks, count) {
       const start = performance.now();
       await Promise.all(Array.from({ length: count }, (_, index) => locks.request(`name ${index}`, nothing)));
       return each(start, count);
     },
   },
+  /** Queued on one name: ns a request. */
   queued: {
-    what: 'queued on one name',
-    unit: 'ns a request',
-    sizes: [1_000, 20_000, 100_000],
     async run(locks, count) {
       const start = performance.now();
       await Promise.all(Array.from({ length: count }, () => locks.request('queue', nothing)));
       return each(start, count);
     },
   },
+  /** In sequence on one name while others are held: ns a request. */
   crowded: {
-    what: 'in sequence on one name while others are held',
-    unit: 'ns a request',
-    sizes: [0, 10_000, 50_000],
     async run(locks, count) {
       await holdAll(locks, count);
       // As many as fit into a while, of which the first half is for warming up.
@@ -78,10 +70,8 @@ export const cases = {
       return within(300, () => sequence(locks, 'hot', 100));
     },
   },
+  /** Queued on one name, every second aborted; all others granted: ns a request. */
   aborted: {
-    what: 'queued on one name, every second aborted; all others granted',
-    unit: 'ns a request',
-    sizes: [20_000],
     async run(locks, count) {
       let release;
       const held = new Promise((resolve) => {
@@ -102,10 +92,8 @@ export const cases = {
       return each(start, count);
     },
   },
+  /** A query with this many held and as many pending: ns a query. */
   query: {
-    what: 'a query with this many held and as many pending',
-    unit: 'ns a query',
-    sizes: [10_000],
     async run(locks, count) {
       await holdAll(locks, count);
       for (let index = 0; index < count; index++) locks.request(`held ${index}`, nothing);
@@ -115,10 +103,8 @@ export const cases = {
       return each(start, 10);
     },
   },
+  /** A lock handed back and forth between two workers: ns a hand-over. */
   pingpong: {
-    what: 'a lock handed back and forth between two workers',
-    unit: 'ns a hand-over',
-    sizes: [10_000],
     threads: 2,
     /** In each worker: asks for its next turn before it ends the one it has. */
     async run(locks, count) {
@@ -128,12 +114,8 @@ export const cases = {
       return each(start, count * 2);
     },
   },
+  /** Memory of a held lock: bytes a lock. */
   bytes: {
-    what: 'memory of a held lock',
-    unit: 'bytes a lock',
-    sizes: [20_000],
-    // A small nursery, so that the garbage of the way there is not measured.
-    v8: ['--expose-gc', '--max-semi-space-size=1'],
     async run(locks, count, { rss }) {
       await holdAll(locks, 1_000, 'warm');
       const before = rss();

@@ -38,10 +38,15 @@ fn postgres_folders() -> Vec<PathBuf> {
     versions.into_iter().map(|(_, path)| path).collect()
 }
 
+/// Whether what is not there may be fetched.
+pub(crate) fn may_install() -> bool {
+    std::env::var_os(INSTALL).is_none_or(|word| word != "no")
+}
+
 fn install(package: &str) -> Result<(), String> {
     let no_way =
         |why: &str| format!("it is not installed and {why}; please run: apt-get install {package}");
-    if std::env::var_os(INSTALL).is_some_and(|word| word == "no") {
+    if !may_install() {
         return Err(no_way("nothing is to be installed"));
     }
     if find("apt-get").is_none() {

@@ -4,4 +4,4 @@ import { takePart } from './place.js';
 
 const { LockManager, Lock, navigator } = globalThis;
 
-takePart({ locks: navigator.locks, LockManager, Lock, navigator });
+takePart({ locks: navigator.locks, LockManager, Lock, navigator, global: globalThis });

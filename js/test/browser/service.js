@@ -8,4 +8,4 @@ const [url, lease] = [query.get('service'), Number(query.get('lease'))];
 const locks = install(globalThis, { url, lease });
 const { LockManager, Lock, navigator } = globalThis;
 
-takePart({ locks, LockManager, Lock, navigator, extensions: true, ordered: true });
+takePart({ locks, LockManager, Lock, navigator, global: globalThis, extensions: true, ordered: true });

@@ -69,6 +69,56 @@ export const shape = [
     },
   },
   {
+    id: 'F13',
+    title: 'interface objects and prototypes have nothing else that shows',
+    async run({ provider: { LockManager, Lock } }) {
+      for (const [object, members] of [[LockManager, ['query', 'request']], [Lock, ['mode', 'name']]]) {
+        same(Reflect.ownKeys(object).map(String).sort(), ['length', 'name', 'prototype']);
+        equal(object.prototype[Symbol.unscopables], undefined);
+        const seen = [];
+        for (const key in object.prototype) seen.push(key);
+        same(seen.sort(), members);
+        for (const key of members) {
+          const { value, get } = Object.getOwnPropertyDescriptor(object.prototype, key);
+          equal('prototype' in (value ?? get), false);
+          equal(Object.getPrototypeOf(value ?? get), Function.prototype);
+        }
+      }
+    },
+  },
+  {
+    id: 'F13',
+    title: 'attributes of a lock know their own objects only, whatever those inherit from',
+    async run({ locks, base, provider: { Lock } }) {
+      const lock = await locks.request(base, { mode: 'shared' }, (lock) => lock);
+      const values = { name: base, mode: 'shared' };
+      for (const [key, value] of Object.entries(values)) {
+        const { get } = Object.getOwnPropertyDescriptor(Lock.prototype, key);
+        equal(get.call(lock), value);
+        for (const wrong of [Object.create(lock), Object.create(Lock.prototype), new Proxy(lock, {}), locks, null, 5]) {
+          throws(() => get.call(wrong), TypeError, `${key} of a stranger`);
+        }
+        throws(() => {
+          'use strict';
+          lock[key] = 'other';
+        }, TypeError, `${key} written`);
+        equal(lock[key], value);
+      }
+      const bare = Object.setPrototypeOf(lock, null);
+      equal(Object.getOwnPropertyDescriptor(Lock.prototype, 'name').get.call(bare), base);
+    },
+  },
+  {
+    id: 'F13',
+    title: 'the global object has the interfaces, where for-in does not show them',
+    needs: ['global'],
+    async run({ provider: { global, LockManager, Lock } }) {
+      for (const [name, object] of Object.entries({ LockManager, Lock })) {
+        descriptor(global, name, { value: object, writable: true, enumerable: false, configurable: true });
+      }
+    },
+  },
+  {
     id: 'F12',
     title: 'navigator.locks is one object, behind a getter of Navigator',
     needs: ['navigator'],
@@ -79,9 +129,16 @@ export const shape = [
       const own = Object.getOwnPropertyDescriptor(navigator, 'locks');
       const { get, set, enumerable, configurable } = own ?? Object.getOwnPropertyDescriptor(Object.getPrototypeOf(navigator), 'locks');
       equal(get.name, 'get locks');
+      equal(get.length, 0);
       equal(set, undefined);
       ok(enumerable && configurable);
-      throws(() => get.call({}), TypeError, 'locks of another object');
+      for (const wrong of [{}, null, Object.create(navigator), Object.getPrototypeOf(navigator)]) {
+        throws(() => get.call(wrong), TypeError, 'locks of another object');
+      }
+      throws(() => {
+        'use strict';
+        navigator.locks = 'other';
+      }, TypeError, 'locks written');
     },
   },
 ];

@@ -6,4 +6,4 @@ install(globalThis);
 
 const { LockManager, Lock, navigator } = globalThis;
 
-export const provider = { locks: navigator.locks, LockManager, Lock, navigator, extensions: true, ordered: true, resists: true };
+export const provider = { locks: navigator.locks, LockManager, Lock, navigator, global: globalThis, extensions: true, ordered: true, resists: true };

@@ -7,4 +7,4 @@ const { locks } = navigator;
 const LockManager = globalThis.LockManager ?? locks.constructor;
 const Lock = globalThis.Lock ?? (await locks.request('the class of a lock', (lock) => lock.constructor));
 
-export const provider = { locks, LockManager, Lock, navigator };
+export const provider = { locks, LockManager, Lock, navigator, global: globalThis };

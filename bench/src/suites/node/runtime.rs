@@ -1,0 +1,107 @@
+//! JavaScript runtimes that run a case and print its cost.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::harness::Unit;
+use crate::server;
+
+/// A program that is told a case and prints a number.
+pub(super) struct Runtime {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+/// Memory is measured with a small nursery, so that the garbage of the way there is not counted.
+fn v8_flags(unit: Unit) -> &'static [&'static str] {
+    match unit {
+        Unit::Bytes => &["--expose-gc", "--max-semi-space-size=1"],
+        Unit::Nanoseconds | Unit::Rate => &[],
+    }
+}
+
+fn js() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../js")
+}
+
+fn peer(name: &str) -> PathBuf {
+    js().join("peers/node_modules/.bin").join(name)
+}
+
+/// The package is built, and the runtimes are there; or why not.
+pub(super) fn npm_package() -> Result<(), String> {
+    let steps: [(PathBuf, &[&str]); 3] = [
+        (js().join("node_modules"), &["ci"]),
+        (js().join("peers/node_modules"), &["install", "--no-package-lock", "--prefix", "peers"]),
+        (js().join("native/navlocks.node"), &["run", "build"]),
+    ];
+    for (made, words) in steps {
+        if made.exists() {
+            continue;
+        }
+        let step = format!("npm {}", words.join(" "));
+        if !server::may_install() {
+            return Err(format!("it is not built; please run in js: {step}"));
+        }
+        eprintln!("bench: {step}");
+        let mut npm = Command::new("npm");
+        npm.args(words).args(["--no-audit", "--no-fund"]).current_dir(js());
+        server::output(npm.stdin(Stdio::null())).map_err(|error| format!("{step}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// What the runtimes call themselves.
+pub(super) fn versions() -> String {
+    let version = |name| {
+        let said = server::output(Command::new(peer(name)).arg("--version"));
+        said.map(|text| text.lines().next().unwrap_or_default().to_string())
+    };
+    let said = ["node", "deno"].map(|name| version(name).unwrap_or_else(|error| error));
+    format!("runtimes: Node {}, {}", said[0], said[1])
+}
+
+/// Our side and the browser's own, in a page of Chromium.
+pub(super) fn in_chromium() -> Result<[Runtime; 2], String> {
+    let chromium = server::program("chromium", "chromium")?;
+    let command = server::navlocks_command()?;
+    Ok(["navlocks", "native"].map(|side| Runtime {
+        program: peer("node"),
+        arguments: vec![js().join("bench/chromium.js").into(), side.into()],
+        environment: vec![
+            ("NAVLOCKS_CHROMIUM", chromium.clone().into()),
+            ("NAVLOCKS_BIN", command.clone().into()),
+        ],
+    }))
+}
+
+impl Runtime {
+    pub(super) fn node(side: &str, unit: Unit) -> Self {
+        let mut arguments: Vec<OsString> = v8_flags(unit).iter().map(OsString::from).collect();
+        arguments.extend([js().join("bench/child.js").into(), side.into()]);
+        Self { program: peer("node"), arguments, environment: Vec::new() }
+    }
+
+    pub(super) fn deno(unit: Unit) -> Self {
+        let mut arguments: Vec<OsString> =
+            ["run", "--quiet", "--allow-all"].map(OsString::from).into();
+        let flags = v8_flags(unit).join(",");
+        if !flags.is_empty() {
+            arguments.push(format!("--v8-flags={flags}").into());
+        }
+        arguments.extend([js().join("bench/child.js").into(), "native".into()]);
+        Self { program: peer("deno"), arguments, environment: Vec::new() }
+    }
+
+    /// Runs once: the number that it prints.
+    pub(super) fn measure(&self, words: &[&str]) -> f64 {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).args(words).envs(self.environment.iter().cloned());
+        let said = server::output(command.stdin(Stdio::null()))
+            .unwrap_or_else(|error| panic!("{}: {words:?}: {error}", self.program.display()));
+        let number = said.trim().parse();
+        number.unwrap_or_else(|_| panic!("{words:?} printed no number: {said}"))
+    }
+}

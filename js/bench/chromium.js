@@ -1,0 +1,27 @@
+// Requests and releases in sequence in a page of Chromium: chromium.js SIDE SIZE. Prints nanoseconds a request.
+// SIDE is `native`, or `navlocks` through a service on this machine, whose command NAVLOCKS_BIN names.
+
+import process from 'node:process';
+import { Browsers } from '../test/browser/chromium.js';
+import { startSite } from '../test/browser/site.js';
+import { Service } from '../test/service.js';
+
+const [side, size] = process.argv.slice(2);
+
+async function measure(page, url) {
+  return page.evaluate(async ([url, count]) => {
+    if (url !== undefined) (await import('/browser.js')).install(globalThis, { url });
+    const { cases } = await import('/bench/cases.js');
+    return cases.sequential.run(navigator.locks, count);
+  }, [url, Number(size)]);
+}
+
+const site = await startSite();
+const service = side === 'navlocks' ? await Service.start(['--allow-origin', site.origin]) : undefined;
+const browsers = new Browsers();
+const page = await (await browsers.open()).newPage();
+await page.goto(`${site.origin}/test/browser/plain.html`);
+console.log(await measure(page, service?.tcp));
+await browsers.close();
+await service?.kill();
+await site.close();
