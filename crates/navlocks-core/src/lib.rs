@@ -99,6 +99,7 @@ mod manager;
 mod slots;
 mod client;
 mod entry;
+mod hash;
 mod queue;
 mod seating;
 mod requesting;

@@ -70,7 +70,7 @@ impl Text {
 
 /// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a word.
 #[inline]
-fn last_word(bytes: &[u8], rest: usize) -> u64 {
+pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
     if let Some(&last) = bytes.last_chunk() {
         // One shift by all 64 bits is none.
         return u64::from_le_bytes(last) >> 8 >> (56 - 8 * rest);

@@ -1,20 +1,19 @@
 //! The lock request queue map: for each name in use, the entries that want it, in order.
 
-use core::hash::Hasher;
 use core::ops::{Index as IndexTrait, IndexMut};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
-use siphasher::sip::SipHasher13;
 
 use crate::Name;
+use crate::hash::Seed;
 use crate::id::{Index, NIL};
 use crate::slots::Slots;
 
 /// The key under which a manager hashes names. Names come from strangers: with a key they cannot guess, nobody can
 /// choose names that all fall together. Nothing a caller can observe depends on it.
 #[derive(Clone, Copy)]
-pub struct HashKey([u8; 16]);
+pub struct HashKey(pub(crate) [u8; 16]);
 
 impl HashKey {
     /// A key of these bytes. Take them from a random source wherever names may come from outside.
@@ -76,7 +75,7 @@ pub(crate) struct Queues {
     next_left: usize,
     /// How many queues in the table nobody uses.
     unused: usize,
-    hasher: SipHasher13,
+    seed: Seed,
 }
 
 /// So many names at most are kept without being used.
@@ -90,7 +89,7 @@ impl Queues {
             left: [NIL; KEPT],
             next_left: 0,
             unused: 0,
-            hasher: SipHasher13::new_with_key(&key.0),
+            seed: Seed::new(key),
         }
     }
 
@@ -109,9 +108,7 @@ impl Queues {
 
     #[inline]
     fn hash(&self, name: &Name) -> u64 {
-        let mut hasher = self.hasher;
-        hasher.write(name.as_wtf8());
-        hasher.finish()
+        self.seed.hash(name.as_wtf8())
     }
 
     #[inline]
