@@ -102,9 +102,12 @@ mod entry;
 mod hash;
 mod queue;
 mod seating;
+mod numbers;
 mod requesting;
 mod processing;
 mod suspending;
+#[cfg(target_has_atomic = "64")]
+mod parts;
 mod snapshot;
 mod blockers;
 mod deadlock;

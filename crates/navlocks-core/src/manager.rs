@@ -6,7 +6,8 @@ use core::borrow::Borrow;
 
 use crate::client::Clients;
 use crate::entry::Entries;
-use crate::id::Index;
+use crate::id::{Index, Part};
+use crate::numbers::Numbers;
 use crate::queue::{HashKey, Queues};
 use crate::{Answer, HandOver, Mode, Snapshot, State};
 use crate::{
@@ -51,8 +52,7 @@ pub struct LockManager {
     pub(crate) entries: Entries,
     pub(crate) clients: Clients,
     events: VecDeque<Event>,
-    next_serial: u64,
-    pub(crate) next_token: u64,
+    pub(crate) numbers: Numbers,
     /// How many entries there are, and how many of them are held.
     pub(crate) live: usize,
     pub(crate) held: usize,
@@ -70,13 +70,21 @@ const IDLE_CAPACITY: usize = 1024;
 impl LockManager {
     /// A manager without clients. The first grant gets token 1.
     pub fn new(key: HashKey) -> Self {
+        Self::with(Queues::new(key), Entries::new(Part::WHOLE), Clients::new(), Numbers::own())
+    }
+
+    pub(crate) fn with(
+        queues: Queues,
+        entries: Entries,
+        clients: Clients,
+        numbers: Numbers,
+    ) -> Self {
         Self {
-            queues: Queues::new(key),
-            entries: Entries::new(),
-            clients: Clients::new(),
+            queues,
+            entries,
+            clients,
+            numbers,
             events: VecDeque::new(),
-            next_serial: 1,
-            next_token: 1,
             live: 0,
             held: 0,
             disturbed: Vec::new(),
@@ -97,7 +105,7 @@ impl LockManager {
         if at_least > FencingToken::START_MAX {
             return Err(TokenTooLarge(at_least));
         }
-        self.next_token = self.next_token.max(at_least.get());
+        self.numbers.advance_token(at_least.get());
         Ok(())
     }
 
@@ -277,13 +285,6 @@ impl LockManager {
         self.queues.len()
     }
 
-    #[inline]
-    pub(crate) fn take_serial(&mut self) -> u64 {
-        let serial = self.next_serial;
-        self.next_serial += 1;
-        serial
-    }
-
     /// Tells the owner of an event: now, or when it wakes.
     #[inline]
     pub(crate) fn tell(&mut self, owner: Index, event: Event) {
@@ -313,7 +314,7 @@ impl LockManager {
     pub(crate) fn settle(&mut self) {
         debug_assert!(self.disturbed.is_empty() && self.ready.is_empty());
         if self.entries.is_empty() && self.entries.capacity() > IDLE_CAPACITY {
-            self.entries = Entries::new();
+            self.entries.clear();
             self.queues.clear();
             self.disturbed = Vec::new();
             self.ready = Vec::new();

@@ -150,6 +150,24 @@ impl Name {
         }
     }
 
+    /// A number in which names differ in their high bits, most often: to divide them by. Cheap, and easy to foresee.
+    #[inline]
+    pub(crate) fn spread(&self) -> u64 {
+        // Odd, and without a pattern: the golden ratio.
+        const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(MIX);
+        match &self.0 {
+            Repr::Inline(Text(text)) => {
+                text.as_chunks().0.iter().fold(0, |sum, &word| mix(sum, u64::from_le_bytes(word)))
+            }
+            Repr::Shared(bytes) => {
+                let (words, rest) = bytes.as_chunks();
+                let last = last_word(bytes, rest.len());
+                words.iter().map(|&word| u64::from_le_bytes(word)).chain([last]).fold(0, mix)
+            }
+        }
+    }
+
     /// The bytes of the name: equal for equal names, UTF-8 unless it has lone surrogates.
     #[inline]
     pub(crate) fn as_wtf8(&self) -> &[u8] {

@@ -83,22 +83,28 @@ const KEPT: usize = 8;
 
 impl Queues {
     pub(crate) fn new(key: HashKey) -> Self {
+        Self::with(Seed::new(key))
+    }
+
+    fn with(seed: Seed) -> Self {
         Self {
             table: HashTable::new(),
             queues: Slots::new(),
             left: [NIL; KEPT],
             next_left: 0,
             unused: 0,
-            seed: Seed::new(key),
+            seed,
         }
     }
 
-    /// Gives all memory back; no queue may be in use.
+    /// The same without any queue.
+    pub(crate) fn empty(&self) -> Self {
+        Self::with(self.seed)
+    }
+
+    /// Forgets all queues, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        self.table = HashTable::new();
-        self.queues = Slots::new();
-        self.left = [NIL; KEPT];
-        self.unused = 0;
+        *self = self.empty();
     }
 
     /// How many queues are in use.

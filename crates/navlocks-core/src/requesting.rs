@@ -24,7 +24,7 @@ impl LockManager {
             self.evict_sleeping_in_the_way(owner, request);
         }
         // Step 1. Let request be a new lock request.
-        let serial = self.take_serial();
+        let serial = self.numbers.take_serial();
         let entry = self.entries.insert(serial, owner, mode, wait == Wait::Overtake);
         let id = self.entries.id(entry);
         // Step 3.5.1. If ifAvailable is true and request is not grantable, it is over: as every

@@ -86,7 +86,7 @@ impl LockManager {
         // Step 6 is the embedder's: resolve promise with both.
     }
 
-    fn lock_info(&self, entry: Index) -> LockInfo {
+    pub(crate) fn lock_info(&self, entry: Index) -> LockInfo {
         let slot = &self.entries[entry];
         let token = match self.state_of(entry) {
             State::Held(token) => Some(token),
@@ -102,7 +102,7 @@ impl LockManager {
     }
 
     /// The names an entry has seats for. They were taken from a scope, in its order.
-    fn scope_of(&self, entry: Index) -> Scope {
+    pub(crate) fn scope_of(&self, entry: Index) -> Scope {
         let name = |seat: Index| &self.queues[self.entries[seat].seat.queue].name;
         let rest = self.entries.seats(entry).skip(1).map(name);
         Scope::of_sorted(name(entry), rest)

@@ -111,7 +111,7 @@ impl Home {
 
     fn knows(&self, client: ClientId) -> bool {
         either!(self,
-            space => space.ask(|manager| manager.knows(client)),
+            space => space.knows(client),
             session => session.knows(client.serial()))
     }
 
@@ -135,7 +135,7 @@ impl Home {
         request: RequestId,
     ) -> Result<Blockers, QueryError> {
         self.alive(client)?;
-        either!(self, space => Ok(space.ask(|manager| manager.blockers(request))), session => {
+        either!(self, space => Ok(space.blockers(request)), session => {
             // What the service did not name it does not know, and so nobody blocks it.
             let Ok(key) = RequestKey::try_from(request) else { return Ok(Blockers::default()) };
             match session.ask(client.serial(), Question::Blockers(key)).await? {
@@ -154,7 +154,7 @@ impl Home {
         lock: RequestId,
     ) -> Result<bool, QueryError> {
         self.alive(client)?;
-        either!(self, space => Ok(space.ask(|manager| manager.is_contended(lock))), session => {
+        either!(self, space => Ok(space.is_contended(lock)), session => {
             let Ok(key) = RequestKey::try_from(lock) else { return Ok(false) };
             match session.ask(client.serial(), Question::Contended(key)).await? {
                 Reply::Contended(contended) => Ok(contended),
@@ -166,8 +166,7 @@ impl Home {
     pub(crate) async fn deadlocks(&self, client: ClientId) -> Result<Vec<Cycle>, QueryError> {
         self.alive(client)?;
         either!(self, space => {
-            let deadlocks = space.ask(|manager| manager.deadlocks());
-            Ok(deadlocks.into_iter().map(Cycle::from).collect())
+            Ok(space.deadlocks().into_iter().map(Cycle::from).collect())
         }, session => {
             match session.ask(client.serial(), Question::Deadlocks).await? {
                 Reply::Deadlocks(cycles) => Ok(cycles.into_iter().map(Into::into).collect()),

@@ -23,6 +23,9 @@ use crate::space::Space;
 /// all that it has, and when [deadlocks](DeadlockPolicy) are looked for. Otherwise one client
 /// serves any number of tasks and threads.
 ///
+/// Threads that ask for different names hardly hold each other up, as long as each request has one name: requests for
+/// several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) bring all names of the space behind one mutex.
+///
 /// # Policy
 ///
 /// Each name is first come, first served. Shared locks are held together; a shared request waits behind an
@@ -46,6 +49,9 @@ pub struct Locks {
 }
 
 /// A client, known to its space as long as anybody can act for it.
+///
+/// Apart in memory from the count of its owners, which every request and every lock changes.
+#[repr(align(64))]
 pub(crate) struct Client {
     pub(crate) home: Home,
     /// At a service, only the number in the session counts.

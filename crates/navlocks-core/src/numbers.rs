@@ -1,0 +1,156 @@
+//! The numbers that requests and grants get.
+
+#[cfg(target_has_atomic = "64")]
+use alloc::sync::Arc;
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Where serials and fencing tokens come from.
+#[derive(Debug)]
+pub(crate) enum Numbers {
+    /// Of a manager by itself: the next of each.
+    Own { serial: u64, token: u64 },
+    /// Of one part of several.
+    #[cfg(target_has_atomic = "64")]
+    Shared { serials: Block, tokens: Block, latest: Arc<Latest> },
+}
+
+/// Numbers of one part, all of them larger than those of every block before.
+#[cfg(target_has_atomic = "64")]
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    next: u64,
+    end: u64,
+}
+
+/// Where the latest blocks of all parts end. Alone in their piece of memory, because all parts look and write here.
+#[cfg(target_has_atomic = "64")]
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Latest {
+    serials: AtomicU64,
+    tokens: AtomicU64,
+}
+
+#[cfg(target_has_atomic = "64")]
+impl Block {
+    const LENGTH: u64 = 16;
+
+    /// Larger than every number that any part took before. A part counts in its block as long as that is the latest of all, so
+    /// one that is alone for a while only has to look. (Who finds its block the latest, while another part is just about to
+    /// take a later one, was there before.)
+    #[inline]
+    fn take(&mut self, latest: &AtomicU64) -> u64 {
+        if self.next == self.end || latest.load(Ordering::Relaxed) != self.end {
+            self.next = latest.fetch_add(Self::LENGTH, Ordering::Relaxed);
+            self.end = self.next + Self::LENGTH;
+        }
+        take(&mut self.next)
+    }
+}
+
+impl Numbers {
+    pub(crate) const fn own() -> Self {
+        Self::Own { serial: 1, token: 1 }
+    }
+
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn shared() -> Self {
+        let latest = Latest { serials: AtomicU64::new(1), tokens: AtomicU64::new(1) };
+        Self::of(Arc::new(latest))
+    }
+
+    #[cfg(target_has_atomic = "64")]
+    fn of(latest: Arc<Latest>) -> Self {
+        Self::Shared { serials: Block::default(), tokens: Block::default(), latest }
+    }
+
+    /// The numbers of another part.
+    #[cfg(target_has_atomic = "64")]
+    pub(crate) fn of_another_part(&self) -> Self {
+        match self {
+            Self::Own { serial, token } => Self::Own { serial: *serial, token: *token },
+            Self::Shared { latest, .. } => Self::of(Arc::clone(latest)),
+        }
+    }
+
+    /// The number of a new request.
+    #[inline]
+    pub(crate) fn take_serial(&mut self) -> u64 {
+        match self {
+            Self::Own { serial, .. } => take(serial),
+            #[cfg(target_has_atomic = "64")]
+            Self::Shared { serials, latest, .. } => serials.take(&latest.serials),
+        }
+    }
+
+    /// The token of a grant.
+    #[inline]
+    pub(crate) fn take_token(&mut self) -> u64 {
+        match self {
+            Self::Own { token, .. } => take(token),
+            #[cfg(target_has_atomic = "64")]
+            Self::Shared { tokens, latest, .. } => tokens.take(&latest.tokens),
+        }
+    }
+
+    /// Makes all later tokens at least this.
+    pub(crate) fn advance_token(&mut self, at_least: u64) {
+        match self {
+            Self::Own { token, .. } => *token = at_least.max(*token),
+            // Whoever has a block then finds that it is not the latest.
+            #[cfg(target_has_atomic = "64")]
+            Self::Shared { latest, .. } => {
+                latest.tokens.fetch_max(at_least, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[inline]
+fn take(next: &mut u64) -> u64 {
+    let number = *next;
+    *next += 1;
+    number
+}
+
+#[cfg(all(test, target_has_atomic = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_parts_grow_whoever_takes_them() {
+        let first = Numbers::shared();
+        let mut parts = [first.of_another_part(), first.of_another_part(), first];
+        let (mut serial, mut token) = (0, 0);
+        for turn in 0..1_000 {
+            // Long runs of one part, and short ones.
+            let part = &mut parts[turn / (1 + turn % 37) % 3];
+            for (last, number) in
+                [(&mut serial, part.take_serial()), (&mut token, part.take_token())]
+            {
+                assert!(number > *last);
+                *last = number;
+            }
+            if turn % 100 == 0 {
+                parts[turn % 3].advance_token(token + 50);
+                parts[0].advance_token(1);
+                let next = parts[1].take_token();
+                assert!(next >= token + 50);
+                token = next;
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_a_part_that_is_alone_have_no_gaps() {
+        let mut part = Numbers::shared();
+        assert!((1..100).all(|number| part.take_token() == number));
+    }
+
+    #[test]
+    fn the_first_number_is_one() {
+        assert_eq!(Numbers::own().take_serial(), 1);
+        assert_eq!(Numbers::shared().take_serial(), 1);
+    }
+}
