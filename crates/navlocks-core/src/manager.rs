@@ -125,7 +125,8 @@ impl LockManager {
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<RequestId, RequestError> {
-        self.take_request(client, request.borrow(), false)
+        let (id, _told) = self.take_request(client, request.borrow(), false)?;
+        Ok(id)
     }
 
     /// As [`request`](Self::request), for an embedder that is quicker with an answer than with an event: an outcome that
@@ -140,8 +141,7 @@ impl LockManager {
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<(RequestId, Answer), RequestError> {
-        let id = self.take_request(client, request.borrow(), true)?;
-        Ok((id, self.answer(id)))
+        self.take_request(client, request.borrow(), true)
     }
 
     /// What became of a request that was just made.
@@ -159,7 +159,7 @@ impl LockManager {
         client: ClientId,
         request: &Request,
         answered: bool,
-    ) -> Result<RequestId, RequestError> {
+    ) -> Result<(RequestId, Answer), RequestError> {
         let owner = self.clients.find(client).ok_or(RequestError::UnknownClient)?;
         if self.clients[owner].suspension.is_some() {
             return Err(RequestError::ClientSuspended);
@@ -167,9 +167,9 @@ impl LockManager {
         if request.wait == Wait::Overtake && request.mode == Mode::Exclusive {
             return Err(RequestError::ExclusiveOvertake);
         }
-        let id = self.request_a_lock(owner, request, answered);
+        let answer = self.request_a_lock(owner, request, answered);
         self.settle();
-        Ok(id)
+        Ok(answer)
     }
 
     /// Releases the lock that `request` holds. False, and nothing happens, when it holds none: because it is

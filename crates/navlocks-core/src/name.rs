@@ -273,7 +273,13 @@ impl From<&Self> for Name {
 impl PartialEq for Name {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.as_wtf8() == other.as_wtf8()
+        match (&self.0, &other.0) {
+            // What is not text is zero.
+            (Repr::Inline(Text(text)), Repr::Inline(Text(other))) => text == other,
+            (Repr::Shared(bytes), Repr::Shared(other)) => bytes == other,
+            // As short as fits is always inside.
+            _ => false,
+        }
     }
 }
 

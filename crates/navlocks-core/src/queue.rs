@@ -55,6 +55,17 @@ impl Queue {
         self.sleepers = 0;
     }
 
+    /// The same if nobody uses it, of the `unused` ones in the table: true then.
+    #[inline]
+    fn found_if_unused(&mut self, founder: Index, unused: &mut usize) -> bool {
+        let founded = !self.is_used();
+        if founded {
+            self.found(founder);
+            *unused -= 1;
+        }
+        founded
+    }
+
     #[inline]
     fn is_used(&self) -> bool {
         self.first != NIL
@@ -75,6 +86,8 @@ pub(crate) struct Queues {
     next_left: usize,
     /// How many queues in the table nobody uses.
     unused: usize,
+    /// The queue that was asked for last, while it is in the table: whoever asks for it again needs no hash.
+    recent: Index,
     seed: Seed,
 }
 
@@ -93,6 +106,7 @@ impl Queues {
             left: [NIL; KEPT],
             next_left: 0,
             unused: 0,
+            recent: NIL,
             seed,
         }
     }
@@ -139,20 +153,27 @@ impl Queues {
         name: &Name,
         founder: Index,
     ) -> (Index, bool) {
+        let Self { queues, unused, recent, .. } = self;
+        if let Some(queue) = queues.get_mut(*recent)
+            && queue.name == *name
+        {
+            // Step 2. Return queueMap[name].
+            return (*recent, queue.found_if_unused(founder, unused));
+        }
+        self.look_up_the_lock_request_queue(name, founder)
+    }
+
+    /// The same for any name.
+    fn look_up_the_lock_request_queue(&mut self, name: &Name, founder: Index) -> (Index, bool) {
         let hash = self.hash(name);
-        let Self { table, queues, unused, .. } = self;
+        let Self { table, queues, unused, recent, .. } = self;
         let equal = |&index: &Index| queues[index].name == *name;
         let rehash = |&index: &Index| queues[index].hash;
         match table.entry(hash, equal, rehash) {
             // Step 2. Return queueMap[name].
             TableEntry::Occupied(found) => {
-                let index = *found.get();
-                let founded = !queues[index].is_used();
-                if founded {
-                    queues[index].found(founder);
-                    *unused -= 1;
-                }
-                (index, founded)
+                *recent = *found.get();
+                (*recent, queues[*recent].found_if_unused(founder, unused))
             }
             // Step 1. If queueMap[name] does not exist, set it to a new lock request queue.
             TableEntry::Vacant(vacant) => {
@@ -173,6 +194,7 @@ impl Queues {
                     }),
                 };
                 vacant.insert(index);
+                *recent = index;
                 (index, true)
             }
         }
@@ -203,6 +225,9 @@ impl Queues {
 
     fn forget(&mut self, index: Index) {
         self.unused -= 1;
+        if self.recent == index {
+            self.recent = NIL;
+        }
         let queue = &mut self.queues[index];
         queue.name.forget_text();
         let same = |&other: &Index| other == index;
@@ -218,6 +243,11 @@ impl Queues {
         assert!(kept.clone().all(|queue| !queue.name.is_shared()), "a long name is kept");
         let unused = kept.filter(|queue| !queue.is_used()).count();
         assert_eq!(unused, self.unused, "a queue that nobody uses is not known as kept");
+        if let Some(recent) = self.queues.get(self.recent as usize) {
+            let same = |&other: &Index| other == self.recent;
+            let found = self.table.find(recent.hash, same);
+            assert!(found.is_some(), "the queue asked for last was forgotten");
+        }
     }
 
     /// The queues in use, in an order that means nothing.

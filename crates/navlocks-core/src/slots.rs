@@ -103,6 +103,12 @@ impl<T> Slots<T> {
         self.slots.get(index)
     }
 
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: Index) -> Option<&mut T> {
+        self.slots.get_mut(index as usize)
+    }
+
     /// All values with their positions, free ones included.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &T)> {
         self.slots.iter().enumerate().map(|(index, value)| (index as Index, value))

@@ -20,27 +20,23 @@ use crate::watch::Watched;
 pub struct Lock {
     locks: Locks,
     grant: Grant,
-    scope: Scope,
-    mode: Mode,
-    /// There is nothing left to release.
-    over: bool,
+    asked: Request,
 }
 
 impl Lock {
     #[inline]
     pub(crate) fn new(locks: Locks, grant: Grant, asked: Request) -> Self {
-        let Request { scope, mode, .. } = asked;
-        Self { locks, grant, scope, mode, over: false }
+        Self { locks, grant, asked }
     }
 
     /// The names that are locked, in order.
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        &self.asked.scope
     }
 
     /// Shared or exclusive.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.asked.mode
     }
 
     /// A number larger than that of every lock granted before in this space. Send it along with each write to the
@@ -66,7 +62,7 @@ impl Lock {
     ///
     /// There was nothing to release: the lock had been taken away, and how.
     pub fn release(mut self) -> Result<(), Loss> {
-        self.over = true;
+        self.grant.losses = Grant::OVER;
         self.locks.client.home.release(self.grant.id)
     }
 
@@ -113,8 +109,8 @@ impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock")
             .field("request", &self.grant.id)
-            .field("scope", &self.scope)
-            .field("mode", &self.mode)
+            .field("scope", &self.asked.scope)
+            .field("mode", &self.asked.mode)
             .field("fencing_token", &self.grant.token)
             .finish_non_exhaustive()
     }
@@ -123,7 +119,7 @@ impl fmt::Debug for Lock {
 impl Drop for Lock {
     #[inline]
     fn drop(&mut self) {
-        if !self.over {
+        if self.grant.losses != Grant::OVER {
             // Whoever drops a lock does not ask whether it had been lost.
             let _lost_or_released = self.locks.client.home.release(self.grant.id);
         }
@@ -151,9 +147,9 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Loss>> {
-        let Lock { locks, grant, scope, .. } = self.lock;
+        let Lock { locks, grant, asked } = self.lock;
         let home = &locks.client.home;
-        home.poll_watch(grant.id, scope, self.watched, &mut self.watch, cx.waker())
+        home.poll_watch(grant.id, &asked.scope, self.watched, &mut self.watch, cx.waker())
     }
 }
 

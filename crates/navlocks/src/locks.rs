@@ -190,7 +190,9 @@ impl Locks {
     /// ```
     #[inline]
     pub fn request(&self, scope: impl Into<Scope>) -> Request {
-        Request::new(self.clone(), scope.into())
+        // The scope first: what is written before an owner is counted can be moved right after without a wait.
+        let scope = scope.into();
+        Request::new(self.clone(), scope)
     }
 
     /// Takes away all held locks that have `name` in their scope, in one step; their holders are told, and the queue

@@ -68,8 +68,13 @@ const IDLE_TIMES: u32 = if cfg!(loom) { 1 } else { 1000 };
 pub(crate) struct Grant {
     pub(crate) id: RequestId,
     pub(crate) token: FencingToken,
-    /// The losses in this space until then.
+    /// The losses in this space until then; [`OVER`](Self::OVER) once there is nothing left to release.
     pub(crate) losses: u64,
+}
+
+impl Grant {
+    /// More than are ever counted.
+    pub(crate) const OVER: u64 = u64::MAX;
 }
 
 /// What became of a request at once.
@@ -113,7 +118,7 @@ impl Space {
     }
 
     /// Requests a lock; if it has to wait, `waker` is woken when it is decided.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn request(
         &self,
         client: ClientId,
@@ -134,14 +139,18 @@ impl Space {
             Decided::Pending => self.begin_to_wait(&mut part, id, waker),
             Decided::Granted(_) | Decided::Unavailable => None,
         };
-        let losses = self.losses.load(Ordering::Relaxed);
-        self.pass_on(part);
-        match (answer, refused) {
-            (Decided::Granted(token), _) => Answer::Granted(Grant { id, token, losses }),
+        // Written before the unlocking, which waits for what is written: to move it right after costs no wait then.
+        let answer = match (answer, refused) {
+            (Decided::Granted(token), _) => {
+                let losses = self.losses.load(Ordering::Relaxed);
+                Answer::Granted(Grant { id, token, losses })
+            }
             (Decided::Unavailable, _) => Answer::Unavailable,
             (Decided::Pending, None) => Answer::Pending(id),
             (Decided::Pending, Some(cycle)) => Answer::Failed(RequestError::Deadlock(cycle)),
-        }
+        };
+        self.pass_on(part);
+        answer
     }
 
     /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
