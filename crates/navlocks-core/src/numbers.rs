@@ -10,9 +10,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) enum Numbers {
     /// Of a manager by itself: the next of each.
     Own { serial: u64, token: u64 },
-    /// Of one part of several.
+    /// Of one part of several: serials and tokens are of one kind, so that a lock granted at once takes a single number.
     #[cfg(target_has_atomic = "64")]
-    Shared { serials: Block, tokens: Block, latest: Arc<Latest> },
+    Shared { block: Block, latest: Arc<Latest> },
 }
 
 /// Numbers of one part, all of them larger than those of every block before.
@@ -21,16 +21,15 @@ pub(crate) enum Numbers {
 pub(crate) struct Block {
     next: u64,
     end: u64,
+    /// Another part took a block between the last two of this one. It will again, so to look first is of no use.
+    in_company: bool,
 }
 
-/// Where the latest blocks of all parts end. Alone in their piece of memory, because all parts look and write here.
+/// Where the latest block of all parts ends. Alone in its piece of memory, because all parts look and write here.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Latest {
-    serials: AtomicU64,
-    tokens: AtomicU64,
-}
+pub(crate) struct Latest(AtomicU64);
 
 #[cfg(target_has_atomic = "64")]
 impl Block {
@@ -40,9 +39,11 @@ impl Block {
     /// one that is alone for a while only has to look. (Who finds its block the latest, while another part is just about to
     /// take a later one, was there before.)
     #[inline]
-    fn take(&mut self, latest: &AtomicU64) -> u64 {
-        if self.next == self.end || latest.load(Ordering::Relaxed) != self.end {
+    fn take(&mut self, Latest(latest): &Latest) -> u64 {
+        let is_over = self.in_company || self.next == self.end;
+        if is_over || latest.load(Ordering::Relaxed) != self.end {
             self.next = latest.fetch_add(Self::LENGTH, Ordering::Relaxed);
+            self.in_company = self.next != self.end && self.end != 0;
             self.end = self.next + Self::LENGTH;
         }
         take(&mut self.next)
@@ -56,13 +57,12 @@ impl Numbers {
 
     #[cfg(target_has_atomic = "64")]
     pub(crate) fn shared() -> Self {
-        let latest = Latest { serials: AtomicU64::new(1), tokens: AtomicU64::new(1) };
-        Self::of(Arc::new(latest))
+        Self::of(Arc::new(Latest(AtomicU64::new(1))))
     }
 
     #[cfg(target_has_atomic = "64")]
     fn of(latest: Arc<Latest>) -> Self {
-        Self::Shared { serials: Block::default(), tokens: Block::default(), latest }
+        Self::Shared { block: Block::default(), latest }
     }
 
     /// The numbers of another part.
@@ -80,7 +80,7 @@ impl Numbers {
         match self {
             Self::Own { serial, .. } => take(serial),
             #[cfg(target_has_atomic = "64")]
-            Self::Shared { serials, latest, .. } => serials.take(&latest.serials),
+            Self::Shared { block, latest } => block.take(latest),
         }
     }
 
@@ -90,7 +90,18 @@ impl Numbers {
         match self {
             Self::Own { token, .. } => take(token),
             #[cfg(target_has_atomic = "64")]
-            Self::Shared { tokens, latest, .. } => tokens.take(&latest.tokens),
+            Self::Shared { block, latest } => block.take(latest),
+        }
+    }
+
+    /// The token of a lock that is granted at once, to the request that has just got its `serial`.
+    #[inline]
+    pub(crate) fn take_token_at_once(&mut self, serial: u64) -> u64 {
+        match self {
+            Self::Own { token, .. } => take(token),
+            // Larger than every token before, as it is larger than every number before, and nobody else's.
+            #[cfg(target_has_atomic = "64")]
+            Self::Shared { .. } => serial,
         }
     }
 
@@ -101,7 +112,7 @@ impl Numbers {
             // Whoever has a block then finds that it is not the latest.
             #[cfg(target_has_atomic = "64")]
             Self::Shared { latest, .. } => {
-                latest.tokens.fetch_max(at_least, Ordering::Relaxed);
+                latest.0.fetch_max(at_least, Ordering::Relaxed);
             }
         }
     }
@@ -122,16 +133,14 @@ mod tests {
     fn numbers_of_parts_grow_whoever_takes_them() {
         let first = Numbers::shared();
         let mut parts = [first.of_another_part(), first.of_another_part(), first];
-        let (mut serial, mut token) = (0, 0);
+        let mut token = 0;
         for turn in 0..1_000 {
             // Long runs of one part, and short ones.
             let part = &mut parts[turn / (1 + turn % 37) % 3];
-            for (last, number) in
-                [(&mut serial, part.take_serial()), (&mut token, part.take_token())]
-            {
-                assert!(number > *last);
-                *last = number;
-            }
+            let serial = part.take_serial();
+            assert!(serial > token);
+            token = if turn % 3 == 0 { part.take_token() } else { part.take_token_at_once(serial) };
+            assert!(token >= serial);
             if turn % 100 == 0 {
                 parts[turn % 3].advance_token(token + 50);
                 parts[0].advance_token(1);

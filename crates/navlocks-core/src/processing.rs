@@ -145,6 +145,18 @@ impl LockManager {
     #[inline]
     pub(crate) fn hold(&mut self, entry: Index) -> (RequestId, FencingToken) {
         let token = self.numbers.take_token();
+        self.hold_with(entry, token)
+    }
+
+    /// The same for an entry whose request was just made.
+    #[inline]
+    pub(crate) fn hold_at_once(&mut self, entry: Index) -> (RequestId, FencingToken) {
+        let token = self.numbers.take_token_at_once(self.entries[entry].life.serial);
+        self.hold_with(entry, token)
+    }
+
+    #[inline]
+    fn hold_with(&mut self, entry: Index, token: u64) -> (RequestId, FencingToken) {
         self.entries[entry].life.token = token;
         self.held += 1;
         (self.entries.id(entry), FencingToken::new(token))

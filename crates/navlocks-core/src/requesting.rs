@@ -53,7 +53,7 @@ impl LockManager {
         // left behind, and so comes first.
         let mut answer = Answer::Pending;
         if clear {
-            let (request, token) = self.hold(entry);
+            let (request, token) = self.hold_at_once(entry);
             answer = Answer::Granted(token);
             if !answered {
                 let client = self.clients.id(owner);

@@ -35,16 +35,24 @@ macro_rules! either {
 }
 
 impl Home {
+    /// The part of the lock space that requests of this scope concern first, below [`PARTS`](crate::space::PARTS).
+    #[inline]
+    pub(crate) fn part_of(&self, scope: &Scope) -> usize {
+        either!(self, _space => Space::part_of(scope), _session => 0)
+    }
+
+    /// Requests a lock, in the part of the scope.
     #[inline]
     pub(crate) fn request(
         &self,
         client: ClientId,
+        part: usize,
         request: &Request,
         tag: Option<Arc<str>>,
         waker: &Waker,
     ) -> Answer {
         either!(self,
-            space => space.request(client, request, tag, waker),
+            space => space.request(client, part, request, tag, waker),
             session => session.request(client.serial(), request, tag.as_deref(), waker))
     }
 

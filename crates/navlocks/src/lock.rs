@@ -3,12 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::error::{Loss, QueryError};
 use crate::locks::Locks;
+use crate::owner::Owner;
 use crate::space::Grant;
 use crate::watch::Watched;
 
@@ -18,15 +20,15 @@ use crate::watch::Watched;
 /// lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
 pub struct Lock {
-    locks: Locks,
+    owner: Arc<Owner>,
     grant: Grant,
     asked: Request,
 }
 
 impl Lock {
     #[inline]
-    pub(crate) fn new(locks: Locks, grant: Grant, asked: Request) -> Self {
-        Self { locks, grant, asked }
+    pub(crate) fn new(owner: Arc<Owner>, grant: Grant, asked: Request) -> Self {
+        Self { owner, grant, asked }
     }
 
     /// The names that are locked, in order.
@@ -52,8 +54,8 @@ impl Lock {
     }
 
     /// The client that requested it, for further requests.
-    pub fn locks(&self) -> &Locks {
-        &self.locks
+    pub fn locks(&self) -> Locks {
+        Locks::of(self.owner.client.clone())
     }
 
     /// Releases the lock.
@@ -63,12 +65,12 @@ impl Lock {
     /// There was nothing to release: the lock had been taken away, and how.
     pub fn release(mut self) -> Result<(), Loss> {
         self.grant.losses = Grant::OVER;
-        self.locks.client.home.release(self.grant.id)
+        self.owner.client.home.release(self.grant.id)
     }
 
     /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
     pub fn loss(&self) -> Option<Loss> {
-        let home = &self.locks.client.home;
+        let home = &self.owner.client.home;
         if home.losses() == self.grant.losses { None } else { home.loss(self.grant.id) }
     }
 
@@ -94,13 +96,24 @@ impl Lock {
         Contended(Watching { lock: self, watched: Watched::Contention, watch: None })
     }
 
+    /// Whether what is watched for has come; if not, `waker` is woken when it may have.
+    pub(crate) fn poll_watch(
+        &self,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>> {
+        let Self { owner, grant, asked } = self;
+        owner.client.home.poll_watch(grant.id, &asked.scope, watched, watch, waker)
+    }
+
     /// Whether somebody waits for the lock now.
     ///
     /// # Errors
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn is_contended(&self) -> Result<bool, QueryError> {
-        let client = &self.locks.client;
+        let client = &self.owner.client;
         client.home.is_contended(client.id, self.grant.id).await
     }
 }
@@ -121,7 +134,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         if self.grant.losses != Grant::OVER {
             // Whoever drops a lock does not ask whether it had been lost.
-            let _lost_or_released = self.locks.client.home.release(self.grant.id);
+            let _lost_or_released = self.owner.client.home.release(self.grant.id);
         }
     }
 }
@@ -147,9 +160,7 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Loss>> {
-        let Lock { locks, grant, asked } = self.lock;
-        let home = &locks.client.home;
-        home.poll_watch(grant.id, &asked.scope, self.watched, &mut self.watch, cx.waker())
+        self.lock.poll_watch(self.watched, &mut self.watch, cx.waker())
     }
 }
 
@@ -175,7 +186,7 @@ impl Future for Contended<'_> {
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
-            self.lock.locks.client.home.unwatch(self.lock.grant.id, watch);
+            self.lock.owner.client.home.unwatch(self.lock.grant.id, watch);
         }
     }
 }

@@ -58,7 +58,7 @@ struct All<'a> {
 }
 
 /// Two under the model checker, so that it comes to an end.
-const PARTS: usize = if cfg!(loom) { 2 } else { 8 };
+pub(crate) const PARTS: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// So often must nothing be left in the whole before the space is divided again.
 const IDLE_TIMES: u32 = if cfg!(loom) { 1 } else { 1000 };
@@ -117,37 +117,47 @@ impl Space {
         all.whole.manager.add_client()
     }
 
-    /// Requests a lock; if it has to wait, `waker` is woken when it is decided.
+    /// The part that requests of this scope go to, or any, if that is the whole.
+    #[inline]
+    pub(crate) fn part_of(scope: &Scope) -> usize {
+        match scope.names() {
+            [name] => LockManager::part_of::<PARTS>(name),
+            _ => 0,
+        }
+    }
+
+    /// Requests a lock in the [part of its scope](Self::part_of); if it has to wait, `waker` is woken when it is decided.
     #[inline(never)]
     pub(crate) fn request(
         &self,
         client: ClientId,
+        part: usize,
         request: &Request,
         tag: Option<Arc<str>>,
         waker: &Waker,
     ) -> Answer {
         let since = Moment::now();
         let mut part = match request.scope.names() {
-            [name] => self.lock_name(name),
+            [_] => self.lock(part),
             _ => self.lock_whole(),
         };
         let (id, answer) = match part.request(client, request, tag, since) {
             Ok(answered) => answered,
             Err(error) => return Answer::Failed(error.into()),
         };
-        let refused = match answer {
-            Decided::Pending => self.begin_to_wait(&mut part, id, waker),
-            Decided::Granted(_) | Decided::Unavailable => None,
-        };
-        // Written before the unlocking, which waits for what is written: to move it right after costs no wait then.
-        let answer = match (answer, refused) {
-            (Decided::Granted(token), _) => {
+        let answer = match answer {
+            Decided::Granted(token) => {
                 let losses = self.losses.load(Ordering::Relaxed);
-                Answer::Granted(Grant { id, token, losses })
+                // Written before the unlocking, which waits for all that is written: moved right after it would have to wait.
+                let granted = Answer::Granted(Grant { id, token, losses });
+                self.pass_on(part);
+                return granted;
             }
-            (Decided::Unavailable, _) => Answer::Unavailable,
-            (Decided::Pending, None) => Answer::Pending(id),
-            (Decided::Pending, Some(cycle)) => Answer::Failed(RequestError::Deadlock(cycle)),
+            Decided::Unavailable => Answer::Unavailable,
+            Decided::Pending => match self.begin_to_wait(&mut part, id, waker) {
+                None => Answer::Pending(id),
+                Some(cycle) => Answer::Failed(RequestError::Deadlock(cycle)),
+            },
         };
         self.pass_on(part);
         answer
@@ -222,7 +232,7 @@ impl Space {
     }
 
     pub(crate) fn force_release(&self, name: &Name) -> usize {
-        let mut part = self.lock_name(name);
+        let mut part = self.lock(LockManager::part_of::<PARTS>(name));
         let count = part.manager.force_release(name);
         self.pass_on(part);
         count
@@ -335,11 +345,6 @@ impl Space {
                 return locked;
             }
         }
-    }
-
-    #[inline]
-    fn lock_name(&self, name: &Name) -> MutexGuard<'_, Part> {
-        self.lock(LockManager::part_of::<PARTS>(name))
     }
 
     #[inline]
