@@ -46,6 +46,7 @@ impl LockManager {
     }
 
     /// Where a request is in its life; `None` when that is over.
+    #[inline]
     pub fn state(&self, request: RequestId) -> Option<State> {
         self.entries.find(request).map(|entry| self.state_of(entry))
     }
@@ -62,6 +63,7 @@ impl LockManager {
         entries.map(|entry| self.entries.id(entry))
     }
 
+    #[inline]
     fn state_of(&self, entry: Index) -> State {
         match self.entries[entry].life.token {
             0 => State::Pending,

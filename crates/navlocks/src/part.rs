@@ -189,9 +189,10 @@ impl Part {
         aborted
     }
 
-    /// Releases a lock, or says how it was lost and forgets that.
+    /// Releases a lock, or says how it was lost and forgets that. A single heir is returned, to be woken once nothing is
+    /// locked.
     #[inline]
-    pub(crate) fn release(&mut self, id: RequestId) -> Result<(), Loss> {
+    pub(crate) fn release(&mut self, id: RequestId) -> Result<Option<Waker>, Loss> {
         self.watches.over(id, &mut self.wakes);
         let hand_over = if self.listeners.is_empty() {
             self.manager.release_answer(id)
@@ -201,23 +202,22 @@ impl Part {
         } else {
             HandOver::Nothing
         };
-        match hand_over {
+        let heir = match hand_over {
             HandOver::Nothing => return Err(self.hear(id)),
-            HandOver::To(next, _) => self.wake_holder(next),
-            HandOver::Told => {}
-        }
+            HandOver::To(next, _) => self.take_heir(next),
+            HandOver::Told => None,
+        };
         self.forget(id);
-        Ok(())
+        Ok(heir)
     }
 
-    /// A request that waited holds its lock now.
+    /// A request that waited holds its lock now. Returns whom to wake.
     #[inline]
-    fn wake_holder(&mut self, id: RequestId) {
+    fn take_heir(&mut self, id: RequestId) -> Option<Waker> {
         let asked = self.asked(id);
-        if let Some(waker) = asked.waker.take() {
-            asked.since = Moment::now();
-            self.wakes.add(waker);
-        }
+        let heir = asked.waker.take()?;
+        asked.since = Moment::now();
+        Some(heir)
     }
 
     /// Clears what was noted of a request that is over.
@@ -252,7 +252,8 @@ impl Part {
     fn pass_on(&mut self, event: Event, losses: &AtomicU64) {
         match event {
             Event::Granted { request, token, .. } => {
-                self.wake_holder(request);
+                let heir = self.take_heir(request);
+                self.wakes.add_all(heir);
                 self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
             }
             Event::Lost { request, cause, .. } => {

@@ -145,22 +145,30 @@ impl Space {
             Ok(answered) => answered,
             Err(error) => return Answer::Failed(error.into()),
         };
-        let answer = match answer {
+        // Written before the unlocking, which waits for all that is written: to move it right after would have to wait.
+        match answer {
             Decided::Granted(token) => {
                 let losses = self.losses.load(Ordering::Relaxed);
-                // Written before the unlocking, which waits for all that is written: moved right after it would have to wait.
                 let granted = Answer::Granted(Grant { id, token, losses });
                 self.pass_on(part);
-                return granted;
+                granted
             }
-            Decided::Unavailable => Answer::Unavailable,
+            Decided::Unavailable => {
+                self.pass_on(part);
+                Answer::Unavailable
+            }
             Decided::Pending => match self.begin_to_wait(&mut part, id, waker) {
-                None => Answer::Pending(id),
-                Some(cycle) => Answer::Failed(RequestError::Deadlock(cycle)),
+                None => {
+                    let pending = Answer::Pending(id);
+                    self.pass_on(part);
+                    pending
+                }
+                Some(cycle) => {
+                    self.pass_on(part);
+                    Answer::Failed(RequestError::Deadlock(cycle))
+                }
             },
-        };
-        self.pass_on(part);
-        answer
+        }
     }
 
     /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
@@ -208,10 +216,11 @@ impl Space {
     pub(crate) fn abandon(&self, id: RequestId) {
         let mut part = self.lock_request(id);
         // If it was granted and not heard of, the lock passes on.
-        if !part.abort(id) {
-            let _lost_or_released = part.release(id);
-        }
+        let heir = if part.abort(id) { None } else { part.release(id).ok().flatten() };
         self.pass_on(part);
+        if let Some(heir) = heir {
+            heir.wake();
+        }
     }
 
     /// The time of a request that waits is up. False when it was decided before.
@@ -228,7 +237,10 @@ impl Space {
         let mut part = self.lock_request(id);
         let released = part.release(id);
         self.pass_on(part);
-        released
+        if let Some(heir) = released? {
+            heir.wake();
+        }
+        Ok(())
     }
 
     pub(crate) fn force_release(&self, name: &Name) -> usize {
