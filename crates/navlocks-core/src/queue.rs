@@ -271,3 +271,42 @@ impl IndexMut<Index> for Queues {
         &mut self.queues[index]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks for a name, and says whether it had no queue in use. There must be one now.
+    fn ask(queues: &mut Queues, name: &str) -> (Index, bool) {
+        let name = Name::from(name);
+        let asked = queues.get_the_lock_request_queue(&name, 0);
+        assert_eq!(queues.find(&name), Some(asked.0));
+        queues.check_kept();
+        asked
+    }
+
+    #[test]
+    fn a_long_name_that_was_asked_for_last_and_left_is_no_other_name() {
+        let long = "a name of more bytes than fit inside";
+        let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
+        let (index, _) = ask(&mut queues, long);
+        queues.leave(index);
+        assert!(ask(&mut queues, "").1);
+        assert!(ask(&mut queues, long).1);
+        assert!(!ask(&mut queues, long).1);
+        assert_eq!(queues.len(), 2);
+    }
+
+    #[test]
+    fn a_name_that_was_asked_for_last_and_forgotten_has_a_new_queue() {
+        let names: [&str; KEPT + 1] = core::array::from_fn(|at| &"abcdefghi"[at..=at]);
+        let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
+        let indices = names.map(|name| ask(&mut queues, name).0);
+        // The last one is left first, and so the first to be forgotten.
+        for index in indices.into_iter().rev() {
+            queues.leave(index);
+        }
+        assert!(ask(&mut queues, names[KEPT]).1);
+        assert_eq!(queues.len(), 1);
+    }
+}

@@ -61,8 +61,8 @@ impl Acquire {
             panic!("a lock request was polled after it had given its result")
         };
         let tag = request.take_tag();
-        let Owner { client, part } = &*request.owner;
-        match client.home.request(client.id, *part, &request.asked, tag, cx.waker()) {
+        let Owner { home, id, part, .. } = &*request.owner;
+        match home.request(*id, *part, &request.asked, tag, cx.waker()) {
             Answer::Pending(id) => {
                 self.waiting = Some(id);
                 self.timer = request.timeout_of().map(|after| Box::new(Delay::new(after)));
@@ -75,7 +75,7 @@ impl Acquire {
     #[inline(never)]
     fn poll_waiting(&mut self, id: RequestId, cx: &mut Context<'_>) -> Poll<Answer> {
         let Some(request) = &self.request else { return Poll::Pending };
-        let home = &request.owner.client.home;
+        let home = &request.owner.home;
         let mut answer = home.poll_request(id, cx.waker());
         if let (Answer::Pending(_), Some(timer)) = (&answer, &mut self.timer) {
             ready!(Pin::new(timer).poll(cx));
@@ -143,7 +143,7 @@ impl Future for TryAcquire {
 impl Drop for Acquire {
     fn drop(&mut self) {
         if let (Some(id), Some(request)) = (self.waiting, &self.request) {
-            request.owner.client.home.abandon(id);
+            request.owner.home.abandon(id);
         }
     }
 }

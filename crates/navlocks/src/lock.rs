@@ -65,12 +65,12 @@ impl Lock {
     /// There was nothing to release: the lock had been taken away, and how.
     pub fn release(mut self) -> Result<(), Loss> {
         self.grant.losses = Grant::OVER;
-        self.owner.client.home.release(self.grant.id)
+        self.owner.home.release(self.grant.id)
     }
 
     /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
     pub fn loss(&self) -> Option<Loss> {
-        let home = &self.owner.client.home;
+        let home = &self.owner.home;
         if home.losses() == self.grant.losses { None } else { home.loss(self.grant.id) }
     }
 
@@ -104,7 +104,7 @@ impl Lock {
         waker: &Waker,
     ) -> Poll<Result<(), Loss>> {
         let Self { owner, grant, asked } = self;
-        owner.client.home.poll_watch(grant.id, &asked.scope, watched, watch, waker)
+        owner.home.poll_watch(grant.id, &asked.scope, watched, watch, waker)
     }
 
     /// Whether somebody waits for the lock now.
@@ -113,8 +113,7 @@ impl Lock {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn is_contended(&self) -> Result<bool, QueryError> {
-        let client = &self.owner.client;
-        client.home.is_contended(client.id, self.grant.id).await
+        self.owner.home.is_contended(self.owner.id, self.grant.id).await
     }
 }
 
@@ -134,7 +133,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         if self.grant.losses != Grant::OVER {
             // Whoever drops a lock does not ask whether it had been lost.
-            let _lost_or_released = self.owner.client.home.release(self.grant.id);
+            let _lost_or_released = self.owner.home.release(self.grant.id);
         }
     }
 }
@@ -186,7 +185,7 @@ impl Future for Contended<'_> {
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
-            self.lock.owner.client.home.unwatch(self.lock.grant.id, watch);
+            self.lock.owner.home.unwatch(self.lock.grant.id, watch);
         }
     }
 }

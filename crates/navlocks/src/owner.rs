@@ -30,6 +30,9 @@ pub(crate) struct Owners {
 pub(crate) struct Owner {
     pub(crate) client: Arc<Client>,
     pub(crate) part: usize,
+    /// As the client has them, at hand.
+    pub(crate) home: Home,
+    pub(crate) id: ClientId,
 }
 
 impl Client {
@@ -52,7 +55,11 @@ impl Owners {
     #[inline]
     pub(crate) fn of(&self, scope: &Scope) -> Arc<Owner> {
         let part = self.client.home.part_of(scope);
-        let owner = || Arc::new(Owner { client: self.client.clone(), part });
+        let owner = || {
+            let client = self.client.clone();
+            let (home, id) = (client.home.clone(), client.id);
+            Arc::new(Owner { client, part, home, id })
+        };
         self.parts[part].get_or_init(owner).clone()
     }
 }

@@ -145,30 +145,20 @@ impl Space {
             Ok(answered) => answered,
             Err(error) => return Answer::Failed(error.into()),
         };
-        // Written before the unlocking, which waits for all that is written: to move it right after would have to wait.
-        match answer {
+        // Written before the unlocking, which waits for all that is written: to move it right after costs no wait then.
+        let answer = match answer {
             Decided::Granted(token) => {
                 let losses = self.losses.load(Ordering::Relaxed);
-                let granted = Answer::Granted(Grant { id, token, losses });
-                self.pass_on(part);
-                granted
+                Answer::Granted(Grant { id, token, losses })
             }
-            Decided::Unavailable => {
-                self.pass_on(part);
-                Answer::Unavailable
-            }
+            Decided::Unavailable => Answer::Unavailable,
             Decided::Pending => match self.begin_to_wait(&mut part, id, waker) {
-                None => {
-                    let pending = Answer::Pending(id);
-                    self.pass_on(part);
-                    pending
-                }
-                Some(cycle) => {
-                    self.pass_on(part);
-                    Answer::Failed(RequestError::Deadlock(cycle))
-                }
+                None => Answer::Pending(id),
+                Some(cycle) => Answer::Failed(RequestError::Deadlock(cycle)),
             },
-        }
+        };
+        self.pass_on(part);
+        answer
     }
 
     /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
