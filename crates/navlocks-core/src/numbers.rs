@@ -10,16 +10,18 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) enum Numbers {
     /// Of a manager by itself: the next of each.
     Own { serial: u64, token: u64 },
-    /// Of one part of several: serials and tokens are of one kind, so that a lock granted at once takes a single number.
+    /// Of one part of several.
     #[cfg(target_has_atomic = "64")]
     Shared { block: Block, latest: Arc<Latest> },
 }
 
-/// Numbers of one part, all of them larger than those of every block before.
+/// Numbers of one part, all of them larger than those of every block before. Each is a serial and a token, so that a lock
+/// granted at once looks a single time at what the other parts took.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug, Default)]
 pub(crate) struct Block {
-    next: u64,
+    serial: u64,
+    token: u64,
     end: u64,
     /// Another part took a block between the last two of this one. It will again, so to look first is of no use.
     in_company: bool,
@@ -35,18 +37,44 @@ pub(crate) struct Latest(AtomicU64);
 impl Block {
     const LENGTH: u64 = 16;
 
-    /// Larger than every number that any part took before. A part counts in its block as long as that is the latest of all, so
-    /// one that is alone for a while only has to look. (Who finds its block the latest, while another part is just about to
-    /// take a later one, was there before.)
+    /// Whether every number here is larger than those that all other parts took before. A part counts in its block as long as
+    /// that is so, and one that is alone for a while only has to look. (Who finds its block the latest, while another part is
+    /// just about to take a later one, was there before.)
     #[inline]
-    fn take(&mut self, Latest(latest): &Latest) -> u64 {
-        let is_over = self.in_company || self.next == self.end;
-        if is_over || latest.load(Ordering::Relaxed) != self.end {
-            self.next = latest.fetch_add(Self::LENGTH, Ordering::Relaxed);
-            self.in_company = self.next != self.end && self.end != 0;
-            self.end = self.next + Self::LENGTH;
+    fn is_latest(&self, Latest(latest): &Latest) -> bool {
+        !self.in_company && latest.load(Ordering::Relaxed) == self.end
+    }
+
+    #[inline]
+    fn renew(&mut self, Latest(latest): &Latest) {
+        let start = latest.fetch_add(Self::LENGTH, Ordering::Relaxed);
+        self.in_company = start != self.end && self.end != 0;
+        (self.serial, self.token, self.end) = (start, start, start + Self::LENGTH);
+    }
+
+    #[inline]
+    fn take_serial(&mut self, latest: &Latest) -> u64 {
+        if self.serial == self.end || !self.is_latest(latest) {
+            self.renew(latest);
         }
-        take(&mut self.next)
+        take(&mut self.serial)
+    }
+
+    #[inline]
+    fn take_token(&mut self, latest: &Latest) -> u64 {
+        if self.token == self.end || !self.is_latest(latest) {
+            self.renew(latest);
+        }
+        take(&mut self.token)
+    }
+
+    /// The block was the latest when the request got its serial, and that is when it is granted.
+    #[inline]
+    fn take_token_at_once(&mut self, latest: &Latest) -> u64 {
+        if self.token == self.end {
+            self.renew(latest);
+        }
+        take(&mut self.token)
     }
 }
 
@@ -80,7 +108,7 @@ impl Numbers {
         match self {
             Self::Own { serial, .. } => take(serial),
             #[cfg(target_has_atomic = "64")]
-            Self::Shared { block, latest } => block.take(latest),
+            Self::Shared { block, latest } => block.take_serial(latest),
         }
     }
 
@@ -90,18 +118,17 @@ impl Numbers {
         match self {
             Self::Own { token, .. } => take(token),
             #[cfg(target_has_atomic = "64")]
-            Self::Shared { block, latest } => block.take(latest),
+            Self::Shared { block, latest } => block.take_token(latest),
         }
     }
 
-    /// The token of a lock that is granted at once, to the request that has just got its `serial`.
+    /// The token of a lock that is granted at once, to the request that got the last serial, in the same input.
     #[inline]
-    pub(crate) fn take_token_at_once(&mut self, serial: u64) -> u64 {
+    pub(crate) fn take_token_at_once(&mut self) -> u64 {
         match self {
             Self::Own { token, .. } => take(token),
-            // Larger than every token before, as it is larger than every number before, and nobody else's.
             #[cfg(target_has_atomic = "64")]
-            Self::Shared { .. } => serial,
+            Self::Shared { block, latest } => block.take_token_at_once(latest),
         }
     }
 
@@ -128,19 +155,29 @@ fn take(next: &mut u64) -> u64 {
 #[cfg(all(test, target_has_atomic = "64"))]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn numbers_of_parts_grow_whoever_takes_them() {
         let first = Numbers::shared();
         let mut parts = [first.of_another_part(), first.of_another_part(), first];
-        let mut token = 0;
+        let (mut serial, mut token) = (0, 0);
         for turn in 0..1_000 {
-            // Long runs of one part, and short ones.
+            // Long runs of one part, and short ones; grants at once, later and of others.
             let part = &mut parts[turn / (1 + turn % 37) % 3];
-            let serial = part.take_serial();
-            assert!(serial > token);
-            token = if turn % 3 == 0 { part.take_token() } else { part.take_token_at_once(serial) };
-            assert!(token >= serial);
+            let next = part.take_serial();
+            assert!(next > serial);
+            serial = next;
+            let tokens = match turn % 4 {
+                0 => vec![],
+                1 => vec![part.take_token_at_once()],
+                2 => vec![part.take_token()],
+                _ => vec![part.take_token_at_once(), part.take_token(), part.take_token()],
+            };
+            for next in tokens {
+                assert!(next > token);
+                token = next;
+            }
             if turn % 100 == 0 {
                 parts[turn % 3].advance_token(token + 50);
                 parts[0].advance_token(1);
@@ -154,7 +191,12 @@ mod tests {
     #[test]
     fn numbers_of_a_part_that_is_alone_have_no_gaps() {
         let mut part = Numbers::shared();
-        assert!((1..100).all(|number| part.take_token() == number));
+        assert!(
+            (1..100).all(|number| {
+                part.take_serial() == number && part.take_token_at_once() == number
+            })
+        );
+        assert!((100..200).all(|number| part.take_token() == number));
     }
 
     #[test]

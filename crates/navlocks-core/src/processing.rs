@@ -151,7 +151,7 @@ impl LockManager {
     /// The same for an entry whose request was just made.
     #[inline]
     pub(crate) fn hold_at_once(&mut self, entry: Index) -> (RequestId, FencingToken) {
-        let token = self.numbers.take_token_at_once(self.entries[entry].life.serial);
+        let token = self.numbers.take_token_at_once();
         self.hold_with(entry, token)
     }
 
