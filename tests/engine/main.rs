@@ -2,6 +2,7 @@
 
 mod arbitrary;
 mod histories;
+mod parts;
 mod replay;
 
 mod support;

@@ -9,7 +9,7 @@ use crate::files;
 use crate::source::shipped_code;
 
 /// Everything the engine may depend on, and with which features: `name feature,feature`.
-const DEPENDENCIES: [&str; 3] = ["hashbrown ", "navlocks-core ", "siphasher "];
+const DEPENDENCIES: [&str; 2] = ["hashbrown ", "navlocks-core "];
 
 fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap());

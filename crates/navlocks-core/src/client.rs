@@ -50,6 +50,18 @@ impl Clients {
         Self { clients: Slots::new(), next_serial: 1, sleeping: BTreeSet::new() }
     }
 
+    /// The same clients under the same ids, awake, and with nothing.
+    pub(crate) fn without_entries(&self) -> Self {
+        let awake = |client: &Client| Client {
+            serial: client.serial,
+            first: NIL,
+            last: NIL,
+            suspension: None,
+        };
+        let clients = self.clients.map(awake);
+        Self { clients, next_serial: self.next_serial, sleeping: BTreeSet::new() }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
     }

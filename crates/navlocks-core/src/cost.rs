@@ -16,7 +16,7 @@ fn looks(manager: &mut LockManager, work: impl FnOnce(&mut LockManager)) -> usiz
 /// Requests without the checks that debug builds make after each input.
 fn request(manager: &mut LockManager, client: ClientId, request: Request) -> RequestId {
     let owner = manager.clients.find(client).unwrap();
-    manager.request_a_lock(owner, &request, false)
+    manager.request_a_lock(owner, &request, false).0
 }
 
 fn release(manager: &mut LockManager, lock: RequestId) {

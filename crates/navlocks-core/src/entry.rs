@@ -2,7 +2,7 @@
 
 use core::ops::{Index as IndexTrait, IndexMut};
 
-use crate::id::{Index, NIL};
+use crate::id::{Index, NIL, Part};
 use crate::slots::Slots;
 use crate::{Mode, RequestId};
 
@@ -83,27 +83,43 @@ impl Slot {
 
     /// The place among all entries: held ones in grant order, then pending ones in queue order.
     #[inline]
-    pub(crate) fn order(&self) -> (bool, u64, (bool, u64)) {
+    pub(crate) fn order(&self) -> Order {
         (!self.life.is_held(), self.life.token, self.queue_order())
     }
 }
+
+/// By which entries are sorted.
+pub(crate) type Order = (bool, u64, (bool, u64));
 
 /// All entries of a manager.
 #[derive(Debug)]
 pub(crate) struct Entries {
     slots: Slots<Slot>,
+    part: Part,
     /// How often a slot was looked at: what the tests of cost count.
     #[cfg(test)]
     pub(crate) looks: core::cell::Cell<usize>,
 }
 
 impl Entries {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(part: Part) -> Self {
         Self {
-            slots: Slots::new(),
+            slots: Slots::with_limit(part.limit()),
+            part,
             #[cfg(test)]
             looks: core::cell::Cell::default(),
         }
+    }
+
+    /// Which part these are the entries of.
+    #[inline]
+    pub(crate) fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Forgets all, and gives the memory back.
+    pub(crate) fn clear(&mut self) {
+        self.slots = Slots::with_limit(self.part.limit());
     }
 
     #[inline]
@@ -140,6 +156,20 @@ impl Entries {
         sibling
     }
 
+    /// Takes these slots for entries that are [put](Self::put) there. There must be none yet.
+    pub(crate) fn make_room(&mut self, slots: impl Iterator<Item = usize> + Clone) {
+        let free = || Slot { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE };
+        self.slots.take(slots, free);
+    }
+
+    /// Puts an entry of another part into a slot, as one that stands in no queue and belongs to no client yet.
+    pub(crate) fn put(&mut self, slot: Index, other: &Slot) {
+        let Seat { mode, overtakes, .. } = other.seat;
+        let Life { serial, token, client, .. } = other.life;
+        let life = Life { serial, token, client, ..Life::NONE };
+        self[slot] = Slot { seat: Seat::new(slot, mode, overtakes), life };
+    }
+
     /// Gives back one slot, whose seat stands in no queue any more.
     #[inline]
     pub(crate) fn remove(&mut self, slot: Index) {
@@ -153,8 +183,9 @@ impl Entries {
     #[inline]
     pub(crate) fn find(&self, id: RequestId) -> Option<Index> {
         // Serials begin at 1, so no id fits a free slot.
-        let slot = self.slots.get(id.slot())?;
-        (slot.life.serial == id.serial()).then_some(id.slot() as Index)
+        let own = self.part.own(id.slot());
+        let slot = self.slots.get(own)?;
+        (slot.life.serial == id.serial()).then_some(own as Index)
     }
 
     /// The slot at this position, unless it is free.
@@ -165,7 +196,7 @@ impl Entries {
 
     #[inline]
     pub(crate) fn id(&self, entry: Index) -> RequestId {
-        RequestId::new(entry, self[entry].life.serial)
+        RequestId::new(self.part.shown(entry), self[entry].life.serial)
     }
 
     /// The seats of an entry, one for each name of its scope, in order of the names.

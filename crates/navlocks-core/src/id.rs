@@ -9,6 +9,36 @@ pub(crate) const NIL: Index = Index::MAX;
 /// Marks ids that another process gave. No slab grows so large that an index has it.
 const FOREIGN: Index = 1 << 31;
 
+/// Which part of a lock space a manager is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Of 2^`bits` parts.
+    pub(crate) number: Index,
+    pub(crate) bits: u32,
+}
+
+impl Part {
+    /// The only one.
+    pub(crate) const WHOLE: Self = Self { number: 0, bits: 0 };
+
+    /// How many slots a part can have, for ids that say the part as well and are not taken for foreign ones.
+    pub(crate) const fn limit(self) -> Index {
+        FOREIGN >> self.bits
+    }
+
+    /// The slot that ids show for a slot of this part: another one for each slot of each part.
+    #[inline]
+    pub(crate) const fn shown(self, slot: Index) -> Index {
+        slot << self.bits | self.number
+    }
+
+    /// The slot in this part that is shown as `slot`.
+    #[inline]
+    pub(crate) const fn own(self, slot: usize) -> usize {
+        slot >> self.bits
+    }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*

@@ -99,11 +99,15 @@ mod manager;
 mod slots;
 mod client;
 mod entry;
+mod hash;
 mod queue;
 mod seating;
+mod numbers;
 mod requesting;
 mod processing;
 mod suspending;
+#[cfg(target_has_atomic = "64")]
+mod parts;
 mod snapshot;
 mod blockers;
 mod deadlock;

@@ -6,7 +6,8 @@ use core::borrow::Borrow;
 
 use crate::client::Clients;
 use crate::entry::Entries;
-use crate::id::Index;
+use crate::id::{Index, Part};
+use crate::numbers::Numbers;
 use crate::queue::{HashKey, Queues};
 use crate::{Answer, HandOver, Mode, Snapshot, State};
 use crate::{
@@ -51,8 +52,7 @@ pub struct LockManager {
     pub(crate) entries: Entries,
     pub(crate) clients: Clients,
     events: VecDeque<Event>,
-    next_serial: u64,
-    pub(crate) next_token: u64,
+    pub(crate) numbers: Numbers,
     /// How many entries there are, and how many of them are held.
     pub(crate) live: usize,
     pub(crate) held: usize,
@@ -70,13 +70,21 @@ const IDLE_CAPACITY: usize = 1024;
 impl LockManager {
     /// A manager without clients. The first grant gets token 1.
     pub fn new(key: HashKey) -> Self {
+        Self::with(Queues::new(key), Entries::new(Part::WHOLE), Clients::new(), Numbers::own())
+    }
+
+    pub(crate) fn with(
+        queues: Queues,
+        entries: Entries,
+        clients: Clients,
+        numbers: Numbers,
+    ) -> Self {
         Self {
-            queues: Queues::new(key),
-            entries: Entries::new(),
-            clients: Clients::new(),
+            queues,
+            entries,
+            clients,
+            numbers,
             events: VecDeque::new(),
-            next_serial: 1,
-            next_token: 1,
             live: 0,
             held: 0,
             disturbed: Vec::new(),
@@ -97,7 +105,7 @@ impl LockManager {
         if at_least > FencingToken::START_MAX {
             return Err(TokenTooLarge(at_least));
         }
-        self.next_token = self.next_token.max(at_least.get());
+        self.numbers.advance_token(at_least.get());
         Ok(())
     }
 
@@ -117,7 +125,8 @@ impl LockManager {
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<RequestId, RequestError> {
-        self.take_request(client, request.borrow(), false)
+        let (id, _told) = self.take_request(client, request.borrow(), false)?;
+        Ok(id)
     }
 
     /// As [`request`](Self::request), for an embedder that is quicker with an answer than with an event: an outcome that
@@ -132,8 +141,7 @@ impl LockManager {
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<(RequestId, Answer), RequestError> {
-        let id = self.take_request(client, request.borrow(), true)?;
-        Ok((id, self.answer(id)))
+        self.take_request(client, request.borrow(), true)
     }
 
     /// What became of a request that was just made.
@@ -151,7 +159,7 @@ impl LockManager {
         client: ClientId,
         request: &Request,
         answered: bool,
-    ) -> Result<RequestId, RequestError> {
+    ) -> Result<(RequestId, Answer), RequestError> {
         let owner = self.clients.find(client).ok_or(RequestError::UnknownClient)?;
         if self.clients[owner].suspension.is_some() {
             return Err(RequestError::ClientSuspended);
@@ -159,9 +167,9 @@ impl LockManager {
         if request.wait == Wait::Overtake && request.mode == Mode::Exclusive {
             return Err(RequestError::ExclusiveOvertake);
         }
-        let id = self.request_a_lock(owner, request, answered);
+        let answer = self.request_a_lock(owner, request, answered);
         self.settle();
-        Ok(id)
+        Ok(answer)
     }
 
     /// Releases the lock that `request` holds. False, and nothing happens, when it holds none: because it is
@@ -277,13 +285,6 @@ impl LockManager {
         self.queues.len()
     }
 
-    #[inline]
-    pub(crate) fn take_serial(&mut self) -> u64 {
-        let serial = self.next_serial;
-        self.next_serial += 1;
-        serial
-    }
-
     /// Tells the owner of an event: now, or when it wakes.
     #[inline]
     pub(crate) fn tell(&mut self, owner: Index, event: Event) {
@@ -313,7 +314,7 @@ impl LockManager {
     pub(crate) fn settle(&mut self) {
         debug_assert!(self.disturbed.is_empty() && self.ready.is_empty());
         if self.entries.is_empty() && self.entries.capacity() > IDLE_CAPACITY {
-            self.entries = Entries::new();
+            self.entries.clear();
             self.queues.clear();
             self.disturbed = Vec::new();
             self.ready = Vec::new();

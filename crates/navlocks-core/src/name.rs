@@ -70,7 +70,7 @@ impl Text {
 
 /// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a word.
 #[inline]
-fn last_word(bytes: &[u8], rest: usize) -> u64 {
+pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
     if let Some(&last) = bytes.last_chunk() {
         // One shift by all 64 bits is none.
         return u64::from_le_bytes(last) >> 8 >> (56 - 8 * rest);
@@ -147,6 +147,24 @@ impl Name {
     pub(crate) fn forget_text(&mut self) {
         if self.is_shared() {
             *self = Self::from_wtf8(&[]);
+        }
+    }
+
+    /// A number in which names differ in their high bits, most often: to divide them by. Cheap, and easy to foresee.
+    #[inline]
+    pub(crate) fn spread(&self) -> u64 {
+        // Odd, and without a pattern: the golden ratio.
+        const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(MIX);
+        match &self.0 {
+            Repr::Inline(Text(text)) => {
+                text.as_chunks().0.iter().fold(0, |sum, &word| mix(sum, u64::from_le_bytes(word)))
+            }
+            Repr::Shared(bytes) => {
+                let (words, rest) = bytes.as_chunks();
+                let last = last_word(bytes, rest.len());
+                words.iter().map(|&word| u64::from_le_bytes(word)).chain([last]).fold(0, mix)
+            }
         }
     }
 
@@ -255,7 +273,13 @@ impl From<&Self> for Name {
 impl PartialEq for Name {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.as_wtf8() == other.as_wtf8()
+        match (&self.0, &other.0) {
+            // What is not text is zero.
+            (Repr::Inline(Text(text)), Repr::Inline(Text(other))) => text == other,
+            (Repr::Shared(bytes), Repr::Shared(other)) => bytes == other,
+            // As short as fits is always inside.
+            _ => false,
+        }
     }
 }
 

@@ -144,12 +144,21 @@ impl LockManager {
     /// Makes a pending entry a held one: the request and the lock are the same entry.
     #[inline]
     pub(crate) fn hold(&mut self, entry: Index) -> (RequestId, FencingToken) {
-        let life = &mut self.entries[entry].life;
-        let token = self.next_token;
-        life.token = token;
-        let request = RequestId::new(entry, life.serial);
-        self.next_token += 1;
+        let token = self.numbers.take_token();
+        self.hold_with(entry, token)
+    }
+
+    /// The same for an entry whose request was just made.
+    #[inline]
+    pub(crate) fn hold_at_once(&mut self, entry: Index) -> (RequestId, FencingToken) {
+        let token = self.numbers.take_token_at_once();
+        self.hold_with(entry, token)
+    }
+
+    #[inline]
+    fn hold_with(&mut self, entry: Index, token: u64) -> (RequestId, FencingToken) {
+        self.entries[entry].life.token = token;
         self.held += 1;
-        (request, FencingToken::new(token))
+        (self.entries.id(entry), FencingToken::new(token))
     }
 }

@@ -1,20 +1,19 @@
 //! The lock request queue map: for each name in use, the entries that want it, in order.
 
-use core::hash::Hasher;
 use core::ops::{Index as IndexTrait, IndexMut};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
-use siphasher::sip::SipHasher13;
 
 use crate::Name;
+use crate::hash::Seed;
 use crate::id::{Index, NIL};
 use crate::slots::Slots;
 
 /// The key under which a manager hashes names. Names come from strangers: with a key they cannot guess, nobody can
 /// choose names that all fall together. Nothing a caller can observe depends on it.
 #[derive(Clone, Copy)]
-pub struct HashKey([u8; 16]);
+pub struct HashKey(pub(crate) [u8; 16]);
 
 impl HashKey {
     /// A key of these bytes. Take them from a random source wherever names may come from outside.
@@ -56,6 +55,17 @@ impl Queue {
         self.sleepers = 0;
     }
 
+    /// The same if nobody uses it, of the `unused` ones in the table: true then.
+    #[inline]
+    fn found_if_unused(&mut self, founder: Index, unused: &mut usize) -> bool {
+        let founded = !self.is_used();
+        if founded {
+            self.found(founder);
+            *unused -= 1;
+        }
+        founded
+    }
+
     #[inline]
     fn is_used(&self) -> bool {
         self.first != NIL
@@ -76,7 +86,9 @@ pub(crate) struct Queues {
     next_left: usize,
     /// How many queues in the table nobody uses.
     unused: usize,
-    hasher: SipHasher13,
+    /// The queue that was asked for last, while it is in the table: whoever asks for it again needs no hash.
+    recent: Index,
+    seed: Seed,
 }
 
 /// So many names at most are kept without being used.
@@ -84,22 +96,29 @@ const KEPT: usize = 8;
 
 impl Queues {
     pub(crate) fn new(key: HashKey) -> Self {
+        Self::with(Seed::new(key))
+    }
+
+    fn with(seed: Seed) -> Self {
         Self {
             table: HashTable::new(),
             queues: Slots::new(),
             left: [NIL; KEPT],
             next_left: 0,
             unused: 0,
-            hasher: SipHasher13::new_with_key(&key.0),
+            recent: NIL,
+            seed,
         }
     }
 
-    /// Gives all memory back; no queue may be in use.
+    /// The same without any queue.
+    pub(crate) fn empty(&self) -> Self {
+        Self::with(self.seed)
+    }
+
+    /// Forgets all queues, and gives the memory back.
     pub(crate) fn clear(&mut self) {
-        self.table = HashTable::new();
-        self.queues = Slots::new();
-        self.left = [NIL; KEPT];
-        self.unused = 0;
+        *self = self.empty();
     }
 
     /// How many queues are in use.
@@ -109,9 +128,7 @@ impl Queues {
 
     #[inline]
     fn hash(&self, name: &Name) -> u64 {
-        let mut hasher = self.hasher;
-        hasher.write(name.as_wtf8());
-        hasher.finish()
+        self.seed.hash(name.as_wtf8())
     }
 
     #[inline]
@@ -136,20 +153,27 @@ impl Queues {
         name: &Name,
         founder: Index,
     ) -> (Index, bool) {
+        let Self { queues, unused, recent, .. } = self;
+        if let Some(queue) = queues.get_mut(*recent)
+            && queue.name == *name
+        {
+            // Step 2. Return queueMap[name].
+            return (*recent, queue.found_if_unused(founder, unused));
+        }
+        self.look_up_the_lock_request_queue(name, founder)
+    }
+
+    /// The same for any name.
+    fn look_up_the_lock_request_queue(&mut self, name: &Name, founder: Index) -> (Index, bool) {
         let hash = self.hash(name);
-        let Self { table, queues, unused, .. } = self;
+        let Self { table, queues, unused, recent, .. } = self;
         let equal = |&index: &Index| queues[index].name == *name;
         let rehash = |&index: &Index| queues[index].hash;
         match table.entry(hash, equal, rehash) {
             // Step 2. Return queueMap[name].
             TableEntry::Occupied(found) => {
-                let index = *found.get();
-                let founded = !queues[index].is_used();
-                if founded {
-                    queues[index].found(founder);
-                    *unused -= 1;
-                }
-                (index, founded)
+                *recent = *found.get();
+                (*recent, queues[*recent].found_if_unused(founder, unused))
             }
             // Step 1. If queueMap[name] does not exist, set it to a new lock request queue.
             TableEntry::Vacant(vacant) => {
@@ -170,6 +194,7 @@ impl Queues {
                     }),
                 };
                 vacant.insert(index);
+                *recent = index;
                 (index, true)
             }
         }
@@ -200,6 +225,9 @@ impl Queues {
 
     fn forget(&mut self, index: Index) {
         self.unused -= 1;
+        if self.recent == index {
+            self.recent = NIL;
+        }
         let queue = &mut self.queues[index];
         queue.name.forget_text();
         let same = |&other: &Index| other == index;
@@ -215,6 +243,11 @@ impl Queues {
         assert!(kept.clone().all(|queue| !queue.name.is_shared()), "a long name is kept");
         let unused = kept.filter(|queue| !queue.is_used()).count();
         assert_eq!(unused, self.unused, "a queue that nobody uses is not known as kept");
+        if let Some(recent) = self.queues.get(self.recent as usize) {
+            let same = |&other: &Index| other == self.recent;
+            let found = self.table.find(recent.hash, same);
+            assert!(found.is_some(), "the queue asked for last was forgotten");
+        }
     }
 
     /// The queues in use, in an order that means nothing.
@@ -236,5 +269,44 @@ impl IndexMut<Index> for Queues {
     #[inline]
     fn index_mut(&mut self, index: Index) -> &mut Queue {
         &mut self.queues[index]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks for a name, and says whether it had no queue in use. There must be one now.
+    fn ask(queues: &mut Queues, name: &str) -> (Index, bool) {
+        let name = Name::from(name);
+        let asked = queues.get_the_lock_request_queue(&name, 0);
+        assert_eq!(queues.find(&name), Some(asked.0));
+        queues.check_kept();
+        asked
+    }
+
+    #[test]
+    fn a_long_name_that_was_asked_for_last_and_left_is_no_other_name() {
+        let long = "a name of more bytes than fit inside";
+        let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
+        let (index, _) = ask(&mut queues, long);
+        queues.leave(index);
+        assert!(ask(&mut queues, "").1);
+        assert!(ask(&mut queues, long).1);
+        assert!(!ask(&mut queues, long).1);
+        assert_eq!(queues.len(), 2);
+    }
+
+    #[test]
+    fn a_name_that_was_asked_for_last_and_forgotten_has_a_new_queue() {
+        let names: [&str; KEPT + 1] = core::array::from_fn(|at| &"abcdefghi"[at..=at]);
+        let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
+        let indices = names.map(|name| ask(&mut queues, name).0);
+        // The last one is left first, and so the first to be forgotten.
+        for index in indices.into_iter().rev() {
+            queues.leave(index);
+        }
+        assert!(ask(&mut queues, names[KEPT]).1);
+        assert_eq!(queues.len(), 1);
     }
 }

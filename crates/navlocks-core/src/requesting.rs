@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::id::Index;
 use crate::manager::LockManager;
 use crate::seating::Place;
-use crate::{Cause, Event, Mode, Request, RequestId, Scope, Wait};
+use crate::{Answer, Cause, Event, Mode, Request, RequestId, Scope, Wait};
 
 impl LockManager {
     /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are the embedder's. When the
@@ -18,13 +18,13 @@ impl LockManager {
         owner: Index,
         request: &Request,
         answered: bool,
-    ) -> RequestId {
+    ) -> (RequestId, Answer) {
         let Request { ref scope, mode, wait } = *request;
         if !self.clients.sleeping.is_empty() {
             self.evict_sleeping_in_the_way(owner, request);
         }
         // Step 1. Let request be a new lock request.
-        let serial = self.take_serial();
+        let serial = self.numbers.take_serial();
         let entry = self.entries.insert(serial, owner, mode, wait == Wait::Overtake);
         let id = self.entries.id(entry);
         // Step 3.5.1. If ifAvailable is true and request is not grantable, it is over: as every
@@ -35,7 +35,7 @@ impl LockManager {
                 let client = self.clients.id(owner);
                 self.tell(owner, Event::Unavailable { request: id, client });
             }
-            return id;
+            return (id, Answer::Unavailable);
         }
         // Step 3.4.1. If steal is true, each held lock that intersects is removed and its holder told.
         if matches!(wait, Wait::Steal | Wait::StealAll) {
@@ -51,15 +51,17 @@ impl LockManager {
         let clear = self.take_seats(entry, scope, place);
         // Step 3.6. Process the lock request queue. Whoever is clear now stands before all that a robbery
         // left behind, and so comes first.
+        let mut answer = Answer::Pending;
         if clear {
-            let (request, token) = self.hold(entry);
+            let (request, token) = self.hold_at_once(entry);
+            answer = Answer::Granted(token);
             if !answered {
                 let client = self.clients.id(owner);
                 self.tell(owner, Event::Granted { request, client, token });
             }
         }
         self.process_the_lock_request_queue();
-        id
+        (id, answer)
     }
 
     /// Whether a request that is not in the queue yet would be granted at once if it were enqueued now.

@@ -13,11 +13,17 @@ pub(crate) struct Slots<T> {
     slots: Vec<T>,
     /// The free positions; the last freed is the first used again, while it is warm.
     free: Vec<Index>,
+    /// How many positions there can be.
+    limit: Index,
 }
 
 impl<T> Slots<T> {
     pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
+        Self::with_limit(NIL)
+    }
+
+    pub(crate) const fn with_limit(limit: Index) -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), limit }
     }
 
     /// How many positions are taken.
@@ -37,7 +43,11 @@ impl<T> Slots<T> {
         match self.free.last() {
             Some(&index) => index,
             None => {
-                assert!(self.slots.len() < NIL as usize, "there is room for 2^32 - 1 of each kind");
+                let limit = self.limit;
+                assert!(
+                    self.slots.len() < limit as usize,
+                    "there is room for {limit} of each kind"
+                );
                 self.slots.len() as Index
             }
         }
@@ -66,10 +76,37 @@ impl<T> Slots<T> {
         self.free.push(index);
     }
 
+    /// Takes these positions at once, the only ones, and makes all before the last of them free.
+    pub(crate) fn take(
+        &mut self,
+        positions: impl Iterator<Item = usize> + Clone,
+        value: impl FnMut() -> T,
+    ) {
+        let count = positions.clone().max().map_or(0, |last| last + 1);
+        self.slots.resize_with(count, value);
+        let mut taken = alloc::vec![false; count];
+        positions.for_each(|position| taken[position] = true);
+        // Backwards, so that the first is the first used.
+        let free = (0..count).rev().filter(|&position| !taken[position]);
+        self.free = free.map(|position| position as Index).collect();
+    }
+
+    /// The same positions, with other values.
+    pub(crate) fn map(&self, value: impl FnMut(&T) -> T) -> Self {
+        let Self { slots, free, limit } = self;
+        Self { slots: slots.iter().map(value).collect(), free: free.clone(), limit: *limit }
+    }
+
     /// The value at this position, free or not.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         self.slots.get(index)
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: Index) -> Option<&mut T> {
+        self.slots.get_mut(index as usize)
     }
 
     /// All values with their positions, free ones included.

@@ -46,6 +46,7 @@ impl LockManager {
     }
 
     /// Where a request is in its life; `None` when that is over.
+    #[inline]
     pub fn state(&self, request: RequestId) -> Option<State> {
         self.entries.find(request).map(|entry| self.state_of(entry))
     }
@@ -62,6 +63,7 @@ impl LockManager {
         entries.map(|entry| self.entries.id(entry))
     }
 
+    #[inline]
     fn state_of(&self, entry: Index) -> State {
         match self.entries[entry].life.token {
             0 => State::Pending,
@@ -86,7 +88,7 @@ impl LockManager {
         // Step 6 is the embedder's: resolve promise with both.
     }
 
-    fn lock_info(&self, entry: Index) -> LockInfo {
+    pub(crate) fn lock_info(&self, entry: Index) -> LockInfo {
         let slot = &self.entries[entry];
         let token = match self.state_of(entry) {
             State::Held(token) => Some(token),
@@ -102,7 +104,7 @@ impl LockManager {
     }
 
     /// The names an entry has seats for. They were taken from a scope, in its order.
-    fn scope_of(&self, entry: Index) -> Scope {
+    pub(crate) fn scope_of(&self, entry: Index) -> Scope {
         let name = |seat: Index| &self.queues[self.entries[seat].seat.queue].name;
         let rest = self.entries.seats(entry).skip(1).map(name);
         Scope::of_sorted(name(entry), rest)

@@ -10,6 +10,7 @@ use navlocks_core::RequestId;
 
 use crate::error::RequestError;
 use crate::lock::Lock;
+use crate::owner::Owner;
 use crate::request::Request;
 use crate::space::Answer;
 
@@ -60,8 +61,8 @@ impl Acquire {
             panic!("a lock request was polled after it had given its result")
         };
         let tag = request.take_tag();
-        let client = &request.locks.client;
-        match client.home.request(client.id, &request.asked, tag, cx.waker()) {
+        let Owner { home, id, part, .. } = &*request.owner;
+        match home.request(*id, *part, &request.asked, tag, cx.waker()) {
             Answer::Pending(id) => {
                 self.waiting = Some(id);
                 self.timer = request.timeout_of().map(|after| Box::new(Delay::new(after)));
@@ -74,7 +75,7 @@ impl Acquire {
     #[inline(never)]
     fn poll_waiting(&mut self, id: RequestId, cx: &mut Context<'_>) -> Poll<Answer> {
         let Some(request) = &self.request else { return Poll::Pending };
-        let home = &request.locks.client.home;
+        let home = &request.owner.home;
         let mut answer = home.poll_request(id, cx.waker());
         if let (Answer::Pending(_), Some(timer)) = (&answer, &mut self.timer) {
             ready!(Pin::new(timer).poll(cx));
@@ -100,8 +101,8 @@ impl Acquire {
     fn finish(&mut self, answer: Answer) -> Result<Option<Lock>, RequestError> {
         let request = self.request.take();
         match (answer, request) {
-            (Answer::Granted(grant), Some(Request { locks, asked, .. })) => {
-                Ok(Some(Lock::new(locks, grant, asked)))
+            (Answer::Granted(grant), Some(Request { owner, asked, .. })) => {
+                Ok(Some(Lock::new(owner, grant, asked)))
             }
             (Answer::Failed(error), _) => Err(error),
             _ => Ok(None),
@@ -142,7 +143,7 @@ impl Future for TryAcquire {
 impl Drop for Acquire {
     fn drop(&mut self) {
         if let (Some(id), Some(request)) = (self.waiting, &self.request) {
-            request.locks.client.home.abandon(id);
+            request.owner.home.abandon(id);
         }
     }
 }

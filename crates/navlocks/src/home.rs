@@ -35,16 +35,24 @@ macro_rules! either {
 }
 
 impl Home {
+    /// The part of the lock space that requests of this scope concern first, below [`PARTS`](crate::space::PARTS).
+    #[inline]
+    pub(crate) fn part_of(&self, scope: &Scope) -> usize {
+        either!(self, _space => Space::part_of(scope), _session => 0)
+    }
+
+    /// Requests a lock, in the part of the scope.
     #[inline]
     pub(crate) fn request(
         &self,
         client: ClientId,
+        part: usize,
         request: &Request,
         tag: Option<Arc<str>>,
         waker: &Waker,
     ) -> Answer {
         either!(self,
-            space => space.request(client, request, tag, waker),
+            space => space.request(client, part, request, tag, waker),
             session => session.request(client.serial(), request, tag.as_deref(), waker))
     }
 
@@ -111,7 +119,7 @@ impl Home {
 
     fn knows(&self, client: ClientId) -> bool {
         either!(self,
-            space => space.ask(|manager| manager.knows(client)),
+            space => space.knows(client),
             session => session.knows(client.serial()))
     }
 
@@ -135,7 +143,7 @@ impl Home {
         request: RequestId,
     ) -> Result<Blockers, QueryError> {
         self.alive(client)?;
-        either!(self, space => Ok(space.ask(|manager| manager.blockers(request))), session => {
+        either!(self, space => Ok(space.blockers(request)), session => {
             // What the service did not name it does not know, and so nobody blocks it.
             let Ok(key) = RequestKey::try_from(request) else { return Ok(Blockers::default()) };
             match session.ask(client.serial(), Question::Blockers(key)).await? {
@@ -154,7 +162,7 @@ impl Home {
         lock: RequestId,
     ) -> Result<bool, QueryError> {
         self.alive(client)?;
-        either!(self, space => Ok(space.ask(|manager| manager.is_contended(lock))), session => {
+        either!(self, space => Ok(space.is_contended(lock)), session => {
             let Ok(key) = RequestKey::try_from(lock) else { return Ok(false) };
             match session.ask(client.serial(), Question::Contended(key)).await? {
                 Reply::Contended(contended) => Ok(contended),
@@ -166,8 +174,7 @@ impl Home {
     pub(crate) async fn deadlocks(&self, client: ClientId) -> Result<Vec<Cycle>, QueryError> {
         self.alive(client)?;
         either!(self, space => {
-            let deadlocks = space.ask(|manager| manager.deadlocks());
-            Ok(deadlocks.into_iter().map(Cycle::from).collect())
+            Ok(space.deadlocks().into_iter().map(Cycle::from).collect())
         }, session => {
             match session.ask(client.serial(), Question::Deadlocks).await? {
                 Reply::Deadlocks(cycles) => Ok(cycles.into_iter().map(Into::into).collect()),

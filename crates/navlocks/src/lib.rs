@@ -60,6 +60,8 @@ pub mod lineage;
 mod block_on;
 mod home;
 mod space;
+mod owner;
+mod part;
 mod watch;
 mod wakes;
 mod clock;

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::error::{Loss, QueryError};
 use crate::locks::Locks;
+use crate::owner::Owner;
 use crate::space::Grant;
 use crate::watch::Watched;
 
@@ -18,29 +20,25 @@ use crate::watch::Watched;
 /// lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
 pub struct Lock {
-    locks: Locks,
+    owner: Arc<Owner>,
     grant: Grant,
-    scope: Scope,
-    mode: Mode,
-    /// There is nothing left to release.
-    over: bool,
+    asked: Request,
 }
 
 impl Lock {
     #[inline]
-    pub(crate) fn new(locks: Locks, grant: Grant, asked: Request) -> Self {
-        let Request { scope, mode, .. } = asked;
-        Self { locks, grant, scope, mode, over: false }
+    pub(crate) fn new(owner: Arc<Owner>, grant: Grant, asked: Request) -> Self {
+        Self { owner, grant, asked }
     }
 
     /// The names that are locked, in order.
     pub fn scope(&self) -> &Scope {
-        &self.scope
+        &self.asked.scope
     }
 
     /// Shared or exclusive.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.asked.mode
     }
 
     /// A number larger than that of every lock granted before in this space. Send it along with each write to the
@@ -56,8 +54,8 @@ impl Lock {
     }
 
     /// The client that requested it, for further requests.
-    pub fn locks(&self) -> &Locks {
-        &self.locks
+    pub fn locks(&self) -> Locks {
+        Locks::of(self.owner.client.clone())
     }
 
     /// Releases the lock.
@@ -66,13 +64,13 @@ impl Lock {
     ///
     /// There was nothing to release: the lock had been taken away, and how.
     pub fn release(mut self) -> Result<(), Loss> {
-        self.over = true;
-        self.locks.client.home.release(self.grant.id)
+        self.grant.losses = Grant::OVER;
+        self.owner.home.release(self.grant.id)
     }
 
     /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
     pub fn loss(&self) -> Option<Loss> {
-        let home = &self.locks.client.home;
+        let home = &self.owner.home;
         if home.losses() == self.grant.losses { None } else { home.loss(self.grant.id) }
     }
 
@@ -98,14 +96,24 @@ impl Lock {
         Contended(Watching { lock: self, watched: Watched::Contention, watch: None })
     }
 
+    /// Whether what is watched for has come; if not, `waker` is woken when it may have.
+    pub(crate) fn poll_watch(
+        &self,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>> {
+        let Self { owner, grant, asked } = self;
+        owner.home.poll_watch(grant.id, &asked.scope, watched, watch, waker)
+    }
+
     /// Whether somebody waits for the lock now.
     ///
     /// # Errors
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn is_contended(&self) -> Result<bool, QueryError> {
-        let client = &self.locks.client;
-        client.home.is_contended(client.id, self.grant.id).await
+        self.owner.home.is_contended(self.owner.id, self.grant.id).await
     }
 }
 
@@ -113,8 +121,8 @@ impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock")
             .field("request", &self.grant.id)
-            .field("scope", &self.scope)
-            .field("mode", &self.mode)
+            .field("scope", &self.asked.scope)
+            .field("mode", &self.asked.mode)
             .field("fencing_token", &self.grant.token)
             .finish_non_exhaustive()
     }
@@ -123,9 +131,9 @@ impl fmt::Debug for Lock {
 impl Drop for Lock {
     #[inline]
     fn drop(&mut self) {
-        if !self.over {
+        if self.grant.losses != Grant::OVER {
             // Whoever drops a lock does not ask whether it had been lost.
-            let _lost_or_released = self.locks.client.home.release(self.grant.id);
+            let _lost_or_released = self.owner.home.release(self.grant.id);
         }
     }
 }
@@ -151,9 +159,7 @@ struct Watching<'a> {
 
 impl Watching<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Loss>> {
-        let Lock { locks, grant, scope, .. } = self.lock;
-        let home = &locks.client.home;
-        home.poll_watch(grant.id, scope, self.watched, &mut self.watch, cx.waker())
+        self.lock.poll_watch(self.watched, &mut self.watch, cx.waker())
     }
 }
 
@@ -179,7 +185,7 @@ impl Future for Contended<'_> {
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
-            self.lock.locks.client.home.unwatch(self.lock.grant.id, watch);
+            self.lock.owner.home.unwatch(self.lock.grant.id, watch);
         }
     }
 }

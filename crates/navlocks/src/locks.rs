@@ -10,6 +10,7 @@ use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, QueryError};
 use crate::events::Events;
 use crate::home::Home;
+use crate::owner::{Client, Owners};
 use crate::query::Snapshot;
 #[cfg(feature = "connect")]
 use crate::remote::{Connect, Handle};
@@ -22,6 +23,9 @@ use crate::space::Space;
 /// [`partition`](Self::partition) is another lock space. What a client is matters when it [ends](Self::end), which releases
 /// all that it has, and when [deadlocks](DeadlockPolicy) are looked for. Otherwise one client
 /// serves any number of tasks and threads.
+///
+/// Threads that ask for different names hardly hold each other up, as long as each request has one name: requests for
+/// several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) bring all names of the space behind one mutex.
 ///
 /// # Policy
 ///
@@ -42,14 +46,7 @@ use crate::space::Space;
 /// ```
 #[derive(Clone)]
 pub struct Locks {
-    pub(crate) client: Arc<Client>,
-}
-
-/// A client, known to its space as long as anybody can act for it.
-pub(crate) struct Client {
-    pub(crate) home: Home,
-    /// At a service, only the number in the session counts.
-    pub(crate) id: ClientId,
+    owners: Arc<Owners>,
 }
 
 /// The partitions that are in use, of one family of lock spaces in this process.
@@ -127,21 +124,30 @@ impl Locks {
     #[cfg(feature = "connect")]
     fn at_service(session: Arc<Handle>, number: u64) -> Self {
         let id = ClientId::foreign(0, number);
-        Self { client: Arc::new(Client { home: Home::Remote(session), id }) }
+        Self::of(Arc::new(Client { home: Home::Remote(session), id }))
     }
 
     fn in_space(space: Arc<Space>) -> Self {
         let id = space.add_client();
-        Self { client: Arc::new(Client { home: Home::Local(space), id }) }
+        Self::of(Arc::new(Client { home: Home::Local(space), id }))
+    }
+
+    /// That client.
+    pub(crate) fn of(client: Arc<Client>) -> Self {
+        Self { owners: Owners::new(client) }
+    }
+
+    fn client(&self) -> &Client {
+        &self.owners.client
     }
 
     /// Another client in the same lock space.
     pub fn new_client(&self) -> Self {
-        match &self.client.home {
+        match &self.client().home {
             Home::Local(space) => Self::in_space(space.clone()),
             #[cfg(feature = "connect")]
             Home::Remote(session) => {
-                let number = session.add_client(None, self.client.id.serial());
+                let number = session.add_client(None, self.client().id.serial());
                 Self::at_service(session.clone(), number)
             }
         }
@@ -150,11 +156,11 @@ impl Locks {
     /// A client in the lock space of that name: the same for all who are related by [`new_client`](Self::new_client),
     /// `partition` and cloning, and independent of every other. It is forgotten when nobody uses it.
     pub fn partition(&self, name: &str) -> Self {
-        match &self.client.home {
+        match &self.client().home {
             Home::Local(space) => Self::in_space(Registry::partition(space.registry(), name)),
             #[cfg(feature = "connect")]
             Home::Remote(session) => {
-                let number = session.add_client(Some(name), self.client.id.serial());
+                let number = session.add_client(Some(name), self.client().id.serial());
                 Self::at_service(session.clone(), number)
             }
         }
@@ -162,11 +168,7 @@ impl Locks {
 
     /// Who this is in queries and events.
     pub fn client_id(&self) -> ClientId {
-        match &self.client.home {
-            Home::Local(_) => self.client.id,
-            #[cfg(feature = "connect")]
-            Home::Remote(session) => session.client_id(self.client.id.serial()),
-        }
+        self.client().shown_id()
     }
 
     /// A request for an exclusive lock on a name, or on several at once. Say how on what is returned, then await it.
@@ -184,7 +186,9 @@ impl Locks {
     /// ```
     #[inline]
     pub fn request(&self, scope: impl Into<Scope>) -> Request {
-        Request::new(self.clone(), scope.into())
+        // The scope first: what is written before an owner is counted can be moved right after without a wait.
+        let scope = scope.into();
+        Request::new(self.owners.of(&scope), scope)
     }
 
     /// Takes away all held locks that have `name` in their scope, in one step; their holders are told, and the queue
@@ -194,13 +198,13 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn force_release(&self, name: impl Into<Name>) -> Result<usize, QueryError> {
-        self.client.home.force_release(self.client.id, name.into()).await
+        self.client().home.force_release(self.client().id, name.into()).await
     }
 
     /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
     /// and every later one does.
     pub fn end(&self) {
-        self.client.home.end_client(self.client.id);
+        self.client().home.end_client(self.client().id);
     }
 
     /// Takes leave of a service, for all clients of this connection, and waits until everything that was said has been sent.
@@ -209,7 +213,7 @@ impl Locks {
     /// Dropping all that belongs to a connection takes leave as well, in the background: a program that ends right after
     /// that may be gone before the service was told, and then its locks are kept until its lease is over.
     pub async fn disconnect(&self) {
-        match &self.client.home {
+        match &self.client().home {
             Home::Local(_) => {}
             #[cfg(feature = "connect")]
             Home::Remote(session) => {
@@ -225,7 +229,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn query(&self) -> Result<Snapshot, QueryError> {
-        self.client.home.query(self.client.id).await
+        self.client().home.query(self.client().id).await
     }
 
     /// What a request waits for: nothing, if it does not wait.
@@ -234,7 +238,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn blockers(&self, request: RequestId) -> Result<Blockers, QueryError> {
-        self.client.home.blockers(self.client.id, request).await
+        self.client().home.blockers(self.client().id, request).await
     }
 
     /// Clients that wait for each other at this moment.
@@ -243,25 +247,18 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn deadlocks(&self) -> Result<Vec<Cycle>, QueryError> {
-        self.client.home.deadlocks(self.client.id).await
+        self.client().home.deadlocks(self.client().id).await
     }
 
     /// Everything that happens in this space from now on.
     pub fn events(&self) -> Events {
-        Events::new(self.client.home.clone(), self.client.id)
+        Events::new(self.client().home.clone(), self.client().id)
     }
 }
 
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks").field("client", &self.client_id()).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Client {
-    /// Guards and requests keep their client, so there is nothing left to release.
-    fn drop(&mut self) {
-        self.home.end_client(self.id);
     }
 }
 

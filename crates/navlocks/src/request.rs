@@ -12,7 +12,7 @@ use crate::auto::AutoLock;
 use crate::block_on;
 use crate::error::RequestError;
 use crate::lock::Lock;
-use crate::locks::Locks;
+use crate::owner::Owner;
 
 /// A request for a lock, made by [`Locks::request`]. Nothing happens until it is awaited.
 ///
@@ -20,7 +20,7 @@ use crate::locks::Locks;
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request {
-    pub(crate) locks: Locks,
+    pub(crate) owner: Arc<Owner>,
     pub(crate) asked: navlocks_core::Request,
     /// What few requests have; apart, so that the others are small.
     pub(crate) extras: Option<Box<Extras>>,
@@ -39,8 +39,8 @@ pub struct TryRequest(Request);
 
 impl Request {
     #[inline]
-    pub(crate) fn new(locks: Locks, scope: Scope) -> Self {
-        Self { locks, asked: navlocks_core::Request::exclusive(scope), extras: None }
+    pub(crate) fn new(owner: Arc<Owner>, scope: Scope) -> Self {
+        Self { owner, asked: navlocks_core::Request::exclusive(scope), extras: None }
     }
 
     /// For a lock that others may share.
@@ -165,9 +165,9 @@ impl IntoFuture for Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { locks, asked, extras } = self;
+        let Self { owner, asked, extras } = self;
         f.debug_struct("Request")
-            .field("client", &locks.client_id())
+            .field("client", &owner.client.shown_id())
             .field("scope", &asked.scope)
             .field("mode", &asked.mode)
             .field("wait", &asked.wait)

@@ -1,33 +1,44 @@
-//! A lock space in this process: the engine behind a mutex, and who is to be woken.
+//! A lock space in this process: engines behind mutexes, and who is to be woken.
 //!
 //! Each method locks, gives the engine one input, passes its events on, unlocks, and only then wakes. Nothing of a user's runs
 //! while the state is locked, except that a waker is cloned; wakers are woken and dropped after.
+//!
+//! ```text
+//!   divided     part 0: a c   part 1: b   …   part 7: z        each name in its part, each part behind its own mutex
+//!                    │             │              │
+//!                    ▼  a scope of several names, a listener …  ▲  nothing was left, many times
+//!                                                               │
+//!   gathered    whole: a b c z                                 all names behind one mutex
+//! ```
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
-    Answer as Decided, ClientId, Event, FencingToken, HandOver, HashKey, LockManager, Name,
+    Answer as Decided, Blockers, ClientId, Deadlock, FencingToken, HashKey, LockManager, Name,
     Request, RequestId, Scope, State as Stage,
 };
 
 use crate::clock::Moment;
 use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, Loss, RequestError};
-use crate::events::{About, Inboxes, Listeners, What};
+use crate::events::{Inboxes, What};
 use crate::locks::Registry;
+use crate::part::Part;
 use crate::query::Snapshot;
-use crate::sync::{AtomicU64, Mutex, MutexGuard};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use crate::wakes::Wakes;
-use crate::watch::{Watched, Watches};
+use crate::watch::Watched;
 
 /// One partition, shared by its clients.
 #[derive(Debug)]
 pub(crate) struct Space {
-    state: Mutex<State>,
+    parts: [Place; PARTS],
+    whole: Place,
+    /// Whether all requests are in the whole. Changes only while everything is locked, so that who has locked a place knows.
+    gathered: AtomicBool,
     /// How many locks were ever taken away here: as long as it stands still, no holder needs to ask.
     losses: AtomicU64,
     deadlocks: DeadlockPolicy,
@@ -35,35 +46,35 @@ pub(crate) struct Space {
     registry: Arc<Registry>,
 }
 
+/// A mutex that shares no piece of memory with the next.
 #[derive(Debug)]
-struct State {
-    manager: LockManager,
-    /// What is known of each live request beyond the engine, by [`RequestId::slot`].
-    asked: Vec<Asked>,
-    /// The tags of live requests that have one.
-    tags: HashMap<RequestId, Arc<str>>,
-    /// Requests that ended otherwise than by their owner, who has yet to hear of it or to let go.
-    ended: HashMap<RequestId, Loss>,
-    watches: Watches,
-    listeners: Listeners,
-    /// Whom this input concerns. Empty between inputs.
-    wakes: Wakes,
+#[repr(align(128))]
+struct Place(Mutex<Part>);
+
+/// A space of which everything is locked.
+struct All<'a> {
+    parts: [MutexGuard<'a, Part>; PARTS],
+    whole: MutexGuard<'a, Part>,
 }
 
-#[derive(Debug)]
-struct Asked {
-    waker: Option<Waker>,
-    /// When it was requested, and once held when it was granted.
-    since: Moment,
-}
+/// Two under the model checker, so that it comes to an end.
+pub(crate) const PARTS: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// So often must nothing be left in the whole before the space is divided again.
+const IDLE_TIMES: u32 = if cfg!(loom) { 1 } else { 1000 };
 
 /// A lock as it is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) id: RequestId,
     pub(crate) token: FencingToken,
-    /// The losses in this space until then.
+    /// The losses in this space until then; [`OVER`](Self::OVER) once there is nothing left to release.
     pub(crate) losses: u64,
+}
+
+impl Grant {
+    /// More than are ever counted.
+    pub(crate) const OVER: u64 = u64::MAX;
 }
 
 /// What became of a request at once.
@@ -75,24 +86,18 @@ pub(crate) enum Answer {
     Failed(RequestError),
 }
 
-/// Above this many slots, an idle space gives memory back.
-const IDLE_CAPACITY: usize = 1024;
-
 impl Space {
     pub(crate) fn new(deadlocks: DeadlockPolicy, registry: Arc<Registry>) -> Self {
         let random = RandomState::new();
         let (low, high) = (random.hash_one(0), random.hash_one(1));
         let key = (u128::from(high) << 64 | u128::from(low)).to_ne_bytes();
+        let parts = LockManager::parts(HashKey::from_bytes(key));
+        let whole = LockManager::whole(&parts.each_ref());
         Self {
-            state: Mutex::new(State {
-                manager: LockManager::new(HashKey::from_bytes(key)),
-                asked: Vec::new(),
-                tags: HashMap::new(),
-                ended: HashMap::new(),
-                watches: Watches::default(),
-                listeners: Listeners::default(),
-                wakes: Wakes::default(),
-            }),
+            parts: parts.map(Place::new),
+            whole: Place::new(whole),
+            // Who waits for whom is a question to the whole.
+            gathered: AtomicBool::new(deadlocks != DeadlockPolicy::Ignore),
             losses: AtomicU64::new(0),
             deadlocks,
             registry,
@@ -103,99 +108,63 @@ impl Space {
         &self.registry
     }
 
-    /// A panic in the engine would be its bug; its holders must be able to let go all the same.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        #[cfg(not(loom))]
-        if let Some(state) = self.lock_by_spinning() {
-            return state;
-        }
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tries for a few microseconds before the thread goes to sleep: an operation takes a tenth of one, and to wake a
-    /// thread takes twenty. Not under the model checker, which would try every number of tries.
-    #[cfg(not(loom))]
-    fn lock_by_spinning(&self) -> Option<MutexGuard<'_, State>> {
-        for doublings in 0..10 {
-            if let Ok(state) = self.state.try_lock() {
-                return Some(state);
-            }
-            for _ in 0..1 << doublings {
-                std::hint::spin_loop();
-            }
-        }
-        None
-    }
-
-    /// Gives the engine one input, passes on what it says, and wakes whom that concerns.
-    #[inline]
-    fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
-        let result = input(&mut state);
-        self.pass_on(state);
-        result
-    }
-
-    /// Passes on what the engine says after an input, and wakes whom that concerns once the state is unlocked.
-    #[inline]
-    fn pass_on(&self, mut state: MutexGuard<'_, State>) {
-        while let Some(event) = state.manager.poll_event() {
-            state.pass_on(event, &self.losses);
-        }
-        if state.asked.capacity() > IDLE_CAPACITY && state.manager.name_count() == 0 {
-            state.asked = Vec::new();
-        }
-        if !state.wakes.is_empty() {
-            let wakes = std::mem::take(&mut state.wakes);
-            drop(state);
-            wakes.wake();
-        }
-    }
-
     pub(crate) fn add_client(&self) -> ClientId {
-        self.lock().manager.add_client()
+        let mut all = self.lock_all();
+        // All know the same clients, and so give the same id.
+        for part in &mut all.parts {
+            part.manager.add_client();
+        }
+        all.whole.manager.add_client()
     }
 
-    /// Requests a lock; if it has to wait, `waker` is woken when it is decided.
+    /// The part that requests of this scope go to, or any, if that is the whole.
     #[inline]
+    pub(crate) fn part_of(scope: &Scope) -> usize {
+        match scope.names() {
+            [name] => LockManager::part_of::<PARTS>(name),
+            _ => 0,
+        }
+    }
+
+    /// Requests a lock in the [part of its scope](Self::part_of); if it has to wait, `waker` is woken when it is decided.
+    #[inline(never)]
     pub(crate) fn request(
         &self,
         client: ClientId,
+        part: usize,
         request: &Request,
         tag: Option<Arc<str>>,
         waker: &Waker,
     ) -> Answer {
         let since = Moment::now();
-        let mut state = self.lock();
-        let answered = match state.listeners.about(client, request, tag.as_ref()) {
-            None => state.manager.request_answer(client, request),
-            Some(about) => state.request_announced(client, request, about),
+        let mut part = match request.scope.names() {
+            [_] => self.lock(part),
+            _ => self.lock_whole(),
         };
-        let (id, answer) = match answered {
+        let (id, answer) = match part.request(client, request, tag, since) {
             Ok(answered) => answered,
             Err(error) => return Answer::Failed(error.into()),
         };
-        if answer != Decided::Unavailable {
-            state.note(id, tag, since);
-        }
-        let refused = match answer {
-            Decided::Pending => self.begin_to_wait(&mut state, id, waker),
-            Decided::Granted(_) | Decided::Unavailable => None,
+        // Written before the unlocking, which waits for all that is written: to move it right after costs no wait then.
+        let answer = match answer {
+            Decided::Granted(token) => {
+                let losses = self.losses.load(Ordering::Relaxed);
+                Answer::Granted(Grant { id, token, losses })
+            }
+            Decided::Unavailable => Answer::Unavailable,
+            Decided::Pending => match self.begin_to_wait(&mut part, id, waker) {
+                None => Answer::Pending(id),
+                Some(cycle) => Answer::Failed(RequestError::Deadlock(cycle)),
+            },
         };
-        let losses = self.losses.load(Ordering::Relaxed);
-        self.pass_on(state);
-        match (answer, refused) {
-            (Decided::Granted(token), _) => Answer::Granted(Grant { id, token, losses }),
-            (Decided::Unavailable, _) => Answer::Unavailable,
-            (Decided::Pending, None) => Answer::Pending(id),
-            (Decided::Pending, Some(cycle)) => Answer::Failed(RequestError::Deadlock(cycle)),
-        }
+        self.pass_on(part);
+        answer
     }
 
     /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
     /// for which it is refused.
-    fn begin_to_wait(&self, state: &mut State, id: RequestId, waker: &Waker) -> Option<Cycle> {
-        let State { manager, listeners, watches, wakes, .. } = state;
+    fn begin_to_wait(&self, part: &mut Part, id: RequestId, waker: &Waker) -> Option<Cycle> {
+        let Part { manager, listeners, watches, wakes, .. } = part;
         let deadlock = match self.deadlocks {
             DeadlockPolicy::Ignore => None,
             DeadlockPolicy::Report | DeadlockPolicy::Refuse => manager.deadlock_through(id),
@@ -203,87 +172,122 @@ impl Space {
         if let Some(cycle) = deadlock.map(Cycle::from) {
             listeners.tell(id, || What::Deadlock(cycle.clone()), wakes);
             if self.deadlocks == DeadlockPolicy::Refuse {
-                state.abort(id);
+                part.abort(id);
                 return Some(cycle);
             }
         }
         watches.began_to_wait(id, manager, wakes);
-        state.asked[id.slot()].waker = Some(waker.clone());
+        *part.waker(id) = Some(waker.clone());
         None
     }
 
     /// What became of a request that waited; if nothing yet, `waker` is woken when it has.
     pub(crate) fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
-        let mut state = self.lock();
-        match state.manager.state(id) {
+        let mut part = self.lock_request(id);
+        match part.manager.state(id) {
             Some(Stage::Held(token)) => {
                 let losses = self.losses.load(Ordering::Relaxed);
                 Answer::Granted(Grant { id, token, losses })
             }
             Some(Stage::Pending) => {
-                let known = &mut state.asked[id.slot()].waker;
+                let known = part.waker(id);
                 if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
                     let earlier = known.replace(waker.clone());
-                    drop(state);
+                    drop(part);
                     drop(earlier);
                 }
                 Answer::Pending(id)
             }
-            None => Answer::Failed(state.hear(id).into()),
+            None => Answer::Failed(part.hear(id).into()),
         }
     }
 
     /// The owner of a request that waits lost interest.
     pub(crate) fn abandon(&self, id: RequestId) {
-        self.input(|state| {
-            // If it was granted and not heard of, the lock passes on.
-            if !state.abort(id) {
-                let _lost_or_released = state.release(id);
-            }
-        });
+        let mut part = self.lock_request(id);
+        // If it was granted and not heard of, the lock passes on.
+        let heir = if part.abort(id) { None } else { part.release(id).ok().flatten() };
+        self.pass_on(part);
+        if let Some(heir) = heir {
+            heir.wake();
+        }
     }
 
     /// The time of a request that waits is up. False when it was decided before.
     pub(crate) fn time_out(&self, id: RequestId) -> bool {
-        self.input(|state| state.abort(id))
+        let mut part = self.lock_request(id);
+        let aborted = part.abort(id);
+        self.pass_on(part);
+        aborted
     }
 
     /// Releases a lock, or says how it had been lost.
     #[inline]
     pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
-        self.input(|state| state.release(id))
+        let mut part = self.lock_request(id);
+        let released = part.release(id);
+        self.pass_on(part);
+        if let Some(heir) = released? {
+            heir.wake();
+        }
+        Ok(())
     }
 
     pub(crate) fn force_release(&self, name: &Name) -> usize {
-        self.input(|state| state.manager.force_release(name))
+        let mut part = self.lock(LockManager::part_of::<PARTS>(name));
+        let count = part.manager.force_release(name);
+        self.pass_on(part);
+        count
     }
 
     /// Ends a client. In the standard nobody is left to hear of it; here guards and futures of it may live on.
     pub(crate) fn end_client(&self, client: ClientId) {
-        self.input(|state| {
-            let requests: Vec<RequestId> = state.manager.requests_of(client).collect();
-            for id in requests {
-                let pending = state.manager.state(id) == Some(Stage::Pending);
-                let what = if pending { What::Aborted } else { What::Lost };
-                state.end(id, Loss::ClientEnded, what);
-                self.losses.fetch_add(1, Ordering::Release);
-            }
-            state.manager.terminate(client);
-        });
+        let mut all = self.lock_all();
+        let has_any = |manager: &&&LockManager| manager.requests_of(client).next().is_some();
+        if all.managers().iter().filter(has_any).count() > 1 {
+            // All grants of one step come in queue order, whatever their names.
+            self.gather(&mut all);
+        }
+        let end = |part: &mut Part| {
+            part.end_client(client, &self.losses);
+            part.pass_all_on(&self.losses);
+            std::mem::take(&mut part.wakes)
+        };
+        let of_whole = end(&mut all.whole);
+        let of_parts = all.parts.each_mut().map(|part| end(part));
+        drop(all);
+        of_parts.into_iter().chain([of_whole]).for_each(Wakes::wake);
     }
 
-    /// As [`query`](navlocks_core::LockManager::query): may evict clients that sleep.
+    /// All that is held and pending, at one moment.
     pub(crate) fn query(&self) -> Snapshot {
-        self.input(|state| {
-            let snapshot = state.manager.query();
-            Snapshot::new(snapshot, |id| {
-                (state.tags.get(&id).cloned(), state.asked[id.slot()].since.age())
-            })
+        let all = self.lock_all();
+        let snapshot = LockManager::snapshot_of(&all.managers());
+        Snapshot::new(snapshot, |id| {
+            let gathered = self.gathered.load(Ordering::Relaxed);
+            let part = if gathered { &all.whole } else { &all.parts[part_of(id)] };
+            part.about(id)
         })
     }
 
-    pub(crate) fn ask<T>(&self, question: impl FnOnce(&LockManager) -> T) -> T {
-        question(&self.lock().manager)
+    /// As [`LockManager::deadlocks`].
+    pub(crate) fn deadlocks(&self) -> Vec<Deadlock> {
+        LockManager::whole(&self.lock_all().managers()).deadlocks()
+    }
+
+    /// As [`LockManager::blockers`].
+    pub(crate) fn blockers(&self, id: RequestId) -> Blockers {
+        self.lock_request(id).manager.blockers(id)
+    }
+
+    /// As [`LockManager::is_contended`].
+    pub(crate) fn is_contended(&self, id: RequestId) -> bool {
+        self.lock_request(id).manager.is_contended(id)
+    }
+
+    /// As [`LockManager::knows`].
+    pub(crate) fn knows(&self, client: ClientId) -> bool {
+        self.whole.lock().manager.knows(client)
     }
 
     /// How often a lock was taken away here so far.
@@ -294,7 +298,7 @@ impl Space {
 
     /// Why a lock is no more, if it is. The answer stands until its guard is dropped.
     pub(crate) fn loss(&self, id: RequestId) -> Option<Loss> {
-        self.lock().ended.get(&id).copied()
+        self.lock_request(id).loss(id)
     }
 
     /// Whether what a holder waits for has come; if not, `waker` is woken when it may have.
@@ -307,146 +311,155 @@ impl Space {
         waker: &Waker,
     ) -> Poll<Result<(), Loss>> {
         let waker = waker.clone();
-        let mut state = self.lock();
-        if let Some(&loss) = state.ended.get(&id) {
+        let mut part = self.lock_request(id);
+        if let Some(loss) = part.loss(id) {
             return Poll::Ready(Err(loss));
         }
-        let State { manager, watches, .. } = &mut *state;
-        if watched == Watched::Contention && manager.is_contended(id) {
+        if watched == Watched::Contention && part.manager.is_contended(id) {
             return Poll::Ready(Ok(()));
         }
-        let earlier = watches.register(id, scope, watched, watch, waker);
-        drop(state);
+        let earlier = part.watches.register(id, scope, watched, watch, waker);
+        drop(part);
         drop(earlier);
         Poll::Pending
     }
 
     /// Ends a watch that nobody waits for any more.
     pub(crate) fn unwatch(&self, id: RequestId, watch: u64) {
-        let _dropped_unlocked = self.lock().watches.unregister(id, watch);
+        let _dropped_unlocked = self.lock_request(id).watches.unregister(id, watch);
     }
 
-    /// Runs `work` on the event streams.
+    /// Runs `work` on the event streams. They hear of everything, and in one order, so all names are behind one mutex then.
     pub(crate) fn listen<T>(&self, work: impl FnOnce(&mut Inboxes) -> T) -> T {
-        let mut state = self.lock();
-        let State { listeners, manager, tags, .. } = &mut *state;
-        listeners.change(work, manager, |id| tags.get(&id).cloned())
+        self.lock_whole().listen(work)
     }
 }
 
-impl State {
-    /// Notes what the engine does not know of a new request.
+/// Where everything is.
+impl Space {
+    /// Locks what has the requests of this part: itself, or the whole.
     #[inline]
-    fn note(&mut self, id: RequestId, tag: Option<Arc<str>>, since: Moment) {
-        // Slots of requests that are over were cleared; a scope takes one slot a name, so some are skipped.
-        if id.slot() >= self.asked.len() {
-            self.asked.resize_with(id.slot() + 1, || Asked { waker: None, since });
-        }
-        self.asked[id.slot()].since = since;
-        if let Some(tag) = tag {
-            self.tags.insert(id, tag);
+    fn lock(&self, part: usize) -> MutexGuard<'_, Part> {
+        loop {
+            let gathered = self.gathered.load(Ordering::Relaxed);
+            let locked = if gathered { self.whole.lock() } else { self.parts[part].lock() };
+            if self.gathered.load(Ordering::Relaxed) == gathered {
+                return locked;
+            }
         }
     }
 
-    /// Requests a lock while somebody listens: everything that it causes is an event then, in order.
+    #[inline]
+    fn lock_request(&self, id: RequestId) -> MutexGuard<'_, Part> {
+        self.lock(part_of(id))
+    }
+
+    /// Everything, in the one order in which more than one place is ever locked.
+    fn lock_all(&self) -> All<'_> {
+        All { parts: self.parts.each_ref().map(Place::lock), whole: self.whole.lock() }
+    }
+
+    /// Locks the whole, with everything in it.
+    fn lock_whole(&self) -> MutexGuard<'_, Part> {
+        let mut whole = self.whole.lock();
+        if !self.gathered.load(Ordering::Relaxed) {
+            drop(whole);
+            let mut all = self.lock_all();
+            self.gather(&mut all);
+            whole = all.whole;
+        }
+        whole.idle_times = 0;
+        whole
+    }
+
+    /// Moves everything to the whole.
+    fn gather(&self, all: &mut All<'_>) {
+        if self.gathered.load(Ordering::Relaxed) {
+            return;
+        }
+        all.whole.manager = LockManager::whole(&all.managers());
+        for (number, part) in all.parts.iter_mut().enumerate() {
+            all.whole.absorb(part, |slot| slot * PARTS + number);
+        }
+        self.gathered.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives the parts back their names, when there is nothing to move.
     #[cold]
-    fn request_announced(
-        &mut self,
-        client: ClientId,
-        request: &Request,
-        about: About,
-    ) -> Result<(RequestId, Decided), navlocks_core::RequestError> {
-        let id = self.manager.request(client, request)?;
-        self.listeners.requested(id, about, &mut self.wakes);
-        Ok((id, self.manager.answer(id)))
-    }
-
-    fn abort(&mut self, id: RequestId) -> bool {
-        let aborted = self.manager.abort(id);
-        if aborted {
-            self.listeners.end(id, || What::Withdrawn, &mut self.wakes);
-            self.forget(id);
+    fn divide(&self) {
+        let mut all = self.lock_all();
+        all.whole.idle_times = 0;
+        if all.whole.is_idle() {
+            self.gathered.store(false, Ordering::Relaxed);
         }
-        aborted
     }
 
-    /// Releases a lock, or says how it was lost and forgets that.
+    /// Whether the whole was left without requests often enough to do without it.
+    fn is_idle_often(&self, whole: &mut Part) -> bool {
+        let idle = self.deadlocks == DeadlockPolicy::Ignore && whole.manager.name_count() == 0;
+        whole.idle_times += u32::from(idle);
+        idle && whole.idle_times >= IDLE_TIMES
+    }
+
+    /// Passes on what the engine says after an input, and wakes whom that concerns once nothing is locked.
     #[inline]
-    fn release(&mut self, id: RequestId) -> Result<(), Loss> {
-        self.watches.over(id, &mut self.wakes);
-        let hand_over = if self.listeners.is_empty() {
-            self.manager.release_answer(id)
-        } else if self.manager.release(id) {
-            self.listeners.end(id, || What::Released, &mut self.wakes);
-            HandOver::Told
+    fn pass_on(&self, mut part: MutexGuard<'_, Part>) {
+        part.pass_all_on(&self.losses);
+        let divide = self.gathered.load(Ordering::Relaxed) && self.is_idle_often(&mut part);
+        if !part.wakes.is_empty() {
+            let wakes = std::mem::take(&mut part.wakes);
+            drop(part);
+            wakes.wake();
         } else {
-            HandOver::Nothing
-        };
-        match hand_over {
-            HandOver::Nothing => return Err(self.hear(id)),
-            HandOver::To(next, _) => self.wake_holder(next),
-            HandOver::Told => {}
+            drop(part);
         }
-        self.forget(id);
-        Ok(())
+        if divide {
+            self.divide();
+        }
+    }
+}
+
+/// The part in which a request was made, unless that was in the whole.
+#[inline]
+fn part_of(id: RequestId) -> usize {
+    id.slot() % PARTS
+}
+
+impl All<'_> {
+    /// All engines, of which those of the parts or that of the whole have no requests.
+    fn managers(&self) -> Vec<&LockManager> {
+        self.parts.iter().chain([&self.whole]).map(|part| &part.manager).collect()
+    }
+}
+
+impl Place {
+    fn new(manager: LockManager) -> Self {
+        Self(Mutex::new(Part::new(manager)))
     }
 
-    /// A request that waited holds its lock now.
+    /// A panic in the engine would be its bug; its holders must be able to let go all the same.
     #[inline]
-    fn wake_holder(&mut self, id: RequestId) {
-        let asked = &mut self.asked[id.slot()];
-        if let Some(waker) = asked.waker.take() {
-            asked.since = Moment::now();
-            self.wakes.add(waker);
+    fn lock(&self) -> MutexGuard<'_, Part> {
+        #[cfg(not(loom))]
+        if let Some(part) = self.lock_by_spinning() {
+            return part;
         }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Clears what was noted of a request that is over.
+    /// Tries for a few microseconds before the thread goes to sleep: an operation takes a tenth of one, and to wake a
+    /// thread takes twenty. Not under the model checker, which would try every number of tries.
+    #[cfg(not(loom))]
     #[inline]
-    fn forget(&mut self, id: RequestId) {
-        if let Some(waker) = self.asked[id.slot()].waker.take() {
-            self.wakes.discard(waker);
+    fn lock_by_spinning(&self) -> Option<MutexGuard<'_, Part>> {
+        for doublings in 0..10 {
+            if let Ok(part) = self.0.try_lock() {
+                return Some(part);
+            }
+            for _ in 0..1 << doublings {
+                std::hint::spin_loop();
+            }
         }
-        if !self.tags.is_empty() {
-            self.tags.remove(&id);
-        }
-    }
-
-    /// What ended a request that is not alive, told to its owner once.
-    fn hear(&mut self, id: RequestId) -> Loss {
-        // Only an owner asks, and only once: there is always an answer.
-        self.ended.remove(&id).unwrap_or(Loss::ClientEnded)
-    }
-
-    /// A request came to its end by somebody else's doing.
-    fn end(&mut self, id: RequestId, loss: Loss, what: fn(Loss) -> What) {
-        self.ended.insert(id, loss);
-        self.wakes.add_all(self.asked[id.slot()].waker.take());
-        self.forget(id);
-        self.watches.over(id, &mut self.wakes);
-        self.listeners.end(id, || what(loss), &mut self.wakes);
-    }
-
-    /// Passes one of the engine's events on to those whom it concerns.
-    #[inline]
-    fn pass_on(&mut self, event: Event, losses: &AtomicU64) {
-        match event {
-            Event::Granted { request, token, .. } => {
-                self.wake_holder(request);
-                self.listeners.tell(request, || What::Granted(token), &mut self.wakes);
-            }
-            Event::Lost { request, cause, .. } => {
-                losses.fetch_add(1, Ordering::Release);
-                self.end(request, cause.into(), What::Lost);
-            }
-            Event::Aborted { request, cause, .. } => {
-                self.end(request, cause.into(), What::Aborted);
-            }
-            Event::Unavailable { request, .. } => {
-                self.listeners.end(request, || What::Unavailable, &mut self.wakes);
-            }
-            // Told of clients that are suspended; a client in this process never is.
-            Event::Evicted { .. } => {}
-        }
+        None
     }
 }

@@ -37,6 +37,18 @@ struct Watch {
 }
 
 impl Watches {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.locks.is_empty()
+    }
+
+    /// Takes over the watches of another part, whose locks and names are others.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        let Self { locks, names, next } = other;
+        self.locks.extend(locks);
+        self.names.extend(names);
+        self.next = self.next.max(next);
+    }
+
     /// Wakes `waker` when what is watched for comes. `watch` is the number of this watch, given by the first call.
     /// Returns a waker to be dropped later.
     pub(crate) fn register(

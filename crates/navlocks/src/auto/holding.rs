@@ -200,8 +200,7 @@ impl Held {
     fn poll_loss(&mut self, wakeups: &Arc<Wakeups>) -> Poll<Loss> {
         let waker = Waker::from(wakeups.clone());
         let Self { lock, watch, .. } = self;
-        let home = &lock.locks().client.home;
-        match home.poll_watch(lock.request_id(), lock.scope(), Watched::Loss, watch, &waker) {
+        match lock.poll_watch(Watched::Loss, watch, &waker) {
             Poll::Ready(Err(loss)) => Poll::Ready(loss),
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
         }
