@@ -9,7 +9,8 @@ mod cli;
 mod node;
 
 /// Every suite, in the order they are listed.
-pub(crate) const SUITES: &[Suite] = &[engine::SUITE, inprocess::SUITE, service::SUITE, cli::SUITE, node::SUITE];
+pub(crate) const SUITES: &[Suite] =
+    &[engine::SUITE, inprocess::SUITE, service::SUITE, cli::SUITE, node::SUITE];
 
 /// The word for our own side.
 pub(crate) const OURS: &str = "navlocks";
