@@ -57,6 +57,10 @@ export class Service {
     return `ws://127.0.0.1:${this.#port}`;
   }
 
+  get tls() {
+    return `wss://127.0.0.1:${this.#port}`;
+  }
+
   /** Starts it, or starts it again at the same addresses. */
   async start() {
     const places = ['--socket', join(this.#folder, 'socket'), '--state-dir', this.#folder, '--listen', `127.0.0.1:${this.#port}`];
@@ -69,7 +73,7 @@ export class Service {
     });
     failed.catch(() => {});
     const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), failed]);
-    this.#port = Number(/ws:\/\/127\.0\.0\.1:(\d+)/.exec(line)[1]);
+    this.#port = Number(/wss?:\/\/127\.0\.0\.1:(\d+)/.exec(line)[1]);
     child.unref();
     child.stdout.unref();
     return this;
