@@ -94,7 +94,7 @@ function createEnvironment(realm) {
 
   /** A page that goes away leaves at once; one that is only put aside loses its locks, and comes back with what it waits for. */
   function followPage(session) {
-    realm.addEventListener('pagehide', ({ persisted }) => (persisted ? session.suspend() : session.farewell()));
+    realm.addEventListener('pagehide', ({ persisted }) => (persisted ? session.suspend() : session.close()));
     realm.addEventListener('pageshow', () => session.resume());
     document.addEventListener('freeze', () => session.suspend());
     document.addEventListener('resume', () => session.resume());

@@ -163,13 +163,13 @@ export class Session {
     this.#leave();
     this.#stopTimers();
     this.#link = ASLEEP;
+    this.#refusal = undefined;
   }
 
   resume() {
     this.check();
     if (this.#link !== ASLEEP) return;
     this.#link = DOWN;
-    this.#refusal = undefined;
     this.#downSince = new Moment();
     this.#pause = 0;
     this.start();

@@ -45,12 +45,15 @@ class Program {
 }
 
 test('S17 decision 8: an idle connection and a held lock keep nobody alive, and who ends takes leave', async () => {
-  const keeper = await connect(service.tcp, { lease: 60_000 });
-  for (const url of [service.unix, service.tcp]) {
+  // Who goes without a word is waited for beyond the end of this test.
+  const patient = await Service.start(['--lease', '1h', '--lease-max', '1h']);
+  const other = await connect(patient.unix);
+  for (const url of [patient.unix, patient.tcp]) {
     assert.equal(await run('service-idle.js', [url]), 'end');
-    assert.equal(await locks.request('held at the end', () => 'granted'), 'granted');
+    assert.equal(await other.request('held at the end', () => 'granted'), 'granted');
   }
-  await keeper.close();
+  await other.close();
+  await patient.kill();
 });
 
 test('S17 decision 8: a request that waits keeps a process alive', async () => {

@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,6 +12,8 @@ const target = process.env.CARGO_TARGET_DIR ?? fileURLToPath(new URL('../../targ
 
 /** The command, as `cargo build -p navlocks-cli` leaves it. */
 export const command = process.env.NAVLOCKS_BIN ?? join(target, 'debug', 'navlocks');
+
+if (!existsSync(command)) throw new Error(`there is no ${command}: run 'cargo build -p navlocks-cli', or set NAVLOCKS_BIN`);
 
 /** What is to be done when this process ends. */
 const ends = [];
@@ -55,6 +57,10 @@ export class Service {
     return `ws://127.0.0.1:${this.#port}`;
   }
 
+  get tls() {
+    return `wss://127.0.0.1:${this.#port}`;
+  }
+
   /** Starts it, or starts it again at the same addresses. */
   async start() {
     const places = ['--socket', join(this.#folder, 'socket'), '--state-dir', this.#folder, '--listen', `127.0.0.1:${this.#port}`];
@@ -67,7 +73,7 @@ export class Service {
     });
     failed.catch(() => {});
     const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), failed]);
-    this.#port = Number(/ws:\/\/127\.0\.0\.1:(\d+)/.exec(line)[1]);
+    this.#port = Number(/wss?:\/\/127\.0\.0\.1:(\d+)/.exec(line)[1]);
     child.unref();
     child.stdout.unref();
     return this;

@@ -1,13 +1,16 @@
 // What only locks of a service have: addresses, refusals, partitions, the end of a connection.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { connect, install } from 'navlocks';
 import { createContext, runInContext } from 'node:vm';
+import { connect, install } from 'navlocks';
 import { WebSocketServer } from 'ws';
-import { Service } from './service.js';
+import { scratch, Service } from './service.js';
 
 const service = await Service.start();
 const TOKEN = 'a token that is long enough'.replaceAll(' ', '-');
@@ -79,6 +82,24 @@ test('a token is asked for, and a wrong one is a SecurityError', async () => {
   assert.equal(await locks.request('a', () => 'granted'), 'granted');
   await locks.close();
   await guarded.kill();
+});
+
+test('wss: a certificate is trusted that the program names, and no other', async (t) => {
+  const folder = scratch();
+  const [key, certificate] = ['key.pem', 'certificate.pem'].map((name) => join(folder, name));
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
+  const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', certificate, ...names];
+  const { error } = spawnSync('openssl', made);
+  if (error !== undefined) return t.skip('there is no openssl to make a certificate with');
+  const secure = await Service.start(['--tls-cert', certificate, '--tls-key', key]);
+  for (const url of [secure.tls, secure.tls.replace('127.0.0.1', 'localhost')]) {
+    const locks = await connect(url, { ca: readFileSync(certificate) });
+    assert.equal(await locks.request('a', () => 'granted'), 'granted');
+    await locks.close();
+  }
+  assert.match((await failure(connect(secure.tls))).message, /certificate/);
+  assert.equal((await failure(connect(secure.tcp))).name, 'NetworkError');
+  await secure.kill();
 });
 
 test('F08 X37 partitions know nothing of each other, however they are reached', async () => {

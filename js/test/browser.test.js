@@ -1,0 +1,171 @@
+// What a page does with its connection, tried in Node on a page of our own making. Real browsers have tests of their own.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connect as connectFromNode } from 'navlocks';
+import { install } from 'navlocks/browser';
+import WebSocket from 'ws';
+import { Service } from './service.js';
+
+const ORIGIN = 'http://page.example';
+const TOKEN = 'a-token-that-is-long-enough';
+
+const service = await Service.start(['--allow-origin', ORIGIN, '--lease', '60s']);
+
+/** Messages to oneself, which do not keep the process alive. */
+class Channel {
+  port1 = {};
+  port2 = { postMessage: () => setImmediate(() => this.port1.onmessage()) };
+}
+
+/** As much of a window as the package asks for. */
+class Page extends EventTarget {
+  navigator = {};
+  document = Object.assign(new EventTarget(), { defaultView: this, baseURI: `${ORIGIN}/folder/page` });
+  origin = ORIGIN;
+  dialled = [];
+  MessageChannel = Channel;
+
+  constructor(origin = ORIGIN) {
+    super();
+    this.origin = origin;
+    const { Object, Promise, TypeError, URL, setTimeout, clearTimeout } = globalThis;
+    Object.assign(this, { Object, Promise, TypeError, URL, setTimeout, clearTimeout });
+    const { dialled } = this;
+    this.WebSocket = class extends WebSocket {
+      constructor(url, protocols) {
+        super(url, protocols, { origin });
+        dialled.push(url);
+      }
+    };
+  }
+
+  tell(type, more = {}) {
+    this.dispatchEvent(Object.assign(new Event(type), more));
+  }
+
+  tellDocument(type) {
+    this.document.dispatchEvent(new Event(type));
+  }
+}
+
+/** A lock of a page that is held until it is lost: how it was. */
+async function hold(locks, name) {
+  let settled;
+  await new Promise((resolve) => {
+    settled = locks.request(name, () => {
+      resolve();
+      return new Promise(() => {});
+    });
+  });
+  return { lost: settled.catch((error) => error) };
+}
+
+test('F12 install: navigator.locks is there at once, and what is asked waits for the service', async () => {
+  const page = new Page();
+  const locks = install(page, { url: service.tcp });
+  assert.equal(page.navigator.locks, locks);
+  assert.equal(Object.getPrototypeOf(locks), page.LockManager.prototype);
+  assert.equal(await locks.request('a', async (lock) => (await locks.query()).held.length + lock.name), '1a');
+  page.tell('pagehide', { persisted: false });
+});
+
+test('an address is understood as the page would, and a bad one is a SyntaxError', () => {
+  const page = new Page();
+  install(page, { url: '/locks' });
+  assert.deepEqual(page.dialled, ['ws://page.example/locks']);
+  page.tell('pagehide', { persisted: true });
+  for (const options of [undefined, {}, { url: 'mailto:a' }, { url: 'ws://a#b' }]) {
+    assert.throws(() => install(new Page(), options), { name: 'SyntaxError' });
+  }
+});
+
+test('F122 a page that goes away releases at once', async () => {
+  const [page, other] = [new Page(), new Page()];
+  const locks = install(page, { url: service.tcp });
+  const others = install(other, { url: service.tcp });
+  await hold(locks, 'going');
+  const next = others.request('going', () => 'granted');
+  await others.query();
+  page.tell('pagehide', { persisted: false });
+  assert.equal(await next, 'granted');
+  other.tell('pagehide', { persisted: false });
+});
+
+for (const [how, sleep, wake] of [
+  ['put aside for the way back', (page) => page.tell('pagehide', { persisted: true }), (page) => page.tell('pageshow', { persisted: true })],
+  ['frozen', (page) => page.tellDocument('freeze'), (page) => page.tellDocument('resume')],
+]) {
+  test(`F126 F127 X30 decision 7: a page that is ${how} holds nobody up, and comes back with what it waits for`, async () => {
+    const [page, other] = [new Page(), new Page()];
+    const locks = install(page, { url: service.tcp });
+    const others = install(other, { url: service.tcp });
+    const held = await hold(locks, 'asleep');
+    const theirs = await hold(others, 'theirs');
+    const order = [];
+    const waits = locks.request('theirs', () => order.push('the sleeper'));
+    await locks.query();
+    sleep(page);
+    assert.ok(await others.request('asleep', { ifAvailable: true }, (lock) => lock !== null));
+    await others.request('theirs', { steal: true }, () => {});
+    await theirs.lost;
+    await others.request('theirs', () => order.push('the other'));
+    wake(page);
+    const { name, cause } = await held.lost;
+    assert.deepEqual([name, cause], ['AbortError', 'Suspended']);
+    await waits;
+    assert.deepEqual(order, ['the other', 'the sleeper']);
+    for (const one of [page, other]) one.tell('pagehide', { persisted: false });
+  });
+}
+
+test('F09 P02 an opaque origin has no locks, and no connection is tried', async () => {
+  const page = new Page('null');
+  const locks = install(page, { url: service.tcp });
+  await assert.rejects(locks.request('a', () => {}), { name: 'SecurityError' });
+  await assert.rejects(locks.query(), { name: 'SecurityError' });
+  assert.deepEqual(page.dialled, []);
+});
+
+test('an origin that the service does not allow is a SecurityError that says what to do', async () => {
+  const locks = install(new Page('http://elsewhere.example'), { url: service.tcp });
+  await assert.rejects(locks.request('a', () => {}), { name: 'SecurityError', message: /--allow-origin http:\/\/elsewhere\.example/ });
+  await assert.rejects(locks.query(), { name: 'SecurityError' });
+});
+
+test('F11 F31 a document that is not fully active is an InvalidStateError before all else', async () => {
+  const page = new Page();
+  const locks = install(page, { url: service.tcp });
+  await locks.query();
+  page.document.defaultView = null;
+  await assert.rejects(locks.request('-', () => {}), { name: 'InvalidStateError' });
+  await assert.rejects(locks.query(), { name: 'InvalidStateError' });
+  page.tell('pagehide', { persisted: false });
+});
+
+test('F08 F133 a page shows its token as a subprotocol, and has the locks of its origin alone', async () => {
+  const guarded = await Service.start(['--allow-origin', ORIGIN], { NAVLOCKS_TOKEN: TOKEN });
+  const page = new Page();
+  const locks = install(page, { url: guarded.tcp, token: TOKEN });
+  await hold(locks, 'a');
+  const program = await connectFromNode(guarded.tcp, { token: TOKEN });
+  assert.deepEqual((await program.query()).held, []);
+  await assert.rejects(install(new Page(), { url: guarded.tcp, token: 'another-token-that-is-long' }).query(), { name: 'SecurityError' });
+  await program.close();
+  page.tell('pagehide', { persisted: false });
+  await guarded.kill();
+});
+
+test('D10 an abort is heard even when another listener stops the event', async () => {
+  const page = new Page();
+  const locks = install(page, { url: service.tcp });
+  await hold(locks, 'stopped');
+  const controller = new AbortController();
+  controller.signal.addEventListener('abort', (event) => event.stopImmediatePropagation());
+  const waits = locks.request('stopped', { signal: controller.signal }, () => {});
+  controller.abort('reason');
+  await assert.rejects(waits, (reason) => reason === 'reason');
+  page.tell('pagehide', { persisted: false });
+});
+
+test.after(() => service.kill());
