@@ -63,9 +63,9 @@ export class NativeTransport {
 
   request(entry) {
     const how = (entry.mode === 'shared' ? 1 : 0) + 2 * entry.wait;
-    const id = addon.request(this.#handle, entry.scope, how, entry.tag);
+    const id = small(addon.request(this.#handle, entry.scope, how, entry.tag));
     entry.id = id;
-    entry.slot = this.#answer[SLOT];
+    entry.slot = small(this.#answer[SLOT]);
     this.#entries.set(id, entry);
     this.#sort();
     if (!entry.answered) {
@@ -194,7 +194,7 @@ export class NativeTransport {
     entry.answered = true;
     this.#stopWaiting(entry);
     if (what === GRANTED) {
-      this.#deliveries.add(tellGranted, entry, value);
+      this.#deliveries.add(tellGranted, entry, small(value));
       return;
     }
     this.#entries.delete(id);
@@ -207,6 +207,12 @@ export class NativeTransport {
       this.#deliveries.add(tellAborted, entry, CAUSES[value]);
     }
   }
+}
+
+/** The same number, as V8 keeps it without an object of its own if it is small. */
+function small(number) {
+  const integer = number | 0;
+  return integer === number ? integer : number;
 }
 
 function tellGranted(entry, token) {
