@@ -1,4 +1,4 @@
-// The examples of the README do what they say: what they print is in their comments, after an arrow.
+// The examples of both READMEs do what they say: what they print is in their comments, after an arrow.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -13,9 +13,10 @@ import { command, scratch } from './service.js';
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const newest = file('../peers/node_modules/.bin/node');
 
-const examples = [...readFileSync(file('../README.md'), 'utf8').matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code]) => code);
+const examplesOf = (readme) => [...readFileSync(file(readme), 'utf8').matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code]) => code);
+const examples = [...examplesOf('../README.md'), ...examplesOf('../../README.md')];
 
-test('there are six examples', () => assert.equal(examples.length, 6));
+test('there are seven examples', () => assert.equal(examples.length, 7));
 
 // A folder for the service that one of them starts.
 const env = { ...process.env, NAVLOCKS_DIR: join(scratch(), 'own'), NAVLOCKS_BIN: command };
@@ -24,7 +25,7 @@ for (const [index, code] of examples.entries()) {
   // Node learned this word later.
   const node = code.includes('await using') ? newest : process.execPath;
   const skip = existsSync(node) ? false : 'the newest Node is not installed: run npm ci --prefix peers';
-  test(`example ${index + 1} of the README prints what it says`, { skip }, async () => {
+  test(`example ${index + 1} prints what it says`, { skip }, async () => {
     // Within the package, where its name leads to itself.
     const folder = await mkdtemp(file('./readme-'));
     try {
