@@ -73,7 +73,7 @@ impl Run {
             return Err(self.conflict(&format!("'{scope}' is not free")));
         };
         let ending = supervise(&self.command, environment(&lock), &lock, self.grace).await;
-        let locks = lock.locks().clone();
+        let locks = lock.locks();
         drop(lock);
         Target::finish(locks).await;
         match ending? {
