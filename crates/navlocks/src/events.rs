@@ -142,8 +142,10 @@ impl Drop for Events {
 pub(crate) struct Inboxes {
     inboxes: BTreeMap<u64, Inbox>,
     next: u64,
-    /// How often a service was told over this connection that somebody listens, and how often it has answered.
+    /// How often a service was told over this connection that somebody listens.
+    #[cfg(feature = "connect")]
     listens: u64,
+    /// How often it has answered that.
     answers: u64,
 }
 
