@@ -51,6 +51,9 @@ const CASES: &[Case] = &[
 /// What a browser makes in a while.
 const IN_A_PAGE: usize = 3_000;
 
+/// So many locks are more than the noise of a process.
+const MEASURABLE: usize = 2_000;
+
 /// Each round is a process of its own, which warms up by itself.
 const ROUNDS_MAX: usize = 5;
 
@@ -85,7 +88,12 @@ fn plan(options: &Options) -> Plan {
 }
 
 fn contest(case: &'static Case, options: &Options) -> Contest {
-    let size = if case.size == 0 { 0 } else { options.scaled(case.size) };
+    let size = match case.unit {
+        _ if case.size == 0 => 0,
+        // The memory of a few locks is lost in that of the process.
+        Bytes => options.scaled(case.size).max(MEASURABLE),
+        _ => options.scaled(case.size),
+    };
     let contest = Contest::new(&[case.name], case.unit).rounds_max(ROUNDS_MAX);
     let sides = [OURS].iter().chain(case.peers);
     sides.fold(contest, |contest, &side| {
