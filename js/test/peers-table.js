@@ -30,7 +30,7 @@ export function peersTable(page, rows, columns) {
 /** The ids and behaviours that the table of all rows has. */
 export function rowsOfPage(page) {
   const [, all] = page.split('## All rows');
-  const lines = all.split('\n').filter((line) => line.startsWith('| ')).slice(1);
+  const lines = all.split('\n').filter((line) => line.startsWith('| ')).slice(2);
   return lines.map((line) => line.split(' | ', 2).map((cell) => cell.replace(/^\| /, '')));
 }
 

@@ -41,7 +41,7 @@ async function nativeRows(command) {
     const [program, ...given] = [...command, runner, 'native', LIMIT_NATIVE, index];
     let passed = false;
     try {
-      const { stdout } = await promisify(execFile)(program, given.map(String), { timeout: LIMIT_NATIVE * 3, killSignal: 'SIGKILL' });
+      const { stdout } = await promisify(execFile)(program, given.map(String), { timeout: LIMIT_NATIVE * 15, killSignal: 'SIGKILL' });
       const result = JSON.parse(stdout);
       if (result.id !== id || result.title !== title) throw new Error(`row ${index} is ${result.id} there`);
       ({ passed } = result);

@@ -3,8 +3,8 @@
 /** Where rows run. */
 export const KINDS = ['page', 'iframe', 'dedicated', 'shared', 'service'];
 
-/** A place that has not given up a row after so many of its limits is given up itself. */
-const LATE = 2;
+/** A place that has not given up a row after so many limits is given up itself: more than the patience of any row. */
+const LATE = 15;
 
 /**
  * Opens the place and tries every row.

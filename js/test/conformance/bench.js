@@ -78,9 +78,10 @@ export class Bench {
   }
 }
 
-/** Tries one row. Rejects when it fails, or does not come to an end. */
-export async function tryRow(row, provider, milliseconds = 120_000) {
+/** Tries one row. Rejects when it fails, or does not come to an end; a large one may take several times as long. */
+export async function tryRow(row, provider, limit = 120_000) {
   const bench = new Bench(provider);
+  const milliseconds = limit * (row.patience ?? 1);
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`no end after ${milliseconds} ms`)), milliseconds);

@@ -175,6 +175,7 @@ export const grants = [
   {
     id: 'M4',
     title: 'after an awaited request the name is available, a thousand times in a row',
+    patience: 12,
     async run(t) {
       for (let count = 0; count < 1000; count++) {
         await t.locks.request(t.base, () => {});

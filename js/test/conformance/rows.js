@@ -1,4 +1,5 @@
-// All rows, in reading order. A row is { id, title, needs, run(bench) }.
+// All rows, in reading order. A row is { id, title, needs, patience, run(bench) }: one that makes a thousand requests or more has
+// the patience of many.
 
 import { names } from './names.js';
 import { shape } from './shape.js';

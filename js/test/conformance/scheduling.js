@@ -111,6 +111,7 @@ export const scheduling = [
   {
     id: 'F69',
     title: 'ten thousand other locks change no answer',
+    patience: 12,
     async run(t) {
       const others = await Promise.all(Array.from({ length: 10_000 }, (_, index) => t.hold(t.name(` ${index}`))));
       for (let count = 0; count < 100; count++) equal(await t.locks.request(t.name(' hot'), () => count), count);
@@ -138,6 +139,7 @@ export const scheduling = [
   {
     id: 'F131',
     title: 'several locks in a strict order: a thousand random pairs come to an end',
+    patience: 12,
     async run(t) {
       const { locks } = t;
       function requestMultiple(names, callback) {

@@ -200,6 +200,7 @@ export const signals = [
   {
     id: 'F89',
     title: 'a grant stops listening to the signal',
+    patience: 12,
     async run({ locks, base }) {
       const controller = new AbortController();
       const { signal } = controller;
@@ -219,6 +220,7 @@ export const signals = [
   {
     id: 'G10',
     title: 'a long-lived signal on a thousand granted requests ends none of them later',
+    patience: 12,
     async run(t) {
       const controller = new AbortController();
       const { signal } = controller;
