@@ -14,7 +14,7 @@ use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::owner::Owner;
 
-/// A request for a lock, made by [`Locks::request`]. Nothing happens until it is awaited.
+/// A request for a lock, made by [`Locks::request`](crate::Locks::request). Nothing happens until it is awaited.
 ///
 /// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock; [`wait`](Self::wait) blocks the thread.
 #[derive(Clone)]
