@@ -204,6 +204,8 @@ impl Service {
         entry.told = Some(self.last_told);
         let patient = matches!(entry.ask.wait, Wait::Queue);
         let after_last = last > 0 && last_told < entry.ask.at;
+        // By its token a thief is known to whom it robbed; without it, that looks like a lock with two holders.
+        let honest = entry.ask.wait != Wait::Steal;
         let (key, id) = (entry.key, entry.id.clone());
         let mut shown = token * 10;
         match self.bug.filter(|_| self.struck.is_none()) {
@@ -211,11 +213,11 @@ impl Service {
                 self.struck = Some(key);
                 return None;
             }
-            Some(Bug::RepeatToken) if last > 3 => {
+            Some(Bug::RepeatToken) if last > 3 && honest => {
                 self.struck = Some(key);
                 shown = last * 10;
             }
-            Some(Bug::ShrinkToken) if last > 3 && after_last => {
+            Some(Bug::ShrinkToken) if last > 3 && after_last && honest => {
                 self.struck = Some(key);
                 shown = last * 10 - 5;
             }
