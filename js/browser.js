@@ -28,8 +28,10 @@ export async function connect(url, options = undefined) {
 export function install(target, { url, ...options } = {}) {
   const environment = target === globalThis ? own : createEnvironment(target);
   const session = environment.createSession(url, options);
+  const manager = environment.install(session);
+  // Nobody is called from a page that may have no locks.
   if (environment.refusal() === undefined) session.start();
-  return environment.install(session);
+  return manager;
 }
 
 /** All that belongs to one realm: its interfaces, its timers, its WebSocket. */
