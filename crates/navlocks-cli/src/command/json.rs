@@ -4,9 +4,9 @@ use navlocks::wire::{self, Names};
 use navlocks::{Event, LockInfo, Loss, Snapshot, What};
 use serde::Serialize;
 
-/// A lock that is held or a request that waits.
+/// What is said of every request.
 #[derive(Debug, Serialize)]
-struct Entry<'a> {
+struct About<'a> {
     names: Names,
     mode: String,
     request: String,
@@ -15,6 +15,13 @@ struct Entry<'a> {
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<&'a str>,
+}
+
+/// A lock that is held or a request that waits.
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    #[serde(flatten)]
+    about: About<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<u64>,
     /// For how long it has been held, or has waited, in milliseconds.
@@ -24,12 +31,14 @@ struct Entry<'a> {
 impl<'a> From<&'a LockInfo> for Entry<'a> {
     fn from(info: &'a LockInfo) -> Self {
         Self {
-            names: Names(info.scope.clone()),
-            mode: info.mode.to_string(),
-            request: info.request.to_string(),
-            client: info.client.to_string(),
-            pid: info.pid,
-            tag: info.tag.as_deref(),
+            about: About {
+                names: Names(info.scope.clone()),
+                mode: info.mode.to_string(),
+                request: info.request.to_string(),
+                client: info.client.to_string(),
+                pid: info.pid,
+                tag: info.tag.as_deref(),
+            },
             token: info.token.map(navlocks::FencingToken::get),
             ms: info.age.as_millis(),
         }
@@ -47,14 +56,8 @@ struct State<'a> {
 #[derive(Debug, Serialize)]
 struct Happened<'a> {
     event: &'static str,
-    names: Names,
-    mode: String,
-    request: String,
-    client: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tag: Option<&'a str>,
+    #[serde(flatten)]
+    about: About<'a>,
     #[serde(flatten)]
     more: More,
 }
@@ -86,12 +89,14 @@ pub(super) fn event(event: &Event) -> String {
     let (word, more) = what(&event.what);
     let happened = Happened {
         event: word,
-        names: Names(event.scope.clone()),
-        mode: event.mode.to_string(),
-        request: event.request.to_string(),
-        client: event.client.to_string(),
-        pid: event.pid,
-        tag: event.tag.as_deref(),
+        about: About {
+            names: Names(event.scope.clone()),
+            mode: event.mode.to_string(),
+            request: event.request.to_string(),
+            client: event.client.to_string(),
+            pid: event.pid,
+            tag: event.tag.as_deref(),
+        },
         more,
     };
     wire::write(&happened) + "\n"
