@@ -144,16 +144,21 @@ fn the_inprocess_suite_runs_every_case_against_every_peer() {
     }
 }
 
-#[test]
-fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
-    let folder = temporary("service");
-    let output = command(&["service", "--quick", "--rounds", "1"])
+/// What a quick run of a suite prints. Nothing of its servers is left behind.
+fn run_and_clean_up(suite: &str) -> String {
+    let folder = temporary(suite);
+    let output = command(&[suite, "--quick", "--rounds", "1"])
         .env("TMPDIR", &folder)
         .output()
         .expect("the command starts");
     assert!(output.status.success(), "{output:?}");
     assert_empty(&folder);
-    let text = stdout(&output);
+    stdout(&output)
+}
+
+#[test]
+fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
+    let text = run_and_clean_up("service");
     let ratios = ratios(&text);
     let cycling = ["echo", "redis", "redis-piped", "postgres", "etcd"];
     let passing_on = ["echo", "redis-spin", "redis-poll", "postgres", "etcd"];
@@ -190,14 +195,7 @@ fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
 
 #[test]
 fn the_cli_suite_runs() {
-    let folder = temporary("cli");
-    let output = command(&["cli", "--quick", "--rounds", "1"])
-        .env("TMPDIR", &folder)
-        .output()
-        .expect("the command starts");
-    assert!(output.status.success(), "{output:?}");
-    assert_empty(&folder);
-    let text = stdout(&output);
+    let text = run_and_clean_up("cli");
     let ratios = ratios(&text);
     for (case, peers) in
         [("run-true", &["true", "flock", "etcdctl"][..]), ("run-200", &["true", "flock"])]

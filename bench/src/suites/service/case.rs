@@ -174,24 +174,14 @@ async fn connect<S: Service>(
     address: Address,
     count: usize,
 ) -> io::Result<Vec<Named<S::Client>>> {
-    let connectors: Vec<_> = shares(count)
-        .map(|share| {
-            let address = address.clone();
-            tokio::spawn(async move {
-                let mut clients = Vec::with_capacity(share);
-                for _ in 0..share {
-                    let client = service.connect(&address).await?;
-                    clients.push(Named { client, name: fresh_name() });
-                }
-                Ok::<_, io::Error>(clients)
-            })
-        })
-        .collect();
-    let mut clients = Vec::with_capacity(count);
-    for connector in connectors {
-        clients.extend(connector.await??);
-    }
-    Ok(clients)
+    every(vec![(); count], move |()| {
+        let address = address.clone();
+        async move {
+            let client = service.connect(&address).await?;
+            Ok(Named { client, name: fresh_name() })
+        }
+    })
+    .await
 }
 
 /// So many, divided among those who may do it at the same time.
@@ -248,25 +238,25 @@ async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
     Ok(())
 }
 
-/// Does the same with every client, some at the same time.
-async fn every<C, T, F>(
-    clients: Vec<Named<C>>,
-    with: impl Fn(Named<C>) -> F + Copy + Send + 'static,
+/// Does the same with every one, some at the same time.
+async fn every<I, T, F>(
+    items: Vec<I>,
+    with: impl Fn(I) -> F + Clone + Send + 'static,
 ) -> io::Result<Vec<T>>
 where
-    C: Client,
+    I: Send + 'static,
     T: Send + 'static,
     F: Future<Output = io::Result<T>> + Send,
 {
-    let count = clients.len();
-    let mut clients = clients.into_iter();
+    let count = items.len();
+    let mut items = items.into_iter();
     let tasks: Vec<_> = shares(count)
         .map(|share| {
-            let clients: Vec<_> = clients.by_ref().take(share).collect();
+            let (items, with): (Vec<_>, _) = (items.by_ref().take(share).collect(), with.clone());
             tokio::spawn(async move {
-                let mut done = Vec::with_capacity(clients.len());
-                for client in clients {
-                    done.push(with(client).await?);
+                let mut done = Vec::with_capacity(items.len());
+                for item in items {
+                    done.push(with(item).await?);
                 }
                 Ok::<_, io::Error>(done)
             })
