@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { missing } from './checkout.js';
+import { missing, pages } from './checkout.js';
 import { limitOf } from './limits.js';
 
 if (missing) {
@@ -21,6 +21,10 @@ const { Service } = await import('../service.js');
 
 const part = process.argv[2] ?? '';
 const wanted = (path) => path.includes(part);
+if (!pages().some(({ path }) => wanted(path))) {
+  console.error(`No public test has '${part}' in its path: look into web-locks/ of the checkout.`);
+  process.exit(1);
+}
 const newest = fileURLToPath(new URL('../../peers/node_modules/.bin/node', import.meta.url));
 
 /** A fresh service for each test: some leave locks behind. */
