@@ -1,0 +1,82 @@
+// The public tests in a real Chromium, on navlocks or on its own locks.
+
+import { Browsers } from '../browser/chromium.js';
+import { Service } from '../service.js';
+import { bundle } from './bundle.js';
+import { pages } from './checkout.js';
+import { subtestsOf } from './results.js';
+import { startPublicSite } from './site.js';
+
+/** More than the patience of any test. */
+const LIMIT_MS = 240_000;
+
+/** Long enough that a lock is released by its client's end alone. */
+const LEASE_MS = 600_000;
+
+/** A worker made of a blob has no address at which the site could put navlocks before its script. */
+const BLOBS = `{
+  const { Worker, Blob, URL, location } = globalThis;
+  globalThis.Worker = function (url, ...given) {
+    if (!String(url).startsWith('blob:')) return new Worker(url, ...given);
+    const script = 'importScripts(' + JSON.stringify(location.origin + '/navlocks.js') + ', ' + JSON.stringify(url) + ');';
+    return new Worker(URL.createObjectURL(new Blob([script])), ...given);
+  };
+}`;
+
+/**
+ * Opens every page whose path is wanted.
+ *
+ * @yields { place, test, name, passed, message } for every subtest
+ */
+export async function* runInChromium({ native, wanted }) {
+  const site = await startPublicSite();
+  const browsers = new Browsers();
+  try {
+    for (const given of pages().filter(({ path }) => wanted(path))) {
+      const browser = await browsers.open();
+      // A test may count all locks, so each has a service of its own.
+      const service = native ? undefined : await Service.start(['--lease-max', '10m', ...site.origins.flatMap((origin) => ['--allow-origin', origin])]);
+      site.navlocks = native ? '' : bundle({ url: service.tcp, lease: LEASE_MS });
+      const context = await browser.newContext();
+      await context.addInitScript(site.navlocks);
+      if (!native && given.path.includes('/crashtests/')) await context.addInitScript(BLOBS);
+      const subtests = await (given.path.includes('/crashtests/') ? survive : report)(await context.newPage(), address(site, given.path));
+      for (const subtest of subtests) yield { place: given.global, test: given.test, ...subtest };
+      await context.close().catch(() => {});
+      await service?.kill();
+    }
+  } finally {
+    await browsers.close();
+    await site.close();
+  }
+}
+
+function address(site, path) {
+  return `${path.includes('non-secure') ? site.insecure : site.origins[0]}${path}`;
+}
+
+/** The page says what passed. */
+async function report(page, url) {
+  try {
+    await page.goto(url);
+    const found = await page.waitForFunction(() => globalThis.publicResults, undefined, { timeout: LIMIT_MS, polling: 50 });
+    return subtestsOf(await found.jsonValue());
+  } catch (error) {
+    return subtestsOf({ message: String(error), subtests: [] });
+  }
+}
+
+/** The page does not crash before it is content. */
+async function survive(page, url) {
+  const name = 'the page survives';
+  const crash = new Promise((resolve, reject) => page.once('crash', () => reject(new Error('the page crashed'))));
+  crash.catch(() => {});
+  try {
+    await Promise.race([crash, page.goto(url)]);
+    const content = page.waitForFunction(() => !document.documentElement.classList.contains('test-wait'), undefined, { timeout: LIMIT_MS, polling: 50 });
+    await Promise.race([crash, content]);
+    return [{ name, passed: true }];
+  } catch (error) {
+    return [{ name, passed: false, message: String(error) }];
+  }
+}

@@ -1,0 +1,79 @@
+// Runs the public tests of the Web Locks API from a checkout of web-platform-tests, on navlocks and on what runtimes have of
+// their own, and says what failed and why. WPT=CHECKOUT npm run wpt [PART OF A PATH]
+
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { missing, pages } from './checkout.js';
+import { limitOf } from './limits.js';
+
+if (missing) {
+  console.log(`The public tests are skipped: ${missing}.`);
+  process.exit(0);
+}
+
+// These want a browser, a service or a checkout.
+const { missing: noChromium } = await import('../browser/chromium.js');
+const { runInChromium } = await import('./chromium.js');
+const { runInNode } = await import('./node.js');
+const { Service } = await import('../service.js');
+
+const part = process.argv[2] ?? '';
+const wanted = (path) => path.includes(part);
+if (!pages().some(({ path }) => wanted(path))) {
+  console.error(`No public test has '${part}' in its path: look into web-locks/ of the checkout.`);
+  process.exit(1);
+}
+const newest = fileURLToPath(new URL('../../peers/node_modules/.bin/node', import.meta.url));
+
+/** A fresh service for each test: some leave locks behind. */
+async function freshService() {
+  return (await Service.start()).unix;
+}
+
+async function* nodes() {
+  const found = [process.execPath, ...(existsSync(newest) ? [newest] : [])];
+  if (found.length < 2) console.log('The newest Node is left out: run npm install --prefix peers.');
+  for (const node of found) {
+    const { stdout } = await promisify(execFile)(node, ['--print', 'process.version.slice(1)']);
+    const name = `Node ${stdout.trim()}`;
+    const [major] = stdout.split('.');
+    yield { name, run: () => runInNode({ node, locks: () => 'installed', wanted }) };
+    yield { name: `${name}, thread`, run: () => runInNode({ node, locks: () => 'installed', thread: true, wanted }) };
+    yield { name: `${name}, service`, run: () => runInNode({ node, locks: freshService, wanted }) };
+    // Node has locks of its own since then.
+    if (Number(major) >= 24) yield { name, native: true, run: () => runInNode({ node, locks: () => 'native', wanted }) };
+  }
+}
+
+async function* columns() {
+  yield* nodes();
+  if (noChromium) {
+    console.log(`Chromium is left out: ${noChromium}.`);
+    return;
+  }
+  for (const native of [false, true]) yield { name: 'Chromium', native, run: () => runInChromium({ native, wanted }) };
+}
+
+let bugs = 0;
+
+/** Tells of every failure, and counts by place. */
+async function count({ name, native = false, run }) {
+  const counts = new Map();
+  for await (const subtest of run()) {
+    const place = [name, subtest.place].filter(Boolean).join(', ');
+    const counted = counts.get(place) ?? counts.set(place, { passed: 0, failed: 0 }).get(place);
+    counted[subtest.passed ? 'passed' : 'failed']++;
+    if (subtest.passed) continue;
+    const why = native ? `native: ${subtest.message}` : limitOf(place, subtest);
+    if (why === undefined) bugs++;
+    console.log(`${place}: ${subtest.test}: ${subtest.name}: ${why ?? `BUG: ${subtest.message}`}`);
+  }
+  return [...counts].map(([place, { passed, failed }]) => `| ${native ? 'native' : 'navlocks'} | ${place} | ${passed} | ${failed} |`);
+}
+
+const table = ['| locks | place | passed | failed |', '|---|---|---|---|'];
+for await (const column of columns()) table.push(...(await count(column)));
+console.log(`\n${table.join('\n')}\n\n${bugs} failed without a reason that is known`);
+process.exit(bugs > 0 ? 1 : 0);
