@@ -90,6 +90,7 @@ export class Session {
 
   /** Connects, and tries until that succeeds. */
   start() {
+    this.#downSince = new Moment();
     this.#connect();
     this.#arm();
   }
@@ -170,7 +171,6 @@ export class Session {
     this.check();
     if (this.#link !== ASLEEP) return;
     this.#link = DOWN;
-    this.#downSince = new Moment();
     this.#pause = 0;
     this.start();
   }
