@@ -89,6 +89,7 @@ function createEnvironment(realm) {
   function createPlatform() {
     return {
       deliveries: new Deliveries(createTurns),
+      messagesHaveTurns: true,
       exception,
       Promise,
       setTimeout: (work, milliseconds) => setTimeout(work, milliseconds),
