@@ -47,7 +47,7 @@ async function one() {
 async function pause() {
   const way = dice.roll(4);
   if (way === 0) return;
-  await new Promise((resolve) => (way === 1 ? setImmediate(resolve) : setTimeout(resolve, dice.roll(10))));
+  await new Promise((resolve) => (way === 1 ? setImmediate(resolve) : setTimeout(resolve, dice.roll(30))));
 }
 
 /** A writer's token is larger than that of every writer before, and stays as long as it writes. */
