@@ -1,6 +1,7 @@
 // navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers. Plain ES modules:
 // a page can load this file as it is.
 
+import { Activation } from './activation.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
 import { createInterfaces, installInterfaces } from './locks.js';
@@ -17,6 +18,7 @@ export const { LockManager, Lock, LockHandle } = own;
 export async function connect(url, options = undefined) {
   own.checkEnvironment();
   const session = own.createSession(url, options);
+  await own.activated();
   await session.open();
   return own.createServiceLocks(session);
 }
@@ -29,8 +31,7 @@ export function install(target, { url, ...options } = {}) {
   const environment = target === globalThis ? own : createEnvironment(target);
   const session = environment.createSession(url, options);
   const manager = environment.install(session);
-  // Nobody is called from a page that may have no locks.
-  if (environment.refusal() === undefined) session.start();
+  environment.start(session);
   return manager;
 }
 
@@ -41,13 +42,21 @@ function createEnvironment(realm) {
   const extended = createExtended(interfaces);
   // Taken now: a window that was navigated shows what belongs to another document.
   const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
+  const activation = new Activation(realm);
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     const address = readAddress(url);
     const session = new Session({ ...settings, dial: () => dial(address, settings.token) }, createPlatform());
-    if (document !== undefined) followPage(session);
+    if (document !== undefined) activation.run(() => followPage(session));
     return session;
+  }
+
+  /** Nobody is called from a page that may have no locks, or that nobody sees yet. */
+  function start(session) {
+    activation.run(() => {
+      if (refusal() === undefined) session.start();
+    });
   }
 
   function readAddress(url) {
@@ -80,6 +89,7 @@ function createEnvironment(realm) {
   function createPlatform() {
     return {
       deliveries: new Deliveries(createTurns),
+      messagesHaveTurns: true,
       exception,
       Promise,
       setTimeout: (work, milliseconds) => setTimeout(work, milliseconds),
@@ -115,6 +125,7 @@ function createEnvironment(realm) {
 
   function openHost(session, client) {
     return {
+      activation,
       refusal,
       transport: new ServiceTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
@@ -127,7 +138,8 @@ function createEnvironment(realm) {
     Lock: interfaces.Lock,
     LockHandle: extended.LockHandle,
     createSession,
-    refusal,
+    start,
+    activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),
     createServiceLocks: (session) => extended.createServiceLocks(openHost(session, 0)),
     install: (session) => installInterfaces(realm, interfaces, interfaces.createManager(openHost(session, 0))),

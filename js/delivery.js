@@ -8,6 +8,8 @@ export class Deliveries {
   #queue = [];
   #next = 0;
   #arrange;
+  /** Whether a turn is under way that can be had. */
+  #open = false;
 
   /** @param createTurns is given a function, and returns another one that arranges for the first to be called in a new turn */
   constructor(createTurns) {
@@ -15,7 +17,19 @@ export class Deliveries {
   }
 
   add(tell, entry, value) {
-    if (this.#queue.push(tell, entry, value) === 3) this.#arrange();
+    if (this.#queue.push(tell, entry, value) === 3 && !this.#open) this.#arrange();
+  }
+
+  /** Does some work that has a turn of its own: the first whom that tells something hears it in the same turn. */
+  within(work, given) {
+    this.#open = this.#queue.length === 0;
+    try {
+      work(given);
+    } finally {
+      const mine = this.#open && this.#queue.length > 0;
+      this.#open = false;
+      if (mine) this.#turn();
+    }
   }
 
   #turn() {

@@ -67,7 +67,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     /** As the standard's, and: an array of names as a scope, and the options `timeout`, `tag` and `overtake`. */
     request(scope, options, callback = undefined) {
       try {
-        return requestMethodSteps(hostOf(this), arguments, true).ask();
+        return requestMethodSteps(hostOf(this), arguments, true);
       } catch (error) {
         return Promise.reject(error);
       }

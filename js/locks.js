@@ -82,7 +82,7 @@ export function createInterfaces(realm = globalThis) {
     /** https://w3c.github.io/web-locks/#dom-lockmanager-request */
     request(name, options, callback = undefined) {
       try {
-        return requestMethodSteps(LockManager.#of(this), arguments, false).ask();
+        return requestMethodSteps(LockManager.#of(this), arguments, false);
       } catch (error) {
         return Promise.reject(error);
       }
@@ -119,7 +119,7 @@ export function createInterfaces(realm = globalThis) {
   }
 
   /**
-   * Converts the arguments of `request()` and checks them, in the order of WebIDL and of the method's steps.
+   * Converts the arguments of `request()`, checks them and asks, in the order of WebIDL and of the method's steps.
    * https://w3c.github.io/web-locks/#dom-lockmanager-request
    */
   function requestMethodSteps(host, args, extended) {
@@ -131,9 +131,27 @@ export function createInterfaces(realm = globalThis) {
     const given = args.length > 2;
     const options = convert.lockOptions(given ? args[1] : undefined, extended);
     const callback = convert.callback(given ? args[2] : args[1]);
+    if (host.activation?.isAwaited) return delay(host, () => requestSteps(host, scope, options, callback));
+    return requestSteps(host, scope, options, callback);
+  }
+
+  function requestSteps(host, scope, options, callback) {
     const wait = checkRequest(host, scope, options);
     // Steps 10 to 12 are the entry's.
-    return new CallbackEntry(host, scope, options, wait, callback);
+    return new CallbackEntry(host, scope, options, wait, callback).ask();
+  }
+
+  /** https://wicg.github.io/nav-speculation/prerendering.html#extendedattrdef-delaywhileprerendering */
+  function delay({ activation }, steps) {
+    return new Promise((resolve, reject) => {
+      activation.run(() => {
+        try {
+          resolve(steps());
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
   }
 
   /** Steps 2 to 9 of https://w3c.github.io/web-locks/#dom-lockmanager-request: four options enter and leave as one word. */
@@ -182,6 +200,10 @@ export function createInterfaces(realm = globalThis) {
 
   /** https://w3c.github.io/web-locks/#dom-lockmanager-query */
   function queryMethodSteps(host) {
+    return host.activation?.isAwaited ? delay(host, () => querySteps(host)) : querySteps(host);
+  }
+
+  function querySteps(host) {
     // Steps 1 to 3. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
     // Steps 4 to 6. Snapshot the lock state, after all that was asked before.
@@ -193,6 +215,7 @@ export function createInterfaces(realm = globalThis) {
    *
    * @param host.transport    who decides, see entry.js
    * @param host.refusal      returns why this environment may not have locks, `{ name, message }`, if so
+   * @param host.activation   what a page that nobody sees yet waits for, see activation.js
    * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
    * @param host.observer     is told of start, grant, miss and end of every request
    */

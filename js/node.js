@@ -4,7 +4,6 @@ import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { addAbortListener } from 'node:events';
 import { clearTimeout, setTimeout } from 'node:timers';
-import { createConnect } from './connect.js';
 import { createExtended } from './extended.js';
 import { createInterfaces, installInterfaces } from './locks.js';
 import { NativeTransport } from './native.js';
@@ -69,8 +68,13 @@ const extended = createExtended(interfaces);
 
 export const { LockHandle } = extended;
 
-/** The locks of a service. */
-export const connect = createConnect(interfaces, extended, platform);
+let connector;
+
+/** The locks of a service. What that takes is loaded when it is first wanted: it is more than all the rest, and few threads ask. */
+export async function connect(...given) {
+  connector ??= import('./connect.js').then(({ createConnect }) => createConnect(interfaces, extended, platform));
+  return (await connector)(...given);
+}
 
 /** The locks of this process, shared by all its threads. */
 export const locks = extended.createLocks(host);

@@ -69,6 +69,7 @@ export class Session {
    * @param options.lease       milliseconds wanted
    * @param options.patience    milliseconds that the service may be out of reach
    * @param platform.deliveries tells entries, each in a turn of its own
+   * @param platform.messagesHaveTurns whether each message of a socket comes in a turn of its own
    * @param platform.exception  makes errors
    * @param platform.keepAlive  is told whether the event loop has something to wait for
    */
@@ -90,6 +91,7 @@ export class Session {
 
   /** Connects, and tries until that succeeds. */
   start() {
+    this.#downSince = new Moment();
     this.#connect();
     this.#arm();
   }
@@ -170,7 +172,6 @@ export class Session {
     this.check();
     if (this.#link !== ASLEEP) return;
     this.#link = DOWN;
-    this.#downSince = new Moment();
     this.#pause = 0;
     this.start();
   }
@@ -200,12 +201,14 @@ export class Session {
       hello = { said: new Moment(), resume: this.#resumption() };
       socket.send(say.hello(this.#options.partition, this.#options.lease, hello.resume));
     };
-    socket.onmessage = ({ data }) => {
+    const { deliveries, messagesHaveTurns } = this.#platform;
+    const heard = ({ data }) => {
       const message = typeof data === 'string' ? hear(data) : undefined;
       if (message === undefined) this.#broken({ code: 'handshake', message: 'it says what is no message' });
       else if (this.#link === UP) this.#hear(message);
       else this.#greeted(message, hello);
     };
+    socket.onmessage = messagesHaveTurns ? (event) => deliveries.within(heard, event) : heard;
     socket.onclose = ({ reason }) => {
       this.#broken(socket.failure ?? { code: 'unreachable', message: reason || 'the connection was closed' });
     };

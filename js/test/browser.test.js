@@ -119,6 +119,32 @@ for (const [how, sleep, wake] of [
   });
 }
 
+test('F128 a prerendering page calls nobody, and what it asks waits until it is seen, in order', async () => {
+  const page = new Page();
+  page.document.prerendering = true;
+  const locks = install(page, { url: service.tcp });
+  const order = [];
+  const calls = [
+    locks.request('seen', () => order.push('first')),
+    locks.request('-', () => {}).catch(({ name }) => order.push(name)),
+    locks.query().then(({ held }) => order.push(`${held.length} held`)),
+  ];
+  page.document.addEventListener('prerenderingchange', (event) => {
+    order.push('seen');
+    calls.push(locks.request('seen', () => order.push('second')));
+    // Nobody else is to hear of it.
+    event.stopImmediatePropagation();
+  });
+  await new Promise(setImmediate);
+  assert.deepEqual([page.dialled, order], [[], []]);
+  page.document.prerendering = false;
+  page.tell('prerenderingchange');
+  page.tellDocument('prerenderingchange');
+  await Promise.all(calls);
+  assert.deepEqual(order, ['seen', 'NotSupportedError', 'second', '1 held', 'first']);
+  page.tell('pagehide', { persisted: false });
+});
+
 test('F09 P02 an opaque origin has no locks, and no connection is tried', async () => {
   const page = new Page('null');
   const locks = install(page, { url: service.tcp });

@@ -35,12 +35,19 @@ async function one() {
     await locks.request(`stress ${name}`, options, async (lock) => {
       if (lock === null) return;
       const check = mode === 'exclusive' ? write(name, lock.fencingToken) : read(name);
-      if (dice.roll(4) === 0) await new Promise((resolve) => setImmediate(resolve));
+      await pause();
       if (!check()) Atomics.add(marks, name * FIELDS + WRONG, 1);
     });
   } catch (error) {
     if (error.name !== 'TimeoutError') throw error;
   }
+}
+
+/** Most holders keep their lock for a while, so that others queue and processors are free for those who start and die. */
+async function pause() {
+  const way = dice.roll(4);
+  if (way === 0) return;
+  await new Promise((resolve) => (way === 1 ? setImmediate(resolve) : setTimeout(resolve, dice.roll(30))));
 }
 
 /** A writer's token is larger than that of every writer before, and stays as long as it writes. */

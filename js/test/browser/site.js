@@ -23,7 +23,7 @@ const headers = {
 };
 
 async function answer({ url }, response) {
-  const path = normalize(decodeURIComponent(new URL(url, 'http://site').pathname));
+  const path = pathOf(url);
   const type = types[extname(path)];
   try {
     if (type === undefined) throw new Error('no file of a site');
@@ -34,9 +34,18 @@ async function answer({ url }, response) {
   }
 }
 
-/** Starts the site on a free port. Loopback counts as secure. */
-export async function startSite() {
-  const server = createServer(answer).listen(0, '127.0.0.1');
+function pathOf(url) {
+  return normalize(decodeURIComponent(new URL(url, 'http://site').pathname));
+}
+
+/**
+ * Starts the site on a free port. Loopback counts as secure.
+ *
+ * @param calls what answers to a path instead of a file
+ */
+export async function startSite(calls = {}) {
+  const listener = (request, response) => (calls[pathOf(request.url)] ?? answer)(request, response);
+  const server = createServer(listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
   return {
