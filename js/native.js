@@ -96,21 +96,27 @@ export class NativeTransport {
   }
 
   query() {
-    const [held, numbers, names, clients] = addon.query(this.#handle);
+    const [held, numbers, text, ends, clients] = addon.query(this.#handle);
     const snapshot = { held: [], pending: [] };
     let next = 0;
+    let start = 0;
     for (let at = 0; at < numbers.length; at += NUMBERS) {
       const rows = at < held * NUMBERS ? snapshot.held : snapshot.pending;
       const mode = MODES[numbers[at + 1]];
       const clientId = clients[numbers[at + 2]];
       // The standard knows one name each.
-      for (const end = next + numbers[at + 3]; next < end; next++) rows.push({ name: names[next], mode, clientId });
+      for (const beyond = next + numbers[at + 3]; next < beyond; next++) {
+        const end = ends[next];
+        rows.push({ name: text.slice(start, end), mode, clientId });
+        start = end;
+      }
     }
     return snapshot;
   }
 
   inspect() {
-    const [held, numbers, names, clients, tags] = addon.query(this.#handle);
+    const [held, numbers, text, ends, clients, tags] = addon.query(this.#handle);
+    const names = Array.from(ends, (end, index) => text.slice(index === 0 ? 0 : ends[index - 1], end));
     const snapshot = { held: [], pending: [] };
     let next = 0;
     for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
