@@ -96,26 +96,37 @@ export class NativeTransport {
   }
 
   query() {
-    const report = addon.query(this.#handle);
-    const [held] = report;
+    const [held, numbers, text, ends, clients] = addon.query(this.#handle);
     const snapshot = { held: [], pending: [] };
-    readReport(report, (entry, names, mode, clientId) => {
-      const rows = entry < held ? snapshot.held : snapshot.pending;
+    let next = 0;
+    let start = 0;
+    for (let at = 0; at < numbers.length; at += NUMBERS) {
+      const rows = at < held * NUMBERS ? snapshot.held : snapshot.pending;
+      const mode = MODES[numbers[at + 1]];
+      const clientId = clients[numbers[at + 2]];
       // The standard knows one name each.
-      for (const name of names) rows.push({ name, mode, clientId });
-    });
+      for (const beyond = next + numbers[at + 3]; next < beyond; next++) {
+        const end = ends[next];
+        rows.push({ name: text.slice(start, end), mode, clientId });
+        start = end;
+      }
+    }
     return snapshot;
   }
 
   inspect() {
-    const report = addon.query(this.#handle);
-    const [held, , , , tags] = report;
+    const [held, numbers, text, ends, clients, tags] = addon.query(this.#handle);
+    const names = Array.from(ends, (end, index) => text.slice(index === 0 ? 0 : ends[index - 1], end));
     const snapshot = { held: [], pending: [] };
-    readReport(report, (entry, scope, mode, clientId, id, token, since) => {
-      const row = { id, scope, mode, clientId, since, tag: tags[entry] };
-      if (entry < held) snapshot.held.push({ ...row, fencingToken: token });
+    let next = 0;
+    for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
+      const [id, mode, client, count, fencingToken, since] = numbers.subarray(at, at + NUMBERS);
+      const scope = names.slice(next, next + count);
+      next += count;
+      const row = { id, scope, mode: MODES[mode], clientId: clients[client], since, tag: tags[entry] };
+      if (entry < held) snapshot.held.push({ ...row, fencingToken });
       else snapshot.pending.push(row);
-    });
+    }
     return snapshot;
   }
 
@@ -229,14 +240,4 @@ function tellLost(entry, cause) {
 
 function tellAborted(entry, cause) {
   entry.aborted(cause);
-}
-
-function readReport([, numbers, names, clients], row) {
-  let next = 0;
-  for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
-    const count = numbers[at + 3];
-    const scope = count === 1 ? [names[next]] : names.slice(next, next + count);
-    next += count;
-    row(entry, scope, MODES[numbers[at + 1]], clients[numbers[at + 2]], numbers[at], numbers[at + 4], numbers[at + 5]);
-  }
 }

@@ -4,26 +4,29 @@ use std::collections::HashMap;
 
 use navlocks_core::{ClientId, Mode, Name, RequestId};
 
-use crate::napi::{Env, Result, Value};
+use crate::napi::{Env, Failure, Result, Value};
 use crate::space::Report;
 
 /// Numbers of each entry: serial, mode, index of the client's name, how many names, token, since when.
 const NUMBERS: usize = 6;
 
-/// `[how many are held, numbers, names of all entries one after the other, names of clients, tags by entry]`.
+/// JavaScript has no strings of more than half a billion code units.
+const TOO_LONG: Failure =
+    Failure("all names together are too long for a query: use shorter names, or hold fewer locks");
+
+/// `[how many are held, numbers, all names in one text, where each name ends in it, names of clients, tags by entry]`.
 pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'call>> {
     let Report { snapshot, since, tags, clients } = report;
     let held = snapshot.held.len();
     let entries = held + snapshot.pending.len();
-    let name_count = snapshot.held.iter().chain(&snapshot.pending);
-    let name_count = name_count.map(|info| info.scope.names().len()).sum();
 
     let mut numbers = Vec::with_capacity(entries * NUMBERS);
-    let names = env.array(name_count)?;
+    // One text instead of a string for each: to cut it in JavaScript takes a fraction of making them here.
+    let mut names = Vec::new();
+    let mut ends = Vec::with_capacity(entries);
     let tag_list = env.array(if tags.is_empty() { 0 } else { entries })?;
     let mut known = Known::default();
     let mut text = Vec::new();
-    let mut next_name = 0;
     for (entry, info) in snapshot.held.iter().chain(&snapshot.pending).enumerate() {
         numbers.extend([
             info.request.serial() as f64,
@@ -34,8 +37,8 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
             since[entry] as f64,
         ]);
         for name in info.scope.names() {
-            env.set(names, next_name, string(env, name, &mut text)?)?;
-            next_name += 1;
+            names.extend(name.encode_utf16());
+            ends.push(names.len() as f64);
         }
         if let Some(tag) = tags.get(&info.request) {
             env.set(tag_list, entry, string(env, tag, &mut text)?)?;
@@ -48,8 +51,9 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
             env.set(client_names, index, string(env, name, &mut text)?)?;
         }
     }
-    let parts = [env.number(held as f64)?, env.numbers(&numbers)?, names, client_names, tag_list];
-    list(env, &parts)
+    let names = env.string(&names).map_err(|_| TOO_LONG)?;
+    let (numbers, ends) = (env.numbers(&numbers)?, env.numbers(&ends)?);
+    list(env, &[env.number(held as f64)?, numbers, names, ends, client_names, tag_list])
 }
 
 /// The clients that occur, each numbered by its first occurrence.

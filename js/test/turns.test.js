@@ -1,0 +1,86 @@
+// Turns in Node: when they begin, and what does not stop them. Also where Node has no function that runs promise jobs.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import process from 'node:process';
+import { test } from 'node:test';
+
+/** What a program prints that runs in a process of its own, which has `createTurns`. */
+function run(program, before) {
+  const turns = JSON.stringify(new URL('../turns.js', import.meta.url).href);
+  const source = `${before}; const { createTurns } = await import(${turns}); ${program}`;
+  return execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' }).trim();
+}
+
+const nodes = { 'as it is': '', 'without a function that runs jobs': 'delete process._tickCallback' };
+
+for (const [which, before] of Object.entries(nodes)) {
+  test(`a turn begins when all promise jobs are done, Node ${which}`, () => {
+    const said = run(
+      `const said = [];
+      let left = 3;
+      const arrange = createTurns(() => {
+        said.push('turn');
+        if (--left === 0) return console.log(said.join(' '));
+        arrange();
+        Promise.resolve().then(() => said.push('job')).then(() => said.push('its job'));
+      });
+      arrange();
+      said.push('later');`,
+      before,
+    );
+    assert.equal(said, 'later turn job its job turn job its job turn');
+  });
+
+  test(`turns without end leave room for the event loop, Node ${which}`, () => {
+    const said = run(
+      `let over = false;
+      const arrange = createTurns(() => over || arrange());
+      arrange();
+      setTimeout(() => {
+        over = true;
+        console.log('timer');
+      });`,
+      before,
+    );
+    assert.equal(said, 'timer');
+  });
+
+  test(`what throws between two turns stops neither, Node ${which}`, () => {
+    const said = run(
+      `const said = [];
+      process.on('uncaughtException', ({ message }) => said.push(message));
+      let left = 3;
+      const arrange = createTurns(() => {
+        said.push('turn');
+        if (--left === 0) return console.log(said.join(' '));
+        arrange();
+        process.nextTick(() => {
+          throw new Error('thrown');
+        });
+      });
+      arrange();`,
+      before,
+    );
+    assert.equal(said.replaceAll(' thrown', ''), 'turn turn turn');
+    assert.equal(said.match(/thrown/g).length, 2);
+  });
+
+  test(`turns of several kinds take turns, Node ${which}`, () => {
+    const said = run(
+      `const said = [];
+      const left = { a: 3, b: 3 };
+      const kinds = Object.keys(left).map((kind) => {
+        const arrange = createTurns(() => {
+          said.push(kind);
+          if (--left[kind] > 0) arrange();
+          else if (left.a + left.b === 0) console.log(said.sort().join(''));
+        });
+        return arrange;
+      });
+      for (const arrange of kinds) arrange();`,
+      before,
+    );
+    assert.equal(said, 'aaabbb');
+  });
+}
