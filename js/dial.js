@@ -28,7 +28,7 @@ function parseUrl(text) {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** A WebSocket to this address that says all that a tick has to say at once, and does not keep the process alive. */
+/** A WebSocket to this address that says at once what is said in one go, and does not keep the process alive. */
 export function dial({ path, url }, { token, ca, origin }) {
   let stream;
   const open = (options) => {
@@ -52,7 +52,9 @@ export function dial({ path, url }, { token, ca, origin }) {
     if (!corked) {
       corked = true;
       stream.cork();
-      process.nextTick(flush);
+      // Not a tick later: whoever awaits the end of a request goes on before that, and may block the thread until somebody
+      // else has had the lock.
+      queueMicrotask(flush);
     }
     send(text, noticeNothing);
   };

@@ -56,6 +56,12 @@ test('S17 decision 8: an idle connection and a held lock keep nobody alive, and 
   await patient.kill();
 });
 
+test('M2: a release is under way before anybody who awaits it goes on, even to block the thread', async () => {
+  for (const url of [service.unix, service.tcp]) {
+    assert.equal(await run('service-blocking.js', [url]), 'granted');
+  }
+});
+
 test('S17 decision 8: a request that waits keeps a process alive', async () => {
   for (const url of [service.unix, service.tcp]) {
     const held = await locks.hold('pending');
