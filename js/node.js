@@ -68,12 +68,10 @@ const extended = createExtended(interfaces);
 
 export const { LockHandle } = extended;
 
-let connector;
-
 /** The locks of a service. What that takes is loaded when it is first wanted: it is more than all the rest, and few threads ask. */
 export async function connect(...given) {
-  connector ??= import('./connect.js').then(({ createConnect }) => createConnect(interfaces, extended, platform));
-  return (await connector)(...given);
+  const { createConnect } = await import('./connect.js');
+  return createConnect(interfaces, extended, platform)(...given);
 }
 
 /** The locks of this process, shared by all its threads. */
