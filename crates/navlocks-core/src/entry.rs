@@ -75,6 +75,11 @@ impl Life {
 }
 
 impl Slot {
+    /// One that nobody has taken.
+    fn free() -> Self {
+        Self { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE }
+    }
+
     /// The place among pending entries: overtakers first, each group in order of arrival.
     #[inline]
     pub(crate) fn queue_order(&self) -> (bool, u64) {
@@ -132,7 +137,13 @@ impl Entries {
         self.slots.capacity()
     }
 
-    /// Takes a slot for a new entry that stands in no queue yet.
+    /// The slot that [`insert`](Self::insert) takes next.
+    #[inline]
+    pub(crate) fn vacant(&self) -> Index {
+        self.slots.vacant()
+    }
+
+    /// Takes the [vacant](Self::vacant) slot for a new entry that stands in no queue yet.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -140,26 +151,26 @@ impl Entries {
         client: Index,
         mode: Mode,
         overtakes: bool,
-    ) -> Index {
-        let seat = Seat::new(self.slots.vacant(), mode, overtakes);
-        let life =
-            Life { serial, token: 0, client, client_prev: NIL, client_next: NIL, blocked: 0 };
-        self.slots.insert(Slot { seat, life })
+    ) -> &mut Slot {
+        let (entry, slot) = self.slots.occupy(Slot::free);
+        slot.seat = Seat::new(entry, mode, overtakes);
+        slot.life = Life { serial, client, ..Life::NONE };
+        slot
     }
 
     /// Takes a slot for a further seat of `entry`, after its seat `before`.
     pub(crate) fn insert_sibling(&mut self, entry: Index, before: Index) -> Index {
         let Seat { mode, overtakes, .. } = self[entry].seat;
         let seat = Seat::new(entry, mode, overtakes);
-        let sibling = self.slots.insert(Slot { seat, life: Life::NONE });
+        let (sibling, slot) = self.slots.occupy(Slot::free);
+        *slot = Slot { seat, life: Life::NONE };
         self[before].seat.sibling = sibling;
         sibling
     }
 
     /// Takes these slots for entries that are [put](Self::put) there. There must be none yet.
     pub(crate) fn make_room(&mut self, slots: impl Iterator<Item = usize> + Clone) {
-        let free = || Slot { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE };
-        self.slots.take(slots, free);
+        self.slots.take(slots, Slot::free);
     }
 
     /// Puts an entry of another part into a slot, as one that stands in no queue and belongs to no client yet.
@@ -196,7 +207,7 @@ impl Entries {
 
     #[inline]
     pub(crate) fn id(&self, entry: Index) -> RequestId {
-        RequestId::new(self.part.shown(entry), self[entry].life.serial)
+        self.part.id(entry, self[entry].life.serial)
     }
 
     /// The seats of an entry, one for each name of its scope, in order of the names.

@@ -32,6 +32,12 @@ impl Part {
         slot << self.bits | self.number
     }
 
+    /// The id of the request with this serial in a slot of this part.
+    #[inline]
+    pub(crate) fn id(self, slot: Index, serial: u64) -> RequestId {
+        RequestId::new(self.shown(slot), serial)
+    }
+
     /// The slot in this part that is shown as `slot`.
     #[inline]
     pub(crate) const fn own(self, slot: usize) -> usize {

@@ -103,6 +103,7 @@ mod hash;
 mod queue;
 mod seating;
 mod numbers;
+mod single;
 mod requesting;
 mod processing;
 mod suspending;

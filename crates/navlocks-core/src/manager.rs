@@ -125,7 +125,8 @@ impl LockManager {
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<RequestId, RequestError> {
-        let (id, _told) = self.take_request(client, request.borrow(), false)?;
+        let owner = self.admit(client, request.borrow())?;
+        let (id, _told) = self.request_any_lock(owner, request.borrow(), false);
         Ok(id)
     }
 
@@ -141,7 +142,27 @@ impl LockManager {
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<(RequestId, Answer), RequestError> {
-        self.take_request(client, request.borrow(), true)
+        let request = request.borrow();
+        let owner = self.admit(client, request)?;
+        Ok(match self.hold_the_only_lock(owner, request) {
+            Some((id, token)) => {
+                self.check_in_turn();
+                (id, Answer::Granted(token))
+            }
+            None => self.request_answer_of_others(owner, request),
+        })
+    }
+
+    /// The same where others use the names.
+    #[inline(never)]
+    fn request_answer_of_others(&mut self, owner: Index, request: &Request) -> (RequestId, Answer) {
+        match self.request_the_last_lock(owner, request) {
+            Some(answer) => {
+                self.check_in_turn();
+                answer
+            }
+            None => self.request_any_lock(owner, request, true),
+        }
     }
 
     /// What became of a request that was just made.
@@ -154,12 +175,21 @@ impl LockManager {
         }
     }
 
-    fn take_request(
+    #[inline(never)]
+    fn request_any_lock(
         &mut self,
-        client: ClientId,
+        owner: Index,
         request: &Request,
         answered: bool,
-    ) -> Result<(RequestId, Answer), RequestError> {
+    ) -> (RequestId, Answer) {
+        let answer = self.request_a_lock(owner, request, answered);
+        self.settle();
+        answer
+    }
+
+    /// Who requests, if it may.
+    #[inline]
+    fn admit(&self, client: ClientId, request: &Request) -> Result<Index, RequestError> {
         let owner = self.clients.find(client).ok_or(RequestError::UnknownClient)?;
         if self.clients[owner].suspension.is_some() {
             return Err(RequestError::ClientSuspended);
@@ -167,9 +197,7 @@ impl LockManager {
         if request.wait == Wait::Overtake && request.mode == Mode::Exclusive {
             return Err(RequestError::ExclusiveOvertake);
         }
-        let answer = self.request_a_lock(owner, request, answered);
-        self.settle();
-        Ok(answer)
+        Ok(owner)
     }
 
     /// Releases the lock that `request` holds. False, and nothing happens, when it holds none: because it is
@@ -192,6 +220,16 @@ impl LockManager {
         if !self.entries[entry].life.is_held() {
             return HandOver::Nothing;
         }
+        if self.release_the_only_lock(entry) {
+            self.settle();
+            return HandOver::Told;
+        }
+        self.hand_over(entry)
+    }
+
+    /// Releases a lock that others may want.
+    #[inline(never)]
+    fn hand_over(&mut self, entry: Index) -> HandOver {
         self.depart(entry);
         let next = self.grant_the_only_next();
         self.settle();
@@ -243,7 +281,13 @@ impl LockManager {
     /// The next event, or `None` when all are told.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.events.is_empty() { None } else { self.take_event() }
+        if self.has_events() { self.take_event() } else { None }
+    }
+
+    /// Whether there are events, most likely: a terminated client hears of nothing any more.
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     fn take_event(&mut self) -> Option<Event> {
@@ -319,18 +363,20 @@ impl LockManager {
             self.disturbed = Vec::new();
             self.ready = Vec::new();
         }
-        #[cfg(debug_assertions)]
         self.check_in_turn();
     }
 
     /// Checks the invariants after every input while there are few entries, and in a large manager once in as many inputs
     /// as there are entries, so that debug builds stay linear.
-    #[cfg(debug_assertions)]
+    #[inline]
     fn check_in_turn(&mut self) {
-        self.inputs_since_check += 1;
-        if self.live <= 64 || self.inputs_since_check > self.live {
-            self.inputs_since_check = 0;
-            self.check_invariants();
+        #[cfg(debug_assertions)]
+        {
+            self.inputs_since_check += 1;
+            if self.live <= 64 || self.inputs_since_check > self.live {
+                self.inputs_since_check = 0;
+                self.check_invariants();
+            }
         }
     }
 }

@@ -66,7 +66,8 @@ impl LockManager {
         }
         entries.sort_unstable_by_key(|&(part, entry)| part.entries.id(entry));
         for (part, entry) in entries {
-            whole.join_client(part.entries.id(entry).slot() as Index);
+            let own = part.entries.id(entry).slot() as Index;
+            whole.join_client(part.entries[entry].life.client, own);
         }
         whole.settle();
         whole

@@ -166,6 +166,7 @@ impl Queues {
     /// The same for any name.
     ///
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
+    #[inline(never)]
     fn look_up_the_lock_request_queue(&mut self, name: &Name, founder: Index) -> (Index, bool) {
         let hash = self.hash(name);
         let Self { table, queues, unused, recent, .. } = self;

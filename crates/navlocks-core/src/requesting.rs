@@ -25,7 +25,8 @@ impl LockManager {
         }
         // Step 1. Let request be a new lock request.
         let serial = self.numbers.take_serial();
-        let entry = self.entries.insert(serial, owner, mode, wait == Wait::Overtake);
+        let entry = self.entries.vacant();
+        self.entries.insert(serial, owner, mode, wait == Wait::Overtake);
         let id = self.entries.id(entry);
         // Step 3.5.1. If ifAvailable is true and request is not grantable, it is over: as every
         // implementation does, and unlike the letter of the text, it is not enqueued as well.
@@ -41,7 +42,7 @@ impl LockManager {
         if matches!(wait, Wait::Steal | Wait::StealAll) {
             self.rob(scope, wait, id);
         }
-        self.join_client(entry);
+        self.join_client(owner, entry);
         // Steps 3.4.2 and 3.5.2. Prepend request in queue when it steals, enqueue it otherwise.
         let place = match wait {
             Wait::Queue | Wait::IfAvailable => Place::Last,

@@ -40,7 +40,9 @@ impl LockManager {
             own.clear = founded;
             match place {
                 _ if founded => {}
-                Place::Last => self.sit_last(seat, queue),
+                Place::Last => {
+                    self.sit_last(seat, queue);
+                }
                 Place::First => self.sit_first(seat, queue),
                 Place::BeforePending => self.sit_before_pending(seat, queue),
             }
@@ -49,17 +51,23 @@ impl LockManager {
         self.entries[entry].life.blocked == 0
     }
 
+    /// True when the seat is clear.
     #[inline]
-    fn sit_last(&mut self, seat: Index, queue: Index) {
-        let clear = self.admits(queue, self.entries[seat].seat.mode);
-        let last = self.queues[queue].last;
-        self.link(seat, queue, last);
-        if clear {
-            self.entries[seat].seat.clear = true;
-            self.queues[queue].clear_end = seat;
-        } else {
-            self.block(seat);
+    pub(crate) fn sit_last(&mut self, seat: Index, queue: Index) -> bool {
+        let list = &mut self.queues[queue];
+        let last = core::mem::replace(&mut list.last, seat);
+        let before = &mut self.entries[last].seat;
+        before.next = seat;
+        let before_mode = before.mode;
+        let own = &mut self.entries[seat].seat;
+        own.prev = last;
+        own.clear = list.clear_end == last && !own.mode.conflicts_with(before_mode);
+        if own.clear {
+            list.clear_end = seat;
+            return true;
         }
+        self.block(seat);
+        false
     }
 
     fn sit_first(&mut self, seat: Index, queue: Index) {
@@ -193,8 +201,8 @@ impl LockManager {
 
     /// Appends a new entry to the list of its client.
     #[inline]
-    pub(crate) fn join_client(&mut self, entry: Index) {
-        let client = &mut self.clients[self.entries[entry].life.client];
+    pub(crate) fn join_client(&mut self, owner: Index, entry: Index) {
+        let client = &mut self.clients[owner];
         let last = core::mem::replace(&mut client.last, entry);
         if last == NIL {
             client.first = entry;
@@ -205,7 +213,7 @@ impl LockManager {
     }
 
     #[inline]
-    fn leave_client(&mut self, entry: Index) {
+    pub(crate) fn leave_client(&mut self, entry: Index) {
         let life = &self.entries[entry].life;
         let (prev, next) = (life.client_prev, life.client_next);
         let client = &mut self.clients[life.client];

@@ -37,7 +37,7 @@ impl<T> Slots<T> {
         self.slots.capacity()
     }
 
-    /// The position that [`insert`](Self::insert) takes next.
+    /// The position that is taken next.
     #[inline]
     pub(crate) fn vacant(&self) -> Index {
         match self.free.last() {
@@ -63,7 +63,18 @@ impl<T> Slots<T> {
         index
     }
 
-    /// A position to use again, with what was left there: for a value that is cheaper to overwrite than to move.
+    /// Takes a position. What is there is what was left there, or `free`: for a value that is cheaper to overwrite than to
+    /// move.
+    #[inline]
+    pub(crate) fn occupy(&mut self, free: fn() -> T) -> (Index, &mut T) {
+        let index = self.vacant();
+        if self.free.pop().is_none() {
+            self.slots.push(free());
+        }
+        (index, &mut self.slots[index as usize])
+    }
+
+    /// A position to use again, with what was left there.
     #[inline]
     pub(crate) fn reuse(&mut self) -> Option<(Index, &mut T)> {
         let index = self.free.pop()?;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_timer::Delay;
@@ -10,9 +10,8 @@ use navlocks_core::RequestId;
 
 use crate::error::RequestError;
 use crate::lock::Lock;
-use crate::owner::Owner;
 use crate::request::Request;
-use crate::space::Answer;
+use crate::space::{Answer, Grant};
 
 /// The future of a [`Request`]: resolves to the [`Lock`].
 ///
@@ -27,12 +26,18 @@ use crate::space::Answer;
 /// granted and the future not been polled since, the lock passes on. Polling again with another future starts at the end of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
+#[repr(C)]
 pub struct Acquire {
     /// Gone once the result was given.
     request: Option<Request>,
     /// The place in the queue, while there is one.
-    waiting: Option<RequestId>,
-    /// Runs while there is a place in the queue and a limit to the wait.
+    waiting: Option<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: RequestId,
+    /// Runs while there is a limit to the wait.
     timer: Option<Box<Delay>>,
 }
 
@@ -48,37 +53,31 @@ pub struct TryAcquire(Acquire);
 impl Acquire {
     #[inline]
     pub(crate) fn new(request: Request) -> Self {
-        Self { request: Some(request), waiting: None, timer: None }
+        Self { request: Some(request), waiting: None }
     }
 
-    /// The answer, which is not `Pending` when it is ready.
+    /// The answer, and `Pending` while there is none.
     #[inline]
-    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
-        if let Some(id) = self.waiting {
-            return self.poll_waiting(id, cx);
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Answer {
+        if self.waiting.is_some() {
+            return self.poll_waiting(cx);
         }
-        let Some(request) = &mut self.request else {
-            panic!("a lock request was polled after it had given its result")
-        };
-        let tag = request.take_tag();
-        let Owner { home, id, part, .. } = &*request.owner;
-        match home.request(*id, *part, &request.asked, tag, cx.waker()) {
-            Answer::Pending(id) => {
-                self.waiting = Some(id);
-                self.timer = request.timeout_of().map(|after| Box::new(Delay::new(after)));
-                if self.timer.is_some() { self.poll_waiting(id, cx) } else { Poll::Pending }
-            }
-            answer => Poll::Ready(answer),
-        }
+        let Some(request) = &self.request else { over() };
+        request.owner.home.request(request, cx.waker())
     }
 
     #[inline(never)]
-    fn poll_waiting(&mut self, id: RequestId, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Some(request) = &self.request else { return Poll::Pending };
+    fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Answer {
+        let (Some(request), Some(waiting)) = (&self.request, &mut self.waiting) else {
+            return Answer::Unavailable;
+        };
         let home = &request.owner.home;
+        let id = waiting.id;
         let mut answer = home.poll_request(id, cx.waker());
-        if let (Answer::Pending(_), Some(timer)) = (&answer, &mut self.timer) {
-            ready!(Pin::new(timer).poll(cx));
+        if let (Answer::Pending(_), Some(timer)) = (&answer, &mut waiting.timer) {
+            if Pin::new(timer).poll(cx).is_pending() {
+                return answer;
+            }
             answer = match request.timeout_of() {
                 Some(after) if home.time_out(id) => {
                     Answer::Failed(RequestError::TimedOut { after })
@@ -87,27 +86,59 @@ impl Acquire {
                 _ => home.poll_request(id, cx.waker()),
             };
         }
-        if let Answer::Pending(_) = answer {
-            return Poll::Pending;
+        if !matches!(answer, Answer::Pending(_)) {
+            // From here on the guard has the place, or nobody.
+            self.waiting = None;
         }
-        // From here on the guard has the place, or nobody.
-        self.waiting = None;
-        self.timer = None;
-        Poll::Ready(answer)
+        answer
     }
 
-    /// What the future gives for an answer, and it gives it once.
+    /// The lock of a request that was granted. It is given once.
     #[inline]
-    fn finish(&mut self, answer: Answer) -> Result<Option<Lock>, RequestError> {
-        let request = self.request.take();
-        match (answer, request) {
-            (Answer::Granted(grant), Some(Request { owner, asked, .. })) => {
-                Ok(Some(Lock::new(owner, grant, asked)))
-            }
-            (Answer::Failed(error), _) => Err(error),
-            _ => Ok(None),
-        }
+    fn lock(&mut self, grant: Grant) -> Lock {
+        let Some(Request { owner, asked, .. }) = self.request.take() else { over() };
+        Lock::new(owner, grant, asked)
     }
+
+    /// What the future gives for any answer.
+    #[inline(never)]
+    fn finish(
+        &mut self,
+        mut answer: Answer,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Lock>, RequestError>> {
+        if let Answer::Pending(id) = answer
+            && self.waiting.is_none()
+        {
+            answer = self.begin_to_wait(id, cx);
+        }
+        Poll::Ready(match answer {
+            Answer::Granted(grant) => Ok(Some(self.lock(grant))),
+            Answer::Pending(_) => return Poll::Pending,
+            Answer::Unavailable => {
+                self.request = None;
+                Ok(None)
+            }
+            Answer::Failed(error) => {
+                self.request = None;
+                Err(error)
+            }
+        })
+    }
+
+    fn begin_to_wait(&mut self, id: RequestId, cx: &mut Context<'_>) -> Answer {
+        let timeout = self.request.as_ref().and_then(Request::timeout_of);
+        let timer = timeout.map(|after| Box::new(Delay::new(after)));
+        let timed = timer.is_some();
+        self.waiting = Some(Waiting { id, timer });
+        if timed { self.poll_waiting(cx) } else { Answer::Pending(id) }
+    }
+}
+
+/// There is nothing more to give.
+#[cold]
+fn over() -> ! {
+    panic!("a lock request was polled after it had given its result")
 }
 
 impl Future for Acquire {
@@ -115,13 +146,14 @@ impl Future for Acquire {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(self.poll_answer(cx));
-        Poll::Ready(match self.finish(answer) {
-            Ok(Some(lock)) => Ok(lock),
-            // Among requests that may wait, only one that has no time to is ever unavailable.
-            Ok(None) => Err(RequestError::TimedOut { after: Duration::ZERO }),
-            Err(error) => Err(error),
-        })
+        let answer = self.poll_answer(cx);
+        // Looked at where it is, and the lock made in one go: every move of theirs costs as much as a part of the request.
+        if let Answer::Granted(grant) = &answer {
+            return Poll::Ready(Ok(self.lock(*grant)));
+        }
+        // Among requests that may wait, only one that has no time to is ever unavailable.
+        let timed_out = || RequestError::TimedOut { after: Duration::ZERO };
+        self.finish(answer, cx).map(|finished| finished?.ok_or_else(timed_out))
     }
 }
 
@@ -135,15 +167,16 @@ impl Future for TryAcquire {
     type Output = Result<Option<Lock>, RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = ready!(self.0.poll_answer(cx));
-        Poll::Ready(self.0.finish(answer))
+        let answer = self.0.poll_answer(cx);
+        self.0.finish(answer, cx)
     }
 }
 
 impl Drop for Acquire {
+    #[inline]
     fn drop(&mut self) {
-        if let (Some(id), Some(request)) = (self.waiting, &self.request) {
-            request.owner.home.abandon(id);
+        if let (Some(waiting), Some(request)) = (&self.waiting, &self.request) {
+            request.owner.home.abandon(waiting.id);
         }
     }
 }

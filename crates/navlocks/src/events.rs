@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use navlocks_core::{ClientId, FencingToken, LockManager, Mode, Request, RequestId, Scope};
+use navlocks_core::{ClientId, FencingToken, LockManager, Mode, RequestId, Scope};
 
 use crate::error::{Cycle, Loss};
 use crate::home::Home;
@@ -242,10 +242,10 @@ pub(crate) struct Listeners {
 /// What every event of a request repeats.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
-    client: ClientId,
-    scope: Scope,
-    mode: Mode,
-    tag: Option<Arc<str>>,
+    pub(crate) client: ClientId,
+    pub(crate) scope: Scope,
+    pub(crate) mode: Mode,
+    pub(crate) tag: Option<Arc<str>>,
 }
 
 impl Listeners {
@@ -277,23 +277,6 @@ impl Listeners {
             _ => {}
         }
         result
-    }
-
-    /// What will be said of a request that is about to be made, if anybody listens.
-    #[inline]
-    pub(crate) fn about(
-        &self,
-        client: ClientId,
-        request: &Request,
-        tag: Option<&Arc<str>>,
-    ) -> Option<About> {
-        let about = || About {
-            client,
-            scope: request.scope.clone(),
-            mode: request.mode,
-            tag: tag.cloned(),
-        };
-        (!self.inboxes.is_empty()).then(about)
     }
 
     pub(crate) fn requested(&mut self, id: RequestId, about: About, wakes: &mut Wakes) {

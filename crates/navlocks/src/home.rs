@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use navlocks_core::{Blockers, ClientId, Name, Request, RequestId, Scope};
+use navlocks_core::{Blockers, ClientId, Name, RequestId, Scope};
 
 use crate::error::{Cycle, Loss, QueryError};
 use crate::events::Inboxes;
 use crate::query::Snapshot;
 #[cfg(feature = "connect")]
 use crate::remote::Handle;
+use crate::request::Request;
 use crate::space::{Answer, Space};
 use crate::watch::Watched;
 #[cfg(feature = "connect")]
@@ -41,19 +42,9 @@ impl Home {
         either!(self, _space => Space::part_of(scope), _session => 0)
     }
 
-    /// Requests a lock, in the part of the scope.
     #[inline]
-    pub(crate) fn request(
-        &self,
-        client: ClientId,
-        part: usize,
-        request: &Request,
-        tag: Option<Arc<str>>,
-        waker: &Waker,
-    ) -> Answer {
-        either!(self,
-            space => space.request(client, part, request, tag, waker),
-            session => session.request(client.serial(), request, tag.as_deref(), waker))
+    pub(crate) fn request(&self, request: &Request, waker: &Waker) -> Answer {
+        either!(self, space => space.request(request, waker), session => session.request(request, waker))
     }
 
     pub(crate) fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {

@@ -19,9 +19,10 @@ use crate::watch::Watched;
 /// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or thread hands the
 /// lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
+#[repr(C)]
 pub struct Lock {
-    owner: Arc<Owner>,
     grant: Grant,
+    owner: Arc<Owner>,
     asked: Request,
 }
 

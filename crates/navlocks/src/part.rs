@@ -7,12 +7,13 @@ use std::task::Waker;
 use std::time::Duration;
 
 use navlocks_core::{
-    Answer as Decided, ClientId, Event, HandOver, LockManager, Request, RequestId, State as Stage,
+    Answer as Decided, ClientId, Event, HandOver, LockManager, RequestId, State as Stage,
 };
 
 use crate::clock::Moment;
 use crate::error::Loss;
 use crate::events::{About, Inboxes, Listeners, What};
+use crate::request::Request;
 use crate::sync::AtomicU64;
 use crate::wakes::Wakes;
 use crate::watch::Watches;
@@ -77,13 +78,23 @@ impl Part {
         self.watches.absorb(std::mem::take(&mut other.watches));
     }
 
-    /// Passes on what the engine says after an input.
+    /// Whether an input concerned nobody but who made it, and leaves nothing to do.
     #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.manager.has_events() && self.wakes.is_empty() && !self.has_idle_memory()
+    }
+
+    #[inline]
+    fn has_idle_memory(&self) -> bool {
+        self.asked.capacity() > IDLE_CAPACITY && self.manager.name_count() == 0
+    }
+
+    /// Passes on what the engine says after an input.
     pub(crate) fn pass_all_on(&mut self, losses: &AtomicU64) {
         while let Some(event) = self.manager.poll_event() {
             self.pass_on(event, losses);
         }
-        if self.asked.capacity() > IDLE_CAPACITY && self.manager.name_count() == 0 {
+        if self.has_idle_memory() {
             self.asked = Vec::new();
         }
     }
@@ -92,17 +103,16 @@ impl Part {
     #[inline]
     pub(crate) fn request(
         &mut self,
-        client: ClientId,
         request: &Request,
-        tag: Option<Arc<str>>,
         since: Moment,
     ) -> Result<(RequestId, Decided), navlocks_core::RequestError> {
-        let (id, answer) = match self.listeners.about(client, request, tag.as_ref()) {
-            None => self.manager.request_answer(client, request),
-            Some(about) => self.request_announced(client, request, about),
+        let (id, answer) = if self.listeners.is_empty() {
+            self.manager.request_answer(request.owner.id, &request.asked)
+        } else {
+            self.request_announced(request)
         }?;
         if answer != Decided::Unavailable {
-            self.note(id, tag, since);
+            self.note(id, request.tag_of(), since);
         }
         Ok((id, answer))
     }
@@ -144,11 +154,16 @@ impl Part {
 
     /// Notes what the engine does not know of a new request.
     #[inline]
-    fn note(&mut self, id: RequestId, tag: Option<Arc<str>>, since: Moment) {
+    fn note(&mut self, id: RequestId, tag: Option<&Arc<str>>, since: Moment) {
         self.asked_at(self.manager.slot_in_part(id), since).since = since;
         if let Some(tag) = tag {
-            self.tags.insert(id, tag);
+            self.note_tag(id, tag);
         }
+    }
+
+    #[cold]
+    fn note_tag(&mut self, id: RequestId, tag: &Arc<str>) {
+        self.tags.insert(id, tag.clone());
     }
 
     /// What is noted at a slot, if need be from now on.
@@ -156,9 +171,14 @@ impl Part {
     fn asked_at(&mut self, slot: usize, since: Moment) -> &mut Asked {
         // Slots of requests that are over were cleared; a scope takes one slot a name, so some are skipped.
         if slot >= self.asked.len() {
-            self.asked.resize_with(slot + 1, || Asked { waker: None, since });
+            self.make_room(slot + 1, since);
         }
         &mut self.asked[slot]
+    }
+
+    #[cold]
+    fn make_room(&mut self, count: usize, since: Moment) {
+        self.asked.resize_with(count, || Asked { waker: None, since });
     }
 
     /// What is noted of a live request.
@@ -171,11 +191,12 @@ impl Part {
     #[cold]
     fn request_announced(
         &mut self,
-        client: ClientId,
         request: &Request,
-        about: About,
     ) -> Result<(RequestId, Decided), navlocks_core::RequestError> {
-        let id = self.manager.request(client, request)?;
+        let (client, tag) = (request.owner.id, request.tag_of().cloned());
+        let navlocks_core::Request { scope, mode, .. } = &request.asked;
+        let about = About { client, scope: scope.clone(), mode: *mode, tag };
+        let id = self.manager.request(client, &request.asked)?;
         self.listeners.requested(id, about, &mut self.wakes);
         Ok((id, self.manager.answer(id)))
     }
@@ -193,22 +214,33 @@ impl Part {
     /// locked.
     #[inline]
     pub(crate) fn release(&mut self, id: RequestId) -> Result<Option<Waker>, Loss> {
+        if !self.is_unnoticed() {
+            return self.release_noticed(id);
+        }
+        // No waker is kept of a lock that is held.
+        match self.manager.release_answer(id) {
+            HandOver::Nothing => Err(self.hear(id)),
+            HandOver::To(next, _) => Ok(self.take_heir(next)),
+            HandOver::Told => Ok(None),
+        }
+    }
+
+    /// Whether nobody but its owner and those who wait has to do with the end of a lock.
+    #[inline]
+    fn is_unnoticed(&self) -> bool {
+        self.listeners.is_empty() && self.watches.is_empty() && self.tags.is_empty()
+    }
+
+    /// The same where somebody listens, watches or has tagged a request.
+    #[inline(never)]
+    fn release_noticed(&mut self, id: RequestId) -> Result<Option<Waker>, Loss> {
+        if !self.manager.release(id) {
+            return Err(self.hear(id));
+        }
         self.watches.over(id, &mut self.wakes);
-        let hand_over = if self.listeners.is_empty() {
-            self.manager.release_answer(id)
-        } else if self.manager.release(id) {
-            self.listeners.end(id, || What::Released, &mut self.wakes);
-            HandOver::Told
-        } else {
-            HandOver::Nothing
-        };
-        let heir = match hand_over {
-            HandOver::Nothing => return Err(self.hear(id)),
-            HandOver::To(next, _) => self.take_heir(next),
-            HandOver::Told => None,
-        };
-        self.forget(id);
-        Ok(heir)
+        self.listeners.end(id, || What::Released, &mut self.wakes);
+        self.tags.remove(&id);
+        Ok(None)
     }
 
     /// A request that waited holds its lock now. Returns whom to wake.

@@ -144,8 +144,8 @@ impl Request {
     }
 
     #[inline]
-    pub(crate) fn take_tag(&mut self) -> Option<Arc<str>> {
-        self.extras.as_mut().and_then(|extras| extras.tag.take())
+    pub(crate) fn tag_of(&self) -> Option<&Arc<str>> {
+        self.extras.as_ref().and_then(|extras| extras.tag.as_ref())
     }
 }
 

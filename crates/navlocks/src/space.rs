@@ -18,7 +18,7 @@ use std::task::{Poll, Waker};
 
 use navlocks_core::{
     Answer as Decided, Blockers, ClientId, Deadlock, FencingToken, HashKey, LockManager, Name,
-    Request, RequestId, Scope, State as Stage,
+    RequestId, Scope, State as Stage,
 };
 
 use crate::clock::Moment;
@@ -28,6 +28,7 @@ use crate::events::{Inboxes, What};
 use crate::locks::Registry;
 use crate::part::Part;
 use crate::query::Snapshot;
+use crate::request::Request;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use crate::wakes::Wakes;
 use crate::watch::Watched;
@@ -126,39 +127,60 @@ impl Space {
         }
     }
 
-    /// Requests a lock in the [part of its scope](Self::part_of); if it has to wait, `waker` is woken when it is decided.
+    /// Requests a lock; if it has to wait, `waker` is woken when it is decided.
     #[inline(never)]
-    pub(crate) fn request(
-        &self,
-        client: ClientId,
-        part: usize,
-        request: &Request,
-        tag: Option<Arc<str>>,
-        waker: &Waker,
-    ) -> Answer {
+    pub(crate) fn request(&self, request: &Request, waker: &Waker) -> Answer {
         let since = Moment::now();
-        let mut part = match request.scope.names() {
-            [_] => self.lock(part),
+        let mut part = match request.asked.scope.names() {
+            [_] => self.lock(request.owner.part),
             _ => self.lock_whole(),
         };
-        let (id, answer) = match part.request(client, request, tag, since) {
-            Ok(answered) => answered,
-            Err(error) => return Answer::Failed(error.into()),
-        };
-        // Written before the unlocking, which waits for all that is written: to move it right after costs no wait then.
-        let answer = match answer {
-            Decided::Granted(token) => {
-                let losses = self.losses.load(Ordering::Relaxed);
-                Answer::Granted(Grant { id, token, losses })
+        match part.request(request, since) {
+            // Returned here and not further below, because the answer is written at once where it is to be.
+            Ok((id, Decided::Granted(token))) if !part.manager.has_events() => {
+                self.granted(id, token)
             }
-            Decided::Unavailable => Answer::Unavailable,
-            Decided::Pending => match self.begin_to_wait(&mut part, id, waker) {
+            Ok((id, Decided::Pending)) if self.waits_unnoticed(&part) => {
+                *part.waker(id) = Some(waker.clone());
+                Answer::Pending(id)
+            }
+            decided => self.pass_on_and_answer(part, decided, waker),
+        }
+    }
+
+    /// Whether that a request has to wait concerns nobody else.
+    #[inline]
+    fn waits_unnoticed(&self, part: &Part) -> bool {
+        self.deadlocks == DeadlockPolicy::Ignore
+            && part.watches.is_empty()
+            && !part.manager.has_events()
+    }
+
+    /// What became of a request, when that may concern others.
+    #[inline(never)]
+    fn pass_on_and_answer(
+        &self,
+        mut part: MutexGuard<'_, Part>,
+        decided: Result<(RequestId, Decided), navlocks_core::RequestError>,
+        waker: &Waker,
+    ) -> Answer {
+        let answer = match decided {
+            Ok((id, Decided::Granted(token))) => self.granted(id, token),
+            Ok((id, Decided::Pending)) => match self.begin_to_wait(&mut part, id, waker) {
                 None => Answer::Pending(id),
                 Some(cycle) => Answer::Failed(RequestError::Deadlock(cycle)),
             },
+            Ok((_, Decided::Unavailable)) => Answer::Unavailable,
+            Err(error) => Answer::Failed(error.into()),
         };
         self.pass_on(part);
         answer
+    }
+
+    /// A lock that is held from now on, by whoever has locked its part.
+    #[inline]
+    fn granted(&self, id: RequestId, token: FencingToken) -> Answer {
+        Answer::Granted(Grant { id, token, losses: self.losses.load(Ordering::Relaxed) })
     }
 
     /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. Returns the cycle
@@ -183,12 +205,9 @@ impl Space {
 
     /// What became of a request that waited; if nothing yet, `waker` is woken when it has.
     pub(crate) fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
-        let mut part = self.lock_request(id);
+        let mut part = self.lock(part_of(id));
         match part.manager.state(id) {
-            Some(Stage::Held(token)) => {
-                let losses = self.losses.load(Ordering::Relaxed);
-                Answer::Granted(Grant { id, token, losses })
-            }
+            Some(Stage::Held(token)) => self.granted(id, token),
             Some(Stage::Pending) => {
                 let known = part.waker(id);
                 if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -204,12 +223,9 @@ impl Space {
 
     /// The owner of a request that waits lost interest.
     pub(crate) fn abandon(&self, id: RequestId) {
-        let mut part = self.lock_request(id);
-        // If it was granted and not heard of, the lock passes on.
-        let heir = if part.abort(id) { None } else { part.release(id).ok().flatten() };
-        self.pass_on(part);
-        if let Some(heir) = heir {
-            heir.wake();
+        if !self.time_out(id) {
+            // If it was granted and not heard of, the lock passes on.
+            let _lost_or_released = self.release(id);
         }
     }
 
@@ -222,9 +238,9 @@ impl Space {
     }
 
     /// Releases a lock, or says how it had been lost.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
-        let mut part = self.lock_request(id);
+        let mut part = self.lock(part_of(id));
         let released = part.release(id);
         self.pass_on(part);
         if let Some(heir) = released? {
@@ -234,7 +250,7 @@ impl Space {
     }
 
     pub(crate) fn force_release(&self, name: &Name) -> usize {
-        let mut part = self.lock(LockManager::part_of::<PARTS>(name));
+        let mut part = self.lock_where_it_is(LockManager::part_of::<PARTS>(name));
         let count = part.manager.force_release(name);
         self.pass_on(part);
         count
@@ -338,8 +354,21 @@ impl Space {
 /// Where everything is.
 impl Space {
     /// Locks what has the requests of this part: itself, or the whole.
-    #[inline]
+    #[inline(always)]
     fn lock(&self, part: usize) -> MutexGuard<'_, Part> {
+        let gathered = || self.gathered.load(Ordering::Relaxed);
+        if !gathered()
+            && let Ok(locked) = self.parts[part].0.try_lock()
+            && !gathered()
+        {
+            return locked;
+        }
+        self.lock_where_it_is(part)
+    }
+
+    /// The same, wherever the names of the part are and whoever is there.
+    #[inline(never)]
+    fn lock_where_it_is(&self, part: usize) -> MutexGuard<'_, Part> {
         loop {
             let gathered = self.gathered.load(Ordering::Relaxed);
             let locked = if gathered { self.whole.lock() } else { self.parts[part].lock() };
@@ -349,9 +378,8 @@ impl Space {
         }
     }
 
-    #[inline]
     fn lock_request(&self, id: RequestId) -> MutexGuard<'_, Part> {
-        self.lock(part_of(id))
+        self.lock_where_it_is(part_of(id))
     }
 
     /// Everything, in the one order in which more than one place is ever locked.
@@ -403,7 +431,14 @@ impl Space {
 
     /// Passes on what the engine says after an input, and wakes whom that concerns once nothing is locked.
     #[inline]
-    fn pass_on(&self, mut part: MutexGuard<'_, Part>) {
+    fn pass_on(&self, part: MutexGuard<'_, Part>) {
+        if self.gathered.load(Ordering::Relaxed) || !part.is_settled() {
+            self.pass_all_on(part);
+        }
+    }
+
+    #[inline(never)]
+    fn pass_all_on(&self, mut part: MutexGuard<'_, Part>) {
         part.pass_all_on(&self.losses);
         let divide = self.gathered.load(Ordering::Relaxed) && self.is_idle_often(&mut part);
         if !part.wakes.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use navlocks_core::{ClientId, Request, RequestId};
+use navlocks_core::{ClientId, RequestId};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::asking::Asked;
@@ -14,6 +14,7 @@ use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use crate::error::{Loss, Refusal, RequestError};
 use crate::events::Inboxes;
+use crate::request::Request;
 use crate::space::{Answer, Grant};
 use crate::wakes::Wakes;
 use crate::watch::Watched;
@@ -186,13 +187,10 @@ impl Session {
         })
     }
 
-    pub(crate) fn request(
-        &self,
-        client: u64,
-        request: &Request,
-        tag: Option<&str>,
-        waker: &Waker,
-    ) -> Answer {
+    #[inline(never)]
+    pub(crate) fn request(&self, request: &Request, waker: &Waker) -> Answer {
+        let client = request.owner.id.serial();
+        let navlocks_core::Request { scope, mode, wait } = &request.asked;
         self.input(|state| {
             if let Err(error) = state.hope(client) {
                 return Answer::Failed(error);
@@ -201,10 +199,10 @@ impl Session {
             let message = ToService::Request(wire::Request {
                 id: number,
                 client,
-                names: wire::Names(request.scope.clone()),
-                mode: request.mode,
-                wait: request.wait,
-                tag: tag.map(Into::into),
+                names: wire::Names(scope.clone()),
+                mode: *mode,
+                wait: *wait,
+                tag: request.tag_of().map(|tag| tag.as_ref().into()),
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {
@@ -287,6 +285,7 @@ impl Session {
     }
 
     /// Releases a lock, or says how it had been lost.
+    #[inline(never)]
     pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
         self.check_lease();
         self.input(|state| {

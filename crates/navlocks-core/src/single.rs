@@ -1,0 +1,93 @@
+//! A single name: the short way to a lock and back, and the most common one.
+//!
+//! Who goes to the end of one queue concerns nobody else, and whose lock had one name leaves one queue behind. What comes of it is
+//! what comes of the long way, which looks at more.
+
+use crate::entry::Slot;
+use crate::id::{Index, NIL};
+use crate::manager::LockManager;
+use crate::{Answer, FencingToken, Request, RequestId, Wait};
+
+impl LockManager {
+    /// Grants a request for a single name that nobody uses: all ways to wait are the same there. None, and nothing
+    /// happens, for any other.
+    ///
+    /// <https://w3c.github.io/web-locks/#request-a-lock>
+    #[inline]
+    pub(crate) fn hold_the_only_lock(
+        &mut self,
+        owner: Index,
+        request: &Request,
+    ) -> Option<(RequestId, FencingToken)> {
+        let [name] = request.scope.names() else { return None };
+        let entry = self.entries.vacant();
+        let (queue, founded) = self.queues.get_the_lock_request_queue(name, entry);
+        if !founded {
+            return None;
+        }
+        let id = self.sit_down(owner, request, queue);
+        let token = self.numbers.take_token_at_once();
+        let Slot { seat, life } = &mut self.entries[entry];
+        seat.clear = true;
+        life.token = token;
+        self.held += 1;
+        Some((id, FencingToken::new(token)))
+    }
+
+    /// Makes a request for a single name the last in its queue. None, and nothing happens, where it takes more than that.
+    ///
+    /// <https://w3c.github.io/web-locks/#request-a-lock>
+    #[inline]
+    pub(crate) fn request_the_last_lock(
+        &mut self,
+        owner: Index,
+        request: &Request,
+    ) -> Option<(RequestId, Answer)> {
+        let ([name], Wait::Queue, true) =
+            (request.scope.names(), request.wait, self.clients.sleeping.is_empty())
+        else {
+            return None;
+        };
+        let entry = self.entries.vacant();
+        let (queue, founded) = self.queues.get_the_lock_request_queue(name, entry);
+        debug_assert!(!founded, "somebody uses the name");
+        let id = self.sit_down(owner, request, queue);
+        if !self.sit_last(entry, queue) {
+            return Some((id, Answer::Pending));
+        }
+        let token = self.numbers.take_token_at_once();
+        self.entries[entry].life.token = token;
+        self.held += 1;
+        Some((id, Answer::Granted(FencingToken::new(token))))
+    }
+
+    /// Makes a new entry for a single name.
+    #[inline]
+    fn sit_down(&mut self, owner: Index, request: &Request, queue: Index) -> RequestId {
+        let serial = self.numbers.take_serial();
+        let overtakes = request.wait == Wait::Overtake;
+        let slot = self.entries.insert(serial, owner, request.mode, overtakes);
+        slot.seat.queue = queue;
+        let entry = slot.seat.entry;
+        self.join_client(owner, entry);
+        self.live += 1;
+        self.entries.part().id(entry, serial)
+    }
+
+    /// Releases a lock on a single name that nobody else uses. False, and nothing happens, for any other.
+    #[inline]
+    pub(crate) fn release_the_only_lock(&mut self, lock: Index) -> bool {
+        let Slot { seat, life } = &self.entries[lock];
+        let queue = seat.queue;
+        let alone = seat.prev == NIL && seat.next == NIL && seat.sibling == NIL;
+        if alone {
+            debug_assert!(life.is_held(), "there is nobody to wait for");
+            self.live -= 1;
+            self.held -= 1;
+            self.leave_client(lock);
+            self.queues.leave(queue);
+            self.entries.remove(lock);
+        }
+        alone
+    }
+}
