@@ -230,8 +230,11 @@ impl LockManager {
     /// Releases a lock that others may want.
     #[inline(never)]
     fn hand_over(&mut self, entry: Index) -> HandOver {
-        self.depart(entry);
-        let next = self.grant_the_only_next();
+        let mut next = self.hand_over_a_single_lock(entry);
+        if next.is_none() {
+            self.depart(entry);
+            next = self.grant_the_only_next();
+        }
         self.settle();
         match next {
             Some((request, token)) => HandOver::To(request, token),

@@ -3,7 +3,7 @@
 //! Who goes to the end of one queue concerns nobody else, and whose lock had one name leaves one queue behind. What comes of it is
 //! what comes of the long way, which looks at more.
 
-use crate::entry::Slot;
+use crate::entry::{Seat, Slot};
 use crate::id::{Index, NIL};
 use crate::manager::LockManager;
 use crate::{Answer, FencingToken, Request, RequestId, Wait};
@@ -89,5 +89,39 @@ impl LockManager {
             self.entries.remove(lock);
         }
         alone
+    }
+
+    /// Releases a lock on a single name for which exactly one request waits that waits for nothing else, or one that excludes all
+    /// behind it: that one holds its lock now. None, and nothing happens, for any other.
+    ///
+    /// <https://w3c.github.io/web-locks/#release-the-lock>
+    #[inline]
+    pub(crate) fn hand_over_a_single_lock(
+        &mut self,
+        lock: Index,
+    ) -> Option<(RequestId, FencingToken)> {
+        let &Seat { queue, prev, next, sibling, .. } = &self.entries[lock].seat;
+        let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == lock;
+        if !alone || next == NIL || !self.clients.sleeping.is_empty() {
+            return None;
+        }
+        let Slot { seat: heir, life } = &self.entries[next];
+        let waits_for_more = heir.entry != next || heir.sibling != NIL;
+        let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
+        if waits_for_more || !comes_alone || self.clients[life.client].suspension.is_some() {
+            return None;
+        }
+        // Step 6. Remove lock from the manager's held lock set.
+        self.live -= 1;
+        self.leave_client(lock);
+        self.entries.remove(lock);
+        // Step 7. Process the lock request queue.
+        let list = &mut self.queues[queue];
+        (list.first, list.clear_end) = (next, next);
+        let token = self.numbers.take_token();
+        let Slot { seat: heir, life } = &mut self.entries[next];
+        (heir.prev, heir.clear) = (NIL, true);
+        (life.blocked, life.token) = (0, token);
+        Some((self.entries.id(next), FencingToken::new(token)))
     }
 }

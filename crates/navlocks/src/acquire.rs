@@ -126,6 +126,16 @@ impl Acquire {
         })
     }
 
+    /// True when there is nothing more to do about a request that has to wait.
+    #[inline]
+    fn begins_to_wait_for_ever(&mut self, id: RequestId) -> bool {
+        let timed = self.request.as_ref().is_some_and(|request| request.extras.is_some());
+        if !timed && self.waiting.is_none() {
+            self.waiting = Some(Waiting { id, timer: None });
+        }
+        !timed
+    }
+
     fn begin_to_wait(&mut self, id: RequestId, cx: &mut Context<'_>) -> Answer {
         let timeout = self.request.as_ref().and_then(Request::timeout_of);
         let timer = timeout.map(|after| Box::new(Delay::new(after)));
@@ -148,8 +158,10 @@ impl Future for Acquire {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = self.poll_answer(cx);
         // Looked at where it is, and the lock made in one go: every move of theirs costs as much as a part of the request.
-        if let Answer::Granted(grant) = &answer {
-            return Poll::Ready(Ok(self.lock(*grant)));
+        match &answer {
+            Answer::Granted(grant) => return Poll::Ready(Ok(self.lock(*grant))),
+            Answer::Pending(id) if self.begins_to_wait_for_ever(*id) => return Poll::Pending,
+            _ => {}
         }
         // Among requests that may wait, only one that has no time to is ever unavailable.
         let timed_out = || RequestError::TimedOut { after: Duration::ZERO };
