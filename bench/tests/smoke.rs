@@ -127,6 +127,7 @@ fn the_inprocess_suite_runs_every_case_against_every_peer() {
     let cases = [
         "hot",
         "distinct-1m",
+        "hold-1m",
         "hold-1m-lock",
         "hold-1m-unlock",
         "two-threads-own",

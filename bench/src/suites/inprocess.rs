@@ -48,7 +48,7 @@ fn contests(options: &Options) -> Vec<Contest> {
     vec![
         contest!(["hot"], Nanoseconds, S => case::hot::<S>(operations)),
         contest!(["distinct-1m"], Nanoseconds, S => case::distinct::<S>(Names::first(million))),
-        contest!(["hold-1m-lock", "hold-1m-unlock"], Nanoseconds,
+        contest!(["hold-1m", "hold-1m-lock", "hold-1m-unlock"], Nanoseconds,
             S => case::hold::<S>(Names::first(million))),
         contest!(["two-threads-own"], Nanoseconds, S => case::two_threads_own::<S>(operations)),
         contest!(["two-threads-same"], Nanoseconds, S => case::two_threads_same::<S>(operations)),

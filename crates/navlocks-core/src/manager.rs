@@ -145,18 +145,23 @@ impl LockManager {
         let request = request.borrow();
         let owner = self.admit(client, request)?;
         Ok(match self.hold_the_only_lock(owner, request) {
-            Some((id, token)) => {
+            Ok((id, token)) => {
                 self.check_in_turn();
                 (id, Answer::Granted(token))
             }
-            None => self.request_answer_of_others(owner, request),
+            Err(queue) => self.request_answer_among_others(owner, request, queue),
         })
     }
 
     /// The same where others use the names.
-    #[inline(never)]
-    fn request_answer_of_others(&mut self, owner: Index, request: &Request) -> (RequestId, Answer) {
-        match self.request_the_last_lock(owner, request) {
+    #[cold]
+    fn request_answer_among_others(
+        &mut self,
+        owner: Index,
+        request: &Request,
+        queue: Option<Index>,
+    ) -> (RequestId, Answer) {
+        match queue.and_then(|queue| self.request_the_last_lock(owner, request, queue)) {
             Some(answer) => {
                 self.check_in_turn();
                 answer

@@ -9,8 +9,8 @@ use crate::manager::LockManager;
 use crate::{Answer, FencingToken, Request, RequestId, Wait};
 
 impl LockManager {
-    /// Grants a request for a single name that nobody uses: all ways to wait are the same there. None, and nothing
-    /// happens, for any other.
+    /// Grants a request for a single name that nobody uses: all ways to wait are the same there. Nothing happens for any
+    /// other, and the error is the queue of its name if it has just one.
     ///
     /// <https://w3c.github.io/web-locks/#request-a-lock>
     #[inline]
@@ -18,12 +18,12 @@ impl LockManager {
         &mut self,
         owner: Index,
         request: &Request,
-    ) -> Option<(RequestId, FencingToken)> {
-        let [name] = request.scope.names() else { return None };
+    ) -> Result<(RequestId, FencingToken), Option<Index>> {
+        let [name] = request.scope.names() else { return Err(None) };
         let entry = self.entries.vacant();
         let (queue, founded) = self.queues.get_the_lock_request_queue(name, entry);
         if !founded {
-            return None;
+            return Err(Some(queue));
         }
         let id = self.sit_down(owner, request, queue);
         let token = self.numbers.take_token_at_once();
@@ -31,10 +31,11 @@ impl LockManager {
         seat.clear = true;
         life.token = token;
         self.held += 1;
-        Some((id, FencingToken::new(token)))
+        Ok((id, FencingToken::new(token)))
     }
 
-    /// Makes a request for a single name the last in its queue. None, and nothing happens, where it takes more than that.
+    /// Makes a request for a single name the last in its queue, which others use. None, and nothing happens, where it takes more
+    /// than that.
     ///
     /// <https://w3c.github.io/web-locks/#request-a-lock>
     #[inline]
@@ -42,23 +43,18 @@ impl LockManager {
         &mut self,
         owner: Index,
         request: &Request,
+        queue: Index,
     ) -> Option<(RequestId, Answer)> {
-        let ([name], Wait::Queue, true) =
-            (request.scope.names(), request.wait, self.clients.sleeping.is_empty())
-        else {
+        if request.wait != Wait::Queue || !self.clients.sleeping.is_empty() {
             return None;
-        };
+        }
         let entry = self.entries.vacant();
-        let (queue, founded) = self.queues.get_the_lock_request_queue(name, entry);
-        debug_assert!(!founded, "somebody uses the name");
         let id = self.sit_down(owner, request, queue);
         if !self.sit_last(entry, queue) {
             return Some((id, Answer::Pending));
         }
-        let token = self.numbers.take_token_at_once();
-        self.entries[entry].life.token = token;
-        self.held += 1;
-        Some((id, Answer::Granted(FencingToken::new(token))))
+        let (id, token) = self.hold_at_once(entry);
+        Some((id, Answer::Granted(token)))
     }
 
     /// Makes a new entry for a single name.
@@ -91,8 +87,8 @@ impl LockManager {
         alone
     }
 
-    /// Releases a lock on a single name for which exactly one request waits that waits for nothing else, or one that excludes all
-    /// behind it: that one holds its lock now. None, and nothing happens, for any other.
+    /// Releases a lock on a single name to the next in line, if that waits for nothing else and comes alone: because nobody is behind
+    /// it, or whoever is has to wait for it. None, and nothing happens, for any other.
     ///
     /// <https://w3c.github.io/web-locks/#release-the-lock>
     #[inline]

@@ -26,6 +26,7 @@ use crate::space::{Answer, Grant};
 /// granted and the future not been polled since, the lock passes on. Polling again with another future starts at the end of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
+// In this order, so that a request is moved here in the pieces in which it was written: others would wait for the writes.
 #[repr(C)]
 pub struct Acquire {
     /// Gone once the result was given.

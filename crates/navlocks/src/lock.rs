@@ -19,6 +19,8 @@ use crate::watch::Watched;
 /// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or thread hands the
 /// lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
+// In this order, so that a lock is moved in the pieces in which it was written: others would wait for the writes. The word that says
+// whether there is a lock at all is within the request.
 #[repr(C)]
 pub struct Lock {
     grant: Grant,

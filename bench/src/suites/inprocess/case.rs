@@ -43,7 +43,7 @@ pub(super) fn distinct<S: Side>(names: Names) -> Round {
     })
 }
 
-/// From empty: every name is taken, then every lock is released, both in the same order.
+/// From empty: every name is taken, then every lock is released, both in the same order. Both together, and each.
 pub(super) fn hold<S: Side>(names: Names) -> Round {
     let count = names.len();
     Box::new(move || {
@@ -61,7 +61,7 @@ pub(super) fn hold<S: Side>(names: Names) -> Round {
                 drop(guard);
             }
         });
-        vec![lock, unlock]
+        vec![lock + unlock, lock, unlock]
     })
 }
 
