@@ -61,8 +61,8 @@ impl LockManager {
     #[inline]
     fn sit_down(&mut self, owner: Index, request: &Request, queue: Index) -> RequestId {
         let serial = self.numbers.take_serial();
-        let overtakes = request.wait == Wait::Overtake;
-        let slot = self.entries.insert(serial, owner, request.mode, overtakes);
+        // Whoever is granted at once or goes to the end overtakes nobody.
+        let slot = self.entries.insert(serial, owner, request.mode, false);
         slot.seat.queue = queue;
         let entry = slot.seat.entry;
         self.join_client(owner, entry);
@@ -98,12 +98,13 @@ impl LockManager {
     ) -> Option<(RequestId, FencingToken)> {
         let &Seat { queue, prev, next, sibling, .. } = &self.entries[lock].seat;
         let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == lock;
-        if !alone || next == NIL || !self.clients.sleeping.is_empty() {
+        if !alone || next == NIL {
             return None;
         }
         let Slot { seat: heir, life } = &self.entries[next];
         let waits_for_more = heir.entry != next || heir.sibling != NIL;
         let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
+        // One that sleeps is waited for by nobody else, so it would be its own heir.
         if waits_for_more || !comes_alone || self.clients[life.client].suspension.is_some() {
             return None;
         }
