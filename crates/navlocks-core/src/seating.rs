@@ -3,6 +3,7 @@
 //! All of the engine's knowledge of the list structure is here: every queue is an order of seats whose clear prefix
 //! is one exclusive seat or a run of shared ones, and every entry counts the seats on which it is not clear.
 
+use crate::entry::{Seat, Slot};
 use crate::id::{Index, NIL};
 use crate::manager::LockManager;
 use crate::{ClientId, Event, Mode, Scope, SuspendPolicy};
@@ -175,6 +176,30 @@ impl LockManager {
             self.entries[next].seat.prev = prev;
         }
         self.disturbed.push(index);
+    }
+
+    /// Who becomes clear on all its names when this entry leaves, if that concerns one queue and exactly one entry: the next in line,
+    /// which waits for nothing else, and has nobody behind it who does not have to wait for it.
+    #[inline]
+    pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
+        let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;
+        let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == leaving;
+        if !alone || next == NIL {
+            return None;
+        }
+        let heir = &self.entries[next].seat;
+        let waits_for_more = heir.entry != next || heir.sibling != NIL;
+        let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
+        (!waits_for_more && comes_alone).then_some(next)
+    }
+
+    /// Takes a seat out of its queue and clears that of its [only heir](Self::only_heir).
+    #[inline]
+    pub(crate) fn give_way(&mut self, leaving: Index, heir: Index) {
+        let queue = &mut self.queues[self.entries[leaving].seat.queue];
+        (queue.first, queue.clear_end) = (heir, heir);
+        let Slot { seat, life } = &mut self.entries[heir];
+        (seat.prev, seat.clear, life.blocked) = (NIL, true, 0);
     }
 
     /// Lets the clear prefix of a queue grow as far as the rule allows. Entries that thereby are clear on all their

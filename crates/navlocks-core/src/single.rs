@@ -3,7 +3,7 @@
 //! Who goes to the end of one queue concerns nobody else, and whose lock had one name leaves one queue behind. What comes of it is
 //! what comes of the long way, which looks at more.
 
-use crate::entry::{Seat, Slot};
+use crate::entry::Slot;
 use crate::id::{Index, NIL};
 use crate::manager::LockManager;
 use crate::{Answer, FencingToken, Request, RequestId, Wait};
@@ -87,8 +87,7 @@ impl LockManager {
         alone
     }
 
-    /// Releases a lock on a single name to the next in line, if that waits for nothing else and comes alone: because nobody is behind
-    /// it, or whoever is has to wait for it. None, and nothing happens, for any other.
+    /// Releases a lock on a single name to the [only heir](Self::only_heir). None, and nothing happens, where there is none.
     ///
     /// <https://w3c.github.io/web-locks/#release-the-lock>
     #[inline]
@@ -96,29 +95,18 @@ impl LockManager {
         &mut self,
         lock: Index,
     ) -> Option<(RequestId, FencingToken)> {
-        let &Seat { queue, prev, next, sibling, .. } = &self.entries[lock].seat;
-        let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == lock;
-        if !alone || next == NIL {
-            return None;
-        }
-        let Slot { seat: heir, life } = &self.entries[next];
-        let waits_for_more = heir.entry != next || heir.sibling != NIL;
-        let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
+        let heir = self.only_heir(lock)?;
         // One that sleeps is waited for by nobody else, so it would be its own heir.
-        if waits_for_more || !comes_alone || self.clients[life.client].suspension.is_some() {
+        if self.clients[self.entries[heir].life.client].suspension.is_some() {
             return None;
         }
         // Step 6. Remove lock from the manager's held lock set.
         self.live -= 1;
+        self.held -= 1;
         self.leave_client(lock);
+        self.give_way(lock, heir);
         self.entries.remove(lock);
         // Step 7. Process the lock request queue.
-        let list = &mut self.queues[queue];
-        (list.first, list.clear_end) = (next, next);
-        let token = self.numbers.take_token();
-        let Slot { seat: heir, life } = &mut self.entries[next];
-        (heir.prev, heir.clear) = (NIL, true);
-        (life.blocked, life.token) = (0, token);
-        Some((self.entries.id(next), FencingToken::new(token)))
+        Some(self.hold(heir))
     }
 }
