@@ -155,7 +155,8 @@ fn over() -> ! {
 impl Future for Acquire {
     type Output = Result<Lock, RequestError>;
 
-    #[inline]
+    // Always, like all between the making of a request and here: what is not called by itself is not moved.
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = self.poll_answer(cx);
         // Looked at where it is, and the lock made in one go: every move of theirs costs as much as a part of the request.

@@ -184,7 +184,7 @@ impl Locks {
     /// # Ok::<(), navlocks::RequestError>(())
     /// # }).unwrap();
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn request(&self, scope: impl Into<Scope>) -> Request {
         // The scope first: what is written before an owner is counted can be moved right after without a wait.
         let scope = scope.into();

@@ -153,7 +153,7 @@ impl IntoFuture for Request {
     type Output = Result<Lock, RequestError>;
     type IntoFuture = Acquire;
 
-    #[inline]
+    #[inline(always)]
     fn into_future(mut self) -> Acquire {
         // A request without time to wait tries once, and leaves no trace.
         if self.timeout_of() == Some(Duration::ZERO) && self.asked.wait == Wait::Queue {
