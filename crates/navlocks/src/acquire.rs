@@ -127,14 +127,14 @@ impl Acquire {
         })
     }
 
-    /// True when there is nothing more to do about a request that has to wait.
+    /// Notes the place in the queue of a request without extras, which waits as long as it takes. False for any other.
     #[inline]
-    fn begins_to_wait_for_ever(&mut self, id: RequestId) -> bool {
-        let timed = self.request.as_ref().is_some_and(|request| request.extras.is_some());
-        if !timed && self.waiting.is_none() {
+    fn waits_for_ever(&mut self, id: RequestId) -> bool {
+        let plain = self.request.as_ref().is_some_and(|request| request.extras.is_none());
+        if plain && self.waiting.is_none() {
             self.waiting = Some(Waiting { id, timer: None });
         }
-        !timed
+        plain
     }
 
     fn begin_to_wait(&mut self, id: RequestId, cx: &mut Context<'_>) -> Answer {
@@ -162,7 +162,7 @@ impl Future for Acquire {
         // Looked at where it is, and the lock made in one go: every move of theirs costs as much as a part of the request.
         match &answer {
             Answer::Granted(grant) => return Poll::Ready(Ok(self.lock(*grant))),
-            Answer::Pending(id) if self.begins_to_wait_for_ever(*id) => return Poll::Pending,
+            Answer::Pending(id) if self.waits_for_ever(*id) => return Poll::Pending,
             _ => {}
         }
         // Among requests that may wait, only one that has no time to is ever unavailable.

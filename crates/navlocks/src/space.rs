@@ -137,9 +137,7 @@ impl Space {
         };
         match part.request(request, since) {
             // Returned here and not further below, because the answer is written at once where it is to be.
-            Ok((id, Decided::Granted(token))) if !part.manager.has_events() => {
-                self.granted(id, token)
-            }
+            Ok((id, Decided::Granted(token))) if part.is_settled() => self.granted(id, token),
             Ok((id, Decided::Pending)) if self.waits_unnoticed(&part) => {
                 *part.waker(id) = Some(waker.clone());
                 Answer::Pending(id)
@@ -151,9 +149,7 @@ impl Space {
     /// Whether that a request has to wait concerns nobody else.
     #[inline]
     fn waits_unnoticed(&self, part: &Part) -> bool {
-        self.deadlocks == DeadlockPolicy::Ignore
-            && part.watches.is_empty()
-            && !part.manager.has_events()
+        self.deadlocks == DeadlockPolicy::Ignore && part.watches.is_empty() && part.is_settled()
     }
 
     /// What became of a request, when that may concern others.
@@ -361,6 +357,7 @@ impl Space {
             && let Ok(locked) = self.parts[part].0.try_lock()
             && !gathered()
         {
+            debug_assert!(locked.is_settled(), "an input left something to do");
             return locked;
         }
         self.lock_where_it_is(part)

@@ -207,6 +207,20 @@ impl Flag {
 }
 
 #[test]
+fn who_listens_is_woken_by_a_request_that_has_to_wait() {
+    let arm = start();
+    let [holder, other] = arm.clients();
+    let _lock = hold(holder.request("a"), "lock");
+    let mut events = listen(&other);
+    let flag = Arc::new(Flag::default());
+    let heard = Waker::from(flag.clone());
+    assert!(Pin::new(&mut events).poll_next(&mut Context::from_waker(&heard)).is_pending());
+    // Nothing else happens that would wake as well.
+    let _waiter = Task::start(other.request("a"));
+    flag.was_raised();
+}
+
+#[test]
 fn who_stops_watching_takes_nobody_along() {
     let arm = start();
     let [holder, other] = arm.clients();
