@@ -13,9 +13,11 @@ mod redis;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,9 @@ pub(crate) use process::raise_open_files_limit;
 
 /// Far above what any of them takes to come up.
 const START_MAX: Duration = Duration::from_secs(30);
+
+/// Where ports are looked for: below those that Linux gives to whoever connects, from 32768 on.
+const PORTS: Range<u16> = 20_000..32_000;
 
 /// How a client gets to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +58,20 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// A port of this machine that is free now.
+    /// A port of this machine that is free now, and another one each time. Not one that the system would give: it also gives
+    /// those to whoever connects to somewhere, and may do so before the server has begun to listen.
     fn free_port() -> io::Result<SocketAddr> {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mut tried = Err(io::ErrorKind::AddrInUse.into());
+        for _ in PORTS {
+            let turn = std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+            let port = PORTS.start + (turn % PORTS.len() as u32) as u16;
+            tried = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|it| it.local_addr());
+            if tried.is_ok() {
+                break;
+            }
+        }
+        tried
     }
 
     fn accepts(&self) -> bool {

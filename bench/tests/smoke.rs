@@ -138,7 +138,7 @@ fn the_inprocess_suite_runs_every_case_against_every_peer() {
         "memory-held",
         "memory-held-bare",
     ];
-    let peers = ["lockable", "keyed-lock", "dashmap-clean", "dashmap-leak"];
+    let peers = ["lockable", "keyed-lock", "dashmap-clean", "dashmap-leak", "dashmap-leak-known"];
     assert_complete(&ratios(&text), &cases, &peers);
     for target in ["lockable on queued-100k", "dashmap-clean on hot", "dashmap-leak on hot"] {
         assert!(text.contains(target), "no target: {target}");

@@ -11,16 +11,17 @@ use super::{OURS, Suite};
 use crate::harness::Unit::{Bytes, Nanoseconds};
 use crate::harness::{Contest, Options};
 use crate::workload::Names;
-use peer::{Clean, Keyed, Leak, Lockable};
+use peer::{Clean, Keyed, Leak, LeakKnown, Lockable};
 
 /// The peers whose names are gone when nobody uses them.
 const TIDY: [&str; 3] = ["lockable", "keyed-lock", "dashmap-clean"];
-/// The peer whose names stay for ever.
+/// The peer whose names stay for ever, and the same made for names that are known.
 const LEAK: &str = "dashmap-leak";
+const LEAK_KNOWN: &str = "dashmap-leak-known";
 
 pub(super) const SUITE: Suite = Suite {
     name: "inprocess",
-    about: "navlocks beside other locks by name; dashmap-leak never forgets a name",
+    about: "navlocks beside other locks by name; dashmap-leak and -leak-known never forget a name",
     plan: |options| contests(options).into(),
     targets: target::targets,
 };
@@ -29,7 +30,7 @@ pub(super) const SUITE: Suite = Suite {
 macro_rules! contest {
     ($cases:expr, $unit:expr, $side:ident => $round:expr) => {
         contest!($cases, $unit, $side => $round,
-            OURS; Locks, TIDY[0]; Lockable, TIDY[1]; Keyed, TIDY[2]; Clean, LEAK; Leak)
+            OURS; Locks, TIDY[0]; Lockable, TIDY[1]; Keyed, TIDY[2]; Clean, LEAK; Leak, LEAK_KNOWN; LeakKnown)
     };
     ($cases:expr, $unit:expr, $side:ident => $round:expr, $($word:expr; $type:ty),*) => {
         Contest::new(&$cases, $unit)

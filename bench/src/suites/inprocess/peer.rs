@@ -41,7 +41,7 @@ impl Side for Keyed {
 
 type Map = DashMap<String, Arc<RwLock<()>>>;
 
-/// A map of locks that keeps every name it ever saw.
+/// A map of locks that keeps every name it ever saw: [`Clean`] without the cleaning.
 pub(super) struct Leak(Map);
 
 impl Side for Leak {
@@ -53,10 +53,28 @@ impl Side for Leak {
 
     #[inline]
     async fn lock(&self, name: &str) -> OwnedRwLockWriteGuard<()> {
-        // Almost every name is known here, and a look is cheaper than an entry.
-        let known = self.0.get(name).map(|lock| Arc::clone(&lock));
-        let lock = known.unwrap_or_else(|| self.0.entry(name.to_string()).or_default().clone());
+        let lock = Arc::clone(&self.0.entry(name.to_string()).or_default());
         lock.write_owned().await
+    }
+}
+
+/// The same, made for names that are known already, as almost all are where none is forgotten: it looks before it makes an entry.
+pub(super) struct LeakKnown(Leak);
+
+impl Side for LeakKnown {
+    type Guard<'a> = OwnedRwLockWriteGuard<()>;
+
+    fn new() -> Self {
+        Self(Leak::new())
+    }
+
+    #[inline]
+    async fn lock(&self, name: &str) -> OwnedRwLockWriteGuard<()> {
+        let known = self.0.0.get(name).map(|lock| Arc::clone(&lock));
+        match known {
+            Some(lock) => lock.write_owned().await,
+            None => self.0.lock(name).await,
+        }
     }
 }
 
