@@ -25,8 +25,7 @@ impl LockManager {
         }
         // Step 1. Let request be a new lock request.
         let serial = self.numbers.take_serial();
-        let entry = self.entries.vacant();
-        self.entries.insert(serial, owner, mode, wait == Wait::Overtake);
+        let entry = self.entries.insert(serial, owner, mode, wait == Wait::Overtake).seat.entry;
         let id = self.entries.id(entry);
         // Step 3.5.1. If ifAvailable is true and request is not grantable, it is over: as every
         // implementation does, and unlike the letter of the text, it is not enqueued as well.

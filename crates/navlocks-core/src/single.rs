@@ -53,7 +53,7 @@ impl LockManager {
         if !self.sit_last(entry, queue) {
             return Some((id, Answer::Pending));
         }
-        let (id, token) = self.hold_at_once(entry);
+        let (_, token) = self.hold_at_once(entry);
         Some((id, Answer::Granted(token)))
     }
 
