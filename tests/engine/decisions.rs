@@ -1,6 +1,6 @@
 //! The decisions that close what the sources leave open, as far as an engine shows them.
 
-use navlocks_core::{LockOptions, Request, RequestError, SuspendPolicy, Wait};
+use navlocks_core::{Request, RequestError, SuspendPolicy, Wait};
 
 use crate::support::{NOTHING, Table, s, x};
 
@@ -158,11 +158,27 @@ fn decision_7_a_client_sleeps_and_wakes_once() {
 
 #[test]
 fn decision_10_nothing_steals_unless_told_to() {
-    assert!(!LockOptions::default().steal);
     assert_eq!(Request::exclusive("a").wait, Wait::Queue);
     assert_eq!(Request::shared("a").wait, Wait::Queue);
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
     table.waits("C2", "plain", x("a"));
     assert!(table.is_held("lock"));
+}
+
+#[test]
+fn f32_request_refused_by_the_engine_leaves_no_trace() {
+    let mut table = Table::new();
+    table.holds("C1", "lock", x("a"));
+
+    let overtaker = x("a").wait(Wait::Overtake);
+    assert_eq!(table.refusal("C2", overtaker), RequestError::ExclusiveOvertake);
+
+    assert_eq!(table.suspend("asleep", EvictOnContention), NOTHING);
+    assert_eq!(table.refusal("asleep", s("b")), RequestError::ClientSuspended);
+
+    assert_eq!(table.terminate("dead"), NOTHING);
+    assert_eq!(table.refusal("dead", s("b")), RequestError::UnknownClient);
+
+    assert_eq!(table.manager.name_count(), 1);
 }

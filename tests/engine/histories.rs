@@ -93,9 +93,8 @@ fn a_wrong_engine_is_caught_and_its_story_short() {
     let wrong = |ops: &[Op]| play(ops, &mut [&mut Deaf::default()]);
     let found = counterexample(runner(1_000, 1), any_ops(1..=40), wrong);
     let (_, divergence) = found.expect("a deaf engine must be caught");
-    let story = "   1. c0 joins; c0 requests exclusive {a} in turn as r0
-       c0 is granted r0, token 1
-   2. c0 requests exclusive {a} in turn as r1
+    let story = "   1. c0 joins; c0 requests exclusive {a} in turn as r0: granted, token 1
+   2. c0 requests exclusive {a} in turn as r1: pending
    3. abort r1
 ";
     assert_eq!(divergence.story, story);

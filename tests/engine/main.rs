@@ -2,12 +2,11 @@
 
 mod arbitrary;
 mod histories;
-mod parts;
+mod shards;
 mod replay;
 
 mod support;
 mod rows_f_names;
-mod rows_f_arguments;
 mod rows_f_scheduling;
 mod rows_f_if_available;
 mod rows_f_signal;
@@ -24,4 +23,4 @@ mod rows_x20;
 mod rows_s;
 mod decisions;
 mod tokens;
-mod answers;
+mod fast_path;

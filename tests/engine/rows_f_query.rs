@@ -17,7 +17,7 @@ fn f110_an_idle_manager_has_an_empty_snapshot() {
         let snapshot = manager.query();
         assert!(snapshot.held.is_empty() && snapshot.pending.is_empty());
         // And again after something came and went.
-        let request = manager.request(client, x("a")).unwrap();
+        let request = manager.request(client, x("a")).unwrap().0;
         assert!(manager.release(request));
     }
 }
@@ -174,7 +174,7 @@ fn random_input(
             manager.abort(request);
         }
         // A suspended client is refused, which is fine.
-        _ => requests.extend(manager.request(client, random_request(dice))),
+        _ => requests.extend(manager.request(client, random_request(dice)).map(|(id, _)| id)),
     }
 }
 
@@ -209,8 +209,8 @@ fn f117_a_query_sees_what_was_asked_before_it() {
     // Nothing needs to be polled in between: inputs take effect in the order they are made.
     let mut manager = manager();
     let client = manager.add_client();
-    let first = manager.request(client, x("a")).unwrap();
-    let second = manager.request(client, s("a")).unwrap();
+    let first = manager.request(client, x("a")).unwrap().0;
+    let second = manager.request(client, s("a")).unwrap().0;
     let ids = |snapshot: Snapshot| {
         let of =
             |infos: Vec<LockInfo>| infos.into_iter().map(|info| info.request).collect::<Vec<_>>();

@@ -168,7 +168,7 @@ fn f69_other_names_do_not_change_the_answers() {
 
     let mut crowded = manager();
     let crowd = crowded.add_client();
-    let mut ask = |request: Request| crowded.request(crowd, request).unwrap();
+    let mut ask = |request: Request| crowded.request(crowd, request).unwrap().0;
     let others: Vec<RequestId> = (0..OTHERS)
         .flat_map(|at| {
             let name = Name::from(format!("other {at}"));

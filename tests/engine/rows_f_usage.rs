@@ -82,7 +82,10 @@ impl Worker {
         }
         if let Some(scope) = self.to_request.pop() {
             self.locks.push(
-                manager.request(self.client, Request::exclusive(scope)).expect("the worker lives"),
+                manager
+                    .request(self.client, Request::exclusive(scope))
+                    .expect("the worker lives")
+                    .0,
             );
         } else {
             let lock = self.locks.pop().expect("a job holds a lock at its end");

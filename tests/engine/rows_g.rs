@@ -124,8 +124,8 @@ fn g18_a_million_names_leave_nothing_behind() {
     let client = manager.add_client();
     for at in 0..1_000_000 {
         let name = Name::from(format!("job {at}"));
-        let request = manager.request(client, Request::exclusive(name)).unwrap();
-        assert!(manager.poll_event().is_some());
+        let request = manager.request(client, Request::exclusive(name)).unwrap().0;
+        assert!(manager.poll_event().is_none());
         assert!(manager.release(request));
         assert_eq!(manager.name_count(), 0);
     }
@@ -140,10 +140,11 @@ fn g18_many_names_at_once_leave_nothing_behind() {
     let client = manager.add_client();
     let ask = |at: u32| Request::exclusive(Name::from(format!("job {at}")));
     let mut requests: Vec<_> =
-        (0..50_000).map(|at| manager.request(client, ask(at)).unwrap()).collect();
+        (0..50_000).map(|at| manager.request(client, ask(at)).unwrap().0).collect();
     assert_eq!(manager.name_count(), 50_000);
     // Waiters keep their name alive, and no longer than they wait.
-    let waiting: Vec<_> = (0..50_000).map(|at| manager.request(client, ask(at)).unwrap()).collect();
+    let waiting: Vec<_> =
+        (0..50_000).map(|at| manager.request(client, ask(at)).unwrap().0).collect();
     while manager.poll_event().is_some() {}
     assert!(waiting.into_iter().all(|request| manager.abort(request)));
     assert_eq!(manager.name_count(), 50_000);

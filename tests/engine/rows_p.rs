@@ -13,8 +13,8 @@ fn p03_the_next_is_granted_within_the_release() {
     // When `release` returns, the queue has been processed; the surface resolves the old promise after that.
     let mut manager = manager();
     let client = manager.add_client();
-    let old = manager.request(client, x("a")).unwrap();
-    let next = manager.request(client, x("a")).unwrap();
+    let old = manager.request(client, x("a")).unwrap().0;
+    let next = manager.request(client, x("a")).unwrap().0;
     while manager.poll_event().is_some() {}
     assert!(manager.release(old));
     assert_eq!(manager.snapshot().held[0].request, next);

@@ -52,8 +52,8 @@ fn t06_the_timeout_stops_at_the_grant() {
 fn t06_a_grant_not_yet_heard_has_won_already() {
     let mut manager = manager();
     let client = manager.add_client();
-    let first = manager.request(client, x("a")).unwrap();
-    let second = manager.request(client, x("a")).unwrap();
+    let first = manager.request(client, x("a")).unwrap().0;
+    let second = manager.request(client, x("a")).unwrap().0;
     while manager.poll_event().is_some() {}
     assert!(manager.release(first));
     // The timer fires between the grant and its delivery: too late, the grant stands and is heard.

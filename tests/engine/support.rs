@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use navlocks_core::{
-    Blockers, Cause, ClientId, Event, FencingToken, HashKey, LockInfo, LockManager, Name, Request,
-    RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
+    Answer, Blockers, Cause, ClientId, Event, FencingToken, HashKey, LockInfo, LockManager, Name,
+    Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
 
 /// What an input says that caused no event.
@@ -97,13 +97,22 @@ impl Table {
     /// Requests under the name `request`; answers what happened.
     pub(crate) fn request(&mut self, client: &str, request: &str, asked: Request) -> Vec<String> {
         let owner = self.client(client);
-        let id = self.manager.request(owner, asked).expect("the client may ask");
+        let (id, answer) = self.manager.request(owner, asked).expect("the client may ask");
         let earlier = self.requests.insert(request.to_owned(), id);
         assert_eq!(earlier, None, "the test uses the name {request} twice");
         let earlier = self.request_words.insert(id, request.to_owned());
         assert_eq!(earlier, None, "a request's id repeats");
         self.owners.insert(id, owner);
-        self.settle()
+        let own = match answer {
+            Answer::Granted(token) => Some(Event::Granted { request: id, client: owner, token }),
+            Answer::Unavailable => {
+                let mut words = self.settle();
+                words.push(format!("unavailable {request}"));
+                return words;
+            }
+            Answer::Pending => None,
+        };
+        self.settle_with(own)
     }
 
     /// Requests and is refused: no trace, no event.
@@ -238,6 +247,11 @@ impl Table {
 
     /// What happened since the last input, after the checks that hold after every input.
     pub(crate) fn settle(&mut self) -> Vec<String> {
+        self.settle_with(None)
+    }
+
+    /// The same after a request that was granted at once: its grant stands before those with larger tokens.
+    fn settle_with(&mut self, mut own: Option<Event>) -> Vec<String> {
         self.manager.check_invariants();
         let held = self.snapshot().held;
         assert!(
@@ -245,9 +259,17 @@ impl Table {
             "a fencing token grows with every grant"
         );
         let mut words = Vec::new();
+        let token = |event: &Event| match event {
+            Event::Granted { token, .. } => Some(*token),
+            _ => None,
+        };
         while let Some(event) = self.manager.poll_event() {
+            if let Some(granted) = own.take_if(|own| token(own) < token(&event)) {
+                words.push(self.say(&granted));
+            }
             words.push(self.say(&event));
         }
+        words.extend(own.map(|granted| self.say(&granted)));
         words
     }
 
@@ -257,10 +279,6 @@ impl Table {
                 assert_eq!(client, self.owners[&request]);
                 assert!(self.tokens.insert(token), "{token:?} is granted twice");
                 format!("granted {}", self.word(request))
-            }
-            Event::Unavailable { request, client } => {
-                assert_eq!(client, self.owners[&request]);
-                format!("unavailable {}", self.word(request))
             }
             Event::Lost { request, client, cause } => {
                 assert_eq!(client, self.owners[&request]);

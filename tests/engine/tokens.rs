@@ -1,13 +1,13 @@
 //! Fencing tokens: they grow, and a manager can continue where another one ended.
 
-use navlocks_core::{Event, FencingToken, HashKey, LockManager, Request, TokenTooLarge};
+use navlocks_core::{Answer, FencingToken, HashKey, LockManager, Request, TokenTooLarge};
 
 fn granted_token(manager: &mut LockManager) -> u64 {
     let client = manager.add_client();
-    let lock = manager.request(client, Request::exclusive("name")).expect("a request is taken");
-    let event = manager.poll_event();
+    let request = Request::exclusive("name");
+    let (lock, answer) = manager.request(client, request).expect("a request is taken");
     assert!(manager.release(lock));
-    let Some(Event::Granted { token, .. }) = event else { panic!("not granted: {event:?}") };
+    let Answer::Granted(token) = answer else { panic!("not granted: {answer:?}") };
     token.get()
 }
 

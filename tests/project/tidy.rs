@@ -8,9 +8,7 @@ use crate::source::{functions, shipped_code, test_modules};
 const STANDARD: &str = "https://w3c.github.io/web-locks/#";
 
 /// The standard's algorithms by the name the engine gives them, with the anchors of their definition and section.
-const ALGORITHMS: [(&str, &[&str]); 10] = [
-    ("request_method_steps", &["dom-lockmanager-request", "api-lock-manager-request"]),
-    ("query_method_steps", &["dom-lockmanager-query", "api-lock-manager-query"]),
+const ALGORITHMS: [(&str, &[&str]); 8] = [
     ("get_the_lock_request_queue", &["get-the-lock-request-queue"]),
     ("grantable", &["grantable"]),
     ("terminate_remaining_locks_and_requests", &["terminate-remaining-locks-and-requests"]),
@@ -100,8 +98,12 @@ fn without_tests(mut sources: Vec<File>) -> Vec<File> {
     sources.retain(|file| file.path.contains("src/"));
     let mut tests = Vec::new();
     for file in &sources {
+        // Modules of `x.rs` are in `x/`, those of `lib.rs` and `mod.rs` beside it.
         let folder = &file.path[..=file.path.rfind('/').unwrap()];
-        tests.extend(test_modules(&file.text).iter().map(|name| format!("{folder}{name}.rs")));
+        let below = format!("{}/", file.path.trim_end_matches(".rs"));
+        for name in test_modules(&file.text) {
+            tests.extend([folder, &below].map(|folder| format!("{folder}{name}.rs")));
+        }
     }
     sources.retain(|file| !tests.contains(&file.path));
     sources

@@ -10,8 +10,8 @@ use navlocks_core::{
 use crate::history::{NAMES, Witness};
 use crate::model::Scopes;
 use crate::model::words::{
-    Answer, Blockers, Cause, ClientNo, Deadlock, Event, Info, Input, Mode, Name, Policy, Refusal,
-    RequestNo, Scope, Snapshot, State, Wait,
+    Answer, Blockers, Cause, ClientNo, Deadlock, Decided, Event, Info, Input, Mode, Name, Policy,
+    Refusal, RequestNo, Scope, Snapshot, State, Wait,
 };
 use crate::quiet::quietly;
 use crate::replay::replay;
@@ -74,7 +74,7 @@ impl Engine {
             }
             Input::Request { client, ref scope, mode, wait } => {
                 match self.manager.request(self.clients[client], self.request(scope, mode, wait)) {
-                    Ok(request) => {
+                    Ok((request, answer)) => {
                         if self
                             .requests
                             .last()
@@ -83,7 +83,7 @@ impl Engine {
                             return Err(format!("{request} is not newer than the request before"));
                         }
                         self.requests.push(request);
-                        Answer::Made(self.requests.len() - 1)
+                        Answer::Made(self.requests.len() - 1, decided(answer))
                     }
                     Err(RequestError::UnknownClient) => Answer::Refused(Refusal::UnknownClient),
                     Err(RequestError::ClientSuspended) => Answer::Refused(Refusal::ClientSuspended),
@@ -143,6 +143,15 @@ impl Engine {
     }
 }
 
+/// From an answer of the engine to the model's.
+pub fn decided(answer: core_api::Answer) -> Decided {
+    match answer {
+        core_api::Answer::Granted(token) => Decided::Granted { token: token.get() },
+        core_api::Answer::Unavailable => Decided::Unavailable,
+        core_api::Answer::Pending => Decided::Pending,
+    }
+}
+
 fn place(name: Name) -> usize {
     NAMES.iter().position(|&known| known == name).expect("histories use these names only")
 }
@@ -174,10 +183,6 @@ impl Engine {
                 request: self.request_no(request)?,
                 client: self.client_no(client)?,
                 token: token.get(),
-            },
-            core_api::Event::Unavailable { request, client } => Event::Unavailable {
-                request: self.request_no(request)?,
-                client: self.client_no(client)?,
             },
             core_api::Event::Lost { request, client, cause } => Event::Lost {
                 request: self.request_no(request)?,

@@ -14,7 +14,8 @@ pub fn replay(snapshot: &Snapshot) -> Result<(), String> {
     for info in snapshot.held.iter().chain(&snapshot.pending) {
         let client = *clients.entry(info.client).or_insert_with(|| manager.add_client());
         let request = Request { scope: info.scope.clone(), mode: info.mode, wait: Wait::Queue };
-        again.push(manager.request(client, request).map_err(|error| format!("replay: {error}"))?);
+        let made = manager.request(client, request).map_err(|error| format!("replay: {error}"))?;
+        again.push(made.0);
     }
     for (place, (info, &request)) in
         snapshot.held.iter().chain(&snapshot.pending).zip(&again).enumerate()

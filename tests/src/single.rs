@@ -1,7 +1,7 @@
 //! The single-name texts as witnesses: they must come to the same locks in the same order as the model with scopes.
 
 use crate::history::Witness;
-use crate::model::words::{Answer, Event, Info, Input, Name};
+use crate::model::words::{Answer, Decided, Event, Info, Input, Name};
 use crate::model::{Outcome, Scan, Scopes, Single, SingleNames, Standard};
 
 /// A text that follows a history with one name a request.
@@ -12,21 +12,35 @@ pub struct SingleNamed<Text> {
     ordered: bool,
     /// Everything that was ever requested, by its number.
     requests: Vec<Single>,
-    /// What the model told since the last op.
+    /// The outcomes that the model told since the last op.
     told: Vec<Outcome>,
+    /// A request that was granted at once, until its place among the events is known.
+    granted: Option<Outcome>,
 }
 
 impl SingleNamed<Standard> {
     /// Seed 001: "no guarantees are made with respect to the relative ordering of requests across different resources".
     pub fn standard() -> Self {
-        Self { text: Standard::default(), ordered: false, requests: Vec::new(), told: Vec::new() }
+        Self {
+            text: Standard::default(),
+            ordered: false,
+            requests: Vec::new(),
+            told: Vec::new(),
+            granted: None,
+        }
     }
 }
 
 impl SingleNamed<Scan> {
     /// Seed 000: one queue, in one order.
     pub fn scan() -> Self {
-        Self { text: Scan::default(), ordered: true, requests: Vec::new(), told: Vec::new() }
+        Self {
+            text: Scan::default(),
+            ordered: true,
+            requests: Vec::new(),
+            told: Vec::new(),
+            granted: None,
+        }
     }
 }
 
@@ -49,7 +63,7 @@ fn single(info: &Info) -> Single {
 impl<Text: SingleNames> Witness for SingleNamed<Text> {
     fn see(&mut self, input: &Input, answer: &Answer, _: &Scopes) -> Result<(), String> {
         match (input, answer) {
-            (Input::Request { client, scope, mode, wait }, &Answer::Made(request)) => {
+            (Input::Request { client, scope, mode, wait }, &Answer::Made(request, decided)) => {
                 let info = Info {
                     request,
                     client: *client,
@@ -59,24 +73,36 @@ impl<Text: SingleNames> Witness for SingleNamed<Text> {
                 };
                 self.requests.push(single(&info));
                 self.text.request(single(&info), *wait);
+                match decided {
+                    Decided::Granted { .. } => self.granted = Some(Outcome::Granted(request)),
+                    Decided::Unavailable => self.told.push(Outcome::Unavailable(request)),
+                    Decided::Pending => {}
+                }
             }
             (&Input::Release(request), _) => self.text.release(request),
             (&Input::Abort(request), _) => self.text.abort(request),
             (&Input::Terminate(client), _) => self.text.terminate(client),
-            (_, Answer::Event(Some(event))) => self.told.push(match *event {
-                Event::Granted { request, .. } => Outcome::Granted(request),
-                Event::Unavailable { request, .. } => Outcome::Unavailable(request),
-                Event::Lost { request, .. } | Event::Aborted { request, .. } => {
-                    Outcome::Rejected(request)
+            (_, Answer::Event(Some(event))) => {
+                let outcome = match *event {
+                    Event::Granted { request, .. } => Outcome::Granted(request),
+                    Event::Lost { request, .. } | Event::Aborted { request, .. } => {
+                        Outcome::Rejected(request)
+                    }
+                    Event::Evicted { .. } => return Err("these texts evict no client".into()),
+                };
+                // A request granted at once comes after its victims' losses and before later grants.
+                if let Outcome::Granted(_) = outcome {
+                    self.told.extend(self.granted.take());
                 }
-                Event::Evicted { .. } => return Err("these texts evict nobody".into()),
-            }),
+                self.told.push(outcome);
+            }
             _ => {}
         }
         Ok(())
     }
 
     fn settle(&mut self, model: &Scopes) -> Result<(), String> {
+        self.told.extend(self.granted.take());
         let outcomes = self.text.take_outcomes();
         let told = core::mem::take(&mut self.told);
         let name = |outcome: &Outcome| self.requests[outcome.request()].name;

@@ -43,7 +43,9 @@ impl Witness for Story {
             Answer::Event(Some(event)) => self.follows.push(event.to_string()),
             Answer::Event(None) => {}
             Answer::Joined(client) => self.done.push(format!("c{client} joins")),
-            Answer::Made(request) => self.done.push(format!("{input} as r{request}")),
+            Answer::Made(request, decided) => {
+                self.done.push(format!("{input} as r{request}: {decided}"));
+            }
             Answer::Refused(refusal) => self.done.push(format!("{input}, refused: {refusal:?}")),
             Answer::Effect(true) | Answer::Nothing => self.done.push(input.to_string()),
             Answer::Effect(false) => self.done.push(format!("{input}, no effect")),

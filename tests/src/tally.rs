@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::Witness;
 use crate::model::Scopes;
-use crate::model::words::{Answer, Cause, Event, Input, Mode, Refusal, RequestNo, State, Wait};
+use crate::model::words::{
+    Answer, Cause, Decided, Event, Input, Mode, Refusal, RequestNo, State, Wait,
+};
 
 /// What can happen, each kind by its name.
 pub const KINDS: [&str; 22] = [
@@ -79,7 +81,6 @@ impl Counting<'_> {
         match event {
             Event::Granted { .. } if self.resuming => self.tally.add("granted while asleep"),
             Event::Granted { .. } => self.granted += 1,
-            Event::Unavailable { .. } => self.tally.add("unavailable"),
             Event::Evicted { .. } => self.tally.add("client evicted"),
             Event::Lost { cause, .. } => {
                 self.tally.add(match cause {
@@ -106,15 +107,16 @@ impl Counting<'_> {
 impl Witness for Counting<'_> {
     fn see(&mut self, input: &Input, answer: &Answer, model: &Scopes) -> Result<(), String> {
         match (input, answer) {
-            (Input::Request { scope, mode, wait, .. }, &Answer::Made(request)) => {
+            (Input::Request { scope, mode, wait, .. }, &Answer::Made(request, decided)) => {
                 if *mode == Mode::Shared {
                     self.readers.insert(request);
                 }
-                match model.state(request) {
-                    Some(State::Pending) => {
+                match decided {
+                    Decided::Pending => {
                         self.waiting.insert(request);
                     }
-                    Some(State::Held { .. }) => {
+                    Decided::Granted { .. } => {
+                        self.granted += 1;
                         self.tally.add("granted at once");
                         let passed = |info: &crate::model::words::Info| {
                             info.mode == Mode::Exclusive && !info.scope.is_disjoint(scope)
@@ -123,7 +125,7 @@ impl Witness for Counting<'_> {
                             self.tally.add("granted past a waiting writer");
                         }
                     }
-                    None => {}
+                    Decided::Unavailable => self.tally.add("unavailable"),
                 }
             }
             (_, Answer::Refused(refusal)) => self.tally.add(match refusal {

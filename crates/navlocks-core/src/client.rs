@@ -1,11 +1,13 @@
-//! Clients: who asks, all that each has, and whether it sleeps.
+//! Clients: the owners of requests, the list of each one's entries, and which are suspended.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::{Index as IndexTrait, IndexMut};
 
+use crate::entry::Member;
 use crate::id::{Index, NIL};
+use crate::seating::Seating;
 use crate::slots::Slots;
 use crate::{ClientId, Event, SuspendPolicy};
 
@@ -14,22 +16,22 @@ use crate::{ClientId, Event, SuspendPolicy};
 pub(crate) struct Client {
     /// 0 in a free slot.
     serial: u64,
-    pub(crate) first: Index,
-    pub(crate) last: Index,
+    first: Index,
+    last: Index,
     /// Present while the client is suspended; boxed because few are.
     pub(crate) suspension: Option<Box<Suspension>>,
 }
 
-/// What is known of a client while it sleeps.
+/// The state of a client while it is suspended.
 #[derive(Debug)]
 pub(crate) struct Suspension {
     pub(crate) policy: SuspendPolicy,
-    /// What it will be told when it wakes.
+    /// Events that the client receives when it is resumed.
     pub(crate) deferred: Vec<Event>,
 }
 
 impl Client {
-    /// Whether it is suspended under this policy.
+    /// Returns true while the client is suspended under this policy.
     #[inline]
     pub(crate) fn sleeps_under(&self, policy: SuspendPolicy) -> bool {
         self.suspension.as_ref().is_some_and(|suspension| suspension.policy == policy)
@@ -41,8 +43,8 @@ impl Client {
 pub(crate) struct Clients {
     clients: Slots<Client>,
     next_serial: u64,
-    /// Those suspended until contention, in order of their serials.
-    pub(crate) sleeping: BTreeSet<ClientId>,
+    /// Clients suspended until contention, in order of their serials.
+    sleeping: BTreeSet<ClientId>,
 }
 
 impl Clients {
@@ -50,7 +52,7 @@ impl Clients {
         Self { clients: Slots::new(), next_serial: 1, sleeping: BTreeSet::new() }
     }
 
-    /// The same clients under the same ids, awake, and with nothing.
+    /// Returns the same clients under the same ids, resumed and without entries.
     pub(crate) fn without_entries(&self) -> Self {
         let awake = |client: &Client| Client {
             serial: client.serial,
@@ -73,7 +75,7 @@ impl Clients {
         ClientId::new(index, serial)
     }
 
-    /// Forgets a client that has no entries.
+    /// Removes a client that has no entries.
     pub(crate) fn remove(&mut self, index: Index) {
         let id = self.id(index);
         let client = &mut self.clients[index];
@@ -99,6 +101,113 @@ impl Clients {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Client)> {
         self.clients.iter().filter(|(_, client)| client.serial != 0)
     }
+
+    /// Returns the clients suspended until contention, in order of their serials.
+    #[inline]
+    pub(crate) fn sleeping(&self) -> &BTreeSet<ClientId> {
+        &self.sleeping
+    }
+
+    /// Suspends a client that is not suspended.
+    pub(crate) fn suspend(&mut self, index: Index, suspension: Suspension) {
+        if suspension.policy == SuspendPolicy::EvictOnContention {
+            self.sleeping.insert(self.id(index));
+        }
+        self.clients[index].suspension = Some(Box::new(suspension));
+    }
+
+    /// Resumes a client. Returns its suspension, if it was suspended.
+    pub(crate) fn resume(&mut self, index: Index) -> Option<Suspension> {
+        let suspension = self.clients[index].suspension.take()?;
+        self.sleeping.remove(&self.id(index));
+        Some(*suspension)
+    }
+
+    /// Appends a new entry to the list of its client.
+    #[inline]
+    pub(crate) fn enlist(&mut self, entry: Index, seating: &mut Seating) {
+        let client = &mut self.clients[seating.life(entry).member.client];
+        let last = core::mem::replace(&mut client.last, entry);
+        if last == NIL {
+            client.first = entry;
+        } else {
+            seating.member(last).next = entry;
+            seating.member(entry).prev = last;
+        }
+    }
+
+    /// Takes an entry that ends out of the list of its client.
+    #[inline]
+    pub(crate) fn delist(&mut self, entry: Index, seating: &mut Seating) {
+        let &Member { client, prev, next } = &seating.life(entry).member;
+        let client = &mut self.clients[client];
+        if prev == NIL {
+            client.first = next;
+        } else {
+            seating.member(prev).next = next;
+        }
+        if next == NIL {
+            client.last = prev;
+        } else {
+            seating.member(next).prev = prev;
+        }
+    }
+
+    /// Returns the last entry of a client, if it has any.
+    pub(crate) fn last_entry(&self, client: Index) -> Option<Index> {
+        some(self[client].last)
+    }
+
+    /// Returns the entries of a client, in order of arrival.
+    pub(crate) fn entries<'a>(
+        &self,
+        client: Index,
+        seating: &'a Seating,
+    ) -> impl Iterator<Item = Index> + use<'a> {
+        core::iter::successors(some(self[client].first), move |&entry| {
+            some(seating.life(entry).member.next)
+        })
+    }
+
+    /// Returns the entries of all clients, in an order that means nothing.
+    pub(crate) fn all_entries<'a>(
+        &'a self,
+        seating: &'a Seating,
+    ) -> impl Iterator<Item = Index> + 'a {
+        self.iter().flat_map(|(client, _)| self.entries(client, seating))
+    }
+
+    /// Checks that each client's list holds its entries in order of arrival. Returns all entries.
+    pub(crate) fn check(&self, seating: &Seating) -> Vec<Index> {
+        let mut all = Vec::new();
+        for (index, client) in self.iter() {
+            let mut prev = NIL;
+            for entry in self.entries(index, seating) {
+                let life = seating.life(entry);
+                let member = &life.member;
+                assert_eq!(
+                    (member.client, member.prev),
+                    (index, prev),
+                    "a client's list is broken"
+                );
+                assert!(
+                    prev == NIL || seating.life(prev).serial < life.serial,
+                    "a client's entries are out of order"
+                );
+                prev = entry;
+                all.push(entry);
+            }
+            assert_eq!(client.last, prev, "a client's list has another end");
+            let sleeps = client.sleeps_under(SuspendPolicy::EvictOnContention);
+            assert_eq!(sleeps, self.sleeping.contains(&self.id(index)), "a sleeper is not listed");
+        }
+        all
+    }
+}
+
+#[inline]
+fn some(entry: Index) -> Option<Index> {
+    (entry != NIL).then_some(entry)
 }
 
 impl IndexTrait<Index> for Clients {

@@ -1,8 +1,8 @@
-//! Entries: everything that asked for a lock and is not finished, and their seats in the queues.
+//! Entries: all live requests, pending and held, and their seats in the queues.
 
 use core::ops::{Index as IndexTrait, IndexMut};
 
-use crate::id::{Index, NIL, Part};
+use crate::id::{Index, NIL, Shard};
 use crate::slots::Slots;
 use crate::{Mode, RequestId};
 
@@ -55,18 +55,28 @@ pub(crate) struct Life {
     pub(crate) serial: u64,
     /// The fencing token; 0 while the entry is pending.
     pub(crate) token: u64,
-    /// The client, and the neighbours in the list of its entries.
-    pub(crate) client: Index,
-    pub(crate) client_prev: Index,
-    pub(crate) client_next: Index,
+    pub(crate) member: Member,
     /// On how many of its names the entry is not clear. It is held exactly when this is 0.
     pub(crate) blocked: u32,
 }
 
+/// The client of an entry, and the neighbours in the list of that client's entries.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) client: Index,
+    pub(crate) prev: Index,
+    pub(crate) next: Index,
+}
+
+impl Member {
+    const fn of(client: Index) -> Self {
+        Self { client, prev: NIL, next: NIL }
+    }
+}
+
 impl Life {
     /// In a slot that is only a further seat.
-    const NONE: Self =
-        Self { serial: 0, token: 0, client: NIL, client_prev: NIL, client_next: NIL, blocked: 0 };
+    const NONE: Self = Self { serial: 0, token: 0, member: Member::of(NIL), blocked: 0 };
 
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
@@ -75,7 +85,6 @@ impl Life {
 }
 
 impl Slot {
-    /// One that nobody has taken.
     fn free() -> Self {
         Self { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE }
     }
@@ -100,31 +109,26 @@ pub(crate) type Order = (bool, u64, (bool, u64));
 #[derive(Debug)]
 pub(crate) struct Entries {
     slots: Slots<Slot>,
-    part: Part,
-    /// How often a slot was looked at: what the tests of cost count.
+    shard: Shard,
+    /// How often a slot was read; the cost tests count it.
     #[cfg(test)]
     pub(crate) looks: core::cell::Cell<usize>,
 }
 
 impl Entries {
-    pub(crate) fn new(part: Part) -> Self {
+    pub(crate) fn new(shard: Shard) -> Self {
         Self {
-            slots: Slots::with_limit(part.limit()),
-            part,
+            slots: Slots::with_limit(shard.limit()),
+            shard,
             #[cfg(test)]
             looks: core::cell::Cell::default(),
         }
     }
 
-    /// Which part these are the entries of.
+    /// Returns the shard that these entries belong to.
     #[inline]
-    pub(crate) fn part(&self) -> Part {
-        self.part
-    }
-
-    /// Forgets all, and gives the memory back.
-    pub(crate) fn clear(&mut self) {
-        self.slots = Slots::with_limit(self.part.limit());
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
     }
 
     #[inline]
@@ -154,7 +158,7 @@ impl Entries {
     ) -> &mut Slot {
         let (entry, slot) = self.slots.occupy(Slot::free);
         slot.seat = Seat::new(entry, mode, overtakes);
-        slot.life = Life { serial, client, ..Life::NONE };
+        slot.life = Life { serial, member: Member::of(client), ..Life::NONE };
         slot
     }
 
@@ -173,11 +177,11 @@ impl Entries {
         self.slots.take(slots, Slot::free);
     }
 
-    /// Puts an entry of another part into a slot, as one that stands in no queue and belongs to no client yet.
+    /// Puts an entry of another shard into a slot, as one that stands in no queue and belongs to no client yet.
     pub(crate) fn put(&mut self, slot: Index, other: &Slot) {
         let Seat { mode, overtakes, .. } = other.seat;
-        let Life { serial, token, client, .. } = other.life;
-        let life = Life { serial, token, client, ..Life::NONE };
+        let Life { serial, token, ref member, .. } = other.life;
+        let life = Life { serial, token, member: Member::of(member.client), ..Life::NONE };
         self[slot] = Slot { seat: Seat::new(slot, mode, overtakes), life };
     }
 
@@ -194,7 +198,7 @@ impl Entries {
     #[inline]
     pub(crate) fn find(&self, id: RequestId) -> Option<Index> {
         // Serials begin at 1, so no id fits a free slot.
-        let own = self.part.own(id.slot());
+        let own = self.shard.own(id.slot());
         let slot = self.slots.get(own)?;
         (slot.life.serial == id.serial()).then_some(own as Index)
     }
@@ -207,7 +211,7 @@ impl Entries {
 
     #[inline]
     pub(crate) fn id(&self, entry: Index) -> RequestId {
-        self.part.id(entry, self[entry].life.serial)
+        self.shard.id(entry, self[entry].life.serial)
     }
 
     /// The seats of an entry, one for each name of its scope, in order of the names.

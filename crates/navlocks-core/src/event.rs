@@ -1,65 +1,56 @@
-//! What the engine tells: the outcome of requests, and what was taken from whom.
+//! Events: what an input causes for other requests.
 
 use core::fmt;
 
 use crate::{ClientId, FencingToken, RequestId};
 
-/// Something that happened, in the order it happened. Polled from
+/// An effect of an input on another request than the one that it names, in engine order. Polled from
 /// [`LockManager::poll_event`](crate::LockManager::poll_event).
 ///
-/// A request ends its wait with exactly one of `Granted`, `Unavailable` and `Aborted`, unless it was
-/// [answered](crate::LockManager::request_answer) by return, or its own [`abort`](crate::LockManager::abort) or its client's
-/// end comes first; then there is none.
+/// The outcome of the named request itself is the return value of the input and never an event.
+/// Exhaustive, so that an embedder must handle every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The request now holds its lock.
+    /// A pending request now holds its lock.
     Granted {
         /// The request, and from now on the lock.
         request: RequestId,
-        /// Whose it is.
+        /// The client of the request.
         client: ClientId,
         /// Larger than every token granted before.
         token: FencingToken,
-    },
-    /// The request wanted the lock only if available, and it is not. Nothing of it is left.
-    Unavailable {
-        /// The request that is over.
-        request: RequestId,
-        /// Whose it was.
-        client: ClientId,
     },
     /// A held lock was taken away.
     Lost {
         /// The lock that is no more.
         request: RequestId,
-        /// Whose it was.
+        /// The client of the request.
         client: ClientId,
-        /// By what.
+        /// Why it ended.
         cause: Cause,
     },
-    /// A pending request was taken out of the queue by somebody else.
+    /// A pending request was taken out of the queue, not by its client.
     Aborted {
         /// The request that is over.
         request: RequestId,
-        /// Whose it was.
+        /// The client of the request.
         client: ClientId,
-        /// By what.
+        /// Why it ended.
         cause: Cause,
     },
-    /// A suspended client stood in somebody's way and lost all it had. Told at once, for an embedder that
-    /// wants to discard the client; the client itself hears of each loss when it is resumed.
+    /// A suspended client blocked another one and lost all its requests. Sent at once, so that the
+    /// embedder can discard the client; the client receives each loss when it is resumed.
     Evicted {
-        /// Who was evicted. It stays known, and suspended.
+        /// The evicted client. It stays known, and suspended.
         client: ClientId,
     },
 }
 
 impl Event {
-    /// Whom the event concerns.
+    /// Returns the client that the event is for.
     pub fn client(&self) -> ClientId {
         match *self {
             Self::Granted { client, .. }
-            | Self::Unavailable { client, .. }
             | Self::Lost { client, .. }
             | Self::Aborted { client, .. }
             | Self::Evicted { client } => client,
@@ -67,7 +58,8 @@ impl Event {
     }
 }
 
-/// Why a lock was lost or a pending request aborted by somebody else.
+/// Why a lock was lost, or a pending request aborted by another client.
+/// Exhaustive, so that an embedder must have a word for every cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Another request stole it.
@@ -77,7 +69,7 @@ pub enum Cause {
     },
     /// A name of its scope was force-released.
     ForceReleased,
-    /// Its client was suspended and somebody else needed the lock, or queried.
+    /// Its client was suspended, and another client needed the lock or queried.
     Evicted,
     /// Its client was suspended under [`ReleaseAtOnce`](crate::SuspendPolicy::ReleaseAtOnce).
     Suspended,

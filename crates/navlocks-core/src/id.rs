@@ -1,4 +1,4 @@
-//! Who and what: clients, requests, fencing tokens, each its own type.
+//! Ids of clients and requests, and fencing tokens, each its own type.
 
 use core::fmt;
 
@@ -9,36 +9,36 @@ pub(crate) const NIL: Index = Index::MAX;
 /// Marks ids that another process gave. No slab grows so large that an index has it.
 const FOREIGN: Index = 1 << 31;
 
-/// Which part of a lock space a manager is.
+/// The position of one manager among the shards of a lock space.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    /// Of 2^`bits` parts.
+pub(crate) struct Shard {
+    /// The number of this shard, of 2^`bits` shards.
     pub(crate) number: Index,
     pub(crate) bits: u32,
 }
 
-impl Part {
-    /// The only one.
+impl Shard {
+    /// The only shard of a lock space that is not divided.
     pub(crate) const WHOLE: Self = Self { number: 0, bits: 0 };
 
-    /// How many slots a part can have, for ids that say the part as well and are not taken for foreign ones.
+    /// Returns how many slots a shard can have: ids name the shard too, and must not look foreign.
     pub(crate) const fn limit(self) -> Index {
         FOREIGN >> self.bits
     }
 
-    /// The slot that ids show for a slot of this part: another one for each slot of each part.
+    /// Returns the slot that ids show for a slot of this shard. No two shards show the same.
     #[inline]
     pub(crate) const fn shown(self, slot: Index) -> Index {
         slot << self.bits | self.number
     }
 
-    /// The id of the request with this serial in a slot of this part.
+    /// Returns the id of the request with this serial in a slot of this shard.
     #[inline]
     pub(crate) fn id(self, slot: Index, serial: u64) -> RequestId {
         RequestId::new(self.shown(slot), serial)
     }
 
-    /// The slot in this part that is shown as `slot`.
+    /// Returns the slot in this shard that ids show as `slot`.
     #[inline]
     pub(crate) const fn own(self, slot: usize) -> usize {
         slot >> self.bits
@@ -60,25 +60,25 @@ macro_rules! id {
                 Self { serial, slot }
             }
 
-            /// A small number for indexing a table of one's own: dense, and used again once its owner is gone.
+            /// Returns a small number for indexing a table: dense, and reused once its owner is gone.
             #[inline]
             pub fn slot(self) -> usize {
                 self.slot as usize
             }
 
-            /// A number that the manager never gives twice and that grows with each new one.
+            /// Returns a number that grows with each new id and never repeats.
             #[inline]
             pub fn serial(self) -> u64 {
                 self.serial
             }
 
-            /// An id that another process gave, for passing on: no manager of this process knows it. `place` says which of
-            /// the others it was, and is below 2³¹.
+            /// Makes an id that another process gave, for passing on: no manager here knows it.
+            /// `place` names that process and is below 2³¹.
             pub fn foreign(place: u32, number: u64) -> Self {
                 Self { serial: number, slot: place | FOREIGN }
             }
 
-            /// The place and the number of an id that [`foreign`](Self::foreign) made.
+            /// Returns the place and the number of an id that [`foreign`](Self::foreign) made.
             pub fn foreign_parts(self) -> Option<(u32, u64)> {
                 (self.slot & FOREIGN != 0).then_some((self.slot & !FOREIGN, self.serial))
             }
@@ -102,7 +102,7 @@ macro_rules! id {
 }
 
 id! {
-    /// Somebody who asks for locks and whose end releases them: the standard's agent, by environment.
+    /// One owner of requests, whose end releases its locks: the standard's agent, by environment.
     ///
     /// Belongs to the [`LockManager`](crate::LockManager) that made it; another manager does not know it.
     ClientId, "c"
@@ -121,15 +121,15 @@ id! {
 pub struct FencingToken(u64);
 
 impl FencingToken {
-    /// The largest token that a manager can be told to start from. As many grants again are left then.
+    /// The largest token that a manager can start from. As many grants again are left then.
     pub const START_MAX: Self = Self(1 << 63);
 
-    /// The token with this number.
+    /// Makes the token with this number.
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number, for storing beside the data that the lock protects.
+    /// Returns the number, for storing beside the data that the lock protects.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -147,7 +147,7 @@ impl fmt::Debug for FencingToken {
     }
 }
 
-/// A manager was told to start from a token that leaves too few numbers for the grants to come.
+/// The error of starting from a token that leaves too few numbers for later grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenTooLarge(pub FencingToken);
 

@@ -1,18 +1,34 @@
-//! The lock manager: the inputs, and the events they cause.
+//! The lock manager: its inputs, and the events they cause.
+
+mod fast;
+mod requesting;
+mod processing;
+mod suspending;
+#[cfg(target_has_atomic = "64")]
+mod shards;
+mod snapshot;
+mod blockers;
+mod deadlock;
+
+#[cfg(test)]
+mod cost;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 
+pub use blockers::Blockers;
+pub use deadlock::Deadlock;
+pub use snapshot::{LockInfo, Snapshot, State};
+pub use suspending::SuspendPolicy;
+
 use crate::client::Clients;
-use crate::entry::Entries;
-use crate::id::{Index, Part};
+use crate::id::{Index, Shard};
 use crate::numbers::Numbers;
 use crate::queue::{HashKey, Queues};
-use crate::{Answer, HandOver, Mode, Snapshot, State};
-use crate::{
-    ClientId, Event, FencingToken, Name, Request, RequestError, RequestId, TokenTooLarge, Wait,
-};
+use crate::seating::Seating;
+use crate::{Answer, ClientId, Event, FencingToken, Mode, Name, Request, RequestError, RequestId};
+use crate::{TokenTooLarge, Wait};
 
 /// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or program).
 ///
@@ -20,87 +36,71 @@ use crate::{
 ///
 /// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request), [`release`](Self::release),
 /// [`abort`](Self::abort), [`terminate`](Self::terminate), [`force_release`](Self::force_release),
-/// [`suspend`](Self::suspend), [`resume`](Self::resume), [`query`](Self::query). An input says by its return value what it
-/// did to the thing it names; an input that names something finished does nothing and says so.
+/// [`suspend`](Self::suspend), [`resume`](Self::resume), [`query`](Self::query). Each input has one form: it returns
+/// its own outcome. An input that names something finished does nothing and says so.
 ///
-/// *Outputs* are events: after each input call [`poll_event`](Self::poll_event) until it returns `None` and pass each event
-/// on to its client, in this order.
+/// *Events* are what an input causes for other requests: after each input call [`poll_event`](Self::poll_event)
+/// until it returns `None` and send each event to its client, in this order. A request that is granted at once
+/// comes after the losses that it caused, and before every grant with a larger token.
 ///
-/// *Questions* take `&self` and disturb nobody: [`state`](Self::state), [`snapshot`](Self::snapshot),
+/// *Questions* take `&self` and change nothing: [`state`](Self::state), [`snapshot`](Self::snapshot),
 /// [`blockers`](Self::blockers), [`deadlocks`](Self::deadlocks).
 ///
 /// # Policy
 ///
-/// Everything that asked for a lock and is not finished is an *entry*; entries stand in one order, that of arrival. An entry is
-/// held exactly when no earlier entry conflicts with it, and two entries conflict when their scopes intersect and at least one
-/// of them is exclusive. So each name is first come, first served; neighbouring shared requests hold together; a shared
-/// request waits behind an earlier exclusive one, even if that one is still waiting; and a request for several
-/// names gets all of them at once and keeps its place on each meanwhile. A steal, and a shared
-/// request that [overtakes](Wait::Overtake), stand before all pending entries.
+/// Every request that is not finished is an *entry*; entries stand in one order, that of arrival. An entry is
+/// held exactly when no earlier entry conflicts with it, and two entries conflict when their scopes intersect
+/// and at least one of them is exclusive. So each name is first come, first served; neighbouring shared
+/// requests hold together; a shared request waits behind an earlier exclusive one, even if that one is still
+/// pending; and a request for several names gets all of them at once and keeps its place on each meanwhile.
+/// A steal, and a shared request that [overtakes](Wait::Overtake), stand before all pending entries.
 ///
-/// When an entry leaves, whatever the reason, all that it alone held up are granted in the same step, in queue order.
+/// When an entry leaves, all entries that waited only for it are granted in the same step, in queue order.
 ///
 /// # Cost
 ///
-/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there are on these names or others;
+/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there are;
 /// `terminate` O(entries of the client); `snapshot` O(n log n) in what it returns. A steal also passes
-/// once over the holders it robs and the compatible requests next in line.
-/// An idle manager gives its memory back.
+/// once over the holders it robs and the compatible requests at the head of the queue.
+/// An idle manager drops its memory.
 #[derive(Debug)]
 pub struct LockManager {
-    pub(crate) queues: Queues,
-    pub(crate) entries: Entries,
-    pub(crate) clients: Clients,
+    seating: Seating,
+    clients: Clients,
+    numbers: Numbers,
     events: VecDeque<Event>,
-    pub(crate) numbers: Numbers,
-    /// How many entries there are, and how many of them are held.
-    pub(crate) live: usize,
-    pub(crate) held: usize,
-    /// Queues that lost a seat and are to be processed. Empty between inputs, like the next.
-    pub(crate) disturbed: Vec<Index>,
-    /// Entries that became clear on all their names and are to be granted.
-    pub(crate) ready: Vec<Index>,
     #[cfg(debug_assertions)]
     inputs_since_check: usize,
 }
 
-/// Below this many slots, memory is kept for the next burst.
+/// Above this many events, an empty queue of events drops its memory.
 const IDLE_CAPACITY: usize = 1024;
 
 impl LockManager {
-    /// A manager without clients. The first grant gets token 1.
+    /// Makes a manager without clients. The first grant gets token 1.
     pub fn new(key: HashKey) -> Self {
-        Self::with(Queues::new(key), Entries::new(Part::WHOLE), Clients::new(), Numbers::own())
+        let seating = Seating::new(Queues::new(key), Shard::WHOLE);
+        Self::with(seating, Clients::new(), Numbers::own())
     }
 
-    pub(crate) fn with(
-        queues: Queues,
-        entries: Entries,
-        clients: Clients,
-        numbers: Numbers,
-    ) -> Self {
+    fn with(seating: Seating, clients: Clients, numbers: Numbers) -> Self {
         Self {
-            queues,
-            entries,
+            seating,
             clients,
             numbers,
             events: VecDeque::new(),
-            live: 0,
-            held: 0,
-            disturbed: Vec::new(),
-            ready: Vec::new(),
             #[cfg(debug_assertions)]
             inputs_since_check: 0,
         }
     }
 
-    /// Makes the tokens of all grants from now on at least this: for a manager that continues where an
-    /// earlier one ended. Never makes them smaller.
+    /// Makes the tokens of all later grants at least this, for a manager that continues where an earlier one
+    /// ended. Never makes them smaller.
     ///
     /// # Errors
     ///
-    /// [`TokenTooLarge`], and nothing has changed: the number is beyond [`FencingToken::START_MAX`], which no honest
-    /// count of grants reaches.
+    /// [`TokenTooLarge`], and nothing has changed: the number is beyond [`FencingToken::START_MAX`], which no
+    /// honest count of grants reaches.
     pub fn advance_token(&mut self, at_least: FencingToken) -> Result<(), TokenTooLarge> {
         if at_least > FencingToken::START_MAX {
             return Err(TokenTooLarge(at_least));
@@ -109,90 +109,49 @@ impl LockManager {
         Ok(())
     }
 
-    /// A new client, known until it is [terminated](Self::terminate).
+    /// Adds a client, known until it is [terminated](Self::terminate).
     pub fn add_client(&mut self) -> ClientId {
         self.clients.insert()
     }
 
-    /// Requests a lock for `client`. The outcome is an event: at once or later, as the request says.
+    /// Requests a lock for `client` and returns the outcome of this moment. An event follows only if the
+    /// answer is [`Answer::Pending`], or when the lock is lost.
     ///
     /// # Errors
     ///
-    /// The request was not taken, and nothing has changed.
+    /// The request was refused, and nothing has changed.
     #[inline]
     pub fn request(
-        &mut self,
-        client: ClientId,
-        request: impl Borrow<Request>,
-    ) -> Result<RequestId, RequestError> {
-        let owner = self.admit(client, request.borrow())?;
-        let (id, _told) = self.request_any_lock(owner, request.borrow(), false);
-        Ok(id)
-    }
-
-    /// As [`request`](Self::request), for an embedder that is quicker with an answer than with an event: an outcome that
-    /// is known at once is returned and not told again. Only a `Pending` request is heard of later.
-    ///
-    /// # Errors
-    ///
-    /// The request was not taken, and nothing has changed.
-    #[inline]
-    pub fn request_answer(
         &mut self,
         client: ClientId,
         request: impl Borrow<Request>,
     ) -> Result<(RequestId, Answer), RequestError> {
         let request = request.borrow();
         let owner = self.admit(client, request)?;
-        Ok(match self.hold_the_only_lock(owner, request) {
+        Ok(match self.grant_uncontended(owner, request) {
             Ok((id, token)) => {
                 self.check_in_turn();
                 (id, Answer::Granted(token))
             }
-            Err(queue) => self.request_answer_among_others(owner, request, queue),
+            Err(queue) => self.request_contended(owner, request, queue),
         })
     }
 
-    /// The same where others use the names.
-    #[cold]
-    fn request_answer_among_others(
+    /// Requests a lock on names that other entries want, or on several names.
+    #[inline(never)]
+    fn request_contended(
         &mut self,
         owner: Index,
         request: &Request,
         queue: Option<Index>,
     ) -> (RequestId, Answer) {
-        match queue.and_then(|queue| self.request_the_last_lock(owner, request, queue)) {
-            Some(answer) => {
-                self.check_in_turn();
-                answer
-            }
-            None => self.request_any_lock(owner, request, true),
-        }
-    }
-
-    /// What became of a request that was just made.
-    #[inline]
-    pub fn answer(&self, request: RequestId) -> Answer {
-        match self.state(request) {
-            Some(State::Held(token)) => Answer::Granted(token),
-            Some(State::Pending) => Answer::Pending,
-            None => Answer::Unavailable,
-        }
-    }
-
-    #[inline(never)]
-    fn request_any_lock(
-        &mut self,
-        owner: Index,
-        request: &Request,
-        answered: bool,
-    ) -> (RequestId, Answer) {
-        let answer = self.request_a_lock(owner, request, answered);
+        let appended = queue.and_then(|queue| self.enqueue_last(owner, request, queue));
+        let answered = appended.unwrap_or_else(|| self.request_a_lock(owner, request));
         self.settle();
-        answer
+        answered
     }
 
-    /// Who requests, if it may.
+    /// Returns the client of a request, if it may request.
     #[inline]
     fn admit(&self, client: ClientId, request: &Request) -> Result<Index, RequestError> {
         let owner = self.clients.find(client).ok_or(RequestError::UnknownClient)?;
@@ -205,53 +164,34 @@ impl LockManager {
         Ok(owner)
     }
 
-    /// Releases the lock that `request` holds. False, and nothing happens, when it holds none: because it is
-    /// still pending, was released before, or was lost.
-    pub fn release(&mut self, request: RequestId) -> bool {
-        let Some(entry) = self.entries.find(request) else { return false };
-        let held = self.entries[entry].life.is_held();
-        if held {
-            self.release_the_lock(entry);
-            self.settle();
-        }
-        held
-    }
-
-    /// As [`release`](Self::release), for an embedder that is quicker with an answer than with an event: when the lock passes
-    /// on to exactly one request, that is returned and not told again.
+    /// Releases the lock that `request` holds. Returns false, and nothing happens, when it holds none: because
+    /// it is still pending, was released before, or was lost.
     #[inline]
-    pub fn release_answer(&mut self, request: RequestId) -> HandOver {
-        let Some(entry) = self.entries.find(request) else { return HandOver::Nothing };
-        if !self.entries[entry].life.is_held() {
-            return HandOver::Nothing;
+    pub fn release(&mut self, request: RequestId) -> bool {
+        let Some(entry) = self.seating.find(request) else { return false };
+        if !self.seating.is_held(entry) {
+            return false;
         }
-        if self.release_the_only_lock(entry) {
-            self.settle();
-            return HandOver::Told;
-        }
-        self.hand_over(entry)
-    }
-
-    /// Releases a lock that others may want.
-    #[inline(never)]
-    fn hand_over(&mut self, entry: Index) -> HandOver {
-        let mut next = self.hand_over_a_single_lock(entry);
-        if next.is_none() {
-            self.depart(entry);
-            next = self.grant_the_only_next();
+        if !self.release_uncontended(entry) {
+            self.release_contended(entry);
         }
         self.settle();
-        match next {
-            Some((request, token)) => HandOver::To(request, token),
-            None => HandOver::Told,
+        true
+    }
+
+    /// Releases a lock that other entries want.
+    #[inline(never)]
+    fn release_contended(&mut self, entry: Index) {
+        if !self.release_to_heir(entry) {
+            self.release_the_lock(entry);
         }
     }
 
-    /// Takes the pending `request` out of the queue. False, and nothing happens, when it is not pending: because it
-    /// was granted already, or is over.
+    /// Takes the pending `request` out of the queue. Returns false, and nothing happens, when it is not
+    /// pending: because it was granted already, or is over.
     pub fn abort(&mut self, request: RequestId) -> bool {
-        let Some(entry) = self.entries.find(request) else { return false };
-        let pending = !self.entries[entry].life.is_held();
+        let Some(entry) = self.seating.find(request) else { return false };
+        let pending = !self.seating.is_held(entry);
         if pending {
             self.abort_the_request(entry);
             self.settle();
@@ -259,8 +199,9 @@ impl LockManager {
         pending
     }
 
-    /// Ends a client: all it holds is released and all it waits for aborted, in one step. It hears of nothing any more, not
-    /// even of what happened before and was not polled yet. False when the client is not known.
+    /// Ends a client: all its locks are released and all its pending requests aborted, in one step. It receives
+    /// no event any more, not even an earlier one that was not polled yet. Returns false when the client is
+    /// not known.
     pub fn terminate(&mut self, client: ClientId) -> bool {
         let Some(index) = self.clients.find(client) else { return false };
         self.terminate_remaining_locks_and_requests(index);
@@ -268,31 +209,32 @@ impl LockManager {
         true
     }
 
-    /// Takes away all held locks that have `name` in their scope, in one step, and lets the queue go on. Returns how many
-    /// there were.
+    /// Takes away all held locks that have `name` in their scope, in one step, and lets the queue go on.
+    /// Returns how many there were.
     pub fn force_release(&mut self, name: &Name) -> usize {
         let count = self.force_release_locks(name);
         self.settle();
         count
     }
 
-    /// The locks held and requests pending now, as a client sees them: asking evicts every client that is suspended until
-    /// contention and has any.
+    /// Returns the locks held and requests pending now, as a client sees them: the question evicts every client
+    /// that is suspended until contention and has any.
     ///
-    /// [`snapshot`](Self::snapshot) shows the same and evicts nobody.
+    /// [`snapshot`](Self::snapshot) shows the same and evicts no client.
     pub fn query(&mut self) -> Snapshot {
         self.evict_all_sleeping();
         self.settle();
         self.snapshot()
     }
 
-    /// The next event, or `None` when all are told.
+    /// Returns the next event, or `None` when all were polled.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.has_events() { self.take_event() } else { None }
     }
 
-    /// Whether there are events, most likely: a terminated client hears of nothing any more.
+    /// Returns false when [`poll_event`](Self::poll_event) has nothing to return. True is no promise: events of
+    /// a terminated client are dropped.
     #[inline]
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
@@ -301,7 +243,7 @@ impl LockManager {
     fn take_event(&mut self) -> Option<Event> {
         let event = loop {
             let event = self.events.pop_front()?;
-            // A terminated client hears of nothing any more.
+            // A terminated client receives no events.
             if self.knows(event.client()) {
                 break event;
             }
@@ -312,42 +254,67 @@ impl LockManager {
         Some(event)
     }
 
-    /// How many locks are held.
+    /// Returns how many locks are held.
     pub fn held_count(&self) -> usize {
-        self.held
+        self.seating.held()
     }
 
-    /// How many requests are pending.
+    /// Returns how many requests are pending.
     pub fn pending_count(&self) -> usize {
-        self.live - self.held
+        self.seating.live() - self.seating.held()
     }
 
-    /// Whether this client is known: added here, and not terminated.
+    /// Returns true if this client was added here and not terminated.
     pub fn knows(&self, client: ClientId) -> bool {
         self.clients.find(client).is_some()
     }
 
-    /// How many clients are known.
+    /// Returns how many clients are known.
     pub fn client_count(&self) -> usize {
         self.clients.len()
     }
 
-    /// How many names have a lock held or pending. Of all others, only the short ones among the last eight in use take memory.
+    /// Returns how many names have a lock held or pending. Of all others, only the short ones among the last
+    /// eight in use take memory.
     pub fn name_count(&self) -> usize {
-        self.queues.len()
+        self.seating.name_count()
     }
 
-    /// Tells the owner of an event: now, or when it wakes.
+    /// Checks everything that must be true between two inputs, in O(n log n).
+    ///
+    /// Debug builds call it after every input while the manager is small, and now and then when it is large.
+    ///
+    /// # Panics
+    ///
+    /// When an invariant is broken. That is a bug of this crate.
+    pub fn check_invariants(&self) {
+        let entries = self.clients.check(&self.seating);
+        let sleeps =
+            |client: Index| self.clients[client].sleeps_under(SuspendPolicy::EvictOnContention);
+        self.seating.check(&entries, sleeps);
+        let waited_for = |&(client, _): &(Index, _)| sleeps(client) && self.is_waited_for(client);
+        assert!(
+            !self.clients.iter().any(|one| waited_for(&one)),
+            "a suspended client blocks others"
+        );
+    }
+
+    /// Sends an event to the client that it is for: now, or when it is resumed.
     #[inline]
-    pub(crate) fn tell(&mut self, owner: Index, event: Event) {
+    fn send(&mut self, owner: Index, event: Event) {
         match &mut self.clients[owner].suspension {
             None => self.events.push_back(event),
             Some(suspension) => suspension.deferred.push(event),
         }
     }
 
-    /// Takes back what a client was to be told and has not been yet.
-    pub(crate) fn recall_events(&mut self, client: ClientId) -> Vec<Event> {
+    /// Sends an event to the embedder, even if the client is suspended.
+    fn send_now(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Takes back the events of a client that were not polled yet.
+    fn recall_events(&mut self, client: ClientId) -> Vec<Event> {
         let own =
             |event: &Event| event.client() == client && !matches!(event, Event::Evicted { .. });
         let (recalled, rest): (VecDeque<Event>, _) =
@@ -356,32 +323,42 @@ impl LockManager {
         recalled.into()
     }
 
-    /// Tells the embedder, whatever the client's state.
-    pub(crate) fn tell_now(&mut self, event: Event) {
-        self.events.push_back(event);
+    /// Ends an entry, for whatever reason: it leaves its client and all its queues.
+    #[inline]
+    fn depart(&mut self, entry: Index) {
+        let client = self.owner(entry);
+        let sleeps = self.clients[client].sleeps_under(SuspendPolicy::EvictOnContention);
+        self.clients.delist(entry, &mut self.seating);
+        self.seating.depart(entry, sleeps);
+    }
+
+    /// Returns the client of an entry.
+    #[inline]
+    fn owner(&self, entry: Index) -> Index {
+        self.seating.life(entry).member.client
+    }
+
+    /// Returns the entries of a client, in order of arrival.
+    fn entries_of(&self, client: Index) -> impl Iterator<Item = Index> + '_ {
+        self.clients.entries(client, &self.seating)
     }
 
     /// Ends every input that changes something.
     #[inline]
-    pub(crate) fn settle(&mut self) {
-        debug_assert!(self.disturbed.is_empty() && self.ready.is_empty());
-        if self.entries.is_empty() && self.entries.capacity() > IDLE_CAPACITY {
-            self.entries.clear();
-            self.queues.clear();
-            self.disturbed = Vec::new();
-            self.ready = Vec::new();
-        }
+    fn settle(&mut self) {
+        self.seating.clear_if_idle();
         self.check_in_turn();
     }
 
-    /// Checks the invariants after every input while there are few entries, and in a large manager once in as many inputs
-    /// as there are entries, so that debug builds stay linear.
+    /// Checks the invariants after every input while there are few entries, and in a large manager once in as
+    /// many inputs as there are entries, so that debug builds stay linear.
     #[inline]
     fn check_in_turn(&mut self) {
         #[cfg(debug_assertions)]
         {
             self.inputs_since_check += 1;
-            if self.live <= 64 || self.inputs_since_check > self.live {
+            let live = self.seating.live();
+            if live <= 64 || self.inputs_since_check > live {
                 self.inputs_since_check = 0;
                 self.check_invariants();
             }

@@ -1,33 +1,33 @@
-//! The numbers that requests and grants get.
+//! Numbers: the serials of requests and the tokens of grants.
 
 #[cfg(target_has_atomic = "64")]
 use alloc::sync::Arc;
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Where serials and fencing tokens come from.
+/// The source of serials and fencing tokens.
 #[derive(Debug)]
 pub(crate) enum Numbers {
-    /// Of a manager by itself: the next of each.
+    /// For a manager by itself: the next of each.
     Own { serial: u64, token: u64 },
-    /// Of one part of several.
+    /// For one shard of several.
     #[cfg(target_has_atomic = "64")]
     Shared { block: Block, latest: Arc<Latest> },
 }
 
-/// Numbers of one part, all of them larger than those of every block before. Each is a serial and a token, so that a lock
-/// granted at once looks a single time at what the other parts took.
+/// Numbers of one shard, all larger than those of every block before. Each is a serial and a token, so that
+/// a lock granted at once reads the shared counter a single time.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     serial: u64,
     token: u64,
     end: u64,
-    /// Another part took a block between the last two of this one. It will again, so to look first is of no use.
+    /// Another shard took a block between the last two of this one. It will again, so a check first is useless.
     in_company: bool,
 }
 
-/// Where the latest block of all parts ends. Alone in its piece of memory, because all parts look and write here.
+/// Where the latest block of all shards ends. On a cache line of its own, because all shards write it.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 #[repr(align(128))]
@@ -37,9 +37,8 @@ pub(crate) struct Latest(AtomicU64);
 impl Block {
     const LENGTH: u64 = 16;
 
-    /// Whether every number here is larger than those that all other parts took before. A part counts in its block as long as
-    /// that is so, and one that is alone for a while only has to look. (Who finds its block the latest, while another part is
-    /// just about to take a later one, was there before.)
+    /// Returns true if every number here is larger than all numbers that other shards took before. A shard
+    /// counts in its block for as long. (A shard that takes a later block at the same moment comes after.)
     #[inline]
     fn is_latest(&self, Latest(latest): &Latest) -> bool {
         !self.in_company && latest.load(Ordering::Relaxed) == self.end
@@ -68,7 +67,7 @@ impl Block {
         take(&mut self.token)
     }
 
-    /// The block was the latest when the request got its serial, and that is when it is granted.
+    /// Takes a token without a check: the block was the latest when the request got its serial.
     #[inline]
     fn take_token_at_once(&mut self, latest: &Latest) -> u64 {
         if self.token == self.end {
@@ -93,16 +92,16 @@ impl Numbers {
         Self::Shared { block: Block::default(), latest }
     }
 
-    /// The numbers of another part.
+    /// Returns the numbers of another shard.
     #[cfg(target_has_atomic = "64")]
-    pub(crate) fn of_another_part(&self) -> Self {
+    pub(crate) fn of_another_shard(&self) -> Self {
         match self {
             Self::Own { serial, token } => Self::Own { serial: *serial, token: *token },
             Self::Shared { latest, .. } => Self::of(Arc::clone(latest)),
         }
     }
 
-    /// The number of a new request.
+    /// Takes the number of a new request.
     #[inline]
     pub(crate) fn take_serial(&mut self) -> u64 {
         match self {
@@ -112,7 +111,7 @@ impl Numbers {
         }
     }
 
-    /// The token of a grant.
+    /// Takes the token of a grant.
     #[inline]
     pub(crate) fn take_token(&mut self) -> u64 {
         match self {
@@ -122,7 +121,7 @@ impl Numbers {
         }
     }
 
-    /// The token of a lock that is granted at once, to the request that got the last serial, in the same input.
+    /// Takes the token of a lock granted at once, in the input that took the last serial.
     #[inline]
     pub(crate) fn take_token_at_once(&mut self) -> u64 {
         match self {
@@ -136,7 +135,7 @@ impl Numbers {
     pub(crate) fn advance_token(&mut self, at_least: u64) {
         match self {
             Self::Own { token, .. } => *token = at_least.max(*token),
-            // Whoever has a block then finds that it is not the latest.
+            // A shard with a block then finds that it is not the latest.
             #[cfg(target_has_atomic = "64")]
             Self::Shared { latest, .. } => {
                 latest.0.fetch_max(at_least, Ordering::Relaxed);
@@ -158,30 +157,30 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn numbers_of_parts_grow_whoever_takes_them() {
+    fn numbers_taken_by_several_shards_grow() {
         let first = Numbers::shared();
-        let mut parts = [first.of_another_part(), first.of_another_part(), first];
+        let mut shards = [first.of_another_shard(), first.of_another_shard(), first];
         let (mut serial, mut token) = (0, 0);
         for turn in 0..1_000 {
-            // Long runs of one part, and short ones; grants at once, later and of others.
-            let part = &mut parts[turn / (1 + turn % 37) % 3];
-            let next = part.take_serial();
+            // Long runs of one shard, and short ones; grants at once, later and of others.
+            let shard = &mut shards[turn / (1 + turn % 37) % 3];
+            let next = shard.take_serial();
             assert!(next > serial);
             serial = next;
             let tokens = match turn % 4 {
                 0 => vec![],
-                1 => vec![part.take_token_at_once()],
-                2 => vec![part.take_token()],
-                _ => vec![part.take_token_at_once(), part.take_token(), part.take_token()],
+                1 => vec![shard.take_token_at_once()],
+                2 => vec![shard.take_token()],
+                _ => vec![shard.take_token_at_once(), shard.take_token(), shard.take_token()],
             };
             for next in tokens {
                 assert!(next > token);
                 token = next;
             }
             if turn % 100 == 0 {
-                parts[turn % 3].advance_token(token + 50);
-                parts[0].advance_token(1);
-                let next = parts[1].take_token();
+                shards[turn % 3].advance_token(token + 50);
+                shards[0].advance_token(1);
+                let next = shards[1].take_token();
                 assert!(next >= token + 50);
                 token = next;
             }
@@ -189,18 +188,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_part_that_is_alone_have_no_gaps() {
-        let mut part = Numbers::shared();
-        assert!(
-            (1..100).all(|number| {
-                part.take_serial() == number && part.take_token_at_once() == number
-            })
-        );
-        assert!((100..200).all(|number| part.take_token() == number));
+    fn numbers_of_a_single_shard_have_no_gaps() {
+        let mut shard = Numbers::shared();
+        assert!((1..100).all(|number| {
+            shard.take_serial() == number && shard.take_token_at_once() == number
+        }));
+        assert!((100..200).all(|number| shard.take_token() == number));
     }
 
     #[test]
-    fn the_first_number_is_one() {
+    fn first_number_is_one() {
         assert_eq!(Numbers::own().take_serial(), 1);
         assert_eq!(Numbers::shared().take_serial(), 1);
     }

@@ -10,19 +10,19 @@ use crate::hash::Seed;
 use crate::id::{Index, NIL};
 use crate::slots::Slots;
 
-/// The key under which a manager hashes names. Names come from strangers: with a key they cannot guess, nobody can
-/// choose names that all fall together. Nothing a caller can observe depends on it.
+/// The key under which a manager hashes names. A client that cannot guess the key cannot choose names
+/// that all collide. Nothing that a caller can observe depends on it.
 #[derive(Clone, Copy)]
 pub struct HashKey(pub(crate) [u8; 16]);
 
 impl HashKey {
-    /// A key of these bytes. Take them from a random source wherever names may come from outside.
+    /// Makes a key of these bytes. Take them from a random source wherever names may come from outside.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 }
 
-/// Says nothing of the key, which is a secret.
+/// Hides the key, which is a secret.
 impl core::fmt::Debug for HashKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("HashKey(..)")
@@ -48,14 +48,14 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Gives a queue that nobody uses its first seat, which is clear.
+    /// Gives an unused queue its first seat, which is clear.
     #[inline]
     fn found(&mut self, founder: Index) {
         (self.first, self.last, self.clear_end) = (founder, founder, founder);
         self.sleepers = 0;
     }
 
-    /// The same if nobody uses it, of the `unused` ones in the table: true then.
+    /// Does the same if the queue is one of the `unused` ones in the table. Returns true then.
     #[inline]
     fn found_if_unused(&mut self, founder: Index, unused: &mut usize) -> bool {
         let founded = !self.is_used();
@@ -72,26 +72,26 @@ impl Queue {
     }
 }
 
-/// The queues of all names in use. Beside them, and seen by nobody, the few that were left last: names tend to come back, and
-/// to find one again costs less than to forget it and make it anew.
+/// The queues of all names in use, and a few unused ones that were left last: names tend to come back,
+/// and finding a queue again costs less than making it anew.
 ///
 /// <https://w3c.github.io/web-locks/#lock-manager-lock-request-queue-map>
 #[derive(Debug)]
 pub(crate) struct Queues {
     table: HashTable<Index>,
-    /// One that nobody uses has no first seat, be it kept or free.
+    /// An unused queue has no first seat, be it kept or free.
     queues: Slots<Queue>,
-    /// Those that were left last, whether or not they are in use again. What falls out of here unused is forgotten.
+    /// The queues left last, in use again or not. One that falls out of here unused is forgotten.
     left: [Index; KEPT],
     next_left: usize,
-    /// How many queues in the table nobody uses.
+    /// How many queues in the table are unused.
     unused: usize,
-    /// The queue that was asked for last, while it is in the table: whoever asks for it again needs no hash.
+    /// The queue used last, while it is in the table: the next request for it needs no hash.
     recent: Index,
     seed: Seed,
 }
 
-/// So many names at most are kept without being used.
+/// How many unused names are kept.
 const KEPT: usize = 8;
 
 impl Queues {
@@ -111,14 +111,9 @@ impl Queues {
         }
     }
 
-    /// The same without any queue.
+    /// Returns queues under the same hash key, without any queue.
     pub(crate) fn empty(&self) -> Self {
         Self::with(self.seed)
-    }
-
-    /// Forgets all queues, and gives the memory back.
-    pub(crate) fn clear(&mut self) {
-        *self = self.empty();
     }
 
     /// How many queues are in use.
@@ -203,7 +198,7 @@ impl Queues {
         }
     }
 
-    /// Takes a queue whose last seat was left out of use. A long name is forgotten at once, because its text is memory.
+    /// Marks a queue unused that lost its last seat. A long name is forgotten at once, to free its text.
     #[inline]
     pub(crate) fn leave(&mut self, index: Index) {
         let queue = &mut self.queues[index];
@@ -240,16 +235,20 @@ impl Queues {
         self.queues.remove(index);
     }
 
-    /// What is kept unused is short, and is what the table has more than queues in use.
-    pub(crate) fn check_kept(&self) {
+    /// Checks that every queue in use is found by its name, and that kept ones are short and counted.
+    pub(crate) fn check(&self) {
+        for (index, queue) in self.iter() {
+            assert_eq!(self.find(&queue.name), Some(index), "{} cannot be found", queue.name);
+        }
+        assert_eq!(self.iter().count(), self.len(), "a queue is not in the table");
         let kept = self.left.iter().filter(|&&left| left != NIL).map(|&left| &self.queues[left]);
         assert!(kept.clone().all(|queue| !queue.name.is_shared()), "a long name is kept");
         let unused = kept.filter(|queue| !queue.is_used()).count();
-        assert_eq!(unused, self.unused, "a queue that nobody uses is not known as kept");
+        assert_eq!(unused, self.unused, "an unused queue is not among the kept ones");
         if let Some(recent) = self.queues.get(self.recent as usize) {
             let same = |&other: &Index| other == self.recent;
             let found = self.table.find(recent.hash, same);
-            assert!(found.is_some(), "the queue asked for last was forgotten");
+            assert!(found.is_some(), "the recent queue was forgotten");
         }
     }
 
@@ -279,37 +278,37 @@ impl IndexMut<Index> for Queues {
 mod tests {
     use super::*;
 
-    /// Asks for a name, and says whether it had no queue in use. There must be one now.
-    fn ask(queues: &mut Queues, name: &str) -> (Index, bool) {
+    /// Opens the queue of a name. Returns true if the name had none in use.
+    fn open(queues: &mut Queues, name: &str) -> (Index, bool) {
         let name = Name::from(name);
-        let asked = queues.get_the_lock_request_queue(&name, 0);
-        assert_eq!(queues.find(&name), Some(asked.0));
-        queues.check_kept();
-        asked
+        let opened = queues.get_the_lock_request_queue(&name, 0);
+        assert_eq!(queues.find(&name), Some(opened.0));
+        queues.check();
+        opened
     }
 
     #[test]
-    fn a_long_name_that_was_asked_for_last_and_left_is_no_other_name() {
+    fn recent_long_name_when_left_matches_no_other_name() {
         let long = "a name of more bytes than fit inside";
         let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
-        let (index, _) = ask(&mut queues, long);
+        let (index, _) = open(&mut queues, long);
         queues.leave(index);
-        assert!(ask(&mut queues, "").1);
-        assert!(ask(&mut queues, long).1);
-        assert!(!ask(&mut queues, long).1);
+        assert!(open(&mut queues, "").1);
+        assert!(open(&mut queues, long).1);
+        assert!(!open(&mut queues, long).1);
         assert_eq!(queues.len(), 2);
     }
 
     #[test]
-    fn a_name_that_was_asked_for_last_and_forgotten_has_a_new_queue() {
+    fn recent_name_when_forgotten_gets_a_new_queue() {
         let names: [&str; KEPT + 1] = core::array::from_fn(|at| &"abcdefghi"[at..=at]);
         let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
-        let indices = names.map(|name| ask(&mut queues, name).0);
+        let indices = names.map(|name| open(&mut queues, name).0);
         // The last one is left first, and so the first to be forgotten.
         for index in indices.into_iter().rev() {
             queues.leave(index);
         }
-        assert!(ask(&mut queues, names[KEPT]).1);
+        assert!(open(&mut queues, names[KEPT]).1);
         assert_eq!(queues.len(), 1);
     }
 }

@@ -1,18 +1,18 @@
-//! What a client can ask for.
+//! Requests: scope, mode and wait, and how they are answered.
 
 use core::fmt;
 
-use crate::{FencingToken, RequestId, Scope};
+use crate::{FencingToken, Scope};
 
 /// How a lock is shared with others on the same names.
 ///
 /// <https://w3c.github.io/web-locks/#modes-scheduling>
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Beside nobody. The default.
+    /// Excludes every other lock on the same names. The default.
     #[default]
     Exclusive,
-    /// Beside other shared locks.
+    /// Held beside other shared locks.
     Shared,
 }
 
@@ -39,7 +39,7 @@ pub enum Wait {
     /// Waits for its turn. The default.
     #[default]
     Queue,
-    /// Is told [`Unavailable`](crate::Event::Unavailable) and leaves no trace.
+    /// Gets the answer [`Unavailable`](Answer::Unavailable) and leaves no trace.
     IfAvailable,
     /// Takes away every held lock whose scope intersects, whatever its mode, and goes before all pending requests:
     /// always granted at once. The queue keeps its order behind it.
@@ -91,29 +91,19 @@ impl Request {
     }
 }
 
-/// What became of a request at once, from [`LockManager::request_answer`](crate::LockManager::request_answer).
+/// The outcome of a request at the moment it was made, from
+/// [`LockManager::request`](crate::LockManager::request).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It holds its lock.
+    /// The request holds its lock.
     Granted(FencingToken),
-    /// It wanted the lock only if available, and it is not. Nothing of it is left.
+    /// The request wanted the lock only if available, and it is not. Nothing of it is left.
     Unavailable,
-    /// It waits; its outcome will be an event.
+    /// The request waits; an event will end its wait.
     Pending,
 }
 
-/// What a release led to at once, from [`LockManager::release_answer`](crate::LockManager::release_answer).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandOver {
-    /// There was nothing to release.
-    Nothing,
-    /// The lock was released, and exactly this request holds its own from now on. No event says so.
-    To(RequestId, FencingToken),
-    /// The lock was released. All that became of others by that are events, if anything did.
-    Told,
-}
-
-/// Why the engine did not take a request. Nothing has changed then.
+/// Why the engine refused a request. Nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// The client was terminated, or belongs to another manager.

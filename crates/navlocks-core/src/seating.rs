@@ -1,12 +1,33 @@
-//! Seating: how entries take and leave their places in the queues.
+//! Seating: the one rule, as lists.
 //!
-//! All of the engine's knowledge of the list structure is here: every queue is an order of seats whose clear prefix
-//! is one exclusive seat or a run of shared ones, and every entry counts the seats on which it is not clear.
+//! > An entry is held exactly when no earlier entry conflicts with it.
+//!
+//! Every queue is an order of seats whose clear prefix is one exclusive seat or a run of shared ones. Every
+//! entry counts the seats on which it is not clear; at zero it is held. All list structure is kept here.
 
-use crate::entry::{Seat, Slot};
-use crate::id::{Index, NIL};
-use crate::manager::LockManager;
-use crate::{ClientId, Event, Mode, Scope, SuspendPolicy};
+mod check;
+mod view;
+
+use alloc::vec::Vec;
+
+use crate::entry::{Entries, Life, Member, Seat, Slot};
+use crate::id::{Index, NIL, Shard};
+use crate::queue::Queues;
+use crate::{FencingToken, Mode, Name, RequestId, Scope};
+
+/// The entries of a manager and the queues in which they stand.
+#[derive(Debug)]
+pub(crate) struct Seating {
+    queues: Queues,
+    entries: Entries,
+    /// How many entries there are, and how many of them are held.
+    live: usize,
+    held: usize,
+    /// Queues that lost a seat and must be processed. Scratch list, empty between inputs.
+    disturbed: Vec<Index>,
+    /// Entries that became clear on all their names. Scratch list, empty between inputs.
+    ready: Vec<Index>,
+}
 
 /// Where in each queue of its scope a new entry takes its seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,17 +40,126 @@ pub(crate) enum Place {
     BeforePending,
 }
 
-impl LockManager {
-    /// Whether a new last seat of this mode would be clear in the queue.
+/// Above this many slots, an idle manager drops its memory.
+const IDLE_CAPACITY: usize = 1024;
+
+impl Seating {
+    pub(crate) fn new(queues: Queues, shard: Shard) -> Self {
+        Self {
+            queues,
+            entries: Entries::new(shard),
+            live: 0,
+            held: 0,
+            disturbed: Vec::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// Returns the seating of another manager that hashes names alike and has no entries.
+    pub(crate) fn empty(&self, shard: Shard) -> Self {
+        Self::new(self.queues.empty(), shard)
+    }
+
+    /// Drops all entries and their memory.
+    pub(crate) fn clear(&mut self) {
+        *self = self.empty(self.entries.shard());
+    }
+
+    /// Drops the memory of a burst once no entry is left.
     #[inline]
-    pub(crate) fn admits(&self, queue: Index, mode: Mode) -> bool {
+    pub(crate) fn clear_if_idle(&mut self) {
+        debug_assert!(self.disturbed.is_empty() && self.ready.is_empty());
+        if self.entries.is_empty() && self.entries.capacity() > IDLE_CAPACITY {
+            self.clear();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    #[inline]
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Returns how many names have an entry.
+    pub(crate) fn name_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    #[inline]
+    pub(crate) fn shard(&self) -> Shard {
+        self.entries.shard()
+    }
+
+    /// Returns the slot of the entry with this id, if it is live.
+    #[inline]
+    pub(crate) fn find(&self, id: RequestId) -> Option<Index> {
+        self.entries.find(id)
+    }
+
+    #[inline]
+    pub(crate) fn id(&self, entry: Index) -> RequestId {
+        self.entries.id(entry)
+    }
+
+    /// Returns the id that the next entry gets with this serial.
+    pub(crate) fn next_id(&self, serial: u64) -> RequestId {
+        self.shard().id(self.entries.vacant(), serial)
+    }
+
+    #[inline]
+    pub(crate) fn life(&self, entry: Index) -> &Life {
+        &self.entries[entry].life
+    }
+
+    #[inline]
+    pub(crate) fn is_held(&self, entry: Index) -> bool {
+        self.life(entry).is_held()
+    }
+
+    pub(crate) fn mode(&self, entry: Index) -> Mode {
+        self.entries[entry].seat.mode
+    }
+
+    /// Returns the links of an entry in its client's list, which [`Clients`](crate::client::Clients) keeps.
+    #[inline]
+    pub(crate) fn member(&mut self, entry: Index) -> &mut Member {
+        &mut self.entries[entry].life.member
+    }
+
+    #[cfg(test)]
+    pub(crate) fn looks(&self) -> usize {
+        self.entries.looks.get()
+    }
+}
+
+/// How entries enter.
+impl Seating {
+    /// Returns true if a new last seat of this mode would be clear in the queue of `name`.
+    pub(crate) fn admits(&self, name: &Name, mode: Mode) -> bool {
+        let Some(queue) = self.queues.find(name) else { return true };
         let queue = &self.queues[queue];
         queue.clear_end == queue.last && !mode.conflicts_with(self.entries[queue.last].seat.mode)
     }
 
-    /// Seats a new entry in the queue of each name of `scope`. True when it is clear on all of them.
+    /// Adds an entry that stands in no queue yet.
     #[inline]
-    pub(crate) fn take_seats(&mut self, entry: Index, scope: &Scope, place: Place) -> bool {
+    pub(crate) fn insert(
+        &mut self,
+        serial: u64,
+        client: Index,
+        mode: Mode,
+        overtakes: bool,
+    ) -> Index {
+        self.live += 1;
+        self.entries.insert(serial, client, mode, overtakes).seat.entry
+    }
+
+    /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all of them.
+    pub(crate) fn seat(&mut self, entry: Index, scope: &Scope, place: Place) -> bool {
         let mut seat = entry;
         for (position, name) in scope.names().iter().enumerate() {
             if position > 0 {
@@ -48,13 +178,64 @@ impl LockManager {
                 Place::BeforePending => self.sit_before_pending(seat, queue),
             }
         }
-        self.live += 1;
         self.entries[entry].life.blocked == 0
     }
 
-    /// True when the seat is clear.
+    /// Returns the queue of `name` for the next entry, and true if that entry is the only one there.
     #[inline]
-    pub(crate) fn sit_last(&mut self, seat: Index, queue: Index) -> bool {
+    pub(crate) fn open_queue(&mut self, name: &Name) -> (Index, bool) {
+        self.queues.get_the_lock_request_queue(name, self.entries.vacant())
+    }
+
+    /// Adds an entry that is alone in the queue that it [opened](Self::open_queue), and so is clear.
+    #[inline]
+    pub(crate) fn insert_alone(
+        &mut self,
+        serial: u64,
+        client: Index,
+        mode: Mode,
+        queue: Index,
+    ) -> Index {
+        self.live += 1;
+        let Seat { entry, queue: own, clear, .. } =
+            &mut self.entries.insert(serial, client, mode, false).seat;
+        (*own, *clear) = (queue, true);
+        *entry
+    }
+
+    /// Adds an entry at the tail of one queue. Returns true if it is clear.
+    #[inline]
+    pub(crate) fn insert_last(
+        &mut self,
+        serial: u64,
+        client: Index,
+        mode: Mode,
+        queue: Index,
+    ) -> (Index, bool) {
+        let entry = self.insert(serial, client, mode, false);
+        self.entries[entry].seat.queue = queue;
+        (entry, self.sit_last(entry, queue))
+    }
+
+    /// Seats an entry of another manager here, in the slot that its id names. Returns the slot.
+    pub(crate) fn adopt(&mut self, other: &Self, entry: Index) -> Index {
+        let own = other.id(entry).slot() as Index;
+        self.entries.put(own, &other.entries[entry]);
+        self.live += 1;
+        let clear = self.seat(own, &other.scope(entry), Place::Last);
+        debug_assert_eq!(clear, other.is_held(entry));
+        self.held += usize::from(clear);
+        own
+    }
+
+    /// Takes slots for entries that are [adopted](Self::adopt). There must be no entry yet.
+    pub(crate) fn make_room(&mut self, slots: impl Iterator<Item = usize> + Clone) {
+        self.entries.make_room(slots);
+    }
+
+    /// Returns true if the seat is clear.
+    #[inline]
+    fn sit_last(&mut self, seat: Index, queue: Index) -> bool {
         let list = &mut self.queues[queue];
         let last = core::mem::replace(&mut list.last, seat);
         let before = &mut self.entries[last].seat;
@@ -95,7 +276,7 @@ impl LockManager {
             self.link(seat, queue, end);
             self.entries[seat].seat.clear = true;
             self.queues[queue].clear_end = seat;
-        } else if self.entries[self.entries[end].seat.entry].life.is_held() {
+        } else if self.is_held(self.entry(end)) {
             self.link(seat, queue, end);
             self.block(seat);
         } else {
@@ -103,15 +284,9 @@ impl LockManager {
         }
     }
 
-    /// Whether two seats of one queue exclude each other.
-    #[inline]
-    pub(crate) fn conflict(&self, a: Index, b: Index) -> bool {
-        self.entries[a].seat.mode.conflicts_with(self.entries[b].seat.mode)
-    }
-
     #[inline]
     fn block(&mut self, seat: Index) {
-        let entry = self.entries[seat].seat.entry;
+        let entry = self.entry(seat);
         self.entries[entry].life.blocked += 1;
     }
 
@@ -133,16 +308,24 @@ impl LockManager {
         own.prev = prev;
         own.next = next;
     }
+}
 
-    /// Ends an entry, whatever the reason: it leaves all its queues and its client. The queues that
-    /// it left are disturbed, and are to be processed before the input ends.
+/// How entries are granted and leave.
+impl Seating {
+    /// Makes a clear entry a held one: the request and the lock are the same entry.
     #[inline]
-    pub(crate) fn depart(&mut self, entry: Index) {
-        let life = &self.entries[entry].life;
+    pub(crate) fn hold(&mut self, entry: Index, token: u64) -> (RequestId, FencingToken) {
+        self.entries[entry].life.token = token;
+        self.held += 1;
+        (self.id(entry), FencingToken::new(token))
+    }
+
+    /// Ends an entry, for whatever reason: it leaves all its queues. [`next_ready`](Self::next_ready) says
+    /// which entries that lets be granted.
+    #[inline]
+    pub(crate) fn depart(&mut self, entry: Index, sleeps: bool) {
         self.live -= 1;
-        self.held -= usize::from(life.is_held());
-        let sleeps = self.clients[life.client].sleeps_under(SuspendPolicy::EvictOnContention);
-        self.leave_client(entry);
+        self.held -= usize::from(self.is_held(entry));
         let mut seat = entry;
         while seat != NIL {
             let sibling = self.entries[seat].seat.sibling;
@@ -178,34 +361,40 @@ impl LockManager {
         self.disturbed.push(index);
     }
 
-    /// Who becomes clear on all its names when this entry leaves, if that concerns one queue and exactly one entry: the next in line,
-    /// which waits for nothing else, and has nobody behind it who does not have to wait for it.
+    /// Returns the next entry, in queue order, that departures made clear on all its names.
     #[inline]
-    pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
-        let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;
-        let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == leaving;
-        if !alone || next == NIL {
-            return None;
+    pub(crate) fn next_ready(&mut self) -> Option<Index> {
+        if !self.disturbed.is_empty() {
+            while let Some(queue) = self.disturbed.pop() {
+                self.extend_clear_prefix(queue);
+            }
+            self.sort_ready();
         }
-        let heir = &self.entries[next].seat;
-        let waits_for_more = heir.entry != next || heir.sibling != NIL;
-        let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
-        (!waits_for_more && comes_alone).then_some(next)
+        loop {
+            let entry = self.ready.pop()?;
+            // The entry may have left since, or a steal or an overtaker may stand before it now.
+            let ready = |slot: &Slot| !slot.life.is_held() && slot.life.blocked == 0;
+            if self.entries.get(entry).is_some_and(ready) {
+                return Some(entry);
+            }
+        }
     }
 
-    /// Takes a seat out of its queue and clears that of its [only heir](Self::only_heir).
+    /// Sorts backwards, because the first in queue order is taken from the end.
     #[inline]
-    pub(crate) fn give_way(&mut self, leaving: Index, heir: Index) {
-        let queue = &mut self.queues[self.entries[leaving].seat.queue];
-        (queue.first, queue.clear_end) = (heir, heir);
-        let Slot { seat, life } = &mut self.entries[heir];
-        (seat.prev, seat.clear, life.blocked) = (NIL, true, 0);
+    fn sort_ready(&mut self) {
+        if self.ready.len() > 1 {
+            let entries = &self.entries;
+            self.ready.sort_unstable_by_key(|&entry| {
+                entries.get(entry).map(|slot| core::cmp::Reverse(slot.queue_order()))
+            });
+        }
     }
 
-    /// Lets the clear prefix of a queue grow as far as the rule allows. Entries that thereby are clear on all their
-    /// names become ready.
+    /// Lets the clear prefix of a queue grow as far as the rule allows. Entries that thereby are clear
+    /// on all their names become ready.
     #[inline]
-    pub(crate) fn extend_clear_prefix(&mut self, index: Index) {
+    fn extend_clear_prefix(&mut self, index: Index) {
         let Some(queue) = self.queues.get(index) else { return };
         let mut end = queue.clear_end;
         let mut next = if end == NIL { queue.first } else { self.entries[end].seat.next };
@@ -224,83 +413,71 @@ impl LockManager {
         self.queues[index].clear_end = end;
     }
 
-    /// Appends a new entry to the list of its client.
+    /// Returns true if the entry has one name and no other entry wants it.
     #[inline]
-    pub(crate) fn join_client(&mut self, owner: Index, entry: Index) {
-        let client = &mut self.clients[owner];
-        let last = core::mem::replace(&mut client.last, entry);
-        if last == NIL {
-            client.first = entry;
-        } else {
-            self.entries[last].life.client_next = entry;
-            self.entries[entry].life.client_prev = last;
-        }
+    pub(crate) fn is_alone(&self, entry: Index) -> bool {
+        let Seat { prev, next, sibling, .. } = self.entries[entry].seat;
+        prev == NIL && next == NIL && sibling == NIL
     }
 
+    /// Ends a held entry that [is alone](Self::is_alone).
     #[inline]
-    pub(crate) fn leave_client(&mut self, entry: Index) {
-        let life = &self.entries[entry].life;
-        let (prev, next) = (life.client_prev, life.client_next);
-        let client = &mut self.clients[life.client];
-        if prev == NIL {
-            client.first = next;
-        } else {
-            self.entries[prev].life.client_next = next;
-        }
-        if next == NIL {
-            client.last = prev;
-        } else {
-            self.entries[next].life.client_prev = prev;
-        }
+    pub(crate) fn depart_alone(&mut self, entry: Index) {
+        debug_assert!(self.is_held(entry), "an entry that is alone has nothing to wait for");
+        self.live -= 1;
+        self.held -= 1;
+        self.queues.leave(self.entries[entry].seat.queue);
+        self.entries.remove(entry);
     }
 
-    /// The entries of a client, in order of arrival.
-    pub(crate) fn entries_of(&self, client: Index) -> impl Iterator<Item = Index> + '_ {
-        let some = |entry: Index| (entry != NIL).then_some(entry);
-        core::iter::successors(some(self.clients[client].first), move |&entry| {
-            some(self.entries[entry].life.client_next)
-        })
-    }
-
-    /// The seats of a queue, from `from` on.
-    pub(crate) fn seats_from(&self, from: Index) -> impl Iterator<Item = Index> + '_ {
-        let some = |seat: Index| (seat != NIL).then_some(seat);
-        core::iter::successors(some(from), move |&seat| some(self.entries[seat].seat.next))
-    }
-
-    /// The entries that hold the name of a queue. Held seats are clear, so the clear prefix has them all.
-    pub(crate) fn holders(&self, queue: Index) -> impl Iterator<Item = Index> + '_ {
-        self.seats_from(self.queues[queue].first)
-            .take_while(|&seat| self.entries[seat].seat.clear)
-            .map(|seat| self.entries[seat].seat.entry)
-            .filter(|&entry| self.entries[entry].life.is_held())
-    }
-
-    /// The client whose entry sits here.
+    /// Returns the entry that becomes clear when `leaving` leaves, if that is exactly one entry of one queue:
+    /// the next seat, which has one name and whose successor conflicts with it.
     #[inline]
-    pub(crate) fn owner(&self, seat: Index) -> Index {
-        self.entries[self.entries[seat].seat.entry].life.client
-    }
-
-    /// Sorts entries as the queue stands: held ones in grant order, then pending ones in queue order.
-    pub(crate) fn sort(&self, entries: &mut [Index]) {
-        entries.sort_unstable_by_key(|&entry| self.entries[entry].order());
-    }
-
-    /// Takes entries from their owners, in the order given: each hears why, and leaves.
-    pub(crate) fn take_away(&mut self, entries: &[Index], cause: crate::Cause) {
-        for &entry in entries {
-            let life = &self.entries[entry].life;
-            let (owner, held) = (life.client, life.is_held());
-            let request = self.entries.id(entry);
-            let client: ClientId = self.clients.id(owner);
-            let event = if held {
-                Event::Lost { request, client, cause }
-            } else {
-                Event::Aborted { request, client, cause }
-            };
-            self.tell(owner, event);
-            self.depart(entry);
+    pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
+        let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;
+        let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == leaving;
+        if !alone || next == NIL {
+            return None;
         }
+        let heir = &self.entries[next].seat;
+        let waits_for_more = heir.entry != next || heir.sibling != NIL;
+        let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
+        (!waits_for_more && comes_alone).then_some(next)
+    }
+
+    /// Ends a held entry and clears its [only heir](Self::only_heir).
+    #[inline]
+    pub(crate) fn depart_for_heir(&mut self, leaving: Index, heir: Index) {
+        self.live -= 1;
+        self.held -= 1;
+        let queue = &mut self.queues[self.entries[leaving].seat.queue];
+        (queue.first, queue.clear_end) = (heir, heir);
+        let Slot { seat, life } = &mut self.entries[heir];
+        (seat.prev, seat.clear, life.blocked) = (NIL, true, 0);
+        self.entries.remove(leaving);
+    }
+
+    /// Adjusts the count of sleepers in every queue of an entry.
+    pub(crate) fn count_sleeper(&mut self, entry: Index, adjust: impl Fn(&mut u32)) {
+        let mut seat = entry;
+        while seat != NIL {
+            let Seat { queue, sibling, .. } = self.entries[seat].seat;
+            adjust(&mut self.queues[queue].sleepers);
+            seat = sibling;
+        }
+    }
+}
+
+/// Reading seats.
+impl Seating {
+    #[inline]
+    fn entry(&self, seat: Index) -> Index {
+        self.entries[seat].seat.entry
+    }
+
+    /// Returns true if two seats of one queue exclude each other.
+    #[inline]
+    fn conflict(&self, a: Index, b: Index) -> bool {
+        self.entries[a].seat.mode.conflicts_with(self.entries[b].seat.mode)
     }
 }

@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use navlocks_core::{
-    Answer as Decided, ClientId, Event, HandOver, LockManager, RequestId, State as Stage,
-};
+use navlocks_core::{Answer as Decided, ClientId, Event, LockManager, RequestId, State as Stage};
 
 use crate::clock::Moment;
 use crate::error::Loss;
@@ -22,7 +20,7 @@ use crate::watch::Watches;
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) manager: LockManager,
-    /// What is known of each live request beyond the engine, by [`LockManager::slot_in_part`].
+    /// What is known of each live request beyond the engine, by [`LockManager::slot_in_shard`].
     asked: Vec<Asked>,
     /// The tags of live requests that have one.
     tags: HashMap<RequestId, Arc<str>>,
@@ -99,20 +97,20 @@ impl Part {
         }
     }
 
-    /// Requests a lock. What is known at once is not told, unless somebody listens.
+    /// Requests a lock. Subscribers receive the request and all that it causes, in order.
     #[inline]
     pub(crate) fn request(
         &mut self,
         request: &Request,
         since: Moment,
+        losses: &AtomicU64,
     ) -> Result<(RequestId, Decided), navlocks_core::RequestError> {
-        let (id, answer) = if self.listeners.is_empty() {
-            self.manager.request_answer(request.owner.id, &request.asked)
-        } else {
-            self.request_announced(request)
-        }?;
+        let (id, answer) = self.manager.request(request.owner.id, &request.asked)?;
         if answer != Decided::Unavailable {
             self.note(id, request.tag_of(), since);
+        }
+        if !self.listeners.is_empty() {
+            self.announce(id, request, answer, losses);
         }
         Ok((id, answer))
     }
@@ -125,7 +123,7 @@ impl Part {
 
     /// The tag of a live request, and how long it has been what it is.
     pub(crate) fn about(&self, id: RequestId) -> (Option<Arc<str>>, Duration) {
-        let asked = &self.asked[self.manager.slot_in_part(id)];
+        let asked = &self.asked[self.manager.slot_in_shard(id)];
         (self.tags.get(&id).cloned(), asked.since.age())
     }
 
@@ -155,7 +153,7 @@ impl Part {
     /// Notes what the engine does not know of a new request.
     #[inline]
     fn note(&mut self, id: RequestId, tag: Option<&Arc<str>>, since: Moment) {
-        self.asked_at(self.manager.slot_in_part(id), since).since = since;
+        self.asked_at(self.manager.slot_in_shard(id), since).since = since;
         if let Some(tag) = tag {
             self.note_tag(id, tag);
         }
@@ -184,21 +182,36 @@ impl Part {
     /// What is noted of a live request.
     #[inline]
     fn asked(&mut self, id: RequestId) -> &mut Asked {
-        &mut self.asked[self.manager.slot_in_part(id)]
+        &mut self.asked[self.manager.slot_in_shard(id)]
     }
 
-    /// Requests a lock while somebody listens: everything that it causes is an event then, in order.
+    /// Sends subscribers a request, its outcome, and what it caused for others, in engine order.
     #[cold]
-    fn request_announced(
-        &mut self,
-        request: &Request,
-    ) -> Result<(RequestId, Decided), navlocks_core::RequestError> {
+    fn announce(&mut self, id: RequestId, request: &Request, answer: Decided, losses: &AtomicU64) {
         let (client, tag) = (request.owner.id, request.tag_of().cloned());
         let navlocks_core::Request { scope, mode, .. } = &request.asked;
         let about = About { client, scope: scope.clone(), mode: *mode, tag };
-        let id = self.manager.request(client, &request.asked)?;
         self.listeners.requested(id, about, &mut self.wakes);
-        Ok((id, self.manager.answer(id)))
+        let mut own = Some(answer);
+        while let Some(event) = self.manager.poll_event() {
+            if let Event::Granted { .. } = event {
+                self.announce_outcome(id, own.take());
+            }
+            self.pass_on(event, losses);
+        }
+        self.announce_outcome(id, own);
+    }
+
+    fn announce_outcome(&mut self, id: RequestId, answer: Option<Decided>) {
+        match answer {
+            Some(Decided::Granted(token)) => {
+                self.listeners.tell(id, || What::Granted(token), &mut self.wakes);
+            }
+            Some(Decided::Unavailable) => {
+                self.listeners.end(id, || What::Unavailable, &mut self.wakes);
+            }
+            Some(Decided::Pending) | None => {}
+        }
     }
 
     pub(crate) fn abort(&mut self, id: RequestId) -> bool {
@@ -210,37 +223,24 @@ impl Part {
         aborted
     }
 
-    /// Releases a lock, or says how it was lost and forgets that. A single heir is returned, to be woken once nothing is
-    /// locked.
+    /// Releases a lock, or returns how it was lost and forgets that.
     #[inline]
-    pub(crate) fn release(&mut self, id: RequestId) -> Result<Option<Waker>, Loss> {
-        if !self.is_unnoticed() {
-            return self.release_noticed(id);
-        }
-        // No waker is kept of a lock that is held.
-        match self.manager.release_answer(id) {
-            HandOver::Nothing => Err(self.hear(id)),
-            HandOver::To(next, _) => Ok(self.take_heir(next)),
-            HandOver::Told => Ok(None),
-        }
-    }
-
-    /// Whether nobody but its owner and those who wait has to do with the end of a lock.
-    #[inline]
-    fn is_unnoticed(&self) -> bool {
-        self.listeners.is_empty() && self.watches.is_empty() && self.tags.is_empty()
-    }
-
-    /// The same where somebody listens, watches or has tagged a request.
-    #[inline(never)]
-    fn release_noticed(&mut self, id: RequestId) -> Result<Option<Waker>, Loss> {
+    pub(crate) fn release(&mut self, id: RequestId) -> Result<(), Loss> {
         if !self.manager.release(id) {
             return Err(self.hear(id));
         }
+        // A held request has no waker.
+        if !(self.listeners.is_empty() && self.watches.is_empty() && self.tags.is_empty()) {
+            self.forget_released(id);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn forget_released(&mut self, id: RequestId) {
         self.watches.over(id, &mut self.wakes);
         self.listeners.end(id, || What::Released, &mut self.wakes);
         self.tags.remove(&id);
-        Ok(None)
     }
 
     /// A request that waited holds its lock now. Returns whom to wake.
@@ -295,10 +295,7 @@ impl Part {
             Event::Aborted { request, cause, .. } => {
                 self.end(request, cause.into(), What::Aborted);
             }
-            Event::Unavailable { request, .. } => {
-                self.listeners.end(request, || What::Unavailable, &mut self.wakes);
-            }
-            // Told of clients that are suspended; a client in this process never is.
+            // A client in this process is never suspended.
             Event::Evicted { .. } => {}
         }
     }

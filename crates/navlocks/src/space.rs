@@ -92,7 +92,7 @@ impl Space {
         let random = RandomState::new();
         let (low, high) = (random.hash_one(0), random.hash_one(1));
         let key = (u128::from(high) << 64 | u128::from(low)).to_ne_bytes();
-        let parts = LockManager::parts(HashKey::from_bytes(key));
+        let parts = LockManager::shards(HashKey::from_bytes(key));
         let whole = LockManager::whole(&parts.each_ref());
         Self {
             parts: parts.map(Place::new),
@@ -122,7 +122,7 @@ impl Space {
     #[inline]
     pub(crate) fn part_of(scope: &Scope) -> usize {
         match scope.names() {
-            [name] => LockManager::part_of::<PARTS>(name),
+            [name] => LockManager::shard_of::<PARTS>(name),
             _ => 0,
         }
     }
@@ -135,7 +135,7 @@ impl Space {
             [_] => self.lock(request.owner.part),
             _ => self.lock_whole(),
         };
-        match part.request(request, since) {
+        match part.request(request, since, &self.losses) {
             // Returned here and not further below, because the answer is written at once where it is to be.
             Ok((id, Decided::Granted(token))) if part.is_settled() => self.granted(id, token),
             Ok((id, Decided::Pending)) if self.waits_unnoticed(&part) => {
@@ -239,14 +239,11 @@ impl Space {
         let mut part = self.lock(part_of(id));
         let released = part.release(id);
         self.pass_on(part);
-        if let Some(heir) = released? {
-            heir.wake();
-        }
-        Ok(())
+        released
     }
 
     pub(crate) fn force_release(&self, name: &Name) -> usize {
-        let mut part = self.lock_where_it_is(LockManager::part_of::<PARTS>(name));
+        let mut part = self.lock_where_it_is(LockManager::shard_of::<PARTS>(name));
         let count = part.manager.force_release(name);
         self.pass_on(part);
         count

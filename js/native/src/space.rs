@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coarsetime::Clock;
 use navlocks_core::{
-    Blockers, Cause, ClientId, Deadlock, Event, HashKey, LockManager, Name, Request, RequestId,
-    Snapshot,
+    Answer, Blockers, Cause, ClientId, Deadlock, Event, HashKey, LockManager, Name, Request,
+    RequestId, Snapshot,
 };
 
 use crate::napi::Bell;
@@ -166,11 +166,12 @@ impl Space {
     ) -> Option<RequestId> {
         let since = now();
         self.input(Some(client), post, |state| {
-            let id = state.manager.request(client, request).ok()?;
+            let (id, answer) = state.manager.request(client, request).ok()?;
             state.note(Asked { id, since });
             if let Some(tag) = tag {
                 state.tags.insert(id, tag);
             }
+            state.deliver_with(Some((client, id, answer)), Some(client));
             Some(id)
         })
     }
@@ -287,33 +288,68 @@ impl State {
         (asked.id.serial() == ticket.serial).then_some(asked.id)
     }
 
-    /// Puts the engine's events into mailboxes, and notes whose bell to ring.
+    /// Puts the engine's events into mailboxes, and notes which bells to ring.
     #[inline]
     fn deliver(&mut self, caller: Option<ClientId>) {
+        self.deliver_with(None, caller);
+    }
+
+    /// Puts a request's own outcome in its place: after the losses that it caused, before later grants.
+    #[inline]
+    fn deliver_with(
+        &mut self,
+        mut own: Option<(ClientId, RequestId, Answer)>,
+        caller: Option<ClientId>,
+    ) {
         while let Some(event) = self.manager.poll_event() {
+            if let Event::Granted { .. } = event {
+                self.deliver_own(own.take(), caller);
+            }
             let (what, request, value) = match event {
                 Event::Granted { request, token, .. } => {
                     self.asked[request.slot()].since = now();
                     (GRANTED, request, token.get() as f64)
                 }
-                Event::Unavailable { request, .. } => (UNAVAILABLE, request, 0.0),
                 Event::Lost { request, cause, .. } => (LOST, request, number(cause)),
                 Event::Aborted { request, cause, .. } => (ABORTED, request, number(cause)),
-                // Told of clients that are suspended; a thread of this process never is.
+                // A thread of this process is never suspended.
                 Event::Evicted { .. } => continue,
             };
+            self.post(event.client(), [what, request.serial() as f64, value], caller);
             if what != GRANTED && !self.tags.is_empty() {
                 self.tags.remove(&request);
             }
-            let id = event.client();
-            let Some(client) = self.clients.get_mut(id.slot()).and_then(Option::as_mut) else {
-                continue;
-            };
-            client.mail.push_back([what, request.serial() as f64, value]);
-            if caller != Some(id) && !client.rung && !client.polls {
-                client.rung = true;
-                self.bells.push(client.bell.clone());
+        }
+        self.deliver_own(own, caller);
+    }
+
+    #[inline]
+    fn deliver_own(
+        &mut self,
+        own: Option<(ClientId, RequestId, Answer)>,
+        caller: Option<ClientId>,
+    ) {
+        let Some((client, id, answer)) = own else { return };
+        let serial = id.serial() as f64;
+        match answer {
+            Answer::Granted(token) => {
+                self.post(client, [GRANTED, serial, token.get() as f64], caller)
             }
+            Answer::Unavailable => {
+                self.tags.remove(&id);
+                self.post(client, [UNAVAILABLE, serial, 0.0], caller);
+            }
+            Answer::Pending => {}
+        }
+    }
+
+    #[inline]
+    fn post(&mut self, id: ClientId, mail: Mail, caller: Option<ClientId>) {
+        let Some(client) = self.clients.get_mut(id.slot()).and_then(Option::as_mut) else { return };
+        client.mail.push_back(mail);
+        if caller != Some(id) && !client.rung && !client.polls {
+            client.rung = true;
+            self.bells.push(client.bell.clone());
         }
     }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::waits::Live;
 use super::words::{
-    Answer, Blockers, Cause, ClientNo, Deadlock, Event, Info, Input, Mode, Name, Policy, Refusal,
-    RequestNo, Scope, Snapshot, State, Wait,
+    Answer, Blockers, Cause, ClientNo, Deadlock, Decided, Event, Info, Input, Mode, Name, Policy,
+    Refusal, RequestNo, Scope, Snapshot, State, Wait,
 };
 
 /// A lock, or a lock request. Seed 002: "A lock request is a tuple of (scope, mode)."
@@ -76,7 +76,7 @@ impl Scopes {
             Input::Join => Answer::Joined(self.join()),
             Input::Request { client, ref scope, mode, wait } => {
                 match self.request(client, scope, mode, wait) {
-                    Ok(request) => Answer::Made(request),
+                    Ok((request, decided)) => Answer::Made(request, decided),
                     Err(refusal) => Answer::Refused(refusal),
                 }
             }
@@ -108,7 +108,7 @@ impl Scopes {
         scope: &Scope,
         mode: Mode,
         wait: Wait,
-    ) -> Result<RequestNo, Refusal> {
+    ) -> Result<(RequestNo, Decided), Refusal> {
         match self.clients.get(&client) {
             None => return Err(Refusal::UnknownClient),
             Some(Presence::Suspended { .. }) => return Err(Refusal::ClientSuspended),
@@ -130,7 +130,7 @@ impl Scopes {
                 self.process_queue();
             }
             Wait::IfAvailable if self.grantable(&entry, &self.queue) => self.grant(entry),
-            Wait::IfAvailable => self.tell(Event::Unavailable { request, client }),
+            Wait::IfAvailable => return Ok((request, Decided::Unavailable)),
             // Decision 5: every held lock that intersects the scope is lost; the request goes before all pending ones.
             Wait::Steal | Wait::StealAll => {
                 let cause = Cause::Stolen { by: request };
@@ -149,7 +149,18 @@ impl Scopes {
                 self.process_queue();
             }
         }
-        Ok(request)
+        Ok((request, self.take_decision(request)))
+    }
+
+    /// Takes the grant of a new request out of the events: it is the answer, and never an event.
+    fn take_decision(&mut self, made: RequestNo) -> Decided {
+        let own =
+            |event: &Event| matches!(event, Event::Granted { request, .. } if *request == made);
+        let place = self.events.iter().position(own);
+        match place.and_then(|place| self.events.remove(place)) {
+            Some(Event::Granted { token, .. }) => Decided::Granted { token },
+            _ => Decided::Pending,
+        }
     }
 
     fn release(&mut self, request: RequestNo) -> bool {

@@ -59,7 +59,6 @@ pub enum Cause {
 #[allow(missing_docs, reason = "the fields are what their names say")]
 pub enum Event {
     Granted { request: RequestNo, client: ClientNo, token: u64 },
-    Unavailable { request: RequestNo, client: ClientNo },
     Lost { request: RequestNo, client: ClientNo, cause: Cause },
     Aborted { request: RequestNo, client: ClientNo, cause: Cause },
     Evicted { client: ClientNo },
@@ -70,12 +69,20 @@ impl Event {
     pub fn client(&self) -> ClientNo {
         match *self {
             Self::Granted { client, .. }
-            | Self::Unavailable { client, .. }
             | Self::Lost { client, .. }
             | Self::Aborted { client, .. }
             | Self::Evicted { client } => client,
         }
     }
+}
+
+/// The outcome of a request at the moment it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the three answers of the engine")]
+pub enum Decided {
+    Granted { token: u64 },
+    Unavailable,
+    Pending,
 }
 
 /// Why a request was not even made.
@@ -153,7 +160,7 @@ pub enum Input {
 #[allow(missing_docs, reason = "each belongs to the inputs it answers")]
 pub enum Answer {
     Joined(ClientNo),
-    Made(RequestNo),
+    Made(RequestNo, Decided),
     Refused(Refusal),
     /// Whether it had an effect.
     Effect(bool),
@@ -215,14 +222,21 @@ impl fmt::Display for Cause {
     }
 }
 
+impl fmt::Display for Decided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted { token } => write!(f, "granted, token {token}"),
+            Self::Unavailable => f.write_str("unavailable"),
+            Self::Pending => f.write_str("pending"),
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted { request, client, token } => {
                 write!(f, "c{client} is granted r{request}, token {token}")
-            }
-            Self::Unavailable { request, client } => {
-                write!(f, "c{client} hears that r{request} is unavailable")
             }
             Self::Lost { request, client, cause } => {
                 write!(f, "c{client} loses r{request}: {cause}")

@@ -7,7 +7,9 @@ use navlocks::wire::{
     self, About, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused, RequestKey,
     ToClient, What,
 };
-use navlocks_core::{ClientId, Event, LockManager, Mode, Request, RequestId, State, Wait};
+use navlocks_core::{
+    Answer, ClientId, Event, FencingToken, LockManager, Mode, Request, RequestId, State, Wait,
+};
 
 use super::contention::Contention;
 use super::early::Early;
@@ -116,8 +118,8 @@ impl Partition {
     pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
         let bytes = asking.bytes();
         let Asking { owner, client, number, request, tag, since } = asking;
-        let id = match self.manager.request(owner, &request) {
-            Ok(id) => id,
+        let (id, answer) = match self.manager.request(owner, &request) {
+            Ok(answered) => answered,
             Err(error) => {
                 let fault = Fault::new(FaultCode::ExclusiveOvertake, error.to_string());
                 let refused = Refused { id: number, fault, cycle: None };
@@ -143,12 +145,16 @@ impl Partition {
         listeners.requested(id, around.sessions, |sessions| {
             about(&asked[id.slot()], request.scope.clone(), request.mode, sessions)
         });
-        let pending = self.manager.state(id) == Some(State::Pending);
-        if pending && !self.begin_to_wait(id, &request, around) {
-            return None;
+        match answer {
+            Answer::Granted(token) => self.pass_on_with(Some((id, token)), around),
+            Answer::Unavailable => {
+                self.unavailable(id, around);
+                return None;
+            }
+            Answer::Pending if !self.begin_to_wait(id, &request, around) => return None,
+            Answer::Pending => self.pass_on(around),
         }
-        self.pass_on(around);
-        self.manager.state(id).map(|_| id)
+        Some(id)
     }
 
     #[inline]
@@ -318,8 +324,25 @@ impl Partition {
     /// Passes on what the engine says after an input.
     #[inline]
     fn pass_on(&mut self, around: &mut Around<'_>) {
+        self.pass_on_with(None, around);
+    }
+
+    /// Sends a request's own grant in its place: after the losses that it caused, before later grants.
+    #[inline]
+    fn pass_on_with(
+        &mut self,
+        mut own: Option<(RequestId, FencingToken)>,
+        around: &mut Around<'_>,
+    ) {
         while let Some(event) = self.manager.poll_event() {
+            if let (Event::Granted { .. }, Some((id, token))) = (event, own) {
+                self.granted(id, token, around);
+                own = None;
+            }
             self.tell(event, around);
+        }
+        if let Some((id, token)) = own {
+            self.granted(id, token, around);
         }
         if self.asked.capacity() > IDLE_CAPACITY && self.manager.name_count() == 0 {
             self.asked = Vec::new();
@@ -328,26 +351,7 @@ impl Partition {
 
     fn tell(&mut self, event: Event, around: &mut Around<'_>) {
         match event {
-            Event::Granted { request: id, token, .. } => {
-                let asked = &mut self.asked[id.slot()];
-                let (session, number) = (asked.session, asked.number);
-                let waited = around.now.saturating_duration_since(asked.since);
-                asked.since = around.now;
-                around.metrics.granted(waited);
-                around.tokens.given(token);
-                let granted = Granted { id: number, token: token.get() };
-                around.sessions.say(session, &ToClient::Granted(granted));
-                self.listeners.tell(id, around.sessions, || What::Granted(token.get()));
-                if !self.contention.is_empty() && self.contention.granted(id, &self.manager) {
-                    around.sessions.say(session, &ToClient::Contended(number));
-                }
-            }
-            Event::Unavailable { request: id, .. } => {
-                let Asked { session, number, .. } = self.asked[id.slot()];
-                self.forget(id);
-                around.sessions.say(session, &ToClient::Unavailable(number));
-                self.listeners.end(id, around.sessions, || What::Unavailable);
-            }
+            Event::Granted { request, token, .. } => self.granted(request, token, around),
             Event::Lost { request, cause, .. } => {
                 self.observe_hold(request, around);
                 around.metrics.losses.inc();
@@ -356,9 +360,31 @@ impl Partition {
             Event::Aborted { request, cause, .. } => {
                 self.lose(request, cause, around, What::Aborted);
             }
-            // Told of clients that are suspended; a client of a service never is.
+            // A client of a service is never suspended.
             Event::Evicted { .. } => {}
         }
+    }
+
+    fn granted(&mut self, id: RequestId, token: FencingToken, around: &mut Around<'_>) {
+        let asked = &mut self.asked[id.slot()];
+        let (session, number) = (asked.session, asked.number);
+        let waited = around.now.saturating_duration_since(asked.since);
+        asked.since = around.now;
+        around.metrics.granted(waited);
+        around.tokens.given(token);
+        let granted = Granted { id: number, token: token.get() };
+        around.sessions.say(session, &ToClient::Granted(granted));
+        self.listeners.tell(id, around.sessions, || What::Granted(token.get()));
+        if !self.contention.is_empty() && self.contention.granted(id, &self.manager) {
+            around.sessions.say(session, &ToClient::Contended(number));
+        }
+    }
+
+    fn unavailable(&mut self, id: RequestId, around: &mut Around<'_>) {
+        let Asked { session, number, .. } = self.asked[id.slot()];
+        self.forget(id);
+        around.sessions.say(session, &ToClient::Unavailable(number));
+        self.listeners.end(id, around.sessions, || What::Unavailable);
     }
 
     /// A request came to its end by somebody else's doing.

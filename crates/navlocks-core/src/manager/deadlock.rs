@@ -10,8 +10,8 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use super::LockManager;
 use crate::id::Index;
-use crate::manager::LockManager;
 use crate::{ClientId, Mode, RequestId};
 
 /// Clients that wait for each other, so that none of their requests here will ever be granted unless one of
@@ -41,7 +41,7 @@ impl LockManager {
     /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks), but only over what the
     /// request waits for, directly or not.
     pub fn deadlock_through(&self, request: RequestId) -> Option<Deadlock> {
-        let entry = self.entries.find(request)?;
+        let entry = self.seating.find(request)?;
         let mut deadlocks = WaitsFor::new(self).components([Node::Entry(entry)]);
         let part = deadlocks.iter().position(|deadlock| deadlock.requests.contains(&request))?;
         Some(deadlocks.swap_remove(part))
@@ -58,7 +58,7 @@ enum Node {
 struct WaitsFor<'a> {
     manager: &'a LockManager,
     scanned: BTreeSet<Index>,
-    /// For each scanned seat that is not clear, the seats right before it that it waits for.
+    /// For each scanned seat, the entries right before it that it waits for.
     before: BTreeMap<Index, Vec<Index>>,
 }
 
@@ -85,41 +85,39 @@ impl<'a> WaitsFor<'a> {
         match node {
             Node::Client(client) => manager
                 .entries_of(client)
-                .filter(|&entry| !manager.entries[entry].life.is_held())
+                .filter(|&entry| !manager.seating.is_held(entry))
                 .map(Node::Entry)
                 .collect(),
-            Node::Entry(entry) if manager.entries[entry].life.is_held() => {
-                [Node::Client(manager.entries[entry].life.client)].into()
+            Node::Entry(entry) if manager.seating.is_held(entry) => {
+                [Node::Client(manager.owner(entry))].into()
             }
             Node::Entry(entry) => {
                 let mut successors = Vec::new();
-                for seat in manager.entries.seats(entry) {
-                    self.scan(manager.entries[seat].seat.queue);
-                    for &before in self.before.get(&seat).into_iter().flatten() {
-                        successors.push(Node::Entry(manager.entries[before].seat.entry));
-                    }
+                for (queue, seat) in manager.seating.queues_of(entry) {
+                    self.scan(queue);
+                    let before = self.before.get(&seat).into_iter().flatten();
+                    successors.extend(before.map(|&entry| Node::Entry(entry)));
                 }
                 successors
             }
         }
     }
 
-    /// Notes for each seat of a queue which ones right before it it waits for.
+    /// Notes for each seat of a queue the entries right before it that it waits for.
     fn scan(&mut self, queue: Index) {
         if !self.scanned.insert(queue) {
             return;
         }
-        let manager = self.manager;
         let mut exclusive = None;
         let mut shared = Vec::new();
-        for seat in manager.seats_from(manager.queues[queue].first) {
-            let before = match manager.entries[seat].seat.mode {
+        for (seat, entry, mode) in self.manager.seating.seats_of(queue) {
+            let before = match mode {
                 Mode::Shared => {
-                    shared.push(seat);
+                    shared.push(entry);
                     exclusive.into_iter().collect()
                 }
                 Mode::Exclusive => {
-                    let last = exclusive.replace(seat);
+                    let last = exclusive.replace(entry);
                     if shared.is_empty() {
                         last.into_iter().collect()
                     } else {
@@ -189,10 +187,9 @@ impl<'a> WaitsFor<'a> {
             Node::Client(_) => None,
         });
         let Self { manager, .. } = self;
-        let clients =
-            entries.clone().map(|entry| manager.clients.id(manager.entries[entry].life.client));
+        let clients = entries.clone().map(|entry| manager.clients.id(manager.owner(entry)));
         let clients: BTreeSet<ClientId> = clients.collect();
-        let mut requests: Vec<RequestId> = entries.map(|entry| manager.entries.id(entry)).collect();
+        let mut requests: Vec<RequestId> = entries.map(|entry| manager.seating.id(entry)).collect();
         requests.sort_unstable();
         Some(Deadlock { clients: clients.into_iter().collect(), requests })
     }

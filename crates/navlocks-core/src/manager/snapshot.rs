@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
+use super::LockManager;
 use crate::id::Index;
-use crate::manager::LockManager;
 use crate::{ClientId, FencingToken, Mode, RequestId, Scope};
 
-/// All locks and requests of a manager at one moment. A copy: later changes do not show in it.
+/// All locks and requests of a manager at one moment, as a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// The locks held, in the order in which they were granted.
@@ -20,7 +20,7 @@ pub struct Snapshot {
 pub struct LockInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,
-    /// Whose it is.
+    /// The client of the request.
     pub client: ClientId,
     /// The names it asks for.
     pub scope: Scope,
@@ -30,7 +30,7 @@ pub struct LockInfo {
     pub token: Option<FencingToken>,
 }
 
-/// Where a request is in its life.
+/// The state of a live request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It waits for its turn.
@@ -40,32 +40,33 @@ pub enum State {
 }
 
 impl LockManager {
-    /// The locks held and requests pending now. Disturbs nobody, unlike a client's [`query`](Self::query).
+    /// Returns the locks held and requests pending now. Changes nothing, unlike a client's
+    /// [`query`](Self::query).
     pub fn snapshot(&self) -> Snapshot {
         self.snapshot_the_lock_state()
     }
 
-    /// Where a request is in its life; `None` when that is over.
+    /// Returns the state of a request; `None` when it is over.
     #[inline]
     pub fn state(&self, request: RequestId) -> Option<State> {
-        self.entries.find(request).map(|entry| self.state_of(entry))
+        self.seating.find(request).map(|entry| self.state_of(entry))
     }
 
-    /// What a snapshot says of this one request; `None` when its life is over.
+    /// Returns what a snapshot says of this one request; `None` when it is over.
     pub fn info(&self, request: RequestId) -> Option<LockInfo> {
-        self.entries.find(request).map(|entry| self.lock_info(entry))
+        self.seating.find(request).map(|entry| self.lock_info(entry))
     }
 
-    /// All that a client holds and waits for, in order of arrival.
+    /// Returns the requests of a client, held and pending, in order of arrival.
     pub fn requests_of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
         let entries =
             self.clients.find(client).into_iter().flat_map(|index| self.entries_of(index));
-        entries.map(|entry| self.entries.id(entry))
+        entries.map(|entry| self.seating.id(entry))
     }
 
     #[inline]
     fn state_of(&self, entry: Index) -> State {
-        match self.entries[entry].life.token {
+        match self.seating.life(entry).token {
             0 => State::Pending,
             token => State::Held(FencingToken::new(token)),
         }
@@ -73,11 +74,10 @@ impl LockManager {
 
     /// <https://w3c.github.io/web-locks/#snapshot-the-lock-state>
     fn snapshot_the_lock_state(&self) -> Snapshot {
-        let clients = self.clients.iter().map(|(client, _)| client);
-        let mut entries: Vec<Index> = Vec::with_capacity(self.live);
-        entries.extend(clients.flat_map(|client| self.entries_of(client)));
-        self.sort(&mut entries);
-        let (held, pending) = entries.split_at(self.held);
+        let mut entries: Vec<Index> = Vec::with_capacity(self.seating.live());
+        entries.extend(self.clients.all_entries(&self.seating));
+        self.seating.sort(&mut entries);
+        let (held, pending) = entries.split_at(self.seating.held());
         let info = |&entry: &Index| self.lock_info(entry);
         Snapshot {
             // Steps 2 and 3. For each request of each queue, append its name, mode and client to pending.
@@ -88,25 +88,17 @@ impl LockManager {
         // Step 6 is the embedder's: resolve promise with both.
     }
 
-    pub(crate) fn lock_info(&self, entry: Index) -> LockInfo {
-        let slot = &self.entries[entry];
+    pub(super) fn lock_info(&self, entry: Index) -> LockInfo {
         let token = match self.state_of(entry) {
             State::Held(token) => Some(token),
             State::Pending => None,
         };
         LockInfo {
-            request: self.entries.id(entry),
-            client: self.clients.id(slot.life.client),
-            scope: self.scope_of(entry),
-            mode: slot.seat.mode,
+            request: self.seating.id(entry),
+            client: self.clients.id(self.owner(entry)),
+            scope: self.seating.scope(entry),
+            mode: self.seating.mode(entry),
             token,
         }
-    }
-
-    /// The names an entry has seats for. They were taken from a scope, in its order.
-    pub(crate) fn scope_of(&self, entry: Index) -> Scope {
-        let name = |seat: Index| &self.queues[self.entries[seat].seat.queue].name;
-        let rest = self.entries.seats(entry).skip(1).map(name);
-        Scope::of_sorted(name(entry), rest)
     }
 }

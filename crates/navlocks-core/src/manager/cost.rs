@@ -1,31 +1,31 @@
-//! What each input costs, counted in looks at entries: exact, whatever the machine.
+//! The cost of each input, counted in reads of entries: exact on every machine.
 
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::manager::LockManager;
+use super::LockManager;
 use crate::{ClientId, HashKey, Request, RequestId, Wait};
 
 /// How often the engine looks at an entry while `work` is done, the checks of debug builds aside.
 fn looks(manager: &mut LockManager, work: impl FnOnce(&mut LockManager)) -> usize {
-    let before = manager.entries.looks.get();
+    let before = manager.seating.looks();
     work(manager);
-    manager.entries.looks.get() - before
+    manager.seating.looks() - before
 }
 
 /// Requests without the checks that debug builds make after each input.
 fn request(manager: &mut LockManager, client: ClientId, request: Request) -> RequestId {
     let owner = manager.clients.find(client).unwrap();
-    manager.request_a_lock(owner, &request, false).0
+    manager.request_a_lock(owner, &request).0
 }
 
 fn release(manager: &mut LockManager, lock: RequestId) {
-    let entry = manager.entries.find(lock).unwrap();
+    let entry = manager.seating.find(lock).unwrap();
     manager.release_the_lock(entry);
 }
 
 fn abort(manager: &mut LockManager, pending: RequestId) {
-    let entry = manager.entries.find(pending).unwrap();
+    let entry = manager.seating.find(pending).unwrap();
     manager.abort_the_request(entry);
 }
 

@@ -1,20 +1,21 @@
-//! A lock space in parts: the same story as one manager tells, and one manager can take over from it at any moment.
+//! A lock space in shards gives the same story as one manager, and one manager can take over at any moment.
 
 use navlocks_core::{
     ClientId, Event, HashKey, LockManager, Mode, Name, Request, RequestId, Scope, Snapshot, State,
     Wait,
 };
+use navlocks_tests::engine::decided;
 use navlocks_tests::history::{Op, Witness, play};
 use navlocks_tests::model::{Scopes, words};
 use proptest::prelude::*;
 
 use crate::arbitrary::{any_ops, check, histories, single_name_ops};
 
-const PARTS: usize = 4;
+const SHARDS: usize = 4;
 
-/// Keeps single names in their parts, moves to the whole for anything else, and back when nothing is left.
+/// Keeps single names in their shards, moves to the whole for anything else, and back when nothing is left.
 struct Divided {
-    parts: [LockManager; PARTS],
+    shards: [LockManager; SHARDS],
     whole: Option<LockManager>,
     clients: Vec<ClientId>,
     requests: Vec<RequestId>,
@@ -22,18 +23,18 @@ struct Divided {
 
 impl Divided {
     fn new() -> Self {
-        let parts = LockManager::parts(HashKey::from_bytes([0; 16]));
-        Self { parts, whole: None, clients: Vec::new(), requests: Vec::new() }
+        let shards = LockManager::shards(HashKey::from_bytes([0; 16]));
+        Self { shards, whole: None, clients: Vec::new(), requests: Vec::new() }
     }
 
     fn whole(&self) -> LockManager {
-        LockManager::whole(&self.parts.each_ref())
+        LockManager::whole(&self.shards.each_ref())
     }
 
     fn gather(&mut self) {
         if self.whole.is_none() {
             self.whole = Some(self.whole());
-            self.parts.iter_mut().for_each(LockManager::forget_requests);
+            self.shards.iter_mut().for_each(LockManager::forget_requests);
         }
     }
 
@@ -43,28 +44,28 @@ impl Divided {
         }
     }
 
-    fn part(&mut self, part: usize) -> &mut LockManager {
-        self.whole.as_mut().unwrap_or(&mut self.parts[part])
+    fn shard(&mut self, shard: usize) -> &mut LockManager {
+        self.whole.as_mut().unwrap_or(&mut self.shards[shard])
     }
 
     fn of_name(&mut self, name: &Name) -> &mut LockManager {
-        self.part(LockManager::part_of::<PARTS>(name))
+        self.shard(LockManager::shard_of::<SHARDS>(name))
     }
 
     fn of_request(&mut self, request: RequestId) -> &mut LockManager {
-        self.part(request.slot() % PARTS)
+        self.shard(request.slot() % SHARDS)
     }
 
     /// The same input to all managers, which all answer the same.
     fn all<T: PartialEq + std::fmt::Debug>(&mut self, input: impl Fn(&mut LockManager) -> T) -> T {
-        let managers = self.parts.iter_mut().chain(&mut self.whole);
+        let managers = self.shards.iter_mut().chain(&mut self.whole);
         let answers: Vec<T> = managers.map(input).collect();
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-        answers.into_iter().next().expect("there are parts")
+        answers.into_iter().next().expect("there are shards")
     }
 
     fn poll(&mut self) {
-        for manager in self.parts.iter_mut().chain(&mut self.whole) {
+        for manager in self.shards.iter_mut().chain(&mut self.whole) {
             while let Some(event) = manager.poll_event() {
                 assert!(!matches!(event, Event::Evicted { .. }));
             }
@@ -112,13 +113,22 @@ impl Witness for Divided {
                 }
                 let client = self.clients[client];
                 let manager = self.of_name(&scope.names()[0].clone());
-                let Ok(request) = manager.request(client, Request { scope, mode, wait }) else {
+                let &words::Answer::Made(_, answer_of_model) = answer else { return Ok(()) };
+                let Ok((request, answer)) = manager.request(client, Request { scope, mode, wait })
+                else {
                     return Ok(());
                 };
                 let latest = self.requests.last();
                 assert!(latest.is_none_or(|latest| latest.serial() < request.serial()));
                 self.requests.push(request);
-                words::Answer::Made(self.requests.len() - 1)
+                // Tokens of shards have gaps, so they are others than the model's.
+                let decided = match (decided(answer), answer_of_model) {
+                    (words::Decided::Granted { .. }, granted @ words::Decided::Granted { .. }) => {
+                        granted
+                    }
+                    (own, _) => own,
+                };
+                words::Answer::Made(self.requests.len() - 1, decided)
             }
             words::Input::Release(request) => {
                 let request = self.requests[request];
@@ -130,8 +140,8 @@ impl Witness for Divided {
             }
             words::Input::Terminate(client) => {
                 let client = self.clients[client];
-                let has_any = |part: &&LockManager| part.requests_of(client).next().is_some();
-                if self.parts.iter().filter(has_any).count() > 1 {
+                let has_any = |shard: &&LockManager| shard.requests_of(client).next().is_some();
+                if self.shards.iter().filter(has_any).count() > 1 {
                     self.gather();
                 }
                 words::Answer::Effect(self.all(|manager| manager.terminate(client)))
@@ -147,8 +157,8 @@ impl Witness for Divided {
     }
 
     fn settle(&mut self, model: &Scopes) -> Result<(), String> {
-        let parts: Vec<&LockManager> = self.parts.iter().chain(&self.whole).collect();
-        let snapshot = LockManager::snapshot_of(&parts);
+        let shards: Vec<&LockManager> = self.shards.iter().chain(&self.whole).collect();
+        let snapshot = LockManager::snapshot_of(&shards);
         let numbers = |infos: &[words::Info]| -> Vec<(usize, usize)> {
             infos.iter().map(|info| (info.request, info.client)).collect()
         };
@@ -163,17 +173,17 @@ impl Witness for Divided {
             let expected = matches!(model.state(number), Some(words::State::Held { .. }));
             assert_eq!(held, expected, "r{number}");
         }
-        parts_or_whole(self, &snapshot, model);
+        shards_or_whole(self, &snapshot, model);
         self.divide_when_idle();
         Ok(())
     }
 }
 
 /// Whether divided or not, one manager made of all shows the same, and what only it can show is right.
-fn parts_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
+fn shards_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
     let made = divided.whole();
     let whole = divided.whole.as_ref().unwrap_or(&made);
-    divided.parts.iter().for_each(LockManager::check_invariants);
+    divided.shards.iter().for_each(LockManager::check_invariants);
     whole.check_invariants();
     assert_eq!(&whole.snapshot(), snapshot);
     let numbers: Vec<Vec<usize>> = whole
@@ -198,7 +208,7 @@ fn awake(ops: Vec<Op>) -> Vec<Op> {
 }
 
 #[test]
-fn single_names_in_parts_follow_the_model() {
+fn single_names_in_shards_follow_the_model() {
     let waits = [
         words::Wait::Queue,
         words::Wait::IfAvailable,
@@ -207,25 +217,25 @@ fn single_names_in_parts_follow_the_model() {
         words::Wait::Overtake,
     ];
     let ops = single_name_ops(&waits).prop_map(awake);
-    check("single_names_in_parts_follow_the_model", histories(10), ops, |ops| {
+    check("single_names_in_shards_follow_the_model", histories(10), ops, |ops| {
         play(ops, &mut [&mut Divided::new()])
     });
 }
 
 #[test]
-fn scopes_that_gather_the_parts_follow_the_model() {
+fn scopes_that_gather_the_shards_follow_the_model() {
     let ops = any_ops(1..=40).prop_map(awake);
-    check("scopes_that_gather_the_parts_follow_the_model", histories(10), ops, |ops| {
+    check("scopes_that_gather_the_shards_follow_the_model", histories(10), ops, |ops| {
         play(ops, &mut [&mut Divided::new()])
     });
 }
 
 #[test]
-fn names_spread_over_all_parts() {
+fn names_spread_over_all_shards() {
     for prefix in ["", "name", "user/", "a/name/that/is/longer/than/fits/inside/"] {
         let mut counts = [0; 8];
         for number in 0..8_000 {
-            counts[LockManager::part_of::<8>(&format!("{prefix}{number}").into())] += 1;
+            counts[LockManager::shard_of::<8>(&format!("{prefix}{number}").into())] += 1;
         }
         assert!(counts.iter().all(|count| (500..2_000).contains(count)), "{prefix}: {counts:?}");
     }

@@ -1,0 +1,38 @@
+//! Blockers: the entries that a pending request waits for.
+
+use alloc::vec::Vec;
+
+use super::LockManager;
+use crate::RequestId;
+use crate::id::Index;
+
+/// What a pending request waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blockers {
+    /// Held locks that conflict with it, in grant order.
+    pub hard: Vec<RequestId>,
+    /// Earlier requests that conflict with it and wait themselves, in queue order.
+    pub soft: Vec<RequestId>,
+}
+
+impl LockManager {
+    /// Returns what `request` waits for: nothing, if it is not pending. It is granted when all of these are gone.
+    ///
+    /// Costs O(entries before it on its names).
+    pub fn blockers(&self, request: RequestId) -> Blockers {
+        let Some(entry) = self.seating.find(request) else { return Blockers::default() };
+        let mut blockers: Vec<Index> = self.seating.conflicts_before(entry).collect();
+        self.seating.sort(&mut blockers);
+        blockers.dedup();
+        let held = blockers.partition_point(|&blocker| self.seating.is_held(blocker));
+        let ids = |entries: &[Index]| entries.iter().map(|&entry| self.seating.id(entry)).collect();
+        let (hard, soft) = blockers.split_at(held);
+        Blockers { hard: ids(hard), soft: ids(soft) }
+    }
+
+    /// Returns true if a request waits for this held lock. Costs O(names of its scope).
+    pub fn is_contended(&self, lock: RequestId) -> bool {
+        let held = self.seating.find(lock).filter(|&entry| self.seating.is_held(entry));
+        held.is_some_and(|entry| self.seating.is_contended(entry))
+    }
+}
