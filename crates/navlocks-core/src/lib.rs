@@ -121,7 +121,7 @@ pub use arguments::{
     Environment, LockOptions, Rejection, Signal, query_method_steps, request_method_steps,
 };
 pub use blockers::Blockers;
-pub use deadlock::Deadlock;
+pub use deadlock::{Deadlock, DeadlockPolicy};
 pub use event::{Cause, Event};
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use manager::LockManager;

@@ -9,15 +9,11 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::activation::{self, Inherited};
-use super::config::Config;
-use super::hub::Hub;
-use super::listener::{Address, Listener};
-use super::memory::Memory;
-use super::shared::Shared;
-use super::socket::SocketFile;
-use super::state_file::StateFile;
-use super::{idle, tls};
+use crate::config::Config;
+use crate::connection::Shared;
+use crate::hub::Hub;
+use crate::net::{self, Address, Inherited, Listener, SocketFile};
+use crate::store::{StateFile, Store};
 
 /// A lock service that has its sockets. It serves while [`run`](Self::run) is polled.
 #[allow(missing_debug_implementations, reason = "it is its sockets, and they say nothing of use")]
@@ -35,11 +31,11 @@ impl Service {
     ///
     /// What cannot be had, and what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
-        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
+        let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
         let mut sockets = Sockets { tls, listeners: Vec::new(), addresses: Vec::new() };
         let mut socket_file = None;
         if config.inherit {
-            for inherited in activation::sockets()? {
+            for inherited in net::inherited_sockets()? {
                 match inherited {
                     Inherited::Unix(listener) => {
                         sockets.add_unix(UnixListener::from_std(listener)?)?
@@ -66,15 +62,15 @@ impl Service {
             let text = "there is nothing to listen on: name a socket or an address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let remembered = config.state_dir.as_deref().map(StateFile::open).transpose();
-        let memory = match remembered.and_then(|file| Memory::new(file, &config.limits)) {
-            Ok(memory) => memory,
+        let opened = config.state_dir.as_deref().map(StateFile::open).transpose();
+        let store = match opened.and_then(|file| Store::new(file, &config.limits)) {
+            Ok(store) => store,
             Err(error) => {
                 socket_file.inspect(SocketFile::remove);
                 return Err(error);
             }
         };
-        let hub = Hub::new(config.limits.clone(), config.deadlocks, memory);
+        let hub = Hub::new(config.limits.clone(), config.deadlocks, store);
         Ok(Self { shared: Shared::new(config, hub), listeners, addresses, socket_file })
     }
 
@@ -103,7 +99,7 @@ impl Service {
         let Self { shared, listeners, addresses, socket_file } = self;
         let doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
-        let earlier = shared.hub.borrow().memory.earlier();
+        let earlier = shared.hub.borrow().store.earlier();
         if !earlier.is_zero() {
             spawn_local(let_go_after(earlier, shared.clone()));
         }
@@ -111,7 +107,7 @@ impl Service {
         let exhausted = shared.hub.borrow().exhausted.clone();
         let ended = tokio::select! {
             () = until => Ok(()),
-            () = idle::idle(&shared) => {
+            () = idle(&shared) => {
                 tracing::info!("nobody came for a while");
                 Ok(())
             }
@@ -125,6 +121,23 @@ impl Service {
         }
         socket_file.as_ref().inspect(|file| file.remove());
         ended.and(shut_down(&shared).await)
+    }
+}
+
+/// Ready when there was nobody for as long as the configuration says; never when it says nothing.
+async fn idle(shared: &Shared) {
+    let Some(patience) = shared.config.idle_exit else { return std::future::pending().await };
+    loop {
+        let emptied = shared.emptied.notified();
+        if !shared.is_idle() {
+            emptied.await;
+            continue;
+        }
+        let arrivals = shared.arrivals();
+        tokio::time::sleep(patience).await;
+        if shared.is_idle() && shared.arrivals() == arrivals {
+            return;
+        }
     }
 }
 
@@ -143,7 +156,7 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
     if timeout(patience, emptied).await.is_err() {
         shared.could_not_tell(Some(shared.config.limits.lease_max));
     }
-    shared.hub.borrow_mut().memory.ended(shared.untold())
+    shared.hub.borrow_mut().store.ended(shared.untold())
 }
 
 /// Holds all grants back until clients of an earlier service know that theirs are over.

@@ -1,11 +1,10 @@
 //! What is told about requests and locks: in answers to questions, and as events.
 
-use navlocks_core::{FencingToken, Mode};
+use navlocks_core::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
 use super::name::Names;
-use crate::error::Loss;
 
 /// A lock that is held or a request that waits, in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,60 +94,6 @@ pub struct Cycle {
     pub clients: Vec<ClientKey>,
     /// The requests, held and pending, that make the cycle.
     pub requests: Vec<RequestKey>,
-}
-
-impl From<Cause> for Loss {
-    fn from(cause: Cause) -> Self {
-        match cause {
-            Cause::Stolen(by) => Self::Stolen { by: by.into() },
-            Cause::ForceReleased => Self::ForceReleased,
-            Cause::Evicted => Self::Evicted,
-            Cause::Suspended => Self::Suspended,
-            Cause::ClientEnded => Self::ClientEnded,
-        }
-    }
-}
-
-impl From<Event> for crate::events::Event {
-    fn from(event: Event) -> Self {
-        let Event { about, what, .. } = event;
-        let About { request, client, names, mode, tag, pid } = about;
-        Self {
-            request: request.into(),
-            client: client.into(),
-            scope: names.0,
-            mode,
-            tag: tag.map(Into::into),
-            pid,
-            what: what.into(),
-        }
-    }
-}
-
-impl From<What> for crate::events::What {
-    fn from(what: What) -> Self {
-        match what {
-            What::Requested => Self::Requested,
-            What::Granted(token) => Self::Granted(FencingToken::new(token)),
-            What::Unavailable => Self::Unavailable,
-            What::Released => Self::Released,
-            What::Withdrawn => Self::Withdrawn,
-            What::Aborted(cause) => Self::Aborted(cause.into()),
-            What::Lost(cause) => Self::Lost(cause.into()),
-            What::Deadlock(cycle) => Self::Deadlock(cycle.into()),
-        }
-    }
-}
-
-impl From<Cycle> for crate::error::Cycle {
-    fn from(cycle: Cycle) -> Self {
-        let Cycle { clients, requests } = cycle;
-        navlocks_core::Deadlock {
-            clients: clients.into_iter().map(Into::into).collect(),
-            requests: requests.into_iter().map(Into::into).collect(),
-        }
-        .into()
-    }
 }
 
 /// Modes by their names in the standard; exclusive is the default.

@@ -1,11 +1,23 @@
-//! What travels between a client and a service: one JSON message in each WebSocket text frame.
+//! The messages between a client and a service of navlocks: one JSON message in each WebSocket text frame.
 //!
-//! Message by message, with examples, in `docs/wire.md`. This module is for those who write another client or another
-//! service in Rust; everybody else uses [`Locks::connect`](crate::Locks::connect).
+//! The document `docs/wire.md` explains each message with examples. This crate is for authors of another client or another
+//! service in Rust; other programs use `Locks::connect` of the crate `navlocks`.
 //!
 //! A *connection* carries one *session*; a session has one or more *clients* in the standard's sense, each in one partition.
-//! Requests are numbered by whoever makes them, from 1 upwards and never twice in a session, so that nothing has to be waited for
-//! before the next message is sent.
+//! The client numbers its requests, from 1 upwards and never twice in a session, so it can send the next message
+//! without an answer to the last one.
+//!
+//! ```
+//! use navlocks_wire::{Granted, ToClient};
+//!
+//! let granted = ToClient::Granted(Granted { id: 7, token: 41 });
+//! let text = navlocks_wire::write(&granted);
+//! assert_eq!(text, r#"{"granted":{"id":7,"token":41}}"#);
+//! assert_eq!(navlocks_wire::read::<ToClient>(&text)?, granted);
+//! # Ok::<(), navlocks_wire::Fault>(())
+//! ```
+
+#![forbid(unsafe_code)]
 
 mod fault;
 mod id;

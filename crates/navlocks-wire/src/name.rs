@@ -148,8 +148,8 @@ mod tests {
 
     #[track_caller]
     fn survives(name: Name) {
-        let text = crate::wire::write(&Names(name.clone().into()));
-        let Names(scope) = crate::wire::read(&text).expect("what was written can be read");
+        let text = crate::write(&Names(name.clone().into()));
+        let Names(scope) = crate::read(&text).expect("what was written can be read");
         assert_eq!(scope.names(), [name], "{text}");
     }
 
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn a_pair_written_as_two_escapes_is_the_character() {
-        let Names(scope) = crate::wire::read(r#"["\ud83d\ude00"]"#).unwrap();
+        let Names(scope) = crate::read(r#"["\ud83d\ude00"]"#).unwrap();
         assert_eq!(scope.names(), ["😀".into()]);
     }
 
     #[test]
     fn what_is_no_name_is_refused() {
         for text in ["[]", "[1]", "[null]", r#""a""#, r#"["a",]"#, r#"["\ud8"]"#, "[[]]"] {
-            assert!(crate::wire::read::<Names>(text).is_err(), "{text}");
+            assert!(crate::read::<Names>(text).is_err(), "{text}");
         }
     }
 }

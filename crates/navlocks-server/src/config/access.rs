@@ -7,10 +7,10 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::header::{self, HeaderMap};
-use navlocks::wire;
+use navlocks_wire as wire;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
-use super::state_file::told;
+use super::explain;
 
 /// A shorter token is too easy to guess.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -57,8 +57,8 @@ impl Access {
     ///
     /// The file cannot be read, or what is in it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
-        let told = |error| told(error, "cannot use the token file", path);
-        Self::from_text(&std::fs::read_to_string(path).map_err(told)?).map_err(told)
+        let unusable = |error| explain(error, "cannot use the token file", path);
+        Self::from_text(&std::fs::read_to_string(path).map_err(unusable)?).map_err(unusable)
     }
 
     /// Whether nobody needs a token.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::wire;
+use navlocks_wire as wire;
 
 /// What the service allows anybody. The defaults are generous for honest clients and bound what others can do.
 #[derive(Clone, Debug)]

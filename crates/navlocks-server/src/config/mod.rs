@@ -1,15 +1,19 @@
-//! What a service is told at its start.
+//! The configuration of a service: addresses, access, limits.
 
+mod access;
+mod limits;
+
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use navlocks::DeadlockPolicy;
+use navlocks_core::DeadlockPolicy;
 
-use super::access::Access;
-use super::limits::Limits;
+pub use access::Access;
+pub use limits::Limits;
 
-/// What a service is told at its start.
+/// The configuration of a service.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The Unix socket to listen on.
@@ -42,4 +46,9 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+}
+
+/// Adds to an error what the service tried, and on which path.
+pub(crate) fn explain(error: io::Error, tried: &str, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{tried} {}: {error}", path.display()))
 }

@@ -1,7 +1,7 @@
 //! How the service closes a connection: what is left to say, the reason, and a short wait until the other side has it.
 
 use futures_util::SinkExt as _;
-use navlocks::wire::{self, Fault, FaultCode, ToClient};
+use navlocks_wire::{self as wire, Fault, FaultCode, ToClient};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -9,8 +9,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::limits::Limits;
-use super::outbox::Outbox;
+use crate::config::Limits;
+use crate::hub::Outbox;
 
 /// The longest reason that fits into a close frame.
 const REASON_BYTES_MAX: usize = 123;

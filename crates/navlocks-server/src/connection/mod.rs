@@ -1,12 +1,15 @@
 //! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said in one go.
 
+mod closing;
+mod shared;
+
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use futures_util::{Sink as _, Stream as _};
-use navlocks::wire::{self, Fault, FaultCode, ToService};
+use navlocks_wire::{self as wire, Fault, FaultCode, ToService};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
@@ -14,11 +17,12 @@ use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::limits::Limits;
-use super::outbox::Outbox;
-use super::peer::Peer;
-use super::shared::{Seat, Shared};
-use super::{closing, lease};
+use crate::config::Limits;
+use crate::hub::Outbox;
+use crate::hub::Peer;
+
+pub(crate) use closing::close;
+pub(crate) use shared::{Seat, Shared};
 
 /// So many messages are taken from one connection before others get their turn.
 const BATCH: usize = 64;
@@ -46,7 +50,7 @@ where
             if let Some((number, connection)) = session
                 && shared.hub.borrow_mut().detach(number, connection, Instant::now())
             {
-                tokio::task::spawn_local(lease::expire(shared.clone(), number, connection));
+                tokio::task::spawn_local(expire(shared.clone(), number, connection));
             }
             return;
         }
@@ -57,11 +61,29 @@ where
         shared.hub.borrow_mut().leave(number, connection, Instant::now());
     }
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
-    let closed = closing::close(stream, fault, &outbox, &shared.config.limits).await;
+    let closed = close(stream, fault, &outbox, &shared.config.limits).await;
     if last && !closed {
         shared.could_not_tell(lease);
     }
     drop(seat);
+}
+
+/// Waits for the end of the lease of a session whose connection broke, and ends it then unless it goes on elsewhere.
+pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
+    loop {
+        let left = {
+            let mut hub = shared.hub.borrow_mut();
+            if !hub.is_detached_since(number, connection) {
+                return;
+            }
+            hub.check_lease(number, Instant::now())
+        };
+        let Some(left) = left else {
+            shared.emptied.notify_waiters();
+            return;
+        };
+        tokio::time::sleep(left).await;
+    }
 }
 
 /// One connection. Its session is the hub's business.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::config::Config;
-use super::hub::Hub;
+use crate::config::Config;
+use crate::hub::Hub;
 
 /// What all tasks of a service share.
 #[derive(Debug)]

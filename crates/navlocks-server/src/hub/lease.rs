@@ -1,10 +1,8 @@
 //! Leases: for how long a session lives on without a sign of life.
 
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::hub::Hub;
-use super::shared::Shared;
+use super::Hub;
 
 impl Hub {
     /// The lease of a session, if it has one.
@@ -23,28 +21,17 @@ impl Hub {
         Some(left)
     }
 
+    /// Ends all sessions whose leases have lapsed.
+    pub fn check_leases(&mut self, now: Instant) {
+        for number in self.sessions.numbers() {
+            self.check_lease(number, now);
+        }
+    }
+
     /// Whether a session is still without a connection since this one broke.
-    fn is_detached_since(&self, number: u32, connection: u64) -> bool {
+    pub(crate) fn is_detached_since(&self, number: u32, connection: u64) -> bool {
         self.sessions
             .get(number)
             .is_some_and(|session| session.connection == connection && session.outbox.is_none())
-    }
-}
-
-/// Waits for the end of the lease of a session whose connection broke, and ends it then unless it goes on elsewhere.
-pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
-    loop {
-        let left = {
-            let mut hub = shared.hub.borrow_mut();
-            if !hub.is_detached_since(number, connection) {
-                return;
-            }
-            hub.check_lease(number, Instant::now())
-        };
-        let Some(left) = left else {
-            shared.emptied.notify_waiters();
-            return;
-        };
-        tokio::time::sleep(left).await;
     }
 }

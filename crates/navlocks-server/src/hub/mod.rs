@@ -1,40 +1,55 @@
-//! Everything the service knows, without a socket: sessions, partitions, tokens. Messages go in, and what follows from them is
-//! in the outboxes of those whom it concerns.
+//! The service without sockets and without a clock: sessions, partitions, tokens. Messages go in, and their consequences lie in
+//! the outboxes of the sessions that they concern.
+//!
+//! [`Service`](crate::Service) drives a hub by sockets and the system's clock. A program with another transport, or with a clock of
+//! its own, drives a [`Hub`] itself: [`hello`](Hub::hello) for the first message of a connection, [`message`](Hub::message) for
+//! the others, [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and [`check_leases`](Hub::check_leases) from
+//! time to time.
+
+mod invariants;
+mod lease;
+mod metrics;
+mod outbox;
+mod partitions;
+mod questions;
+mod quotas;
+mod resuming;
+mod sessions;
+mod tokens;
 
 use std::collections::HashSet;
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks::DeadlockPolicy;
-use navlocks::wire::{
-    self, ClientKey, Fault, FaultCode, Hello, Open, Refused, ToClient, ToService, Welcome,
-};
+use navlocks_core::DeadlockPolicy;
 use navlocks_core::{Request, Wait};
+use navlocks_wire::{
+    self as wire, ClientKey, Fault, FaultCode, Hello, Open, Refused, ToClient, ToService, Welcome,
+};
 use tokio::sync::Notify;
 
-use super::limits::Limits;
-use super::memory::{Exhausted, Memory};
-use super::metrics::Metrics;
-use super::outbox::Outbox;
-use super::partition::{Around, Asking};
-use super::partitions::{PartitionKey, Partitions};
-use super::peer::Peer;
-use super::resuming::unknown_session;
-use super::secret::Secret;
-use super::session::{Client, Known, Session};
-use super::sessions::Sessions;
-use super::tokens::Tokens;
+use crate::config::Limits;
+use crate::store::{Exhausted, Store};
+use partitions::{Around, Asking, Partition, PartitionKey, Partitions};
+use resuming::unknown_session;
+use sessions::{Client, Known, Secret, Session, Sessions};
+use tokens::Tokens;
+
+pub(crate) use metrics::Metrics;
+pub use outbox::Outbox;
+pub use sessions::Peer;
 
 /// The state of a service.
 #[derive(Debug)]
-pub(crate) struct Hub {
+pub struct Hub {
     pub(crate) sessions: Sessions,
     pub(crate) partitions: Partitions,
     pub(crate) tokens: Tokens,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     deadlocks: DeadlockPolicy,
-    pub(crate) memory: Memory,
+    pub(crate) store: Store,
     /// Whether requests are granted; not yet after an unclean end.
     granting: bool,
     /// Whether new sessions are taken.
@@ -45,18 +60,28 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
+    /// Makes a hub that stores nothing: fencing tokens begin at the clock's microseconds.
+    ///
+    /// # Errors
+    ///
+    /// The system's clock is wrong by centuries.
+    pub fn without_store(limits: Limits, deadlocks: DeadlockPolicy) -> io::Result<Self> {
+        let store = Store::new(None, &limits)?;
+        Ok(Self::new(limits, deadlocks, store))
+    }
+
     /// A hub without sessions, which remembers here. It grants nothing until it is [let go](Self::let_go) if clients of an
     /// earlier service may still believe in their locks.
-    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, memory: Memory) -> Self {
+    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, store: Store) -> Self {
         Self {
             sessions: Sessions::new(),
             partitions: Partitions::default(),
-            tokens: Tokens::above(memory.tokens_before()),
+            tokens: Tokens::above(store.tokens_before()),
             metrics: Metrics::new(),
             limits,
             deadlocks,
-            granting: memory.earlier().is_zero(),
-            memory,
+            granting: store.earlier().is_zero(),
+            store,
             open: true,
             exhausted: Rc::default(),
             next_connection: 1,
@@ -74,7 +99,7 @@ impl Hub {
     }
 
     /// Begins a session, or goes on with one. Returns the numbers of the session and of the connection.
-    pub(crate) fn hello(
+    pub fn hello(
         &mut self,
         peer: &Rc<Peer>,
         hello: &Hello,
@@ -139,7 +164,7 @@ impl Hub {
         };
         let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
         if let Some(lease) = lease
-            && let Err(error) = self.memory.lease_given(lease, &self.limits)
+            && let Err(error) = self.store.lease_given(lease, &self.limits)
         {
             tracing::error!(%error, "a session cannot be remembered");
             let text = "the service cannot write its state file, and takes no session that outlives its connection";
@@ -156,12 +181,7 @@ impl Hub {
     }
 
     /// Takes a message of a session. An error ends the session.
-    pub(crate) fn message(
-        &mut self,
-        number: u32,
-        message: ToService,
-        now: Instant,
-    ) -> Result<(), Fault> {
+    pub fn message(&mut self, number: u32, message: ToService, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         session.heard = now;
         match message {
@@ -326,7 +346,7 @@ impl Hub {
     }
 
     /// The connection of a session broke. Whether the session waits for another one.
-    pub(crate) fn detach(&mut self, number: u32, connection: u64, now: Instant) -> bool {
+    pub fn detach(&mut self, number: u32, connection: u64, now: Instant) -> bool {
         let Some(session) = self.sessions.get_mut(number) else { return false };
         if session.connection != connection {
             return false;
@@ -340,7 +360,7 @@ impl Hub {
     }
 
     /// The client of a session left over this connection.
-    pub(crate) fn leave(&mut self, number: u32, connection: u64, now: Instant) {
+    pub fn leave(&mut self, number: u32, connection: u64, now: Instant) {
         if self.sessions.get(number).is_some_and(|session| session.connection == connection) {
             self.end(number, None, now);
         }
@@ -373,7 +393,7 @@ impl Hub {
     /// What follows from that can make further ones slow.
     #[inline]
     fn settle(&mut self, now: Instant) {
-        if let Err(Exhausted) = self.memory.given(self.tokens.largest()) {
+        if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
             self.exhausted.notify_one();
         }
         while let Some(number) = self.sessions.take_slow() {
@@ -413,7 +433,7 @@ impl Hub {
     pub(crate) fn measure(&self) -> &Metrics {
         let held: usize =
             self.partitions.iter().map(|partition| partition.manager.held_count()).sum();
-        let all: usize = self.partitions.iter().map(super::partition::Partition::requests).sum();
+        let all: usize = self.partitions.iter().map(Partition::requests).sum();
         self.metrics.held.set(held as i64);
         self.metrics.pending.set((all - held) as i64);
         self.metrics.partitions.set(self.partitions.len() as i64);

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Waker;
 
-use navlocks::wire::{self, Fault, ToClient};
+use navlocks_wire::{self as wire, Fault, ToClient};
 
 /// The messages that wait to be written to one connection, in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Outbox(Rc<RefCell<Inner>>);
+pub struct Outbox(Rc<RefCell<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
@@ -33,7 +33,8 @@ impl Inner {
 pub(crate) struct Full;
 
 impl Outbox {
-    pub(crate) fn new(bytes_max: usize) -> Self {
+    /// Makes an outbox for one connection. A reader that leaves more bytes than this unread is slow.
+    pub fn new(bytes_max: usize) -> Self {
         Self(Rc::new(RefCell::new(Inner {
             frames: Vec::new(),
             bytes: 0,
@@ -68,7 +69,7 @@ impl Outbox {
     }
 
     /// Nothing is to follow but this fault, and then the connection closes.
-    pub(crate) fn end(&self, fault: Fault) {
+    pub fn end(&self, fault: Fault) {
         let mut inner = self.0.borrow_mut();
         inner.ending.get_or_insert(fault);
         if let Some(waker) = inner.waker() {
@@ -78,12 +79,12 @@ impl Outbox {
     }
 
     /// Takes all messages, in exchange for an empty list whose memory is used again.
-    pub(crate) fn take(&self, into: &mut Vec<String>) {
+    pub fn take(&self, into: &mut Vec<String>) {
         std::mem::swap(&mut self.0.borrow_mut().frames, into);
     }
 
     /// All that was taken is written.
-    pub(crate) fn written(&self) {
+    pub fn written(&self) {
         let mut inner = self.0.borrow_mut();
         if inner.bytes > 0 {
             inner.bytes = inner.frames.iter().map(String::len).sum();
@@ -91,7 +92,7 @@ impl Outbox {
     }
 
     /// Why the connection is to be closed, if it is.
-    pub(crate) fn ending(&self) -> Option<Fault> {
+    pub fn ending(&self) -> Option<Fault> {
         self.0.borrow().ending.clone()
     }
 

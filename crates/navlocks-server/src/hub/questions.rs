@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
-use navlocks::wire::{self, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey, ToClient};
 use navlocks_core::RequestId;
+use navlocks_wire::{
+    self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey, ToClient,
+};
 
-use super::hub::Hub;
-use super::partitions::PartitionIndex;
-use super::session::{Client, Known};
+use crate::hub::Hub;
+use crate::hub::partitions::PartitionIndex;
+use crate::hub::sessions::{Client, Known};
 
 impl Hub {
     pub(crate) fn ask(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {

@@ -1,8 +1,8 @@
 //! What a request may take of the service.
 
-use super::hub::Hub;
-use super::partition::Asking;
-use super::partitions::PartitionIndex;
+use crate::hub::Hub;
+use crate::hub::partitions::Asking;
+use crate::hub::partitions::PartitionIndex;
 
 impl Hub {
     /// Whether a request is within all limits; if not, which it is not.

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use navlocks::wire::{self, Fault, FaultCode, Lost, Open, Resume, ToClient};
 use navlocks_core::State;
+use navlocks_wire::{self as wire, Fault, FaultCode, Lost, Open, Resume, ToClient};
 
-use super::hub::Hub;
-use super::peer::Peer;
-use super::session::Known;
+use crate::hub::Hub;
+use crate::hub::Peer;
+use crate::hub::sessions::Known;
 
 impl Hub {
     /// The session that a peer wants to go on with, if that is its own.

@@ -12,19 +12,18 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use navlocks::wire::{self, Fault, FaultCode};
+use navlocks_wire::{self as wire, Fault, FaultCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::config::Config;
-use super::connection::{self, websocket_config};
-use super::outbox::Outbox;
-use super::peer::Peer;
-use super::shared::{Seat, Shared};
-use super::{closing, origin};
+use super::origin;
+use crate::config::Config;
+use crate::connection::{self, Seat, Shared, websocket_config};
+use crate::hub::Outbox;
+use crate::hub::Peer;
 
 /// Where a connection came in, and what is known of it by that.
 #[derive(Clone, Debug)]
@@ -70,7 +69,7 @@ where
             tracing::debug!(%fault, "a connection was refused");
             shared.hub.borrow().metrics.refused_connections.inc();
             let nothing = Outbox::new(limits.outbox_bytes_max);
-            closing::close(stream, Some(fault), &nothing, limits).await;
+            connection::close(stream, Some(fault), &nothing, limits).await;
         }
     }
 }

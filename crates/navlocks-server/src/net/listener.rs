@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::http::{self, Door};
-use super::shared::{Seat, Shared};
+use crate::connection::{Seat, Shared};
 
 /// So long nobody is taken after the process has run out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);

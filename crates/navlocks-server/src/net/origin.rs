@@ -1,7 +1,7 @@
 //! Web origins: which pages may come in. A page cannot choose what its browser says here.
 
 use hyper::header::{self, HeaderMap};
-use navlocks::wire::{Fault, FaultCode};
+use navlocks_wire::{Fault, FaultCode};
 
 /// The origin of whoever sent these headers; empty for programs, which have none.
 pub(crate) fn origin(headers: &HeaderMap, allowed: &[String]) -> Result<String, Fault> {

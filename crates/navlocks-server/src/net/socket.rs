@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use tokio::net::UnixListener;
 
-use super::state_file::told;
+use crate::config::explain;
 
 /// The right to the socket file of a path. Held as long as the service lives.
 #[derive(Debug)]
@@ -38,21 +38,21 @@ impl SocketFile {
             .truncate(false)
             .mode(0o600)
             .open(&lock_path)
-            .map_err(|error| told(error, "cannot make", &lock_path))?;
+            .map_err(|error| explain(error, "cannot make", &lock_path))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let text = format!("another service listens on {} already", path.display());
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
             }
-            Err(error) => return Err(told(error.into(), "cannot lock", &lock_path)),
+            Err(error) => return Err(explain(error.into(), "cannot lock", &lock_path)),
         }
         remove_stale(path)?;
         let listener =
-            UnixListener::bind(path).map_err(|error| told(error, "cannot listen on", path))?;
+            UnixListener::bind(path).map_err(|error| explain(error, "cannot listen on", path))?;
         // Nobody else gets into the folder; this is for those who look at the socket alone.
         fs::set_permissions(path, Permissions::from_mode(0o600))
-            .map_err(|error| told(error, "cannot protect", path))?;
+            .map_err(|error| explain(error, "cannot protect", path))?;
         Ok((Self { path: path.to_owned(), _lock: lock }, listener))
     }
 
@@ -68,12 +68,12 @@ fn check_folder(folder: &Path) -> io::Result<()> {
     let shown = folder.display();
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(told(error, "cannot make", folder));
+            return Err(explain(error, "cannot make", folder));
         }
         _ => {}
     }
     let found =
-        fs::symlink_metadata(folder).map_err(|error| told(error, "cannot look at", folder))?;
+        fs::symlink_metadata(folder).map_err(|error| explain(error, "cannot look at", folder))?;
     if !found.is_dir() {
         return denied(format!("{shown} is no folder: a socket needs one that is yours alone"));
     }
@@ -94,11 +94,11 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(told(error, "cannot look at", path)),
+        Err(error) => return Err(explain(error, "cannot look at", path)),
     };
     if !found.file_type().is_socket() {
         let text = format!("{} is there and is no socket: move it away", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
-    fs::remove_file(path).map_err(|error| told(error, "cannot remove", path))
+    fs::remove_file(path).map_err(|error| explain(error, "cannot remove", path))
 }

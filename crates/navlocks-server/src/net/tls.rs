@@ -9,15 +9,15 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::config::TlsFiles;
-use super::state_file::told;
+use crate::config::TlsFiles;
+use crate::config::explain;
 
 /// What greets TLS clients with this certificate.
 pub(crate) fn acceptor(files: &TlsFiles) -> io::Result<TlsAcceptor> {
     let TlsFiles { certificate, key } = files;
     let bad = |path, error: &dyn std::fmt::Display| {
         let error = io::Error::new(io::ErrorKind::InvalidData, error.to_string());
-        told(error, "cannot use", path)
+        explain(error, "cannot use", path)
     };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)

@@ -1,18 +1,22 @@
-//! What a service remembers for the one after it: how far tokens are reserved, and for how long its clients may believe in
+//! The store: what must outlive a service. How far fencing tokens are reserved, and for how long clients may believe in
 //! their locks.
+
+mod state_file;
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::limits::Limits;
-use super::state_file::{Earlier, State, StateFile};
+use crate::config::Limits;
+use state_file::{Earlier, State};
+
+pub(crate) use state_file::StateFile;
 
 /// JavaScript's numbers are exact below this.
 const TOKENS_END: u64 = 1 << 53;
 
-/// What a service remembers, on the disk if it has a place there.
+/// What must outlive a service, on the disk if it has a state folder.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct Store {
     file: Option<StateFile>,
     /// As it is on the disk.
     state: State,
@@ -30,7 +34,7 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
-impl Memory {
+impl Store {
     /// Reads what the earlier service left, and reserves the first tokens.
     pub(crate) fn new(file: Option<StateFile>, limits: &Limits) -> io::Result<Self> {
         let earlier = file.as_ref().map_or(Ok(Earlier::None), StateFile::read)?;
@@ -61,9 +65,9 @@ impl Memory {
         let lease_ms_max = believed.map_or(0, millis);
         let earlier = believed.map_or(Duration::ZERO, with_margin);
         let state = State::new(false, start, lease_ms_max);
-        let mut memory = Self { file, state, block, step, try_again_at: 0, earlier };
-        memory.write(State::new(false, start + block, lease_ms_max))?;
-        Ok(memory)
+        let mut store = Self { file, state, block, step, try_again_at: 0, earlier };
+        store.write(State::new(false, start + block, lease_ms_max))?;
+        Ok(store)
     }
 
     /// The largest token that may have been given by earlier services.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use crate::config::explain;
+
 /// What is written. A file of another version is as good as none.
 const VERSION: u32 = 1;
 
@@ -51,9 +53,9 @@ pub(crate) enum Earlier {
 impl StateFile {
     /// Takes the folder, which is made if it is missing.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let told = |error| told(error, "cannot use the state folder", folder);
-        fs::create_dir_all(folder).map_err(told)?;
-        let lock = File::create(folder.join("service.lock")).map_err(told)?;
+        let unusable = |error| explain(error, "cannot use the state folder", folder);
+        fs::create_dir_all(folder).map_err(unusable)?;
+        let lock = File::create(folder.join("service.lock")).map_err(unusable)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -63,7 +65,7 @@ impl StateFile {
                 );
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
             }
-            Err(error) => Err(told(error.into())),
+            Err(error) => Err(unusable(error.into())),
         }
     }
 
@@ -74,16 +76,16 @@ impl StateFile {
     /// What an earlier service left.
     pub(crate) fn read(&self) -> io::Result<Earlier> {
         let path = self.path();
-        let told = |error| told(error, "cannot read", &path);
+        let unreadable = |error| explain(error, "cannot read", &path);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Earlier::None),
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(unreadable(error)),
         };
         match serde_json::from_slice::<State>(&bytes) {
             Ok(state) if state.version == VERSION => Ok(Earlier::State(state)),
             _ => {
-                fs::rename(&path, path.with_extension("json.bad")).map_err(told)?;
+                fs::rename(&path, path.with_extension("json.bad")).map_err(unreadable)?;
                 Ok(Earlier::Unreadable)
             }
         }
@@ -92,7 +94,7 @@ impl StateFile {
     /// Writes the state so that a crash leaves the old or the new one, never half of one.
     pub(crate) fn write(&self, state: &State) -> io::Result<()> {
         let path = self.path();
-        self.write_in_steps(state, &path).map_err(|error| told(error, "cannot write", &path))
+        self.write_in_steps(state, &path).map_err(|error| explain(error, "cannot write", &path))
     }
 
     fn write_in_steps(&self, state: &State, path: &Path) -> io::Result<()> {
@@ -105,9 +107,4 @@ impl StateFile {
         // The new name is on the disk once the folder is.
         File::open(&self.folder)?.sync_all()
     }
-}
-
-/// The error with what was tried on what.
-pub(crate) fn told(error: io::Error, tried: &str, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{tried} {}: {error}", path.display()))
 }

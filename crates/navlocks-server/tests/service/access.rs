@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use navlocks::wire::{FaultCode, Reply, ToClient};
-use navlocks_cli::server::{Access, Config, TlsFiles};
+use navlocks_server::{Access, Config, TlsFiles};
+use navlocks_wire::{FaultCode, Reply, ToClient};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;

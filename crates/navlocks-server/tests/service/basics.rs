@@ -1,6 +1,6 @@
 //! Each message, once.
 
-use navlocks::wire::{Cause, FaultCode, Lost, Reply, RequestKey, ToClient, What};
+use navlocks_wire::{Cause, FaultCode, Lost, Reply, RequestKey, ToClient, What};
 
 use crate::client::Client;
 use crate::running::Running;
@@ -147,7 +147,8 @@ fn clients_of_one_session_are_in_their_own_partitions_and_end_alone() {
 
 #[test]
 fn a_deadlock_is_refused_when_the_service_refuses_them() {
-    let service = Running::with(|config| config.deadlocks = navlocks::DeadlockPolicy::Refuse);
+    let service =
+        Running::with(|config| config.deadlocks = navlocks_server::DeadlockPolicy::Refuse);
     let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
     first.hold(1, "a");
     second.hold(1, "b");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use navlocks::wire::{self, ToClient, ToService};
+use navlocks_wire::{self as wire, ToClient, ToService};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

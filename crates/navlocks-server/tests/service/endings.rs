@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::Duration;
 
-use navlocks::wire::FaultCode;
+use navlocks_wire::FaultCode;
 
 use crate::client::{Client, tcp_stream};
 use crate::running::{Folder, Running};

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use navlocks::wire::{FaultCode, ToClient};
+use navlocks_wire::{FaultCode, ToClient};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{Client, tcp_stream, unix_stream};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use navlocks::wire::{Cause, FaultCode, Lost, RequestKey, ToClient};
-use navlocks_cli::server::Config;
+use navlocks_server::Config;
+use navlocks_wire::{Cause, FaultCode, Lost, RequestKey, ToClient};
 
 use crate::client::Client;
 use crate::running::Running;

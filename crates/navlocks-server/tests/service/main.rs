@@ -9,5 +9,4 @@ mod endings;
 mod hostile;
 mod http;
 mod leases;
-mod process;
 mod restarts;

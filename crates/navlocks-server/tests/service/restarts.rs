@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use navlocks::wire::{FaultCode, Reply, ToClient};
-use navlocks_cli::server::Config;
+use navlocks_server::Config;
+use navlocks_wire::{FaultCode, Reply, ToClient};
 
 use crate::client::Client;
 use crate::running::{Folder, Running};

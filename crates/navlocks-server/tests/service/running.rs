@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use navlocks_cli::server::{Address, Config, Service};
+use navlocks_server::{Address, Config, Service};
 use tokio::sync::oneshot;
 
 /// A folder that is gone after the test.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use navlocks_core::ClientId;
 
-use super::partition::Asking;
+use super::Asking;
 
 /// The requests that wait for the first grant of a partition, in order of arrival.
 #[derive(Debug, Default)]

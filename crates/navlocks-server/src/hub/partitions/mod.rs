@@ -1,5 +1,10 @@
 //! All partitions, by what they belong to.
 
+mod contention;
+mod early;
+mod partition;
+mod subscribers;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::ops::{Index, IndexMut};
@@ -7,8 +12,8 @@ use std::rc::Rc;
 
 use navlocks_core::{FencingToken, HashKey, LockManager};
 
-use super::partition::Partition;
-use super::peer::Peer;
+use crate::hub::Peer;
+pub(crate) use partition::{Around, Asking, Partition};
 
 /// What a lock space belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,21 +2,20 @@
 
 use std::time::Instant;
 
-use navlocks::DeadlockPolicy;
-use navlocks::wire::{
-    self, About, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused, RequestKey,
-    ToClient, What,
-};
+use navlocks_core::DeadlockPolicy;
 use navlocks_core::{ClientId, Event, LockManager, Mode, Request, RequestId, State, Wait};
+use navlocks_wire::{
+    self as wire, About, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused,
+    RequestKey, ToClient, What,
+};
 
+use super::PartitionKey;
 use super::contention::Contention;
 use super::early::Early;
-use super::listeners::Listeners;
-use super::metrics::Metrics;
-use super::partitions::PartitionKey;
-use super::session::Known;
-use super::sessions::Sessions;
-use super::tokens::Tokens;
+use super::subscribers::Subscribers as Listeners;
+use crate::hub::Metrics;
+use crate::hub::sessions::{Known, Sessions};
+use crate::hub::tokens::Tokens;
 
 /// One lock space.
 #[derive(Debug)]
@@ -400,11 +399,7 @@ impl Partition {
     }
 
     /// Gives the engine what came too early, in order of arrival.
-    pub(crate) fn admit_early(
-        &mut self,
-        index: super::partitions::PartitionIndex,
-        around: &mut Around<'_>,
-    ) {
+    pub(crate) fn admit_early(&mut self, index: super::PartitionIndex, around: &mut Around<'_>) {
         for asking in self.early.take() {
             let (session, number) = (asking.client.session, asking.number);
             let id = self.request(asking, around);

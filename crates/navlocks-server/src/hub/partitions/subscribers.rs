@@ -1,38 +1,38 @@
-//! Clients that hear of everything that happens in a partition.
+//! Subscribers: clients that receive every event of a partition.
 
 use std::collections::HashMap;
 
-use navlocks::wire::{About, ClientKey, Event, ToClient, What};
 use navlocks_core::RequestId;
+use navlocks_wire::{About, ClientKey, Event, ToClient, What};
 
-use super::sessions::Sessions;
+use crate::hub::sessions::Sessions;
 
-/// The listeners of a partition. While there is none, events cost nothing.
+/// The subscribers of a partition. While there is none, events cost nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners {
-    listeners: Vec<ClientKey>,
-    /// What to say of each live request; empty while nobody listens.
+pub(crate) struct Subscribers {
+    subscribers: Vec<ClientKey>,
+    /// What to say of each live request; empty without a subscriber.
     requests: HashMap<RequestId, About>,
 }
 
-impl Listeners {
-    /// Adds a listener. To the first one, all that live already are described.
+impl Subscribers {
+    /// Adds a subscriber. The first one makes all live requests be described.
     pub(crate) fn add(
         &mut self,
-        listener: ClientKey,
+        subscriber: ClientKey,
         living: impl FnOnce() -> Vec<(RequestId, About)>,
     ) {
-        if self.listeners.is_empty() {
+        if self.subscribers.is_empty() {
             self.requests.extend(living());
         }
-        if !self.listeners.contains(&listener) {
-            self.listeners.push(listener);
+        if !self.subscribers.contains(&subscriber) {
+            self.subscribers.push(subscriber);
         }
     }
 
-    pub(crate) fn remove(&mut self, listener: ClientKey) {
-        self.listeners.retain(|&other| other != listener);
-        if self.listeners.is_empty() {
+    pub(crate) fn remove(&mut self, subscriber: ClientKey) {
+        self.subscribers.retain(|&other| other != subscriber);
+        if self.subscribers.is_empty() {
             self.requests = HashMap::new();
         }
     }
@@ -45,29 +45,29 @@ impl Listeners {
         sessions: &mut Sessions,
         about: impl FnOnce(&Sessions) -> About,
     ) {
-        if !self.listeners.is_empty() {
+        if !self.subscribers.is_empty() {
             let about = about(sessions);
             self.requests.insert(id, about);
             self.tell(id, sessions, || What::Requested);
         }
     }
 
-    /// Tells all listeners.
+    /// Sends an event to all subscribers.
     #[inline]
     pub(crate) fn tell(&self, id: RequestId, sessions: &mut Sessions, what: impl FnOnce() -> What) {
-        if self.listeners.is_empty() {
+        if self.subscribers.is_empty() {
             return;
         }
         let Some(about) = self.requests.get(&id) else { return };
         let what = what();
-        for listener in &self.listeners {
+        for subscriber in &self.subscribers {
             let (about, what) = (about.clone(), what.clone());
-            let event = Event { client: listener.client, about, what };
-            sessions.say(listener.session, &ToClient::Event(event));
+            let event = Event { client: subscriber.client, about, what };
+            sessions.say(subscriber.session, &ToClient::Event(event));
         }
     }
 
-    /// Tells all listeners the last that happens to a request.
+    /// Sends all subscribers the last that happens to a request.
     #[inline]
     pub(crate) fn end(
         &mut self,
@@ -75,7 +75,7 @@ impl Listeners {
         sessions: &mut Sessions,
         what: impl FnOnce() -> What,
     ) {
-        if !self.listeners.is_empty() {
+        if !self.subscribers.is_empty() {
             self.tell(id, sessions, what);
             self.requests.remove(&id);
         }

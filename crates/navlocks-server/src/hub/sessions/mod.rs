@@ -1,10 +1,16 @@
 //! All sessions, by their numbers.
 
+mod peer;
+mod secret;
+mod session;
+
 use std::collections::HashMap;
 
-use navlocks::wire::ToClient;
+use navlocks_wire::ToClient;
 
-use super::session::Session;
+pub use peer::Peer;
+pub(crate) use secret::Secret;
+pub(crate) use session::{Client, Known, Session};
 
 /// Numbers stay below this, because ids of other processes' things have a bit less than 32.
 const NUMBERS_END: u32 = 1 << 31;

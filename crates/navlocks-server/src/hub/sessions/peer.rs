@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 /// The other end of a connection. What it may see follows from this and from nothing it says in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub struct Peer {
     /// To whom the token belongs that it showed; empty without tokens and over the Unix socket.
     pub(crate) tenant: Rc<str>,
     /// The web origin of a browser's page; empty for programs.
@@ -17,12 +17,12 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// A process at the other end of a Unix socket.
-    pub(crate) fn local(pid: Option<u32>) -> Self {
+    pub fn local(pid: Option<u32>) -> Self {
         Self { tenant: "".into(), origin: "".into(), pid, local: true }
     }
 
     /// Somebody at the other end of a network.
-    pub(crate) fn remote(tenant: &str, origin: &str) -> Self {
+    pub fn remote(tenant: &str, origin: &str) -> Self {
         Self { tenant: tenant.into(), origin: origin.into(), pid: None, local: false }
     }
 

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks::wire::{Cause, Fault, FaultCode};
 use navlocks_core::{ClientId, RequestId};
+use navlocks_wire::{Cause, Fault, FaultCode};
 
-use super::outbox::Outbox;
-use super::partitions::PartitionIndex;
-use super::peer::Peer;
-use super::secret::Secret;
+use super::{Peer, Secret};
+use crate::hub::Outbox;
+use crate::hub::partitions::PartitionIndex;
 
 /// A session, with or without a connection.
 #[derive(Debug)]
