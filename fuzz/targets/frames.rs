@@ -5,13 +5,15 @@
 
 #![no_main]
 
+mod rehearsal;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use navlocks::DeadlockPolicy;
-use navlocks::wire::{self, Granted, ToClient, ToService, Welcome};
-use navlocks_cli::server::{Limits, Rehearsal};
+use navlocks_server::{DeadlockPolicy, Limits};
+use navlocks_wire::{self as wire, Granted, ToClient, ToService, Welcome};
+use rehearsal::Rehearsal;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, rest)) = data.split_first() else { return };

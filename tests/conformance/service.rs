@@ -3,7 +3,7 @@
 use std::thread::{self, JoinHandle};
 
 use navlocks::{DeadlockPolicy, Locks};
-use navlocks_cli::server::{Address, Config, Service};
+use navlocks_server::{Address, Config, Service};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

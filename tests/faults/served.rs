@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use navlocks_cli::server::{Address, Config, Service};
+use navlocks_server::{Address, Config, Service};
 use navlocks_tests::chaos::{Conductor, Ended, Errand, Habits, Plan, chaos_time, seed};
 use navlocks_tests::check::{Weight, check};
 use navlocks_tests::record::Who;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that are made by tools, never written by us.
+/// Made by tools, never written by us. `.git` is a folder, and a file in a worktree.
 const MADE: [&str; 6] = ["target", "node_modules", ".git", "artifacts", "coverage", "corpus"];
 
 /// One file: where it is and what it says.
@@ -121,10 +121,11 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in entries {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy();
+        if MADE.contains(&name.as_ref()) {
+            continue;
+        }
         if path.is_dir() {
-            if !MADE.contains(&name.as_ref()) {
-                walk(&path, paths);
-            }
+            walk(&path, paths);
         } else {
             paths.push(path);
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod conformance_list;
+mod crates;
 mod files;
 mod javascript;
 mod no_std;

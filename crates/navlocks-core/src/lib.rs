@@ -65,7 +65,9 @@ mod manager;
 
 pub use event::{Cause, Event};
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
-pub use manager::{Blockers, Deadlock, LockInfo, LockManager, Snapshot, State, SuspendPolicy};
+pub use manager::{
+    Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Snapshot, State, SuspendPolicy,
+};
 pub use name::{EscapeError, Name};
 pub use queue::HashKey;
 pub use request::{Answer, Mode, Request, RequestError, Wait};

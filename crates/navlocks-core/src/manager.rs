@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::borrow::Borrow;
 
 pub use blockers::Blockers;
-pub use deadlock::Deadlock;
+pub use deadlock::{Deadlock, DeadlockPolicy};
 pub use snapshot::{LockInfo, Snapshot, State};
 pub use suspending::SuspendPolicy;
 

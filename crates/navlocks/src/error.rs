@@ -181,6 +181,11 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    #[cfg(feature = "service")]
+    pub(crate) fn new(message: Box<str>, dom_exception_name: &'static str) -> Self {
+        Self { message, dom_exception_name }
+    }
+
     /// The name of the DOMException that this is in JavaScript.
     pub fn dom_exception_name(&self) -> &'static str {
         self.dom_exception_name
@@ -190,14 +195,6 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
-    }
-}
-
-#[cfg(feature = "connect")]
-impl From<crate::wire::Fault> for Refusal {
-    fn from(fault: crate::wire::Fault) -> Self {
-        let dom_exception_name = fault.code.dom_exception_name();
-        Self { message: fault.message.into(), dom_exception_name }
     }
 }
 

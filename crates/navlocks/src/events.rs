@@ -143,7 +143,7 @@ pub(crate) struct Inboxes {
     inboxes: BTreeMap<u64, Inbox>,
     next: u64,
     /// How often a service was told over this connection that somebody listens.
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     listens: u64,
     /// How often it has answered that.
     answers: u64,
@@ -192,13 +192,13 @@ impl Inboxes {
         }
     }
 
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub(crate) fn len(&self) -> usize {
         self.inboxes.len()
     }
 
     /// Nothing is for the newest stream until the service has answered that it listens.
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub(crate) fn deafen_newest(&mut self) {
         self.listens += 1;
         if let Some(mut newest) = self.inboxes.last_entry() {
@@ -207,14 +207,14 @@ impl Inboxes {
     }
 
     /// The service has answered that somebody listens, in its turn.
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub(crate) fn begin(&mut self) {
         self.answers = (self.answers + 1).min(self.listens);
     }
 
     /// Another connection begins, over which nothing was said yet. Whether the service is to be told that somebody listens, once
     /// for all.
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub(crate) fn restart(&mut self) -> bool {
         for inbox in self.inboxes.values_mut() {
             inbox.begins = u64::from(inbox.begins > self.answers);
@@ -225,7 +225,7 @@ impl Inboxes {
     }
 
     /// The wakers of all who wait, for a space that is no more.
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub(crate) fn into_wakers(self) -> impl Iterator<Item = Waker> {
         self.inboxes.into_values().filter_map(|inbox| inbox.waker)
     }

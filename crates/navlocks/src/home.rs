@@ -8,19 +8,19 @@ use navlocks_core::{Blockers, ClientId, Name, RequestId, Scope};
 use crate::error::{Cycle, Loss, QueryError};
 use crate::events::Inboxes;
 use crate::query::Snapshot;
-#[cfg(feature = "connect")]
+#[cfg(feature = "service")]
 use crate::remote::Handle;
 use crate::request::Request;
 use crate::space::{Answer, Space};
 use crate::watch::Watched;
-#[cfg(feature = "connect")]
-use crate::wire::{Question, Reply, RequestKey};
+#[cfg(feature = "service")]
+use navlocks_wire::{Question, Reply, RequestKey};
 
 /// A lock space, as its clients reach it.
 #[derive(Clone, Debug)]
 pub(crate) enum Home {
     Local(Arc<Space>),
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     Remote(Arc<Handle>),
 }
 
@@ -29,7 +29,7 @@ macro_rules! either {
     ($home:expr, $space:ident => $local:expr, $session:ident => $remote:expr) => {
         match $home {
             Home::Local($space) => $local,
-            #[cfg(feature = "connect")]
+            #[cfg(feature = "service")]
             Home::Remote($session) => $remote,
         }
     };

@@ -55,7 +55,6 @@ mod auto;
 mod error;
 mod query;
 mod events;
-mod deadlock;
 pub mod lineage;
 mod block_on;
 mod home;
@@ -66,23 +65,21 @@ mod watch;
 mod wakes;
 mod clock;
 mod sync;
-#[cfg(feature = "connect")]
+#[cfg(feature = "service")]
 mod remote;
-#[cfg(feature = "connect")]
-pub mod wire;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use auto::{AutoLock, ReleaseError, Released, WeakAutoLock};
 pub use block_on::block_on;
-pub use deadlock::DeadlockPolicy;
 pub use error::{Cycle, Loss, QueryError, Refusal, RequestError};
 pub use events::{Event, Events, What};
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
-    Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
+    Blockers, ClientId, DeadlockPolicy, EmptyScope, EscapeError, FencingToken, Mode, Name,
+    RequestId, Scope,
 };
 pub use query::{LockInfo, Snapshot};
-#[cfg(feature = "connect")]
+#[cfg(feature = "service")]
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use navlocks_core::{Blockers, ClientId, Name, RequestId, Scope};
+use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
-use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, QueryError};
 use crate::events::Events;
 use crate::home::Home;
 use crate::owner::{Client, Owners};
 use crate::query::Snapshot;
-#[cfg(feature = "connect")]
+#[cfg(feature = "service")]
 use crate::remote::{Connect, Handle};
 use crate::request::Request;
 use crate::space::Space;
@@ -111,17 +110,17 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future ends the connection.
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub fn connect(url: impl AsRef<str>) -> Connect {
         Connect::new(url.as_ref())
     }
 
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     pub(crate) fn remote(handle: Handle) -> Self {
         Self::at_service(Arc::new(handle), 0)
     }
 
-    #[cfg(feature = "connect")]
+    #[cfg(feature = "service")]
     fn at_service(session: Arc<Handle>, number: u64) -> Self {
         let id = ClientId::foreign(0, number);
         Self::of(Arc::new(Client { home: Home::Remote(session), id }))
@@ -145,7 +144,7 @@ impl Locks {
     pub fn new_client(&self) -> Self {
         match &self.client().home {
             Home::Local(space) => Self::in_space(space.clone()),
-            #[cfg(feature = "connect")]
+            #[cfg(feature = "service")]
             Home::Remote(session) => {
                 let number = session.add_client(None, self.client().id.serial());
                 Self::at_service(session.clone(), number)
@@ -158,7 +157,7 @@ impl Locks {
     pub fn partition(&self, name: &str) -> Self {
         match &self.client().home {
             Home::Local(space) => Self::in_space(Registry::partition(space.registry(), name)),
-            #[cfg(feature = "connect")]
+            #[cfg(feature = "service")]
             Home::Remote(session) => {
                 let number = session.add_client(Some(name), self.client().id.serial());
                 Self::at_service(session.clone(), number)
@@ -215,7 +214,7 @@ impl Locks {
     pub async fn disconnect(&self) {
         match &self.client().home {
             Home::Local(_) => {}
-            #[cfg(feature = "connect")]
+            #[cfg(feature = "service")]
             Home::Remote(session) => {
                 session.leave();
                 std::future::poll_fn(|cx| session.poll_left(cx.waker())).await;

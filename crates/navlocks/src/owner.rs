@@ -40,7 +40,7 @@ impl Client {
     pub(crate) fn shown_id(&self) -> ClientId {
         match &self.home {
             Home::Local(_) => self.id,
-            #[cfg(feature = "connect")]
+            #[cfg(feature = "service")]
             Home::Remote(session) => session.client_id(self.id.serial()),
         }
     }

@@ -50,29 +50,4 @@ impl Snapshot {
             pending: snapshot.pending.into_iter().map(describe).collect(),
         }
     }
-
-    /// As a service tells it.
-    #[cfg(feature = "connect")]
-    pub(crate) fn told(held: Vec<crate::wire::Info>, pending: Vec<crate::wire::Info>) -> Self {
-        let infos = |infos: Vec<crate::wire::Info>| infos.into_iter().map(Into::into).collect();
-        Self { held: infos(held), pending: infos(pending) }
-    }
-}
-
-#[cfg(feature = "connect")]
-impl From<crate::wire::Info> for LockInfo {
-    fn from(info: crate::wire::Info) -> Self {
-        let crate::wire::Info { about, token, ms } = info;
-        let crate::wire::About { request, client, names, mode, tag, pid } = about;
-        Self {
-            request: request.into(),
-            client: client.into(),
-            scope: names.0,
-            mode,
-            token: token.map(FencingToken::new),
-            tag: tag.map(Into::into),
-            age: Duration::from_millis(ms),
-            pid,
-        }
-    }
 }

@@ -17,12 +17,11 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
-    Answer as Decided, Blockers, ClientId, Deadlock, FencingToken, HashKey, LockManager, Name,
-    RequestId, Scope, State as Stage,
+    Answer as Decided, Blockers, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey,
+    LockManager, Name, RequestId, Scope, State as Stage,
 };
 
 use crate::clock::Moment;
-use crate::deadlock::DeadlockPolicy;
 use crate::error::{Cycle, Loss, RequestError};
 use crate::events::{Inboxes, What};
 use crate::locks::Registry;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use navlocks_core::{
-    ClientId, Event, FencingToken, HashKey, LockManager, Name, Request, RequestId, Scope,
+    Answer, ClientId, Event, FencingToken, HashKey, LockManager, Name, Request, RequestId, Scope,
 };
 use navlocks_tests::record::{Mode, Moment, RequestNo, Wait};
 
@@ -91,7 +91,7 @@ impl Service {
             let over: Vec<RequestId> = self.ids_of(client);
             over.into_iter().for_each(|request| self.forget(request));
         }
-        self.tell(now)
+        self.tell(None, now)
     }
 
     fn ids_of(&self, client: ClientNo) -> Vec<RequestId> {
@@ -119,9 +119,10 @@ impl Service {
             return Vec::new();
         }
         let mut answer = None;
+        let mut own = None;
         match message {
             Up::Hello => {}
-            Up::Ask(ask) => self.ask(client, id, ask),
+            Up::Ask(ask) => own = Some(self.ask(client, id, ask)),
             Up::Release(number) | Up::Abandon(number) => {
                 if let Some(&request) = self.ids.get(&(client, number)) {
                     let _over = self.manager.release(request) || self.manager.abort(request);
@@ -134,19 +135,21 @@ impl Service {
             }
             Up::Query(number, since) => answer = self.look((client, number), since, now),
         }
-        let mut told = self.tell(now);
+        let mut told = self.tell(own, now);
         told.extend(answer);
         told.extend(self.go_wrong(now));
         told
     }
 
-    fn ask(&mut self, client: ClientNo, id: ClientId, ask: Ask) {
-        let request = self.manager.request(id, in_engine_words(&ask)).expect("a known client");
+    fn ask(&mut self, client: ClientNo, id: ClientId, ask: Ask) -> (RequestId, Answer) {
+        let (request, answer) =
+            self.manager.request(id, in_engine_words(&ask)).expect("a known client");
         self.made += 1;
         let key = (client, ask.number);
         let (id, seen, told) = (format!("r{}", self.made).into(), None, None);
         self.live.insert(request, Entry { key, ask, id, seen, told });
         self.ids.insert(key, request);
+        (request, answer)
     }
 
     fn look(&mut self, key: Key, since: Moment, now: Moment) -> Option<(ClientNo, Down)> {
@@ -166,23 +169,19 @@ impl Service {
         self.early.remove(&request);
     }
 
-    /// What the engine has to tell, to whom.
-    fn tell(&mut self, now: Moment) -> Vec<(ClientNo, Down)> {
+    /// The messages that follow from an input. A request's own outcome stands after the losses that it caused
+    /// and before later grants.
+    fn tell(&mut self, mut own: Option<(RequestId, Answer)>, now: Moment) -> Vec<(ClientNo, Down)> {
         let mut told = Vec::new();
         while let Some(event) = self.manager.poll_event() {
+            if let Event::Granted { .. } = event {
+                told.extend(own.take().and_then(|own| self.outcome(own, now)));
+            }
             match event {
                 Event::Granted { request, token, .. } => {
                     if !self.early.remove(&request) {
                         told.extend(self.grant(request, token.get(), now));
                     }
-                }
-                Event::Unavailable { request, .. } => {
-                    told.extend(
-                        self.live
-                            .get(&request)
-                            .map(|entry| (entry.key.0, Down::Unavailable(entry.key.1))),
-                    );
-                    self.forget(request);
                 }
                 Event::Lost { request, .. } | Event::Aborted { request, .. } => {
                     told.extend(
@@ -193,7 +192,24 @@ impl Service {
                 Event::Evicted { .. } => {}
             }
         }
+        told.extend(own.and_then(|own| self.outcome(own, now)));
         told
+    }
+
+    fn outcome(
+        &mut self,
+        (request, answer): (RequestId, Answer),
+        now: Moment,
+    ) -> Option<(ClientNo, Down)> {
+        match answer {
+            Answer::Granted(token) => self.grant(request, token.get(), now),
+            Answer::Unavailable => {
+                let (client, number) = self.live.get(&request)?.key;
+                self.forget(request);
+                Some((client, Down::Unavailable(number)))
+            }
+            Answer::Pending => None,
+        }
     }
 
     fn grant(&mut self, request: RequestId, token: u64, now: Moment) -> Option<(ClientNo, Down)> {
@@ -274,10 +290,10 @@ impl Service {
         self.struck = Some(entry.key);
         self.manager.abort(request);
         self.forget(request);
-        let again = self.manager.request(client, in_engine_words(&entry.ask)).expect("it is known");
-        self.ids.insert(entry.key, again);
-        self.live.insert(again, entry);
-        self.tell(now)
+        let own = self.manager.request(client, in_engine_words(&entry.ask)).expect("it is known");
+        self.ids.insert(entry.key, own.0);
+        self.live.insert(own.0, entry);
+        self.tell(Some(own), now)
     }
 }
 

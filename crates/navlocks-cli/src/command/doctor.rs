@@ -34,7 +34,7 @@ impl Doctor {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let mut report = Report { text: String::new(), palette: Palette::of_stdout(), bad: 0 };
         let version = env!("CARGO_PKG_VERSION");
-        let protocol = navlocks::wire::VERSION;
+        let protocol = navlocks_wire::VERSION;
         report.good(&format!("navlocks {version}, protocol {protocol}"));
         match self.target.place() {
             Ok(Some(place)) => look_at_place(&place, &mut report),

@@ -1,7 +1,7 @@
 //! What programs read: the output of `query --json` and `watch --json`.
 
-use navlocks::wire::{self, Names};
 use navlocks::{Event, LockInfo, Loss, Snapshot, What};
+use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
 /// What is said of every request.

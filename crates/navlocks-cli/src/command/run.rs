@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::wire::{self, Names};
 use navlocks::{Lock, Locks, RequestError, Scope};
+use navlocks_wire::{self as wire, Names};
 
 use super::target::Target;
 use super::{duration, names};

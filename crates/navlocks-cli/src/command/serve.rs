@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use navlocks::DeadlockPolicy;
+use navlocks_server::{Access, Address, Config, DeadlockPolicy, Limits, Service, TlsFiles};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -15,7 +15,6 @@ use super::duration;
 use crate::exit::{Exit, Failure};
 use crate::place::Place;
 use crate::printer;
-use crate::server::{Access, Address, Config, Limits, Service, TlsFiles};
 
 /// The variable with access tokens. Never an argument: those can be read by everybody on the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";

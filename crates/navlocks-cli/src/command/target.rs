@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::wire::FaultCode;
 use navlocks::{ConnectError, Locks, QueryError};
+use navlocks_wire::FaultCode;
 
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};

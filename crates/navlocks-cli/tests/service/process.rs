@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use navlocks::wire::FaultCode;
+use navlocks_wire::FaultCode;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::{Client, unix_stream};

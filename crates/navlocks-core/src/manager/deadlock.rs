@@ -24,6 +24,21 @@ pub struct Deadlock {
     pub requests: Vec<RequestId>,
 }
 
+/// What an embedder does when a request begins to wait and thereby closes a cycle of clients that wait for each other.
+///
+/// A client is taken to keep its locks until all its requests are granted. Tasks that do not wait for each other
+/// need a client each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeadlockPolicy {
+    /// The request waits, and a question about deadlocks reports the cycle. The default, and free of cost.
+    #[default]
+    Ignore,
+    /// The request waits, and the event stream reports the cycle.
+    Report,
+    /// The request fails, and its error names the cycle.
+    Refuse,
+}
+
 impl LockManager {
     /// All deadlocks of this moment, in order of their first request.
     ///

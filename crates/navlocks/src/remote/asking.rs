@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use super::session::{LinkState, Session, State};
 use crate::error::QueryError;
 use crate::wakes::Wakes;
-use crate::wire::{self, Answer, Ask, Question, Reply, ToService};
+use navlocks_wire::{self as wire, Answer, Ask, Question, Reply, ToService};
 
 /// A question under way.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::runtime;
 use super::session::Handle;
 use super::url::Url;
 use crate::locks::Locks;
-use crate::wire::Fault;
+use navlocks_wire::Fault;
 
 /// A connection in the making, from [`Locks::connect`]. Nothing happens until it is awaited.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
 
 use super::connect::{ConnectError, Options};
 use super::url::Url;
-use crate::wire::{Fault, FaultCode, SUBPROTOCOL};
+use navlocks_wire::{Fault, FaultCode, SUBPROTOCOL};
 
 /// Any of the sockets.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}

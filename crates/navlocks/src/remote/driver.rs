@@ -16,7 +16,7 @@ use super::lease::Instant;
 use super::pacing::{Alarm, Pauses};
 use super::session::{Session, Standing};
 use crate::error::{Loss, Refusal};
-use crate::wire::{self, Fault, FaultCode, ToClient, ToService, Welcome};
+use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
 /// How a connection ended.
 enum End {

@@ -7,7 +7,7 @@ use navlocks_core::FencingToken;
 use crate::error::{Loss, RequestError};
 use crate::wakes::Wakes;
 use crate::watch::Watched;
-use crate::wire;
+use navlocks_wire as wire;
 
 /// A request as this side knows it.
 #[derive(Debug)]

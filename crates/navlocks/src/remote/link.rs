@@ -10,7 +10,7 @@ use super::entry::{Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{LinkState, Session, Standing, State};
 use crate::error::{Loss, Refusal, RequestError};
-use crate::wire::{self, Hello, Resume, ToService, Welcome};
+use navlocks_wire::{self as wire, Hello, Resume, ToService, Welcome};
 
 impl Session {
     /// Ends the belief in all locks when the lease is over. True if it just was.

@@ -20,6 +20,7 @@ mod entry;
 mod link;
 mod receiving;
 mod asking;
+mod translation;
 mod lease;
 mod driver;
 mod pacing;

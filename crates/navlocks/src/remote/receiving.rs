@@ -6,7 +6,7 @@ use super::entry::{Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestError};
-use crate::wire::{Fault, FaultCode, Granted, Lost, Refused, ToClient};
+use navlocks_wire::{Fault, FaultCode, Granted, Lost, Refused, ToClient};
 
 impl Session {
     /// Takes in one message. Whoever it concerns is woken after. False when the session is over, and with it the connection.
@@ -72,7 +72,7 @@ impl Session {
         self.input(|state| {
             if let Some(lease) = &mut state.lease {
                 let number = lease.ping(Instant::now());
-                state.say(&crate::wire::ToService::Ping(number));
+                state.say(&navlocks_wire::ToService::Ping(number));
             }
         });
     }

@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::space::{Answer, Grant};
 use crate::wakes::Wakes;
 use crate::watch::Watched;
-use crate::wire::{self, Fault, FaultCode, Open, ToService};
+use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
 
 /// The users' side of a session: when the last one goes, so does the session.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Peers that say what no service says.
 
 use navlocks::Loss;
-use navlocks::wire::{
-    self, Answer, Cause, Fault, FaultCode, Granted, Lost, Refused, Reply, ToClient, ToService,
-    Welcome,
+use navlocks_wire::{
+    self as wire, Answer, Cause, Fault, FaultCode, Granted, Lost, Refused, Reply, ToClient,
+    ToService, Welcome,
 };
 use tokio_tungstenite::tungstenite::Message;
 

@@ -4,8 +4,8 @@ use std::future::{Future, IntoFuture as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use navlocks::wire::{Names, Request as Said, ToService, Welcome};
 use navlocks::{Acquire, Connect, ConnectError, Lock, Locks, Mode, Request};
+use navlocks_wire::{Names, Request as Said, ToService, Welcome};
 use tokio::task::JoinHandle;
 
 use crate::peer::{Peer, Talk};

@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture as _;
 
-use navlocks::wire::{Cause, Lost, ToClient, ToService};
+use navlocks_wire::{Cause, Lost, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
 
 use crate::client::{begun, connected, connecting, held, polled, said, to};

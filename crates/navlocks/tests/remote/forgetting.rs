@@ -1,7 +1,7 @@
 //! A service that has forgotten the session.
 
-use navlocks::wire::{FaultCode, Open, ToService};
 use navlocks::{Loss, RequestError};
+use navlocks_wire::{FaultCode, Open, ToService};
 
 use crate::client::{begun, connected, held, polled, request_of, said};
 use crate::peer::{Peer, Talk, leased};
@@ -19,7 +19,7 @@ async fn forgets(peer: &Peer, says: Says, session: u32) -> Talk {
     let (mut talk, hello) = peer.greeted().await;
     assert!(hello.resume.is_some());
     if says == Says::AnotherSession {
-        talk.says(navlocks::wire::ToClient::Welcome(leased(session))).await;
+        talk.says(navlocks_wire::ToClient::Welcome(leased(session))).await;
         return talk;
     }
     talk.fails(FaultCode::UnknownSession, "never heard of it").await;

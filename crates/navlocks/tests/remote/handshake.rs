@@ -1,7 +1,7 @@
 //! Up to the welcome.
 
-use navlocks::wire::{self, FaultCode, SUBPROTOCOL, ToClient, Welcome};
 use navlocks::{ConnectError, Locks};
+use navlocks_wire::{self as wire, FaultCode, SUBPROTOCOL, ToClient, Welcome};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

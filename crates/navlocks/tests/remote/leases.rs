@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use navlocks::Loss;
-use navlocks::wire::{FaultCode, ToClient, ToService, Welcome};
+use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, Pings, Talk, leased, leased_for};

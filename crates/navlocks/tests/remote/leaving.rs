@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
-use navlocks::wire::ToService;
 use navlocks::{Locks, Loss, QueryError, RequestError};
+use navlocks_wire::ToService;
 use tokio::sync::Notify;
 
 use crate::client::{begun, connected, held, polled, said};

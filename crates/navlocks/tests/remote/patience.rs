@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use navlocks::wire::{Answer, Reply, ToClient};
 use navlocks::{Locks, Loss, QueryError, RequestError};
+use navlocks_wire::{Answer, Reply, ToClient};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 

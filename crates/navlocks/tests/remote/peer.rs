@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use navlocks::wire::{
-    self, Granted, Hello, Limits, Request, SUBPROTOCOL, ToClient, ToService, Welcome,
+use navlocks_wire::{
+    self as wire, Granted, Hello, Limits, Request, SUBPROTOCOL, ToClient, ToService, Welcome,
 };
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};

@@ -1,7 +1,7 @@
 //! A service that does not want this client any more.
 
-use navlocks::wire::{FaultCode, ToService, Welcome};
 use navlocks::{Locks, Loss, QueryError, RequestError};
+use navlocks_wire::{FaultCode, ToService, Welcome};
 use tokio_tungstenite::tungstenite::http::StatusCode;
 
 use crate::client::{begun, connected, held, polled, said};

@@ -1,7 +1,7 @@
 //! A connection that breaks, and a session that goes on over the next one.
 
-use navlocks::wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
 use navlocks::{Loss, RequestError};
+use navlocks_wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased};
@@ -150,8 +150,8 @@ fn what_ends_between_hello_and_welcome_is_said_after_it() {
     });
 }
 
-fn resumed() -> navlocks::wire::Welcome {
-    navlocks::wire::Welcome { resumed: true, ..leased(7) }
+fn resumed() -> navlocks_wire::Welcome {
+    navlocks_wire::Welcome { resumed: true, ..leased(7) }
 }
 
 #[test]

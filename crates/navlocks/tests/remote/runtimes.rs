@@ -3,8 +3,8 @@
 use std::future::IntoFuture as _;
 use std::thread;
 
-use navlocks::wire::ToService;
 use navlocks::{ConnectError, Locks, Loss, QueryError, RequestError, block_on};
+use navlocks_wire::ToService;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{begun, held, said, to};

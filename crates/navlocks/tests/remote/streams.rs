@@ -2,11 +2,11 @@
 
 use std::task::Poll;
 
-use navlocks::wire::{
-    self, About, Answer, Ask, ClientKey, Names, Question, Reply, RequestKey, ToClient, ToService,
-    What,
-};
 use navlocks::{Locks, QueryError};
+use navlocks_wire::{
+    self as wire, About, Answer, Ask, ClientKey, Names, Question, Reply, RequestKey, ToClient,
+    ToService, What,
+};
 
 use crate::client::{connected, held, polled};
 use crate::peer::{Peer, Talk, leased, welcome};

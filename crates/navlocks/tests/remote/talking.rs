@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use navlocks::wire::{
-    self, Cause, Fault, FaultCode, Lost, Refused, RequestKey, ToClient, ToService,
-};
 use navlocks::{Loss, RequestError};
+use navlocks_wire::{
+    self as wire, Cause, Fault, FaultCode, Lost, Refused, RequestKey, ToClient, ToService,
+};
 
 use crate::client::{begun, connected, held, polled, request_of, said};
 use crate::peer::{Peer, leased, welcome};

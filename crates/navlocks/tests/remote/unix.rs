@@ -1,7 +1,7 @@
 //! The end of a service, where it is known at once: of a Unix socket, and when the service says so.
 
-use navlocks::wire::{FaultCode, ToClient, Welcome};
 use navlocks::{Loss, QueryError};
+use navlocks_wire::{FaultCode, ToClient, Welcome};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased, welcome};
@@ -114,8 +114,8 @@ fn a_last_message_does_not_end_what_was_answered_before() {
         });
         talk.hear().await;
         talk.says(ToClient::Unavailable(1)).await;
-        let reply = navlocks::wire::Reply::Deadlocks(vec![]);
-        talk.says(ToClient::Answer(navlocks::wire::Answer { id: 1, reply })).await;
+        let reply = navlocks_wire::Reply::Deadlocks(vec![]);
+        talk.says(ToClient::Answer(navlocks_wire::Answer { id: 1, reply })).await;
         talk.fails(FaultCode::ShuttingDown, "That was all.").await;
         talk.closes().await;
         assert!(trying.await.unwrap().unwrap().is_none());

@@ -1,0 +1,103 @@
+//! Access tokens: who may come in over TCP, and as whose tenant.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hyper::header::{self, HeaderMap};
+use navlocks_wire as wire;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+
+use super::explain;
+
+/// A shorter token is too easy to guess.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// Who may come in over TCP. By default everybody, who is then one of the tenant without a name.
+#[derive(Clone, Default)]
+pub struct Access {
+    tokens: Vec<(String, String)>,
+}
+
+impl Access {
+    /// The tokens in a text: on each line `TENANT:TOKEN`, or a token alone for the tenant without a name. Empty lines and lines
+    /// that begin with `#` mean nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no token, or one is too short. The error shows none.
+    pub fn from_text(text: &str) -> io::Result<Self> {
+        let bad = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        let mut tokens = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (tenant, token) = line.split_once(':').unwrap_or(("", line));
+            if token.len() < TOKEN_BYTES_MIN {
+                return bad(format!(
+                    "the token in line {} is too short: it needs {TOKEN_BYTES_MIN} characters at least",
+                    index + 1
+                ));
+            }
+            tokens.push((tenant.to_owned(), token.to_owned()));
+        }
+        if tokens.is_empty() {
+            return bad("there is no token: write one on a line, or TENANT:TOKEN".to_owned());
+        }
+        Ok(Self { tokens })
+    }
+
+    /// The tokens in a file, as in [`from_text`](Self::from_text).
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or what is in it.
+    pub fn from_file(path: &Path) -> io::Result<Self> {
+        let unusable = |error| explain(error, "cannot use the token file", path);
+        Self::from_text(&std::fs::read_to_string(path).map_err(unusable)?).map_err(unusable)
+    }
+
+    /// Whether nobody needs a token.
+    pub(crate) fn is_open(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The tenant of whoever sent these headers; none when they have no token that is known.
+    pub(crate) fn tenant(&self, headers: &HeaderMap) -> Option<&str> {
+        if self.is_open() {
+            return Some("");
+        }
+        let shown = shown(headers)?;
+        // All are compared, so that time does not tell which one came close.
+        let mut found = u32::MAX;
+        for (index, (_, token)) in self.tokens.iter().enumerate() {
+            let same: Choice = token.as_bytes().ct_eq(&shown);
+            found.conditional_assign(&(index as u32), same);
+        }
+        self.tokens.get(found as usize).map(|(tenant, _)| tenant.as_str())
+    }
+}
+
+/// The token in a request: as `Authorization: Bearer …`, or from a browser as a subprotocol.
+fn shown(headers: &HeaderMap) -> Option<Vec<u8>> {
+    if let Some(line) = headers.get(header::AUTHORIZATION) {
+        let (scheme, token) = line.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().as_bytes().to_vec());
+    }
+    let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).into_iter();
+    let words = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    let encoded =
+        words.map(str::trim).find_map(|word| word.strip_prefix(wire::TOKEN_SUBPROTOCOL))?;
+    URL_SAFE_NO_PAD.decode(encoded).ok()
+}
+
+/// Shows how many there are, and none of them.
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Access({} tokens)", self.tokens.len())
+    }
+}

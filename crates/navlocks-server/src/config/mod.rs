@@ -1,0 +1,54 @@
+//! The configuration of a service: addresses, access, limits.
+
+mod access;
+mod limits;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use navlocks_core::DeadlockPolicy;
+
+pub use access::Access;
+pub use limits::Limits;
+
+/// The configuration of a service.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The Unix socket to listen on.
+    pub unix: Option<PathBuf>,
+    /// The addresses to listen on; port 0 for any free one. Others than loopback need tokens and TLS.
+    pub tcp: Vec<SocketAddr>,
+    /// Whether to take the sockets that systemd opened for this process.
+    pub inherit: bool,
+    /// Where to remember what must outlive the service. Without it nothing is: after a restart tokens go on
+    /// from the clock, and nobody waits for earlier holders. For tests.
+    pub state_dir: Option<PathBuf>,
+    /// Who may come in over TCP.
+    pub access: Access,
+    /// The certificate for TCP.
+    pub tls: Option<TlsFiles>,
+    /// The origins of web pages that may come in, such as `https://shop.example`. No other page may.
+    pub allow_origins: Vec<String>,
+    /// What to do about deadlocks.
+    pub deadlocks: DeadlockPolicy,
+    /// What is allowed.
+    pub limits: Limits,
+    /// Ends the service when it has had no connection and no session for so long.
+    pub idle_exit: Option<Duration>,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate and those that lead from it to one that clients trust.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Adds to an error what the service tried, and on which path.
+pub(crate) fn explain(error: io::Error, tried: &str, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{tried} {}: {error}", path.display()))
+}

@@ -1,0 +1,287 @@
+//! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said in one go.
+
+mod closing;
+mod shared;
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use futures_util::{Sink as _, Stream as _};
+use navlocks_wire::{self as wire, Fault, FaultCode, ToService};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Sleep;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use crate::config::Limits;
+use crate::hub::Outbox;
+use crate::hub::Peer;
+
+pub(crate) use closing::close;
+pub(crate) use shared::{Seat, Shared};
+
+/// So many messages are taken from one connection before others get their turn.
+const BATCH: usize = 64;
+
+/// How a connection is set up: small buffers, because most connections are idle most of the time.
+pub(crate) fn websocket_config(limits: &Limits) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(2 << 10)
+        .write_buffer_size(64 << 10)
+        .max_message_size(Some(limits.message_bytes_max))
+        .max_frame_size(Some(limits.message_bytes_max))
+}
+
+/// Serves one connection from its first message to its end.
+pub(crate) async fn serve<S>(stream: WebSocketStream<S>, peer: Peer, shared: Rc<Shared>, seat: Seat)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut connection = Connection::new(stream, peer, shared.clone());
+    let end = std::future::poll_fn(|cx| connection.poll(cx)).await;
+    let Connection { stream, outbox, session, lease, .. } = connection;
+    let fault = match end {
+        End::Broken => {
+            drop(stream);
+            if let Some((number, connection)) = session
+                && shared.hub.borrow_mut().detach(number, connection, Instant::now())
+            {
+                tokio::task::spawn_local(expire(shared.clone(), number, connection));
+            }
+            return;
+        }
+        End::Left => None,
+        End::Fault(fault) => Some(fault),
+    };
+    if let Some((number, connection)) = session {
+        shared.hub.borrow_mut().leave(number, connection, Instant::now());
+    }
+    let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
+    let closed = close(stream, fault, &outbox, &shared.config.limits).await;
+    if last && !closed {
+        shared.could_not_tell(lease);
+    }
+    drop(seat);
+}
+
+/// Waits for the end of the lease of a session whose connection broke, and ends it then unless it goes on elsewhere.
+pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
+    loop {
+        let left = {
+            let mut hub = shared.hub.borrow_mut();
+            if !hub.is_detached_since(number, connection) {
+                return;
+            }
+            hub.check_lease(number, Instant::now())
+        };
+        let Some(left) = left else {
+            shared.emptied.notify_waiters();
+            return;
+        };
+        tokio::time::sleep(left).await;
+    }
+}
+
+/// One connection. Its session is the hub's business.
+struct Connection<S> {
+    stream: WebSocketStream<S>,
+    peer: Rc<Peer>,
+    shared: Rc<Shared>,
+    outbox: Outbox,
+    /// The numbers of its session, and of itself there, once it has said hello.
+    session: Option<(u32, u64)>,
+    lease: Option<Duration>,
+    /// Until when the first message must be there, and after that when the lease is to be looked at.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// What is being written.
+    frames: Vec<String>,
+    flushing: bool,
+}
+
+/// Why a connection ends.
+enum End {
+    /// It broke.
+    Broken,
+    /// The client left.
+    Left,
+    /// The service ends it, and says why.
+    Fault(Fault),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    fn new(stream: WebSocketStream<S>, peer: Peer, shared: Rc<Shared>) -> Self {
+        let limits = &shared.config.limits;
+        let outbox = Outbox::new(limits.outbox_bytes_max);
+        let timer = Some(Box::pin(tokio::time::sleep(limits.handshake_max)));
+        Self {
+            stream,
+            peer: peer.into(),
+            shared,
+            outbox,
+            session: None,
+            lease: None,
+            timer,
+            frames: Vec::new(),
+            flushing: false,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.outbox.look();
+        // Somebody waits for what lies here, so it goes out first. What the client said before the connection broke counts.
+        let broken = matches!(self.poll_write(cx), Poll::Ready(Err(Broken)));
+        if let Poll::Ready(end) = self.poll_read(cx) {
+            return Poll::Ready(end);
+        }
+        if broken {
+            return Poll::Ready(End::Broken);
+        }
+        if let Some(timer) = &mut self.timer
+            && timer.as_mut().poll(cx).is_ready()
+            && let Some(end) = self.time_is_up(cx)
+        {
+            return Poll::Ready(end);
+        }
+        if let Poll::Ready(Err(Broken)) = self.poll_write(cx) {
+            return Poll::Ready(End::Broken);
+        }
+        // What is left is written while closing, which has a time limit.
+        if let Some(fault) = self.outbox.ending() {
+            return Poll::Ready(End::Fault(fault));
+        }
+        self.outbox.register(cx.waker());
+        Poll::Pending
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let mut now = None;
+        for _ in 0..BATCH {
+            if let Some(fault) = self.outbox.ending() {
+                return Poll::Ready(End::Fault(fault));
+            }
+            let message = match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return Poll::Ready(self.read_failed(error)),
+                None => return Poll::Ready(End::Left),
+            };
+            let now = *now.get_or_insert_with(Instant::now);
+            let taken = match message {
+                Message::Text(text) => self.take(&text, now),
+                Message::Ping(_) => {
+                    // The answer lies in the buffer.
+                    self.flushing = true;
+                    continue;
+                }
+                Message::Pong(_) => continue,
+                Message::Close(_) => return Poll::Ready(End::Left),
+                Message::Binary(_) | Message::Frame(_) => {
+                    let text = "messages are text frames, and this is a binary one";
+                    Err(Fault::new(FaultCode::BadMessage, text))
+                }
+            };
+            match taken {
+                Ok(Taken::Message) => {}
+                // A question can be long to answer, so others come first.
+                Ok(Taken::Question) => break,
+                Ok(Taken::Bye) => return Poll::Ready(End::Left),
+                Err(fault) => return Poll::Ready(self.rejected(fault)),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Takes one message.
+    fn take(&mut self, text: &Utf8Bytes, now: Instant) -> Result<Taken, Fault> {
+        let message: ToService = wire::read(text.as_str())?;
+        let mut hub = self.shared.hub.borrow_mut();
+        let Some((number, _)) = self.session else {
+            let ToService::Hello(hello) = message else {
+                let text = "the first message of a connection is hello";
+                return Err(Fault::new(FaultCode::BadState, text));
+            };
+            let session = hub.hello(&self.peer, &hello, &self.outbox, now)?;
+            self.session = Some(session);
+            self.lease = hub.lease(session.0);
+            self.timer = self.lease.map(|lease| Box::pin(tokio::time::sleep(lease)));
+            return Ok(Taken::Message);
+        };
+        let taken = match message {
+            ToService::Bye => Taken::Bye,
+            ToService::Ask(_) => Taken::Question,
+            _ => Taken::Message,
+        };
+        hub.message(number, message, now)?;
+        Ok(taken)
+    }
+
+    fn read_failed(&mut self, error: Error) -> End {
+        let fault = match error {
+            Error::ConnectionClosed | Error::AlreadyClosed => return End::Left,
+            Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+                return End::Broken;
+            }
+            Error::Capacity(_) => {
+                let max = self.shared.config.limits.message_bytes_max;
+                Fault::new(FaultCode::Limit, format!("a message has at most {max} bytes"))
+            }
+            other => Fault::new(FaultCode::BadMessage, format!("not a WebSocket frame: {other}")),
+        };
+        self.rejected(fault)
+    }
+
+    fn rejected(&mut self, fault: Fault) -> End {
+        self.shared.hub.borrow().metrics.rejected_frames.inc();
+        End::Fault(fault)
+    }
+
+    /// The timer rang. The end, if that is what it means.
+    fn time_is_up(&mut self, cx: &mut Context<'_>) -> Option<End> {
+        let Some((number, _)) = self.session else {
+            let text = "nothing was said: the first message of a connection is hello";
+            return Some(End::Fault(Fault::new(FaultCode::BadState, text)));
+        };
+        let left = self.shared.hub.borrow_mut().check_lease(number, Instant::now())?;
+        if let Some(timer) = &mut self.timer {
+            timer.as_mut().reset(tokio::time::Instant::now() + left);
+            // It has to be polled to be heard of.
+            if timer.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+        }
+        None
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        loop {
+            if self.flushing {
+                let flushed = ready!(Pin::new(&mut self.stream).poll_flush(cx));
+                flushed.map_err(|_| Broken)?;
+                self.flushing = false;
+                self.outbox.written();
+            }
+            self.outbox.take(&mut self.frames);
+            if self.frames.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            for frame in self.frames.drain(..) {
+                Pin::new(&mut self.stream).start_send(Message::text(frame)).map_err(|_| Broken)?;
+            }
+            self.flushing = true;
+        }
+    }
+}
+
+/// What kind of message was taken.
+enum Taken {
+    Message,
+    Question,
+    Bye,
+}
+
+/// Nothing can be written any more.
+struct Broken;

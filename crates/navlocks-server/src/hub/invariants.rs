@@ -1,0 +1,47 @@
+//! What is true between two messages.
+
+use super::Hub;
+use super::partitions::Partition;
+use super::sessions::Known;
+
+impl Hub {
+    /// Checks that the books of sessions and those of the engines agree. For tests and fuzzing; the cost is all there is.
+    ///
+    /// # Panics
+    ///
+    /// They do not agree.
+    pub fn check_invariants(&self) {
+        let mut clients = 0;
+        let mut requests = 0;
+        for number in self.sessions.numbers() {
+            let Some(session) = self.sessions.get(number) else { continue };
+            clients += session.clients.len();
+            assert!(session.requests.len() <= self.limits.requests_per_session_max);
+            for (request, known) in &session.requests {
+                match known {
+                    Known::Live { partition, id } => {
+                        let manager = &self.partitions[*partition].manager;
+                        assert!(manager.state(*id).is_some(), "{number}.{request} is over");
+                        requests += 1;
+                    }
+                    Known::Early { .. } => requests += 1,
+                    Known::Lost { client, .. } => {
+                        let owner = session.clients.get(client);
+                        assert!(owner.is_some_and(|owner| owner.lost.contains(request)));
+                    }
+                }
+            }
+            let lost: usize = session.clients.values().map(|client| client.lost.len()).sum();
+            let known = |known: &&Known| matches!(known, Known::Lost { .. });
+            assert_eq!(lost, session.requests.values().filter(known).count());
+            for client in session.clients.values() {
+                assert!(self.partitions[client.partition].manager.knows(client.id));
+            }
+        }
+        let managers = || self.partitions.iter().map(|partition| &partition.manager);
+        assert_eq!(clients, managers().map(|manager| manager.client_count()).sum::<usize>());
+        assert_eq!(requests, self.partitions.iter().map(Partition::requests).sum::<usize>());
+        let used = self.partitions.iter().filter(|partition| partition.manager.client_count() > 0);
+        assert_eq!(self.partitions.len(), used.count());
+    }
+}

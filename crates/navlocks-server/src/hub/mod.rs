@@ -1,0 +1,447 @@
+//! The service without sockets and without a clock: sessions, partitions, tokens. Messages go in, and their consequences lie in
+//! the outboxes of the sessions that they concern.
+//!
+//! [`Service`](crate::Service) drives a hub by sockets and the system's clock. A program with another transport, or with a clock of
+//! its own, drives a [`Hub`] itself: [`hello`](Hub::hello) for the first message of a connection, [`message`](Hub::message) for
+//! the others, [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and [`check_leases`](Hub::check_leases) from
+//! time to time.
+
+mod invariants;
+mod lease;
+mod metrics;
+mod outbox;
+mod partitions;
+mod questions;
+mod quotas;
+mod resuming;
+mod sessions;
+mod tokens;
+
+use std::collections::HashSet;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use navlocks_core::DeadlockPolicy;
+use navlocks_core::{Request, Wait};
+use navlocks_wire::{
+    self as wire, ClientKey, Fault, FaultCode, Hello, Open, Refused, ToClient, ToService, Welcome,
+};
+use tokio::sync::Notify;
+
+use crate::config::Limits;
+use crate::store::{Exhausted, Store};
+use partitions::{Around, Asking, Partition, PartitionKey, Partitions};
+use resuming::unknown_session;
+use sessions::{Client, Known, Secret, Session, Sessions};
+use tokens::Tokens;
+
+pub(crate) use metrics::Metrics;
+pub use outbox::Outbox;
+pub use sessions::Peer;
+
+/// The state of a service.
+#[derive(Debug)]
+pub struct Hub {
+    pub(crate) sessions: Sessions,
+    pub(crate) partitions: Partitions,
+    pub(crate) tokens: Tokens,
+    pub(crate) metrics: Metrics,
+    pub(crate) limits: Limits,
+    deadlocks: DeadlockPolicy,
+    pub(crate) store: Store,
+    /// Whether requests are granted; not yet after an unclean end.
+    granting: bool,
+    /// Whether new sessions are taken.
+    open: bool,
+    /// Told when the service must end because no more tokens can be reserved.
+    pub(crate) exhausted: Rc<Notify>,
+    next_connection: u64,
+}
+
+impl Hub {
+    /// Makes a hub that stores nothing: fencing tokens begin at the clock's microseconds.
+    ///
+    /// # Errors
+    ///
+    /// The system's clock is wrong by centuries.
+    pub fn without_store(limits: Limits, deadlocks: DeadlockPolicy) -> io::Result<Self> {
+        let store = Store::new(None, &limits)?;
+        Ok(Self::new(limits, deadlocks, store))
+    }
+
+    /// A hub without sessions, which remembers here. It grants nothing until it is [let go](Self::let_go) if clients of an
+    /// earlier service may still believe in their locks.
+    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, store: Store) -> Self {
+        Self {
+            sessions: Sessions::new(),
+            partitions: Partitions::default(),
+            tokens: Tokens::above(store.tokens_before()),
+            metrics: Metrics::new(),
+            limits,
+            deadlocks,
+            granting: store.earlier().is_zero(),
+            store,
+            open: true,
+            exhausted: Rc::default(),
+            next_connection: 1,
+        }
+    }
+
+    /// From now on everything is granted in its turn, beginning with what came meanwhile.
+    pub(crate) fn let_go(&mut self, now: Instant) {
+        self.granting = true;
+        for index in self.partitions.indices() {
+            let (partitions, mut around) = self.around(now);
+            partitions[index].admit_early(index, &mut around);
+        }
+        self.settle(now);
+    }
+
+    /// Begins a session, or goes on with one. Returns the numbers of the session and of the connection.
+    pub fn hello(
+        &mut self,
+        peer: &Rc<Peer>,
+        hello: &Hello,
+        outbox: &Outbox,
+        now: Instant,
+    ) -> Result<(u32, u64), Fault> {
+        if hello.version != wire::VERSION {
+            let text = format!(
+                "this service speaks version {} of the protocol, the client version {}: use programs of the same version",
+                wire::VERSION,
+                hello.version
+            );
+            return Err(Fault::new(FaultCode::Version, text));
+        }
+        if !self.open {
+            return Err(shutting_down());
+        }
+        let connection = self.next_connection;
+        self.next_connection += 1;
+        let number = match &hello.resume {
+            Some(resume) => self.find_resumed(peer, resume, now)?,
+            None => self.begin(peer, hello, now)?,
+        };
+        let Some(session) = self.sessions.get_mut(number) else { return Err(unknown_session()) };
+        if let Some(earlier) = session.outbox.replace(outbox.clone()) {
+            let text = "the session goes on over another connection";
+            earlier.end(Fault::new(FaultCode::Replaced, text));
+        }
+        session.connection = connection;
+        session.heard = now;
+        let welcome = Welcome {
+            version: wire::VERSION,
+            service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
+            session: number,
+            secret: session.secret.tell(),
+            lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
+            resumed: hello.resume.is_some(),
+            limits: self.limits.of_a_session(),
+        };
+        self.sessions.say(number, &ToClient::Welcome(welcome));
+        if let Some(resume) = &hello.resume {
+            if let Err(fault) = self.resume_clients(number, &resume.clients, now) {
+                // Nothing of it may stay behind: no connection would ever end it.
+                self.end(number, None, now);
+                return Err(fault);
+            }
+            self.resume(number, &resume.alive, now);
+        }
+        self.settle(now);
+        Ok((number, connection))
+    }
+
+    fn begin(&mut self, peer: &Rc<Peer>, hello: &Hello, now: Instant) -> Result<u32, Fault> {
+        if self.sessions.len() >= self.limits.sessions_max {
+            let text =
+                format!("the service has {} sessions, and takes no more", self.sessions.len());
+            return Err(Fault::new(FaultCode::Limit, text));
+        }
+        let Some(secret) = Secret::new() else {
+            let text = "the service's system has no randomness to give: try again";
+            return Err(Fault::new(FaultCode::Internal, text));
+        };
+        let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
+        if let Some(lease) = lease
+            && let Err(error) = self.store.lease_given(lease, &self.limits)
+        {
+            tracing::error!(%error, "a session cannot be remembered");
+            let text = "the service cannot write its state file, and takes no session that outlives its connection";
+            return Err(Fault::new(FaultCode::Internal, text));
+        }
+        let number = self.sessions.insert(Session::new(peer.clone(), secret, lease, now));
+        match self.open(number, 0, &hello.partition) {
+            Ok(()) => Ok(number),
+            Err(fault) => {
+                self.sessions.remove(number);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Takes a message of a session. An error ends the session.
+    pub fn message(&mut self, number: u32, message: ToService, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        session.heard = now;
+        match message {
+            ToService::Request(request) => self.request(number, request, now)?,
+            ToService::Release(request) | ToService::Abort(request) => {
+                self.give_up(number, request, now);
+            }
+            ToService::Ping(ping) => self.sessions.say(number, &ToClient::Pong(ping)),
+            ToService::Hello(_) => {
+                let text = "hello is the first message of a connection and comes once";
+                return Err(Fault::new(FaultCode::BadState, text));
+            }
+            ToService::Open(Open { client, partition }) => {
+                session.take_client_number(client)?;
+                self.open(number, client, &partition)?;
+            }
+            ToService::Close(client) => self.close(number, client, now)?,
+            ToService::Contention(request) => {
+                if let Some(&Known::Live { partition, id }) = session.requests.get(&request) {
+                    let (partitions, mut around) = self.around(now);
+                    partitions[partition].watch_contention(id, &mut around);
+                }
+            }
+            ToService::Listen(client) => {
+                if let Some(&Client { partition, .. }) = session.client(client)? {
+                    let listener = ClientKey::new(number, client);
+                    self.partitions[partition].listen(listener, &self.sessions);
+                    self.sessions.say(number, &ToClient::Listening(client));
+                }
+            }
+            ToService::Unlisten(client) => {
+                if let Some(&Client { partition, .. }) = session.client(client)? {
+                    self.partitions[partition].unlisten(ClientKey::new(number, client));
+                }
+            }
+            ToService::Ask(ask) => self.ask(number, ask, now)?,
+            ToService::Bye => self.end(number, None, now),
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Opens a client in a bucket of its peer.
+    pub(crate) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
+        let Self { limits, partitions, tokens, .. } = self;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
+        if session.clients.len() >= limits.clients_per_session_max {
+            let max = limits.clients_per_session_max;
+            return limit(format!("a session has at most {max} clients: close some first"));
+        }
+        if bucket.len() > limits.partition_name_bytes_max {
+            let max = limits.partition_name_bytes_max;
+            return limit(format!("the name of a partition has at most {max} bytes"));
+        }
+        let key = PartitionKey::of(&session.peer, bucket);
+        let partition = match partitions.find(&key) {
+            Some(partition) => partition,
+            None if partitions.len() >= limits.partitions_max => {
+                let max = limits.partitions_max;
+                return limit(format!("the service has {max} partitions, and takes no more"));
+            }
+            None => partitions.insert(key, tokens.next()),
+        };
+        let id = partitions[partition].add_client(ClientKey::new(number, client));
+        let lost = HashSet::new();
+        session.clients.insert(client, Client { partition, id, lost });
+        Ok(())
+    }
+
+    /// Ends a client of a session.
+    pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if session.client(client)?.is_none() {
+            return Ok(());
+        }
+        let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
+        for request in &closed.lost {
+            session.requests.remove(request);
+        }
+        let ended = self.end_client(&closed, now);
+        if let Some(session) = self.sessions.get_mut(number) {
+            for request in ended {
+                session.requests.remove(&request);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a client in its partition. Returns the numbers of its requests.
+    fn end_client(&mut self, client: &Client, now: Instant) -> Vec<u64> {
+        let (partitions, mut around) = self.around(now);
+        let partition = &mut partitions[client.partition];
+        let ended = partition.end_client(client.id, &mut around);
+        if partition.manager.client_count() == 0 {
+            partitions.remove(client.partition);
+        }
+        ended
+    }
+
+    #[inline]
+    fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
+        let wire::Request { id: request, client, names: wire::Names(scope), mode, wait, tag } =
+            asked;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if let Some(&known) = session.requests.get(&request) {
+            self.answer_again(number, request, known);
+            return Ok(());
+        }
+        session.take_request_number(request)?;
+        let Some(&Client { partition, id: owner, .. }) = session.client(client)? else {
+            let fault = Fault::new(FaultCode::BadState, format!("client {client} is closed"));
+            self.refuse(number, request, fault);
+            return Ok(());
+        };
+        let known = session.requests.len();
+        let request_of_engine = Request { scope, mode, wait };
+        let client = ClientKey::new(number, client);
+        let asking =
+            Asking { owner, client, number: request, request: request_of_engine, tag, since: now };
+        if let Err(text) = self.within_limits(partition, known, &asking) {
+            self.refuse(number, request, Fault::new(FaultCode::Limit, text));
+            return Ok(());
+        }
+        let known = if self.granting {
+            let (partitions, mut around) = self.around(now);
+            let id = partitions[partition].request(asking, &mut around);
+            id.map(|id| Known::Live { partition, id })
+        } else if wait == Wait::IfAvailable {
+            self.sessions.say(number, &ToClient::Unavailable(request));
+            None
+        } else {
+            let place = self.partitions[partition].early.push(asking);
+            Some(Known::Early { partition, place })
+        };
+        if let (Some(known), Some(session)) = (known, self.sessions.get_mut(number)) {
+            session.requests.insert(request, known);
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
+        self.metrics.refused_requests.inc();
+        let refused = Refused { id: request, fault, cycle: None };
+        self.sessions.say(number, &ToClient::Refused(refused));
+    }
+
+    /// The owner of a request lets go of it, whatever became of it.
+    #[inline]
+    pub(crate) fn give_up(&mut self, number: u32, request: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        match session.forget(request) {
+            Some(Known::Live { partition, id }) => {
+                let (partitions, mut around) = self.around(now);
+                partitions[partition].give_up(id, &mut around);
+            }
+            Some(Known::Early { partition, place }) => {
+                self.partitions[partition].early.remove(place)
+            }
+            Some(Known::Lost { .. }) | None => {}
+        }
+    }
+
+    /// The connection of a session broke. Whether the session waits for another one.
+    pub fn detach(&mut self, number: u32, connection: u64, now: Instant) -> bool {
+        let Some(session) = self.sessions.get_mut(number) else { return false };
+        if session.connection != connection {
+            return false;
+        }
+        if session.lease.is_none() {
+            self.end(number, None, now);
+            return false;
+        }
+        session.outbox = None;
+        true
+    }
+
+    /// The client of a session left over this connection.
+    pub fn leave(&mut self, number: u32, connection: u64, now: Instant) {
+        if self.sessions.get(number).is_some_and(|session| session.connection == connection) {
+            self.end(number, None, now);
+        }
+    }
+
+    /// Ends a session because nothing was heard of it for its lease.
+    pub(crate) fn lapse(&mut self, number: u32, now: Instant) {
+        self.metrics.lapsed_leases.inc();
+        let text = "nothing was heard of the client for the length of its lease: all its locks are released";
+        self.end(number, Some(Fault::new(FaultCode::LeaseLapsed, text)), now);
+    }
+
+    /// Ends a session: all it has is released, and its connection told why, if there is something to tell.
+    pub(crate) fn end(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
+        self.end_without_slow(number, fault, now);
+        self.settle(now);
+    }
+
+    fn end_without_slow(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
+        let Some(session) = self.sessions.remove(number) else { return };
+        if let (Some(outbox), Some(fault)) = (&session.outbox, fault) {
+            outbox.end(fault);
+        }
+        for client in session.clients.values() {
+            let _ended = self.end_client(client, now);
+        }
+    }
+
+    /// After every step: takes note of the tokens given, and ends the sessions that do not read what they are told.
+    /// What follows from that can make further ones slow.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
+            self.exhausted.notify_one();
+        }
+        while let Some(number) = self.sessions.take_slow() {
+            self.metrics.slow_readers.inc();
+            let max = self.limits.outbox_bytes_max;
+            let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
+            self.end_without_slow(number, Some(Fault::new(FaultCode::SlowReader, text)), now);
+        }
+    }
+
+    /// Ends all sessions. Their connections are told; the longest lease of those that have none is returned.
+    pub(crate) fn shut_down(&mut self, now: Instant) -> Option<Duration> {
+        self.open = false;
+        let mut untold = None;
+        let numbers = self.sessions.numbers();
+        // First all are told, so that nobody is granted what another one loses by this.
+        for session in numbers.iter().filter_map(|&number| self.sessions.get(number)) {
+            match &session.outbox {
+                Some(outbox) => outbox.end(shutting_down()),
+                None => untold = untold.max(session.lease),
+            }
+        }
+        for number in numbers {
+            self.end(number, None, now);
+        }
+        untold
+    }
+
+    /// The partitions, and beside them what a step in one needs.
+    #[inline]
+    pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
+        let Self { sessions, partitions, tokens, metrics, deadlocks, .. } = self;
+        (partitions, Around { sessions, tokens, metrics, deadlocks: *deadlocks, now })
+    }
+
+    /// Brings what is counted on demand up to date.
+    pub(crate) fn measure(&self) -> &Metrics {
+        let held: usize =
+            self.partitions.iter().map(|partition| partition.manager.held_count()).sum();
+        let all: usize = self.partitions.iter().map(Partition::requests).sum();
+        self.metrics.held.set(held as i64);
+        self.metrics.pending.set((all - held) as i64);
+        self.metrics.partitions.set(self.partitions.len() as i64);
+        self.metrics.sessions.set(self.sessions.len() as i64);
+        &self.metrics
+    }
+}
+
+fn shutting_down() -> Fault {
+    Fault::new(FaultCode::ShuttingDown, "the service is shutting down: all locks are released")
+}

@@ -1,0 +1,100 @@
+//! How a session goes on over a new connection.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use navlocks_core::State;
+use navlocks_wire::{self as wire, Fault, FaultCode, Lost, Open, Resume, ToClient};
+
+use crate::hub::Hub;
+use crate::hub::Peer;
+use crate::hub::sessions::Known;
+
+impl Hub {
+    /// The session that a peer wants to go on with, if that is its own.
+    pub(crate) fn find_resumed(
+        &mut self,
+        peer: &Peer,
+        resume: &Resume,
+        now: Instant,
+    ) -> Result<u32, Fault> {
+        let number = resume.session;
+        let session = self.sessions.get(number).ok_or_else(unknown_session)?;
+        if !session.secret.is(&resume.secret) || !session.peer.is_same_party(peer) {
+            return Err(unknown_session());
+        }
+        // The timer may be late, but what a client can rely on is not.
+        if session.lease.is_some_and(|lease| now.saturating_duration_since(session.heard) > lease) {
+            self.lapse(number, now);
+            return Err(unknown_session());
+        }
+        Ok(number)
+    }
+
+    /// Ends the clients that a session does not have any more, and opens those that got lost with a connection.
+    pub(crate) fn resume_clients(
+        &mut self,
+        number: u32,
+        wanted: &[Open],
+        now: Instant,
+    ) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get(number) else { return Ok(()) };
+        let numbers: HashSet<u64> = wanted.iter().map(|open| open.client).collect();
+        let over: Vec<u64> =
+            session.clients.keys().copied().filter(|client| !numbers.contains(client)).collect();
+        for client in over {
+            self.close(number, client, now)?;
+        }
+        for Open { client, partition } in wanted {
+            let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+            if !session.clients.contains_key(client) {
+                session.take_client_number(*client)?;
+                self.open(number, *client, partition)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of what a client that came back does not want any more, and tells it what it lost.
+    pub(crate) fn resume(&mut self, number: u32, alive: &[u64], now: Instant) {
+        self.metrics.resumed_sessions.inc();
+        let wanted: HashSet<u64> = alive.iter().copied().collect();
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        let known: Vec<(u64, Known)> =
+            session.requests.iter().map(|(&n, &known)| (n, known)).collect();
+        session.expect_again(alive);
+        for &(request, known) in &known {
+            if let Known::Lost { cause, .. } = known
+                && wanted.contains(&request)
+            {
+                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
+            }
+        }
+        for (request, _) in known {
+            if !wanted.contains(&request) {
+                self.give_up(number, request, now);
+            }
+        }
+    }
+
+    /// A request is sent again after a resume: what became of it.
+    pub(crate) fn answer_again(&mut self, number: u32, request: u64, known: Known) {
+        match known {
+            Known::Live { partition, id } => {
+                if let Some(State::Held(token)) = self.partitions[partition].manager.state(id) {
+                    let granted = wire::Granted { id: request, token: token.get() };
+                    self.sessions.say(number, &ToClient::Granted(granted));
+                }
+            }
+            Known::Early { .. } => {}
+            Known::Lost { cause, .. } => {
+                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
+            }
+        }
+    }
+}
+
+pub(crate) fn unknown_session() -> Fault {
+    let text = "the session is over, or was never here: begin a new one";
+    Fault::new(FaultCode::UnknownSession, text)
+}

@@ -1,0 +1,33 @@
+//! Who is at the other end of a connection, as far as the service knows it.
+
+use std::rc::Rc;
+
+/// The other end of a connection. What it may see follows from this and from nothing it says in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// To whom the token belongs that it showed; empty without tokens and over the Unix socket.
+    pub(crate) tenant: Rc<str>,
+    /// The web origin of a browser's page; empty for programs.
+    pub(crate) origin: Rc<str>,
+    /// Its process, where the kernel tells.
+    pub(crate) pid: Option<u32>,
+    /// Whether the end of its connection is known to be its own end.
+    pub(crate) local: bool,
+}
+
+impl Peer {
+    /// A process at the other end of a Unix socket.
+    pub fn local(pid: Option<u32>) -> Self {
+        Self { tenant: "".into(), origin: "".into(), pid, local: true }
+    }
+
+    /// Somebody at the other end of a network.
+    pub fn remote(tenant: &str, origin: &str) -> Self {
+        Self { tenant: tenant.into(), origin: origin.into(), pid: None, local: false }
+    }
+
+    /// Whether a session of the one may be taken over by the other.
+    pub(crate) fn is_same_party(&self, other: &Self) -> bool {
+        (&self.tenant, &self.origin, self.local) == (&other.tenant, &other.origin, other.local)
+    }
+}

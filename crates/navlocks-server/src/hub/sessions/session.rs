@@ -1,0 +1,144 @@
+//! A session: the clients behind one connection, and what is known of each of their requests.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use navlocks_core::{ClientId, RequestId};
+use navlocks_wire::{Cause, Fault, FaultCode};
+
+use super::{Peer, Secret};
+use crate::hub::Outbox;
+use crate::hub::partitions::PartitionIndex;
+
+/// A session, with or without a connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) peer: Rc<Peer>,
+    pub(crate) secret: Secret,
+    /// For how long it lives on in silence; none when the end of its connection is its own.
+    pub(crate) lease: Option<Duration>,
+    /// When something was last heard of it.
+    pub(crate) heard: Instant,
+    /// Where its connection takes what is said to it; none while it has no connection.
+    pub(crate) outbox: Option<Outbox>,
+    /// The number of its connection, so that an older one is told from the present one.
+    pub(crate) connection: u64,
+    pub(crate) clients: BTreeMap<u64, Client>,
+    last_client: u64,
+    /// All requests that are not over for their owner.
+    pub(crate) requests: HashMap<u64, Known>,
+    last_request: u64,
+    /// Older numbers that may be used again, because their first use got lost with a connection.
+    resent: HashSet<u64>,
+}
+
+/// A client of a session.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) partition: PartitionIndex,
+    pub(crate) id: ClientId,
+    /// Its requests that are lost and not noted yet by their owner.
+    pub(crate) lost: HashSet<u64>,
+}
+
+/// What is known of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// The engine has it.
+    Live { partition: PartitionIndex, id: RequestId },
+    /// It came while nothing is granted yet after a start, and stands at this place.
+    Early { partition: PartitionIndex, place: u64 },
+    /// It was taken away and its owner has not taken note.
+    Lost { client: u64, cause: Cause },
+}
+
+impl Session {
+    pub(crate) fn new(
+        peer: Rc<Peer>,
+        secret: Secret,
+        lease: Option<Duration>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            peer,
+            secret,
+            lease,
+            heard: now,
+            outbox: None,
+            connection: 0,
+            clients: BTreeMap::new(),
+            last_client: 0,
+            requests: HashMap::new(),
+            last_request: 0,
+            resent: HashSet::new(),
+        }
+    }
+
+    /// Takes the number of a new client.
+    pub(crate) fn take_client_number(&mut self, number: u64) -> Result<(), Fault> {
+        if number <= self.last_client {
+            let text = format!("client {number} was opened before: numbers of clients grow");
+            return Err(Fault::new(FaultCode::BadState, text));
+        }
+        self.last_client = number;
+        Ok(())
+    }
+
+    /// The client with this number; none when it was closed.
+    pub(crate) fn client(&self, number: u64) -> Result<Option<&Client>, Fault> {
+        match self.clients.get(&number) {
+            None if number > self.last_client => {
+                let text = format!("client {number} was never opened");
+                Err(Fault::new(FaultCode::BadState, text))
+            }
+            client => Ok(client),
+        }
+    }
+
+    /// Takes the number of a new request.
+    #[inline]
+    pub(crate) fn take_request_number(&mut self, number: u64) -> Result<(), Fault> {
+        if number > self.last_request {
+            self.last_request = number;
+            return Ok(());
+        }
+        if self.resent.remove(&number) {
+            return Ok(());
+        }
+        let text = format!("request {number} was made before: numbers of requests grow");
+        Err(Fault::new(FaultCode::BadState, text))
+    }
+
+    /// After a resume: these may come again although their numbers are old.
+    pub(crate) fn expect_again(&mut self, alive: &[u64]) {
+        let (requests, last) = (&self.requests, self.last_request);
+        self.resent = alive
+            .iter()
+            .copied()
+            .filter(|number| *number <= last && !requests.contains_key(number))
+            .collect();
+    }
+
+    /// A request is lost, and that is remembered until its owner takes note.
+    pub(crate) fn lose(&mut self, number: u64, client: u64, cause: Cause) {
+        if let Some(owner) = self.clients.get_mut(&client) {
+            owner.lost.insert(number);
+            self.requests.insert(number, Known::Lost { client, cause });
+        } else {
+            self.requests.remove(&number);
+        }
+    }
+
+    /// The owner of a request does not want to hear of it again. Returns what was known of it.
+    #[inline]
+    pub(crate) fn forget(&mut self, number: u64) -> Option<Known> {
+        let known = self.requests.remove(&number);
+        if let Some(Known::Lost { client, .. }) = known
+            && let Some(owner) = self.clients.get_mut(&client)
+        {
+            owner.lost.remove(&number);
+        }
+        known
+    }
+}

@@ -1,0 +1,186 @@
+//! HTTP in front: the way into a WebSocket, health, and metrics.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::rc::Rc;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use navlocks_wire::{self as wire, Fault, FaultCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::origin;
+use crate::config::Config;
+use crate::connection::{self, Seat, Shared, websocket_config};
+use crate::hub::Outbox;
+use crate::hub::Peer;
+
+/// Where a connection came in, and what is known of it by that.
+#[derive(Clone, Debug)]
+pub(crate) enum Door {
+    /// The Unix socket; the process at the other end.
+    Unix(Option<u32>),
+    /// A TCP port.
+    Tcp,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+/// Serves a new connection until it is a WebSocket, which then has a task of its own.
+pub(crate) async fn serve<S>(stream: S, door: Door, shared: Rc<Shared>, seat: Seat)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = &shared.config.limits;
+    let upgrade = Rc::new(RefCell::new(None));
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let answer = answer(&mut request, &door, &shared, &upgrade);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let http = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_buf_size(limits.header_bytes_max.max(8 << 10))
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let served = timeout(limits.handshake_max, Box::pin(http)).await;
+    let Ok(Ok(())) = served else { return };
+    let Some((upgrade, visitor)) = upgrade.borrow_mut().take() else { return };
+    let Ok(upgraded) = upgrade.await else { return };
+    let Ok(parts) = upgraded.downcast::<TokioIo<S>>() else { return };
+    let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
+    let config = Some(websocket_config(limits));
+    let stream = WebSocketStream::from_partially_read(stream, early, Role::Server, config).await;
+    match visitor {
+        Ok(peer) => {
+            tokio::task::spawn_local(connection::serve(stream, peer, shared.clone(), seat));
+        }
+        Err(fault) => {
+            // A page cannot see why a handshake failed, so it is told in the way that it can see.
+            tracing::debug!(%fault, "a connection was refused");
+            shared.hub.borrow().metrics.refused_connections.inc();
+            let nothing = Outbox::new(limits.outbox_bytes_max);
+            connection::close(stream, Some(fault), &nothing, limits).await;
+        }
+    }
+}
+
+fn answer(
+    request: &mut Request<Incoming>,
+    door: &Door,
+    shared: &Shared,
+    upgrade: &RefCell<Option<(OnUpgrade, Result<Peer, Fault>)>>,
+) -> Answer {
+    let access = &shared.config.access;
+    if request.method() != Method::GET {
+        return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here");
+    }
+    match request.uri().path() {
+        "/" => {}
+        "/healthz" => return text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".into()),
+        "/metrics" if matches!(door, Door::Tcp) && access.tenant(request.headers()).is_none() => {
+            return refuse(StatusCode::UNAUTHORIZED, "metrics take an access token, as locks do");
+        }
+        "/metrics" => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            let hub = shared.hub.borrow();
+            hub.metrics.connections.set(shared.connections() as i64);
+            return text(StatusCode::OK, kind, hub.measure().text());
+        }
+        _ => return refuse(StatusCode::NOT_FOUND, "there is /, /healthz and /metrics"),
+    }
+    match handshake(request.headers()) {
+        Ok(accept) => {
+            let visitor = visitor(request.headers(), door, &shared.config);
+            *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
+            switch_protocols(&accept)
+        }
+        Err(answer) => {
+            shared.hub.borrow().metrics.refused_connections.inc();
+            *answer
+        }
+    }
+}
+
+/// Checks a WebSocket handshake. Returns what proves that it was understood.
+fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
+    let sentence = |sentence| Box::new(refuse(StatusCode::UPGRADE_REQUIRED, sentence));
+    if !has_word(headers, header::UPGRADE, "websocket")
+        || !has_word(headers, header::CONNECTION, "upgrade")
+    {
+        return Err(sentence("this is a lock service: speak WebSocket, subprotocol navlocks.1"));
+    }
+    if !has_word(headers, header::SEC_WEBSOCKET_VERSION, "13") {
+        return Err(sentence("this service speaks version 13 of WebSocket"));
+    }
+    if !has_word(headers, header::SEC_WEBSOCKET_PROTOCOL, wire::SUBPROTOCOL) {
+        return Err(sentence("this service speaks the subprotocol navlocks.1"));
+    }
+    match headers.get(header::SEC_WEBSOCKET_KEY) {
+        Some(key) => Ok(derive_accept_key(key.as_bytes())),
+        None => {
+            let sentence = "the header Sec-WebSocket-Key is missing";
+            Err(Box::new(refuse(StatusCode::BAD_REQUEST, sentence)))
+        }
+    }
+}
+
+/// Who wants to come in by this door, if they may.
+fn visitor(headers: &HeaderMap, door: &Door, config: &Config) -> Result<Peer, Fault> {
+    if let Door::Unix(pid) = door {
+        return Ok(Peer::local(*pid));
+    }
+    let origin = origin::origin(headers, &config.allow_origins)?;
+    let Some(tenant) = config.access.tenant(headers) else {
+        let text = "the service takes an access token, and this is none that it knows";
+        return Err(Fault::new(FaultCode::Unauthorized, text));
+    };
+    Ok(Peer::remote(tenant, &origin))
+}
+
+/// Whether a header that lists words has this one.
+fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|known| known.trim().eq_ignore_ascii_case(word))
+}
+
+fn switch_protocols(accept: &str) -> Answer {
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    let protocol = HeaderValue::from_static(wire::SUBPROTOCOL);
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+    if let Ok(accept) = HeaderValue::from_str(accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    answer
+}
+
+/// A refusal in one sentence.
+fn refuse(status: StatusCode, sentence: &str) -> Answer {
+    text(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
+}
+
+fn text(status: StatusCode, kind: &'static str, text: String) -> Answer {
+    let mut answer = Response::new(Full::from(text));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    // One question a connection: what stays open is a WebSocket.
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if status == StatusCode::UPGRADE_REQUIRED {
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    }
+    answer
+}

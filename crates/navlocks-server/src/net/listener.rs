@@ -1,0 +1,150 @@
+//! Where connections come in.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::http::{self, Door};
+use crate::connection::{Seat, Shared};
+
+/// So long nobody is taken after the process has run out of file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What somebody hears who cannot be served. The WebSocket handshake is HTTP, so this is.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    Content-Type: text/plain; charset=utf-8\r\n\
+    Retry-After: 1\r\n\
+    Connection: close\r\n\r\n\
+    the service has as many connections as it can have: try again later\n";
+
+/// Where a service can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A TCP port.
+    Tcp(SocketAddr),
+}
+
+/// A socket that listens.
+pub(crate) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener, Option<TlsAcceptor>),
+}
+
+/// A connection that came in.
+enum Arrival {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Listener {
+    /// Takes connections until the task is dropped.
+    pub(crate) async fn serve(self, shared: Rc<Shared>) {
+        // Given up for a moment when there are no more, so that somebody can be told.
+        let mut spare = File::open("/dev/null").ok();
+        let mut full = false;
+        loop {
+            match self.accept().await {
+                Ok(arrival) => {
+                    full = false;
+                    match shared.take_seat() {
+                        Some(seat) => self.admit(arrival, &shared, seat),
+                        None => {
+                            shared.hub.borrow().metrics.refused_connections.inc();
+                            arrival.refuse();
+                        }
+                    }
+                }
+                Err(error) if is_out_of_descriptors(&error) => {
+                    if !std::mem::replace(&mut full, true) {
+                        tracing::error!(%error, "no more connections can be taken");
+                    }
+                    shared.hub.borrow().metrics.refused_connections.inc();
+                    drop(spare.take());
+                    if let Ok(Ok(arrival)) = timeout(Duration::ZERO, self.accept()).await {
+                        arrival.refuse();
+                    }
+                    spare = File::open("/dev/null").ok();
+                    tokio::time::sleep(PAUSE).await;
+                }
+                // Somebody was gone before being taken.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Arrival> {
+        match self {
+            Self::Unix(listener) => Ok(Arrival::Unix(listener.accept().await?.0)),
+            Self::Tcp(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                // Answers are batched already; what is written is to be sent.
+                let _slower = stream.set_nodelay(true);
+                Ok(Arrival::Tcp(stream))
+            }
+        }
+    }
+
+    fn admit(&self, arrival: Arrival, shared: &Rc<Shared>, seat: Seat) {
+        let shared = shared.clone();
+        match (arrival, self) {
+            (Arrival::Unix(stream), _) => {
+                let Some(door) = knock(&stream) else { return };
+                tokio::task::spawn_local(http::serve(stream, door, shared, seat));
+            }
+            (Arrival::Tcp(stream), Self::Tcp(_, Some(tls))) => {
+                let tls = tls.clone();
+                tokio::task::spawn_local(async move {
+                    let greeted = timeout(shared.config.limits.handshake_max, tls.accept(stream));
+                    match Box::pin(greeted).await {
+                        Ok(Ok(stream)) => http::serve(stream, Door::Tcp, shared, seat).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
+                        Err(_) => tracing::debug!("a TLS client said nothing"),
+                    }
+                });
+            }
+            (Arrival::Tcp(stream), _) => {
+                tokio::task::spawn_local(http::serve(stream, Door::Tcp, shared, seat));
+            }
+        }
+    }
+}
+
+impl Arrival {
+    /// Says that there is no place, if that can be said without waiting.
+    fn refuse(self) {
+        let _unheard = match self {
+            Self::Unix(stream) => stream.try_write(FULL),
+            Self::Tcp(stream) => stream.try_write(FULL),
+        };
+    }
+}
+
+/// Who is at the other end of the Unix socket; nobody who may come in, when it is another user than the service's and root.
+fn knock(stream: &UnixStream) -> Option<Door> {
+    let peer = stream.peer_cred().ok()?;
+    let me = rustix::process::geteuid().as_raw();
+    if peer.uid() != me && peer.uid() != 0 {
+        tracing::warn!(uid = peer.uid(), "a process of another user was turned away");
+        return None;
+    }
+    Some(Door::Unix(peer.pid().and_then(|pid| u32::try_from(pid).ok())))
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let known = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    known.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

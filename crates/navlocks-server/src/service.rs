@@ -1,0 +1,202 @@
+//! A service from its start to its end.
+
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::Config;
+use crate::connection::Shared;
+use crate::hub::Hub;
+use crate::net::{self, Address, Inherited, Listener, SocketFile};
+use crate::store::{StateFile, Store};
+
+/// A lock service that has its sockets. It serves while [`run`](Self::run) is polled.
+#[allow(missing_debug_implementations, reason = "it is its sockets, and they say nothing of use")]
+pub struct Service {
+    shared: Rc<Shared>,
+    listeners: Vec<Listener>,
+    addresses: Vec<Address>,
+    socket_file: Option<SocketFile>,
+}
+
+impl Service {
+    /// Takes the sockets that the configuration names. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be had, and what to do about it.
+    pub async fn bind(config: Config) -> io::Result<Self> {
+        let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
+        let mut sockets = Sockets { tls, listeners: Vec::new(), addresses: Vec::new() };
+        let mut socket_file = None;
+        if config.inherit {
+            for inherited in net::inherited_sockets()? {
+                match inherited {
+                    Inherited::Unix(listener) => {
+                        sockets.add_unix(UnixListener::from_std(listener)?)?
+                    }
+                    Inherited::Tcp(listener) => {
+                        sockets.add_tcp(TcpListener::from_std(listener)?, &config)?;
+                    }
+                }
+            }
+        }
+        for address in &config.tcp {
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            })?;
+            sockets.add_tcp(listener, &config)?;
+        }
+        if let Some(path) = &config.unix {
+            let (file, listener) = SocketFile::bind(path)?;
+            socket_file = Some(file);
+            sockets.add_unix(listener)?;
+        }
+        let Sockets { listeners, addresses, .. } = sockets;
+        if listeners.is_empty() {
+            let text = "there is nothing to listen on: name a socket or an address";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let opened = config.state_dir.as_deref().map(StateFile::open).transpose();
+        let store = match opened.and_then(|file| Store::new(file, &config.limits)) {
+            Ok(store) => store,
+            Err(error) => {
+                socket_file.inspect(SocketFile::remove);
+                return Err(error);
+            }
+        };
+        let hub = Hub::new(config.limits.clone(), config.deadlocks, store);
+        Ok(Self { shared: Shared::new(config, hub), listeners, addresses, socket_file })
+    }
+
+    /// Where the service can be reached.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Serves until `until` is ready, or it was idle for as long as it should be at most; then ends in good order. Dropped
+    /// before, it ends as if it were killed.
+    ///
+    /// # Errors
+    ///
+    /// It had to end because it cannot remember what it must, or could not say that it ended in good order.
+    pub async fn run(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
+        let tasks = LocalSet::new();
+        // In a task of its own: what a set runs until is looked at whenever any of its tasks has something to do.
+        let served = tasks.spawn_local(self.serve(until));
+        match tasks.run_until(served).await {
+            Ok(ended) => ended,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+
+    async fn serve(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
+        let Self { shared, listeners, addresses, socket_file } = self;
+        let doors: Vec<JoinHandle<()>> =
+            listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
+        let earlier = shared.hub.borrow().store.earlier();
+        if !earlier.is_zero() {
+            spawn_local(let_go_after(earlier, shared.clone()));
+        }
+        tracing::info!(?addresses, "the service listens");
+        let exhausted = shared.hub.borrow().exhausted.clone();
+        let ended = tokio::select! {
+            () = until => Ok(()),
+            () = idle(&shared) => {
+                tracing::info!("nobody came for a while");
+                Ok(())
+            }
+            () = exhausted.notified() => Err(io::Error::other(
+                "the state file cannot be written, and fencing tokens would repeat: make room in the state folder",
+            )),
+        };
+        for door in doors {
+            door.abort();
+            let _aborted = door.await;
+        }
+        socket_file.as_ref().inspect(|file| file.remove());
+        ended.and(shut_down(&shared).await)
+    }
+}
+
+/// Ready when there was nobody for as long as the configuration says; never when it says nothing.
+async fn idle(shared: &Shared) {
+    let Some(patience) = shared.config.idle_exit else { return std::future::pending().await };
+    loop {
+        let emptied = shared.emptied.notified();
+        if !shared.is_idle() {
+            emptied.await;
+            continue;
+        }
+        let arrivals = shared.arrivals();
+        tokio::time::sleep(patience).await;
+        if shared.is_idle() && shared.arrivals() == arrivals {
+            return;
+        }
+    }
+}
+
+/// Ends all sessions, waits a moment until their connections have heard, and writes that all is well.
+async fn shut_down(shared: &Shared) -> io::Result<()> {
+    tracing::info!(connections = shared.connections(), "the service shuts down");
+    let without_connection = shared.hub.borrow_mut().shut_down(Instant::now());
+    shared.could_not_tell(without_connection);
+    let emptied = async {
+        while shared.connections() > 0 {
+            shared.emptied.notified().await;
+        }
+    };
+    // Each connection has a time limit of its own.
+    let patience = shared.config.limits.closing_max + Duration::from_secs(1);
+    if timeout(patience, emptied).await.is_err() {
+        shared.could_not_tell(Some(shared.config.limits.lease_max));
+    }
+    shared.hub.borrow_mut().store.ended(shared.untold())
+}
+
+/// Holds all grants back until clients of an earlier service know that theirs are over.
+async fn let_go_after(earlier: Duration, shared: Rc<Shared>) {
+    tracing::warn!(
+        ?earlier,
+        "the last service did not end in good order: nothing is granted for a while"
+    );
+    tokio::time::sleep(earlier).await;
+    shared.hub.borrow_mut().let_go(Instant::now());
+    tracing::info!("locks are granted from now on");
+}
+
+/// The sockets of a service that is about to start.
+struct Sockets {
+    tls: Option<TlsAcceptor>,
+    listeners: Vec<Listener>,
+    addresses: Vec<Address>,
+}
+
+impl Sockets {
+    fn add_unix(&mut self, listener: UnixListener) -> io::Result<()> {
+        let path = listener.local_addr()?.as_pathname().map(ToOwned::to_owned);
+        // First, because it is the one that people look for.
+        self.addresses.insert(0, Address::Unix(path.unwrap_or_default()));
+        self.listeners.push(Listener::Unix(listener));
+        Ok(())
+    }
+
+    /// Adds a TCP port. Beyond this machine it takes tokens to know who comes in, and TLS to keep them secret.
+    fn add_tcp(&mut self, listener: TcpListener, config: &Config) -> io::Result<()> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() && (config.access.is_open() || self.tls.is_none()) {
+            let text = format!(
+                "{address} can be reached from other machines: that takes access tokens (--token-file) and TLS (--tls-cert, --tls-key)"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        self.addresses.push(Address::Tcp(address));
+        self.listeners.push(Listener::Tcp(listener, self.tls.clone()));
+        Ok(())
+    }
+}

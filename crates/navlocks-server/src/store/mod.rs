@@ -1,0 +1,141 @@
+//! The store: what must outlive a service. How far fencing tokens are reserved, and for how long clients may believe in
+//! their locks.
+
+mod state_file;
+
+use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::config::Limits;
+use state_file::{Earlier, State};
+
+pub(crate) use state_file::StateFile;
+
+/// JavaScript's numbers are exact below this.
+const TOKENS_END: u64 = 1 << 53;
+
+/// What must outlive a service, on the disk if it has a state folder.
+#[derive(Debug)]
+pub(crate) struct Store {
+    file: Option<StateFile>,
+    /// As it is on the disk.
+    state: State,
+    /// So many tokens are reserved at a time.
+    block: u64,
+    /// So many tokens may be given in one step.
+    step: u64,
+    /// Writing failed; it is tried again when the largest token is this.
+    try_again_at: u64,
+    /// For how long sessions of an earlier service may live on.
+    earlier: Duration,
+}
+
+/// What is left of the reserve is too little to go on: the service must end before a token could repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted;
+
+impl Store {
+    /// Reads what the earlier service left, and reserves the first tokens.
+    pub(crate) fn new(file: Option<StateFile>, limits: &Limits) -> io::Result<Self> {
+        let earlier = file.as_ref().map_or(Ok(Earlier::None), StateFile::read)?;
+        let (reserved, believed) = match earlier {
+            Earlier::None => (0, None),
+            Earlier::State(state) => {
+                let lease = Duration::from_millis(state.lease_ms_max);
+                (state.tokens_reserved_to, (!state.clean).then_some(lease))
+            }
+            Earlier::Unreadable => {
+                tracing::warn!(
+                    "the state file cannot be read; it was put aside as service.json.bad"
+                );
+                (0, Some(limits.lease_max))
+            }
+        };
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = reserved.max(clock.as_micros() as u64);
+        let block = limits.tokens_reserved_ahead.max(8);
+        if start > TOKENS_END - block {
+            let text = format!(
+                "fencing tokens would begin at {start}, and must stay below {TOKENS_END}: is the clock right, and is the state file whole?"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let step = (limits.requests_per_partition_max as u64).min(block / 4);
+        // Until they know that it is over, clients of the earlier service count as this one's.
+        let lease_ms_max = believed.map_or(0, millis);
+        let earlier = believed.map_or(Duration::ZERO, with_margin);
+        let state = State::new(false, start, lease_ms_max);
+        let mut store = Self { file, state, block, step, try_again_at: 0, earlier };
+        store.write(State::new(false, start + block, lease_ms_max))?;
+        Ok(store)
+    }
+
+    /// The largest token that may have been given by earlier services.
+    pub(crate) fn tokens_before(&self) -> u64 {
+        self.state.tokens_reserved_to - self.block
+    }
+
+    /// For how long nothing must be granted, because of clients of an earlier service.
+    pub(crate) fn earlier(&self) -> Duration {
+        self.earlier
+    }
+
+    fn write(&mut self, state: State) -> io::Result<()> {
+        if let Some(file) = &self.file {
+            file.write(&state)?;
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    /// Takes note of the largest token given, and reserves more before they run out.
+    #[inline]
+    pub(crate) fn given(&mut self, largest: u64) -> Result<(), Exhausted> {
+        if self.state.tokens_reserved_to - largest > self.block / 2 || largest < self.try_again_at {
+            return Ok(());
+        }
+        self.reserve(largest)
+    }
+
+    #[cold]
+    fn reserve(&mut self, largest: u64) -> Result<(), Exhausted> {
+        let reserved = State { tokens_reserved_to: largest + self.block, ..self.state };
+        let failed = if reserved.tokens_reserved_to > TOKENS_END {
+            Some(io::Error::other("all numbers are used up"))
+        } else {
+            self.write(reserved).err()
+        };
+        let Some(error) = failed else { return Ok(()) };
+        let left = self.state.tokens_reserved_to - largest;
+        tracing::error!(%error, left, "no more fencing tokens can be reserved");
+        self.try_again_at = largest + self.block / 64 + 1;
+        if left <= self.step { Err(Exhausted) } else { Ok(()) }
+    }
+
+    /// A session is about to get this lease.
+    pub(crate) fn lease_given(&mut self, lease: Duration, limits: &Limits) -> io::Result<()> {
+        if millis(lease) <= self.state.lease_ms_max {
+            return Ok(());
+        }
+        // One of two values, so that the file is not written for every millisecond more.
+        let rounded =
+            if lease <= limits.lease_default { limits.lease_default } else { limits.lease_max };
+        let lease_ms_max = millis(rounded.max(lease));
+        self.write(State { lease_ms_max, ..self.state })
+    }
+
+    /// The service ends in good order; clients that could not be told believe in their locks for so long at most.
+    pub(crate) fn ended(&mut self, untold: Option<Duration>) -> io::Result<()> {
+        let lease_ms_max = untold.map_or(0, millis);
+        self.write(State { clean: untold.is_none(), lease_ms_max, ..self.state })
+    }
+}
+
+/// A little more than a lease: clocks differ, and a client that is told by a closed socket needs a moment as well.
+fn with_margin(lease: Duration) -> Duration {
+    lease + lease / 10 + Duration::from_millis(100)
+}
+
+fn millis(lease: Duration) -> u64 {
+    u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
+}

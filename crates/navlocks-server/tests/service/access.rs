@@ -1,0 +1,266 @@
+//! Who may come in, and what they share with whom.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navlocks_server::{Access, Config, TlsFiles};
+use navlocks_wire::{FaultCode, Reply, ToClient};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio_tungstenite::tungstenite;
+
+use crate::client::{Client, Stream, handshake, tcp_stream};
+use crate::running::{Folder, Running};
+
+const TOKENS: &str =
+    "# two tenants\nbakery:0123456789abcdef-b\nforge:0123456789abcdef-f\n\n0123456789abcdef-0\n";
+
+fn with_tokens(config: &mut Config) {
+    config.access = Access::from_text(TOKENS).expect("tokens");
+}
+
+/// A connection with these headers, which has not said hello.
+fn connect(address: SocketAddr, headers: &[(&'static str, &str)]) -> Client {
+    let mut request = handshake();
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().expect("a header"));
+    }
+    let stream: Box<dyn Stream> = Box::new(tcp_stream(address));
+    match tungstenite::client::client(request, stream) {
+        Ok((socket, _)) => Client(socket),
+        Err(error) => panic!("the handshake failed: {error}"),
+    }
+}
+
+fn with_token(address: SocketAddr, token: &str) -> Client {
+    let mut client = connect(address, &[("Authorization", &format!("Bearer {token}"))]);
+    client.hello();
+    client
+}
+
+fn with_origin(address: SocketAddr, origin: &str) -> Client {
+    connect(address, &[("Origin", origin)])
+}
+
+/// Whether a name is free for a client.
+fn is_free(client: &mut Client, id: u64, name: &str) -> bool {
+    client.say(format!(r#"{{"request":{{"id":{id},"names":["{name}"],"wait":"if-available"}}}}"#));
+    match client.hear() {
+        ToClient::Granted(_) => true,
+        ToClient::Unavailable(_) => false,
+        other => panic!("neither granted nor unavailable: {other:?}"),
+    }
+}
+
+#[test]
+fn without_a_known_token_nobody_comes_in() {
+    let service = Running::with(with_tokens);
+    for headers in [
+        &[][..],
+        &[("Authorization", "Bearer 0123456789abcdef-x")],
+        &[("Authorization", "Bearer 0123456789abcdef-")],
+        &[("Authorization", "Bearer bakery:0123456789abcdef-b")],
+        &[("Authorization", "Basic 0123456789abcdef-b")],
+        &[("Sec-WebSocket-Protocol", "navlocks.1, navlocks.token.!!!")],
+    ] {
+        let mut client = connect(service.tcp(), headers);
+        assert_eq!(client.error(), (FaultCode::Unauthorized, 1008), "{headers:?}");
+    }
+    // The Unix socket is its user's, who needs none.
+    Client::unix(service.unix()).hold(1, "a");
+}
+
+#[test]
+fn d19_each_tenant_has_its_own_locks() {
+    let service = Running::with(with_tokens);
+    let mut bakery = with_token(service.tcp(), "0123456789abcdef-b");
+    let mut forge = with_token(service.tcp(), "0123456789abcdef-f");
+    let mut nameless = with_token(service.tcp(), "0123456789abcdef-0");
+    for client in [&mut bakery, &mut forge, &mut nameless] {
+        assert!(is_free(client, 1, "oven"));
+    }
+    let protocol = format!("navlocks.token.{}", URL_SAFE_NO_PAD.encode("0123456789abcdef-b"));
+    let protocols = format!("navlocks.1, {protocol}");
+    let mut page = connect(service.tcp(), &[("Sec-WebSocket-Protocol", &protocols)]);
+    page.hello();
+    assert!(!is_free(&mut page, 1, "oven"));
+    // The nameless tenant is the one of the Unix socket.
+    assert!(!is_free(&mut Client::unix(service.unix()), 1, "oven"));
+}
+
+#[test]
+fn d19_questions_do_not_reach_into_other_partitions() {
+    let service = Running::with(with_tokens);
+    let mut bakery = with_token(service.tcp(), "0123456789abcdef-b");
+    bakery.hold(1, "oven");
+    bakery.say_all([
+        r#"{"request":{"id":2,"names":["oven"]}}"#,
+        r#"{"ask":{"id":1,"question":"query"}}"#,
+    ]);
+    let ToClient::Answer(answer) = bakery.hear() else { panic!("no answer") };
+    let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
+    let (held, pending) = (held[0].about.request, pending[0].about.request);
+    let mut forge = with_token(service.tcp(), "0123456789abcdef-f");
+    forge.listen();
+    forge.say_all([
+        r#"{"ask":{"id":1,"question":"query"}}"#.to_owned(),
+        format!(r#"{{"ask":{{"id":1,"question":{{"blockers":"{pending}"}}}}}}"#),
+        format!(r#"{{"ask":{{"id":1,"question":{{"contended":"{held}"}}}}}}"#),
+        r#"{"ask":{"id":1,"question":{"force-release":"oven"}}}"#.to_owned(),
+    ]);
+    for nothing in [
+        Reply::Snapshot { held: vec![], pending: vec![] },
+        Reply::Blockers { hard: vec![], soft: vec![] },
+        Reply::Contended(false),
+        Reply::Released(0),
+    ] {
+        let ToClient::Answer(answer) = forge.hear() else { panic!("no answer") };
+        assert_eq!(answer.reply, nothing);
+    }
+    bakery.say(r#"{"release":1}"#);
+    bakery.granted(2);
+    forge.settle();
+}
+
+#[test]
+fn f08_partitions_of_one_tenant_are_independent() {
+    let service = Running::start();
+    let mut client = Client::unix(service.unix());
+    client.hold(1, "a");
+    let mut other = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"other"}"#);
+    other.welcome();
+    other.hold(1, "a");
+}
+
+#[test]
+fn f09_an_opaque_origin_is_refused() {
+    let service = Running::with(|config| config.allow_origins = vec!["null".to_owned()]);
+    let mut page = with_origin(service.tcp(), "null");
+    let ToClient::Error(fault) = page.hear() else { panic!("not refused") };
+    assert_eq!(fault.code, FaultCode::ForbiddenOrigin);
+    assert_eq!(fault.code.dom_exception_name(), "SecurityError");
+}
+
+#[test]
+fn only_pages_of_listed_origins_come_in() {
+    let service =
+        Running::with(|config| config.allow_origins = vec!["https://Shop.example/".to_owned()]);
+    with_origin(service.tcp(), "https://shop.example").hello();
+    for origin in [
+        "https://evil.example",
+        "http://shop.example",
+        "https://shop.example:8443",
+        "https://shop.example.evil.example",
+        "http://localhost",
+    ] {
+        let mut page = with_origin(service.tcp(), origin);
+        assert_eq!(page.error(), (FaultCode::ForbiddenOrigin, 1008), "{origin}");
+    }
+}
+
+#[test]
+fn f133_locks_do_not_reach_across_origins() {
+    let origins = ["https://a.example", "https://b.example"];
+    let service =
+        Running::with(|config| config.allow_origins = origins.map(str::to_owned).to_vec());
+    let mut pages = origins.map(|origin| with_origin(service.tcp(), origin));
+    for page in &mut pages {
+        page.hello();
+        assert!(is_free(page, 1, "a"));
+    }
+    // A program is of no origin.
+    assert!(is_free(&mut Client::tcp(service.tcp()).0, 1, "a"));
+    let mut same = with_origin(service.tcp(), origins[0]);
+    same.hello();
+    assert!(!is_free(&mut same, 1, "a"));
+}
+
+#[test]
+fn other_machines_take_tokens_and_tls() {
+    let Err(error) = Running::try_start(Folder::new(), |config| {
+        with_tokens(config);
+        config.tcp = vec![SocketAddr::from(([0, 0, 0, 0], 0))];
+    }) else {
+        panic!("it listens to everybody without TLS")
+    };
+    assert!(error.to_string().contains("--tls-cert"), "{error}");
+}
+
+#[test]
+fn short_tokens_are_refused_and_not_shown() {
+    for text in ["", "# none\n", "bakery:\n", "bakery:0123456789abcde", "short"] {
+        let error = Access::from_text(text).expect_err(text).to_string();
+        assert!(!error.contains("0123") && !error.contains("short\""), "{error}");
+    }
+    let access = Access::from_text(TOKENS).unwrap();
+    assert!(!format!("{access:?}").contains("0123"));
+}
+
+#[test]
+fn metrics_take_a_token_where_locks_do() {
+    let service = Running::with(with_tokens);
+    let get = |headers: &str| {
+        let mut stream = tcp_stream(service.tcp());
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("it listens");
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).expect("an answer");
+        answer
+    };
+    assert!(get("").starts_with("HTTP/1.1 401"));
+    assert!(get("Authorization: Bearer 0123456789abcdef-f\r\n").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn tls_carries_the_same_protocol() {
+    // Made for this test alone: it is for localhost, and nobody trusts it.
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/tls");
+    let (certificate, key) = (files.join("localhost.cert.pem"), files.join("localhost.key.pem"));
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&certificate).unwrap()).unwrap();
+    let service = Running::with(|config| {
+        with_tokens(config);
+        config.tls = Some(TlsFiles { certificate, key });
+        config.tcp = vec![SocketAddr::from(([0, 0, 0, 0], 0))];
+    });
+    let address = SocketAddr::from(([127, 0, 0, 1], service.tcp().port()));
+    let client = || {
+        let config = ClientConfig::builder_with_provider(Arc::new(
+            tokio_rustls::rustls::crypto::ring::default_provider(),
+        ))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots.clone())
+        .with_no_client_auth();
+        let name = ServerName::try_from("localhost").expect("a name");
+        let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
+        let stream: Box<dyn Stream> = Box::new(StreamOwned::new(tls, tcp_stream(address)));
+        let mut request = handshake();
+        let token = "Bearer 0123456789abcdef-b".parse().expect("a header");
+        request.headers_mut().insert("Authorization", token);
+        match tungstenite::client::client(request, stream) {
+            Ok((socket, _)) => Client(socket),
+            Err(error) => panic!("the handshake failed: {error}"),
+        }
+    };
+    let (mut first, mut second) = (client(), client());
+    first.hello();
+    second.hello();
+    first.hold(1, "a");
+    second.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    second.settle();
+    first.say(r#"{"release":1}"#);
+    second.granted(1);
+    // Who speaks plainly is not understood, and disturbs nobody.
+    let mut plain = tcp_stream(address);
+    std::io::Write::write_all(&mut plain, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut rest = Vec::new();
+    let _reset = std::io::Read::read_to_end(&mut plain, &mut rest);
+    assert!(!rest.starts_with(b"HTTP"));
+    second.settle();
+}

@@ -1,0 +1,190 @@
+//! Each message, once.
+
+use navlocks_wire::{Cause, FaultCode, Lost, Reply, RequestKey, ToClient, What};
+
+use crate::client::Client;
+use crate::running::Running;
+
+#[test]
+fn a_lock_passes_from_one_connection_to_the_next() {
+    let service = Running::start();
+    let mut first = Client::unix(service.unix());
+    let (mut second, welcome) = Client::tcp(service.tcp());
+    assert_eq!(welcome.lease_ms, Some(10_000));
+    let held = first.hold(1, "a");
+    second.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    second.settle();
+    first.say(r#"{"release":1}"#);
+    assert!(second.granted(1) > held);
+}
+
+#[test]
+fn a_thousand_requests_are_answered_in_order() {
+    let service = Running::start();
+    let mut client = Client::unix(service.unix());
+    client.say_all((1..=1000).map(|id| format!(r#"{{"request":{{"id":{id},"names":["{id}"]}}}}"#)));
+    let mut last = 0;
+    for id in 1..=1000 {
+        let token = client.granted(id);
+        assert!(token > last);
+        last = token;
+    }
+    client.say_all((1..=1000).map(|id| format!(r#"{{"release":{id}}}"#)));
+    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    let ToClient::Answer(answer) = client.hear() else { panic!("no answer") };
+    assert_eq!(answer.reply, Reply::Snapshot { held: vec![], pending: vec![] });
+}
+
+#[test]
+fn if_available_says_unavailable() {
+    let service = Running::start();
+    let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    first.hold(1, "a");
+    second.say(r#"{"request":{"id":1,"names":["a"],"wait":"if-available"}}"#);
+    assert_eq!(second.hear(), ToClient::Unavailable(1));
+}
+
+#[test]
+fn a_thief_is_named() {
+    let service = Running::start();
+    let mut first = Client::unix(service.unix());
+    first.hold(1, "a");
+    let (mut thief, welcome) = Client::tcp(service.tcp());
+    thief.say(r#"{"request":{"id":5,"names":["a"],"wait":"steal"}}"#);
+    thief.granted(5);
+    let cause = Cause::Stolen(RequestKey::new(welcome.session, 5));
+    assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause }));
+    // Taking note is no release of the thief's.
+    first.say(r#"{"release":1}"#);
+    first.say(r#"{"request":{"id":2,"names":["a"],"wait":"if-available"}}"#);
+    assert_eq!(first.hear(), ToClient::Unavailable(2));
+}
+
+#[test]
+fn an_abort_leaves_the_queue_and_releases_what_was_granted() {
+    let service = Running::start();
+    let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    first.hold(1, "a");
+    second.say_all([
+        r#"{"request":{"id":1,"names":["a"]}}"#,
+        r#"{"abort":1}"#,
+        r#"{"request":{"id":2,"names":["a"]}}"#,
+    ]);
+    second.settle();
+    first.say(r#"{"abort":1}"#);
+    second.granted(2);
+}
+
+#[test]
+fn contention_is_told_once() {
+    let service = Running::start();
+    let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    first.hold(1, "a");
+    first.say(r#"{"contention":1}"#);
+    first.settle();
+    second.say_all([
+        r#"{"request":{"id":1,"names":["a"]}}"#,
+        r#"{"request":{"id":2,"names":["a"]}}"#,
+    ]);
+    second.settle();
+    assert_eq!(first.hear(), ToClient::Contended(1));
+    first.settle();
+    first.say(r#"{"contention":1}"#);
+    assert_eq!(first.hear(), ToClient::Contended(1));
+}
+
+#[test]
+fn a_listener_hears_of_everything() {
+    let service = Running::start();
+    let mut listener = Client::unix(service.unix());
+    listener.listen();
+    let mut holder = Client::unix(service.unix());
+    let token = holder.hold(1, "a");
+    holder.say(r#"{"request":{"id":2,"names":["a"],"mode":"shared","tag":"late"}}"#);
+    holder.settle();
+    drop(holder);
+    let heard: Vec<_> = (0..5)
+        .map(|_| match listener.hear() {
+            ToClient::Event(event) => {
+                assert_eq!(event.about.pid, Some(std::process::id()));
+                (event.about.request.request, event.what)
+            }
+            other => panic!("not an event: {other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            (1, What::Requested),
+            (1, What::Granted(token)),
+            (2, What::Requested),
+            (1, What::Lost(Cause::ClientEnded)),
+            (2, What::Aborted(Cause::ClientEnded)),
+        ]
+    );
+    listener.say(r#"{"unlisten":0}"#);
+    listener.settle();
+    listener.hold(1, "b");
+}
+
+#[test]
+fn clients_of_one_session_are_in_their_own_partitions_and_end_alone() {
+    let service = Running::start();
+    let mut client = Client::unix(service.unix());
+    client.hold(1, "a");
+    client.say(r#"{"open":{"client":1,"partition":"other"}}"#);
+    client.say(r#"{"request":{"id":2,"client":1,"names":["a"]}}"#);
+    client.granted(2);
+    client.say(r#"{"open":{"client":2}}"#);
+    client.say(r#"{"request":{"id":3,"client":2,"names":["a"]}}"#);
+    client.settle();
+    client.say(r#"{"close":0}"#);
+    client.granted(3);
+    client.say(r#"{"request":{"id":4,"names":["a"]}}"#);
+    let ToClient::Refused(refused) = client.hear() else { panic!("taken for a closed client") };
+    assert_eq!((refused.id, refused.fault.code), (4, FaultCode::BadState));
+}
+
+#[test]
+fn a_deadlock_is_refused_when_the_service_refuses_them() {
+    let service =
+        Running::with(|config| config.deadlocks = navlocks_server::DeadlockPolicy::Refuse);
+    let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    first.hold(1, "a");
+    second.hold(1, "b");
+    first.say(r#"{"request":{"id":2,"names":["b"]}}"#);
+    first.settle();
+    second.say(r#"{"request":{"id":2,"names":["a"]}}"#);
+    let ToClient::Refused(refused) = second.hear() else { panic!("not refused") };
+    assert_eq!((refused.id, refused.fault.code), (2, FaultCode::Deadlock));
+    assert_eq!(refused.cycle.map(|cycle| cycle.requests.len()), Some(4));
+    second.say(r#"{"release":1}"#);
+    first.granted(2);
+}
+
+#[test]
+fn questions_are_answered() {
+    let service = Running::start();
+    let (mut first, mut second) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    first.hold(1, "a");
+    second.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    second.settle();
+    let mut ask = |question: &str| {
+        first.say(format!(r#"{{"ask":{{"id":9,"question":{question}}}}}"#));
+        match first.hear() {
+            ToClient::Answer(answer) => answer.reply,
+            other => panic!("not an answer: {other:?}"),
+        }
+    };
+    let Reply::Snapshot { held, pending } = ask(r#""query""#) else { panic!("no snapshot") };
+    let (held, pending) = (held[0].about.request, pending[0].about.request);
+    assert_ne!(held.session, pending.session);
+    let blockers = Reply::Blockers { hard: vec![held], soft: vec![] };
+    assert_eq!(ask(&format!(r#"{{"blockers":"{pending}"}}"#)), blockers);
+    assert_eq!(ask(&format!(r#"{{"contended":"{held}"}}"#)), Reply::Contended(true));
+    assert_eq!(ask(r#""deadlocks""#), Reply::Deadlocks(vec![]));
+    assert_eq!(ask(r#"{"force-release":"b"}"#), Reply::Released(0));
+    first.say(r#"{"ask":{"id":10,"question":{"force-release":"a"}}}"#);
+    assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::ForceReleased }));
+    second.granted(1);
+}

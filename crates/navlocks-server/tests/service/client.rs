@@ -1,0 +1,164 @@
+//! A client that says and hears raw text.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use navlocks_wire::{self as wire, Granted, ToClient, Welcome};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::handshake::client::Request;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+
+/// Something to read from and to write to.
+pub(crate) trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// One connection.
+pub(crate) struct Client(pub(crate) WebSocket<Box<dyn Stream>>);
+
+/// Far above what anything takes; a hang must not be silent.
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+
+/// A handshake as a client should make it.
+pub(crate) fn handshake() -> Request {
+    let mut request = "ws://localhost/".into_client_request().expect("a request");
+    let protocol = HeaderValue::from_static(wire::SUBPROTOCOL);
+    request.headers_mut().insert("Sec-WebSocket-Protocol", protocol);
+    request
+}
+
+pub(crate) fn unix_stream(path: &Path) -> UnixStream {
+    let stream = UnixStream::connect(path).expect("the service listens");
+    stream.set_read_timeout(PATIENCE).expect("a time limit");
+    stream
+}
+
+pub(crate) fn tcp_stream(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("the service listens");
+    stream.set_read_timeout(PATIENCE).expect("a time limit");
+    stream.set_nodelay(true).expect("no delay");
+    stream
+}
+
+impl Client {
+    /// A connection that has not said hello.
+    pub(crate) fn silent(stream: impl Stream + 'static) -> Self {
+        let stream: Box<dyn Stream> = Box::new(stream);
+        match tungstenite::client::client(handshake(), stream) {
+            Ok((socket, _)) => Self(socket),
+            Err(error) => panic!("the handshake failed: {error}"),
+        }
+    }
+
+    /// A connection that has said hello, over the Unix socket.
+    pub(crate) fn unix(path: &Path) -> Self {
+        let mut client = Self::silent(unix_stream(path));
+        client.hello();
+        client
+    }
+
+    /// A connection that has said hello, over TCP.
+    pub(crate) fn tcp(address: SocketAddr) -> (Self, Welcome) {
+        let mut client = Self::silent(tcp_stream(address));
+        let welcome = client.hello();
+        (client, welcome)
+    }
+
+    /// A connection that says this hello, over TCP.
+    pub(crate) fn tcp_hello(address: SocketAddr, hello: &str) -> Self {
+        let mut client = Self::silent(tcp_stream(address));
+        client.say(format!(r#"{{"hello":{hello}}}"#));
+        client
+    }
+
+    /// A connection that goes on with a session, over TCP.
+    pub(crate) fn resume(address: SocketAddr, welcome: &Welcome, alive: &[u64]) -> Self {
+        let Welcome { session, secret, .. } = welcome;
+        let resume = format!(r#""session":{session},"secret":"{secret}","alive":{alive:?}"#);
+        let hello = format!(r#"{{"version":1,"resume":{{{resume},"clients":[{{"client":0}}]}}}}"#);
+        Self::tcp_hello(address, &hello)
+    }
+
+    pub(crate) fn hello(&mut self) -> Welcome {
+        self.say(r#"{"hello":{"version":1}}"#);
+        self.welcome()
+    }
+
+    pub(crate) fn welcome(&mut self) -> Welcome {
+        match self.hear() {
+            ToClient::Welcome(welcome) => welcome,
+            other => panic!("not a welcome: {other:?}"),
+        }
+    }
+
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
+        self.0.send(Message::text(text.into())).expect("the service listens");
+    }
+
+    /// Says several messages in one write.
+    pub(crate) fn say_all<T: Into<String>>(&mut self, texts: impl IntoIterator<Item = T>) {
+        for text in texts {
+            self.0.write(Message::text(text.into())).expect("the service listens");
+        }
+        self.0.flush().expect("the service listens");
+    }
+
+    /// The next message.
+    pub(crate) fn hear(&mut self) -> ToClient {
+        let text = self.hear_text();
+        wire::read(&text).unwrap_or_else(|fault| panic!("{fault}: {text}"))
+    }
+
+    /// The next message as it came.
+    pub(crate) fn hear_text(&mut self) -> String {
+        loop {
+            match self.0.read() {
+                Ok(Message::Text(text)) => return text.to_string(),
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                other => panic!("the service said nothing: {other:?}"),
+            }
+        }
+    }
+
+    /// Waits until all that was said so far is taken.
+    pub(crate) fn settle(&mut self) {
+        self.say(r#"{"ping":77}"#);
+        assert_eq!(self.hear(), ToClient::Pong(77));
+    }
+
+    /// Hears of everything from now on.
+    pub(crate) fn listen(&mut self) {
+        self.say(r#"{"listen":0}"#);
+        assert_eq!(self.hear(), ToClient::Listening(0));
+    }
+
+    /// Requests an exclusive lock that is free.
+    pub(crate) fn hold(&mut self, id: u64, name: &str) -> u64 {
+        self.say(format!(r#"{{"request":{{"id":{id},"names":["{name}"]}}}}"#));
+        self.granted(id)
+    }
+
+    /// Hears that a request is granted. Returns its token.
+    #[track_caller]
+    pub(crate) fn granted(&mut self, id: u64) -> u64 {
+        match self.hear() {
+            ToClient::Granted(Granted { id: granted, token }) if granted == id => token,
+            other => panic!("request {id} is not granted: {other:?}"),
+        }
+    }
+
+    /// Why the service ends the connection, and the code of its close frame.
+    pub(crate) fn error(&mut self) -> (wire::FaultCode, u16) {
+        let fault = match self.hear() {
+            ToClient::Error(fault) => fault,
+            other => panic!("not an error: {other:?}"),
+        };
+        match self.0.read() {
+            Ok(Message::Close(Some(frame))) => (fault.code, frame.code.into()),
+            other => panic!("no close frame: {other:?}"),
+        }
+    }
+}

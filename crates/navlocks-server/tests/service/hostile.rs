@@ -1,0 +1,397 @@
+//! Clients that do what they should not: the service stays up, others are served, and the offender is told.
+
+use std::io::{Read as _, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use navlocks_wire::{FaultCode, ToClient};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::client::{Client, tcp_stream, unix_stream};
+use crate::running::Running;
+
+/// Says something after hello, for which the connection is closed; others do not notice.
+#[track_caller]
+fn is_fatal(service: &Running, said: &[&str], code: FaultCode) {
+    let mut other = Client::unix(service.unix());
+    other.hold(1, "other");
+    let mut offender = Client::unix(service.unix());
+    offender.hold(1, "held");
+    offender.say_all(said.iter().copied());
+    let fault = loop {
+        match offender.hear() {
+            ToClient::Error(fault) => break fault,
+            ToClient::Granted(_) => {}
+            other => panic!("{said:?} is answered by {other:?}"),
+        }
+    };
+    assert_eq!(fault.code, code, "{said:?}: {fault}");
+    other.say(r#"{"request":{"id":2,"names":["held"]}}"#);
+    other.granted(2);
+}
+
+#[test]
+fn text_that_is_no_message_ends_the_session() {
+    let service = Running::start();
+    let deep = "[".repeat(100_000);
+    for text in [
+        "",
+        "garbage",
+        "{}",
+        "null",
+        "\"hello\"",
+        r#"{"request":{"id":2,"names":["a"]}"#,
+        r#"{"request":{"id":2,"names":[]}}"#,
+        r#"{"request":{"id":-2,"names":["a"]}}"#,
+        r#"{"request":{"id":1.5,"names":["a"]}}"#,
+        r#"{"request":{"id":18446744073709551616,"names":["a"]}}"#,
+        r#"{"request":{"id":2,"names":["a"],"colour":"red"}}"#,
+        r#"{"request":{"id":2,"names":"a"}}"#,
+        r#"{"request":{"id":2,"names":["a"],"wait":"forever"}}"#,
+        r#"{"release":1} {"release":1}"#,
+        r#"{"release":1,"abort":1}"#,
+        r#"{"ask":{"id":1,"question":{"blockers":"1"}}}"#,
+        &deep,
+    ] {
+        is_fatal(&service, &[text], FaultCode::BadMessage);
+    }
+}
+
+#[test]
+fn messages_that_make_no_sense_here_end_the_session() {
+    let service = Running::start();
+    for said in [
+        &[r#"{"hello":{"version":1}}"#][..],
+        // Used twice, and smaller than the last one.
+        &[r#"{"release":1}"#, r#"{"request":{"id":1,"names":["a"]}}"#],
+        &[r#"{"request":{"id":9,"names":["a"]}}"#, r#"{"request":{"id":8,"names":["b"]}}"#],
+        &[r#"{"request":{"id":2,"client":7,"names":["a"]}}"#],
+        &[r#"{"open":{"client":0}}"#],
+        &[r#"{"open":{"client":2}}"#, r#"{"open":{"client":1}}"#],
+        &[r#"{"close":5}"#],
+        &[r#"{"listen":5}"#],
+        &[r#"{"ask":{"id":1,"client":5,"question":"query"}}"#],
+    ] {
+        is_fatal(&service, said, FaultCode::BadState);
+    }
+}
+
+#[test]
+fn numbers_that_mean_nothing_do_nothing() {
+    let service = Running::start();
+    let mut client = Client::unix(service.unix());
+    client.say_all([
+        r#"{"release":99}"#,
+        r#"{"abort":18446744073709551615}"#,
+        r#"{"contention":5}"#,
+        r#"{"unlisten":0}"#,
+    ]);
+    client.settle();
+    client.hold(1, "a");
+}
+
+#[test]
+fn another_version_is_refused() {
+    let service = Running::start();
+    for version in [0, 2, u32::MAX] {
+        let mut client = Client::tcp_hello(service.tcp(), &format!(r#"{{"version":{version}}}"#));
+        assert_eq!(client.error(), (FaultCode::Version, 1002));
+    }
+}
+
+#[test]
+fn hello_comes_first() {
+    let service = Running::start();
+    let mut rude = Client::silent(unix_stream(service.unix()));
+    rude.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    assert_eq!(rude.error(), (FaultCode::BadState, 1002));
+}
+
+#[test]
+fn binary_frames_are_refused() {
+    let service = Running::start();
+    let mut client = Client::unix(service.unix());
+    client.0.send(Message::binary(vec![1, 2, 3])).unwrap();
+    assert_eq!(client.error(), (FaultCode::BadMessage, 1002));
+}
+
+/// A connection whose bytes are written by hand, after its hello.
+fn by_hand(service: &Running) -> std::net::TcpStream {
+    let mut stream = tcp_stream(service.tcp());
+    let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+        Sec-WebSocket-Protocol: navlocks.1\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("it listens");
+    stream.write_all(&frame(0x81, br#"{"hello":{"version":1}}"#)).expect("it listens");
+    stream
+}
+
+/// A frame whose mask changes nothing.
+fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![head, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// All that the service says until it closes.
+fn rest(mut stream: std::net::TcpStream) -> String {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("the service closes in good order");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn a_frame_of_a_gibibyte_is_refused_before_it_is_there() {
+    let service = Running::start();
+    let mut stream = by_hand(&service);
+    let mut head = vec![0x81, 0xFF];
+    head.extend((1_u64 << 30).to_be_bytes());
+    head.extend([0; 4]);
+    stream.write_all(&head).unwrap();
+    let said = rest(stream);
+    assert!(said.contains(r#"{"error":{"code":"limit""#), "{said}");
+}
+
+#[test]
+fn a_message_that_grows_too_long_by_pieces_is_refused() {
+    let service = Running::with(|config| config.limits.message_bytes_max = 1000);
+    let mut stream = by_hand(&service);
+    stream.write_all(&frame(0x01, &[b' '; 100])).unwrap();
+    for _ in 0..20 {
+        // The service closes in the middle of it.
+        let _may_fail = stream.write_all(&frame(0x00, &[b' '; 100]));
+    }
+    let said = rest(stream);
+    assert!(said.contains(r#"{"error":{"code":"limit""#), "{said}");
+}
+
+#[test]
+fn frames_that_break_the_rules_of_websocket_are_refused() {
+    let service = Running::start();
+    for bytes in [
+        // Without a mask, with a reserved bit, with an unknown kind, a continuation of nothing, and a long ping.
+        vec![0x81, 0x02, b'{', b'}'],
+        frame(0xC1, b"{}"),
+        frame(0x83, b"{}"),
+        frame(0x80, b"{}"),
+        [&[0x89, 0xFE, 0x01, 0x00, 0, 0, 0, 0][..], &[b'x'; 256]].concat(),
+        // Text that is no UTF-8.
+        frame(0x81, &[0xFF, 0xFE]),
+    ] {
+        let mut stream = by_hand(&service);
+        stream.write_all(&bytes).unwrap();
+        let said = rest(stream);
+        assert!(said.contains(r#"{"error":{"code":"bad-message""#), "{bytes:x?}: {said}");
+    }
+}
+
+#[test]
+fn a_message_in_pieces_is_taken_and_half_of_one_is_not() {
+    let service = Running::with(|config| {
+        config.limits.lease_min = Duration::from_millis(50);
+        config.limits.lease_default = Duration::from_millis(200);
+    });
+    let mut stream = by_hand(&service);
+    stream.write_all(&frame(0x01, br#"{"request":{"id""#)).unwrap();
+    stream.write_all(&frame(0x89, b"ping")).unwrap();
+    stream.write_all(&frame(0x80, br#":1,"names":["a"]}}"#)).unwrap();
+    // Half of a frame, and then nothing: the lease ends it.
+    let half = frame(0x81, br#"{"release":1}"#);
+    stream.write_all(&half[..9]).unwrap();
+    let mut waiting = Client::unix(service.unix());
+    waiting.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    let said = rest(stream);
+    assert!(said.contains(r#"{"granted":{"id":1"#), "{said}");
+    assert!(said.contains(r#"{"error":{"code":"lease-lapsed""#), "{said}");
+    waiting.granted(1);
+}
+
+#[test]
+fn a_client_that_goes_in_the_middle_of_a_frame_is_gone() {
+    let service = Running::start();
+    let mut half = unix_stream(service.unix());
+    half.write_all(b"GET / HT").unwrap();
+    drop(half);
+    let mut holder = Client::unix(service.unix());
+    holder.hold(1, "a");
+    let mut waiting = Client::unix(service.unix());
+    waiting.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    waiting.settle();
+    holder.0.get_mut().write_all(&[0x81, 0xFE, 0x10]).unwrap();
+    drop(holder);
+    waiting.granted(1);
+}
+
+#[test]
+fn half_of_a_connection_that_is_closed_ends_it() {
+    let service = Running::start();
+    let stream = unix_stream(service.unix());
+    let half = stream.try_clone().unwrap();
+    let mut holder = Client::silent(stream);
+    holder.hello();
+    holder.hold(1, "a");
+    half.shutdown(Shutdown::Write).unwrap();
+    Client::unix(service.unix()).hold(1, "a");
+}
+
+#[test]
+fn who_does_not_read_is_not_waited_for() {
+    let service = Running::with(|config| config.limits.outbox_bytes_max = 100_000);
+    let mut deaf = Client::unix(service.unix());
+    deaf.say_all([r#"{"request":{"id":1,"names":["a"]}}"#, r#"{"listen":0}"#]);
+    let mut busy = Client::unix(service.unix());
+    busy.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    let mut id = 1;
+    // Everything that happens is told to the deaf one, until it loses its lock.
+    loop {
+        let ids = id + 1..=id + 100;
+        busy.say_all(ids.clone().flat_map(|id| {
+            let request = format!(r#"{{"request":{{"id":{id},"names":["b"]}}}}"#);
+            [request, format!(r#"{{"release":{id}}}"#)]
+        }));
+        id += 100;
+        let mut freed = false;
+        let mut heard = 0;
+        while heard < 100 {
+            match busy.hear() {
+                ToClient::Granted(granted) if granted.id == 1 => freed = true,
+                ToClient::Granted(_) => heard += 1,
+                other => panic!("not granted: {other:?}"),
+            }
+        }
+        if freed {
+            break;
+        }
+    }
+    // What it has not read is still there to be read, and then the end.
+    while let Ok(message) = deaf.0.read() {
+        drop(message);
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_refused_and_nobody_ends() {
+    let service = Running::with(|config| config.limits.outbox_bytes_max = 20_000);
+    let mut client = Client::unix(service.unix());
+    for id in 1..=400 {
+        client.hold(id, &format!("name-{id}"));
+    }
+    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    let said = client.hear_text();
+    assert!(said.contains(r#"{"refused":{"code":"limit""#), "{said}");
+    client.settle();
+}
+
+#[test]
+fn a_million_requests_from_one_client_are_refused_by_its_quota() {
+    let service = Running::with(|config| config.limits.requests_per_session_max = 1000);
+    let mut other = Client::unix(service.unix());
+    other.hold(1, "a");
+    let path = service.unix().to_owned();
+    let greedy = std::thread::spawn(move || {
+        let mut greedy = Client::unix(&path);
+        let mut refused = 0;
+        for batch in 0..1000 {
+            let ids = batch * 1000 + 1..=batch * 1000 + 1000;
+            greedy.say_all(ids.map(|id| format!(r#"{{"request":{{"id":{id},"names":["a"]}}}}"#)));
+            let expected = if batch == 0 { 0 } else { 1000 };
+            for _ in 0..expected {
+                match greedy.hear() {
+                    ToClient::Refused(answer) => {
+                        assert_eq!(answer.fault.code, FaultCode::Limit);
+                        refused += 1;
+                    }
+                    other => panic!("not refused: {other:?}"),
+                }
+            }
+        }
+        greedy.settle();
+        refused
+    });
+    let mut id = 1;
+    while !greedy.is_finished() {
+        id += 1;
+        other.hold(id, "b");
+        other.say(format!(r#"{{"release":{id}}}"#));
+    }
+    assert_eq!(greedy.join().expect("the greedy one is served, too"), 999_000);
+}
+
+#[test]
+fn s18_every_limit_has_an_error_of_its_own() {
+    let service = Running::with(|config| {
+        config.limits.name_bytes_max = 10;
+        config.limits.names_per_request_max = 3;
+        config.limits.tag_bytes_max = 5;
+        config.limits.requests_per_partition_max = 2;
+        config.limits.partition_bytes_max = 12;
+    });
+    let mut client = Client::unix(service.unix());
+    client.hold(1, "ten bytes!");
+    let mut refused = |id: u64, rest: &str| {
+        client.say(format!(r#"{{"request":{{"id":{id},{rest}}}}}"#));
+        match client.hear() {
+            ToClient::Refused(refused) if refused.fault.code == FaultCode::Limit => {
+                refused.fault.message
+            }
+            other => panic!("not refused: {other:?}"),
+        }
+    };
+    assert_eq!(refused(2, r#""names":["eleven char"]"#), "a name has at most 10 bytes");
+    assert_eq!(refused(3, r#""names":["äöüäöü"]"#), "a name has at most 10 bytes");
+    assert_eq!(refused(4, r#""names":["a","b","c","d"]"#), "a request has at most 3 names");
+    assert_eq!(refused(5, r#""names":["a"],"tag":"long tag""#), "a tag has at most 5 bytes");
+    assert!(refused(6, r#""names":["abc"]"#).contains("12 bytes"));
+    client.hold(7, "a");
+    let mut other = Client::unix(service.unix());
+    other.say(r#"{"request":{"id":1,"names":["b"]}}"#);
+    let ToClient::Refused(refused) = other.hear() else { panic!("not refused") };
+    assert_eq!(refused.fault.message, "the partition has 2 requests, and takes no more");
+    // What was refused left nothing behind.
+    client.say_all([r#"{"release":1}"#, r#"{"release":7}"#]);
+    client.settle();
+    other.hold(2, "ten bytes!");
+}
+
+#[test]
+fn s18_sessions_clients_partitions_and_connections_have_limits() {
+    let service = Running::with(|config| {
+        config.limits.clients_per_session_max = 2;
+        config.limits.partitions_max = 2;
+        config.limits.partition_name_bytes_max = 5;
+        config.limits.sessions_max = 3;
+        config.limits.connections_max = 5;
+    });
+    let mut client = Client::unix(service.unix());
+    client.say_all([r#"{"open":{"client":1}}"#, r#"{"open":{"client":2}}"#]);
+    assert_eq!(client.error(), (FaultCode::Limit, 1009));
+    drop(client);
+    let mut long = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"abcdef"}"#);
+    assert_eq!(long.error(), (FaultCode::Limit, 1009));
+    drop(long);
+    let mut kept = Vec::new();
+    for partition in ["a", "b"] {
+        let hello = format!(r#"{{"version":1,"partition":"{partition}"}}"#);
+        let mut client = Client::tcp_hello(service.tcp(), &hello);
+        client.welcome();
+        kept.push(client);
+    }
+    let mut third = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"c"}"#);
+    assert_eq!(third.error(), (FaultCode::Limit, 1009));
+    let mut third = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"b"}"#);
+    third.welcome();
+    let mut fourth = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"b"}"#);
+    assert_eq!(fourth.error(), (FaultCode::Limit, 1009));
+    drop((kept, third, fourth));
+}
+
+#[test]
+fn too_many_connections_are_told() {
+    let service = Running::with(|config| config.limits.connections_max = 1);
+    let mut client = Client::unix(service.unix());
+    let mut other = unix_stream(service.unix());
+    let mut answer = String::new();
+    other.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    client.hold(1, "a");
+}

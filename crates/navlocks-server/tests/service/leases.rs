@@ -1,0 +1,251 @@
+//! Leases and resuming: what survives a broken connection, and for how long.
+
+use std::time::{Duration, Instant};
+
+use navlocks_server::Config;
+use navlocks_wire::{Cause, FaultCode, Lost, RequestKey, ToClient};
+
+use crate::client::Client;
+use crate::running::Running;
+
+const LEASE: Duration = Duration::from_millis(300);
+
+fn short_leases(config: &mut Config) {
+    config.limits.lease_min = Duration::from_millis(50);
+    config.limits.lease_default = LEASE;
+}
+
+/// A request for the same name, which waits.
+fn wait_for(service: &Running, name: &str) -> Client {
+    let mut waiting = Client::unix(service.unix());
+    waiting.say(format!(r#"{{"request":{{"id":1,"names":["{name}"]}}}}"#));
+    waiting.settle();
+    waiting
+}
+
+#[test]
+fn a_silent_session_ends_with_its_lease_and_not_before() {
+    let service = Running::with(short_leases);
+    let (mut silent, welcome) = Client::tcp(service.tcp());
+    assert_eq!(welcome.lease_ms, Some(LEASE.as_millis() as u64));
+    let said = Instant::now();
+    silent.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    waiting.granted(1);
+    assert!(said.elapsed() >= LEASE);
+    assert_eq!(silent.error(), (FaultCode::LeaseLapsed, 1008));
+}
+
+#[test]
+fn a_lease_is_what_the_client_asks_for_within_bounds() {
+    let service = Running::with(short_leases);
+    for (asked, given) in [(1, 50), (60, 60), (9_999_999, 60_000)] {
+        let hello = format!(r#"{{"version":1,"lease-ms":{asked}}}"#);
+        let welcome = Client::tcp_hello(service.tcp(), &hello).welcome();
+        assert_eq!(welcome.lease_ms, Some(given));
+    }
+}
+
+#[test]
+fn pings_keep_a_session() {
+    let service = Running::with(short_leases);
+    let (mut client, _) = Client::tcp(service.tcp());
+    client.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    let begin = Instant::now();
+    while begin.elapsed() < LEASE * 3 {
+        client.settle();
+        std::thread::yield_now();
+    }
+    waiting.settle();
+    client.say(r#"{"release":1}"#);
+    waiting.granted(1);
+}
+
+#[test]
+fn f125_a_broken_tcp_connection_is_given_its_lease() {
+    let service = Running::with(short_leases);
+    let (mut broken, _) = Client::tcp(service.tcp());
+    let said = Instant::now();
+    broken.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    drop(broken);
+    waiting.granted(1);
+    assert!(said.elapsed() >= LEASE);
+}
+
+#[test]
+fn f125_the_end_of_a_unix_connection_is_the_end_of_its_locks() {
+    let service = Running::start();
+    let mut holder = Client::unix(service.unix());
+    holder.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    drop(holder);
+    waiting.granted(1);
+}
+
+#[test]
+fn a_clean_close_ends_a_session_at_once() {
+    // Leases so long that the test would not see their end.
+    let service = Running::start();
+    for leave in [
+        |client: &mut Client| client.say(r#""bye""#),
+        |client: &mut Client| {
+            client.0.close(None).expect("a close frame");
+        },
+    ] {
+        let (mut holder, _) = Client::tcp(service.tcp());
+        holder.hold(1, "a");
+        let mut waiting = wait_for(&service, "a");
+        leave(&mut holder);
+        waiting.granted(1);
+    }
+}
+
+#[test]
+fn a_resumed_session_goes_on_where_it_was() {
+    let service = Running::start();
+    let (mut client, welcome) = Client::tcp(service.tcp());
+    let token = client.hold(1, "a");
+    client.hold(2, "b");
+    let mut holder = Client::unix(service.unix());
+    holder.hold(1, "c");
+    client.say(r#"{"request":{"id":3,"names":["c"]}}"#);
+    client.settle();
+    drop(client);
+    let mut client = Client::resume(service.tcp(), &welcome, &[1, 3, 4]);
+    let again = client.welcome();
+    assert!(again.resumed);
+    assert_eq!((again.session, &again.secret), (welcome.session, &welcome.secret));
+    // Held: granted again with the same token. Pending: keeps its place. Never arrived: is made now.
+    client.say_all([
+        r#"{"request":{"id":1,"names":["a"]}}"#,
+        r#"{"request":{"id":3,"names":["c"]}}"#,
+        r#"{"request":{"id":4,"names":["d"]}}"#,
+    ]);
+    assert_eq!(client.granted(1), token);
+    client.granted(4);
+    // Not wanted any more: released.
+    let mut other = Client::unix(service.unix());
+    other.hold(1, "b");
+    holder.say(r#"{"release":1}"#);
+    client.granted(3);
+}
+
+#[test]
+fn a_grant_that_got_lost_is_told_again() {
+    let service = Running::start();
+    let mut holder = Client::unix(service.unix());
+    holder.hold(1, "a");
+    let (mut client, welcome) = Client::tcp(service.tcp());
+    client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    client.settle();
+    drop(client);
+    holder.say(r#"{"release":1}"#);
+    holder.settle();
+    let mut client = Client::resume(service.tcp(), &welcome, &[1]);
+    client.welcome();
+    client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    // It may have been granted just after the resume as well, and is then told twice.
+    let token = client.granted(1);
+    client.say(r#"{"ping":1}"#);
+    match client.hear() {
+        ToClient::Granted(again) => assert_eq!((again.id, again.token), (1, token)),
+        other => assert_eq!(other, ToClient::Pong(1)),
+    }
+}
+
+#[test]
+fn a_loss_that_got_lost_is_told_after_the_welcome() {
+    let service = Running::start();
+    let (mut client, welcome) = Client::tcp(service.tcp());
+    client.hold(1, "a");
+    client.hold(2, "b");
+    drop(client);
+    let (mut thief, thiefs) = Client::tcp(service.tcp());
+    thief.say(r#"{"request":{"id":1,"names":["a","b"],"wait":"steal"}}"#);
+    thief.granted(1);
+    let mut client = Client::resume(service.tcp(), &welcome, &[1]);
+    assert!(client.welcome().resumed);
+    let cause = Cause::Stolen(RequestKey::new(thiefs.session, 1));
+    let lost = ToClient::Lost(Lost { id: 1, cause });
+    assert_eq!(client.hear(), lost);
+    client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    assert_eq!(client.hear(), lost);
+    client.say(r#"{"release":1}"#);
+    client.settle();
+}
+
+#[test]
+fn only_who_knows_the_secret_can_resume() {
+    let service = Running::start();
+    let (mut client, mut welcome) = Client::tcp(service.tcp());
+    welcome.secret.replace_range(0..1, if welcome.secret.starts_with('A') { "B" } else { "A" });
+    let mut stranger = Client::resume(service.tcp(), &welcome, &[]);
+    assert_eq!(stranger.error(), (FaultCode::UnknownSession, 1008));
+    welcome.session += 1000;
+    let mut lost = Client::resume(service.tcp(), &welcome, &[]);
+    assert_eq!(lost.error(), (FaultCode::UnknownSession, 1008));
+    client.settle();
+}
+
+#[test]
+fn a_lapsed_session_cannot_be_resumed() {
+    let service = Running::with(short_leases);
+    let (mut client, welcome) = Client::tcp(service.tcp());
+    client.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    drop(client);
+    waiting.granted(1);
+    let mut late = Client::resume(service.tcp(), &welcome, &[1]);
+    assert_eq!(late.error(), (FaultCode::UnknownSession, 1008));
+}
+
+#[test]
+fn the_last_of_several_resumes_has_the_session() {
+    let service = Running::start();
+    let (mut first, welcome) = Client::tcp(service.tcp());
+    let token = first.hold(1, "a");
+    let mut connections = vec![first];
+    for _ in 0..20 {
+        let mut next = Client::resume(service.tcp(), &welcome, &[1]);
+        next.welcome();
+        let earlier = connections.last_mut().expect("there is one");
+        assert_eq!(earlier.error(), (FaultCode::Replaced, 1008));
+        connections.push(next);
+    }
+    let mut last = connections.pop().expect("there is one");
+    // That the others are gone changes nothing.
+    drop(connections);
+    last.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    assert_eq!(last.granted(1), token);
+}
+
+#[test]
+fn a_replaced_connection_has_no_say_any_more() {
+    let service = Running::start();
+    let (mut first, welcome) = Client::tcp(service.tcp());
+    first.hold(1, "a");
+    let mut next = Client::resume(service.tcp(), &welcome, &[1]);
+    next.welcome();
+    // Both a message and its end come too late.
+    let _may_be_closed = first.0.send(r#"{"release":1}"#.into());
+    drop(first);
+    next.settle();
+    let mut other = Client::unix(service.unix());
+    other.say(r#"{"request":{"id":1,"names":["a"],"wait":"if-available"}}"#);
+    assert_eq!(other.hear(), ToClient::Unavailable(1));
+}
+
+#[test]
+fn listening_goes_on_after_a_resume() {
+    let service = Running::start();
+    let (mut listener, welcome) = Client::tcp(service.tcp());
+    listener.listen();
+    drop(listener);
+    let mut listener = Client::resume(service.tcp(), &welcome, &[]);
+    listener.welcome();
+    let mut other = Client::unix(service.unix());
+    other.hold(1, "a");
+    assert!(matches!(listener.hear(), ToClient::Event(_)));
+}

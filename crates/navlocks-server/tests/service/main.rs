@@ -1,0 +1,12 @@
+//! The service as its wire shows it: raw frames in, raw frames out.
+
+mod client;
+mod running;
+mod access;
+mod basics;
+mod documents;
+mod endings;
+mod hostile;
+mod http;
+mod leases;
+mod restarts;

@@ -1,0 +1,62 @@
+//! The messages between a client and a service of navlocks: one JSON message in each WebSocket text frame.
+//!
+//! The document `docs/wire.md` explains each message with examples. This crate is for authors of another client or another
+//! service in Rust; other programs use `Locks::connect` of the crate `navlocks`.
+//!
+//! A *connection* carries one *session*; a session has one or more *clients* in the standard's sense, each in one partition.
+//! The client numbers its requests, from 1 upwards and never twice in a session, so it can send the next message
+//! without an answer to the last one.
+//!
+//! ```
+//! use navlocks_wire::{Granted, ToClient};
+//!
+//! let granted = ToClient::Granted(Granted { id: 7, token: 41 });
+//! let text = navlocks_wire::write(&granted);
+//! assert_eq!(text, r#"{"granted":{"id":7,"token":41}}"#);
+//! assert_eq!(navlocks_wire::read::<ToClient>(&text)?, granted);
+//! # Ok::<(), navlocks_wire::Fault>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod fault;
+mod id;
+mod info;
+mod name;
+mod to_client;
+mod to_service;
+
+pub use fault::{Fault, FaultCode};
+pub use id::{ClientKey, RequestKey};
+pub use info::{About, Cause, Cycle, Event, Info, What};
+pub use name::Names;
+pub use to_client::{Answer, Granted, Limits, Lost, Refused, Reply, ToClient, Welcome};
+pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
+
+/// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the first message each way.
+pub const VERSION: u32 = 1;
+
+/// The WebSocket subprotocol, asked for by clients and confirmed by the service.
+pub const SUBPROTOCOL: &str = "navlocks.1";
+
+/// A subprotocol that starts with this carries an access token in base64url, for browsers, which cannot set headers.
+pub const TOKEN_SUBPROTOCOL: &str = "navlocks.token.";
+
+/// The message in a frame's text.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong with it.
+pub fn read<'a, M: serde::Deserialize<'a>>(text: &'a str) -> Result<M, Fault> {
+    serde_json::from_str(text)
+        .map_err(|error| Fault::new(FaultCode::BadMessage, format!("not a message: {error}")))
+}
+
+/// The text of the frame that carries a message.
+pub fn write(message: &impl serde::Serialize) -> String {
+    match serde_json::to_string(message) {
+        Ok(text) => text,
+        // Serialising fails for maps with keys that are no strings, and no message has a map.
+        Err(error) => unreachable!("a message that cannot be written: {error}"),
+    }
+}

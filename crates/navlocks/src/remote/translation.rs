@@ -1,0 +1,97 @@
+//! Translation of the service's words into this crate's.
+
+use std::time::Duration;
+
+use navlocks_core::{Deadlock, FencingToken};
+use navlocks_wire::{self as wire, About};
+
+use crate::error::{Cycle, Loss, Refusal};
+use crate::events::{Event, What};
+use crate::query::{LockInfo, Snapshot};
+
+impl From<wire::Fault> for Refusal {
+    fn from(fault: wire::Fault) -> Self {
+        Self::new(fault.message.into(), fault.code.dom_exception_name())
+    }
+}
+
+impl From<wire::Cause> for Loss {
+    fn from(cause: wire::Cause) -> Self {
+        use wire::Cause;
+        match cause {
+            Cause::Stolen(by) => Self::Stolen { by: by.into() },
+            Cause::ForceReleased => Self::ForceReleased,
+            Cause::Evicted => Self::Evicted,
+            Cause::Suspended => Self::Suspended,
+            Cause::ClientEnded => Self::ClientEnded,
+        }
+    }
+}
+
+impl From<wire::Event> for Event {
+    fn from(event: wire::Event) -> Self {
+        let wire::Event { about, what, .. } = event;
+        let About { request, client, names, mode, tag, pid } = about;
+        Self {
+            request: request.into(),
+            client: client.into(),
+            scope: names.0,
+            mode,
+            tag: tag.map(Into::into),
+            pid,
+            what: what.into(),
+        }
+    }
+}
+
+impl From<wire::What> for What {
+    fn from(what: wire::What) -> Self {
+        use wire::What;
+        match what {
+            What::Requested => Self::Requested,
+            What::Granted(token) => Self::Granted(FencingToken::new(token)),
+            What::Unavailable => Self::Unavailable,
+            What::Released => Self::Released,
+            What::Withdrawn => Self::Withdrawn,
+            What::Aborted(cause) => Self::Aborted(cause.into()),
+            What::Lost(cause) => Self::Lost(cause.into()),
+            What::Deadlock(cycle) => Self::Deadlock(cycle.into()),
+        }
+    }
+}
+
+impl From<wire::Cycle> for Cycle {
+    fn from(cycle: wire::Cycle) -> Self {
+        let wire::Cycle { clients, requests } = cycle;
+        Deadlock {
+            clients: clients.into_iter().map(Into::into).collect(),
+            requests: requests.into_iter().map(Into::into).collect(),
+        }
+        .into()
+    }
+}
+
+impl From<wire::Info> for LockInfo {
+    fn from(info: wire::Info) -> Self {
+        let wire::Info { about, token, ms } = info;
+        let About { request, client, names, mode, tag, pid } = about;
+        Self {
+            request: request.into(),
+            client: client.into(),
+            scope: names.0,
+            mode,
+            token: token.map(FencingToken::new),
+            tag: tag.map(Into::into),
+            age: Duration::from_millis(ms),
+            pid,
+        }
+    }
+}
+
+impl Snapshot {
+    /// The snapshot in a service's reply.
+    pub(crate) fn told(held: Vec<wire::Info>, pending: Vec<wire::Info>) -> Self {
+        let infos = |infos: Vec<wire::Info>| infos.into_iter().map(Into::into).collect();
+        Self { held: infos(held), pending: infos(pending) }
+    }
+}

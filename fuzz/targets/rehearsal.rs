@@ -1,0 +1,105 @@
+//! A service without sockets and with a clock of its own: what the fuzz target plays with.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use navlocks_server::hub::{Hub, Outbox, Peer};
+use navlocks_server::{DeadlockPolicy, Limits};
+use navlocks_wire::{self as wire, ToClient, ToService};
+
+/// A service that is only played: texts go in, texts come out, and time passes when it is told to.
+#[derive(Debug)]
+pub(crate) struct Rehearsal {
+    hub: Hub,
+    outbox_bytes_max: usize,
+    now: Instant,
+    connections: Vec<Option<Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    peer: Rc<Peer>,
+    outbox: Outbox,
+    session: Option<(u32, u64)>,
+}
+
+impl Rehearsal {
+    /// A service with these limits, which remembers nothing.
+    ///
+    /// # Errors
+    ///
+    /// The clock is wrong by centuries.
+    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy) -> std::io::Result<Self> {
+        let outbox_bytes_max = limits.outbox_bytes_max;
+        let hub = Hub::without_store(limits, deadlocks)?;
+        Ok(Self { hub, outbox_bytes_max, now: Instant::now(), connections: Vec::new() })
+    }
+
+    /// A new connection, over a Unix socket or over TCP. Returns its number here.
+    pub(crate) fn connect(&mut self, local: bool) -> usize {
+        let peer = if local { Peer::local(None) } else { Peer::remote("", "") };
+        let outbox = Outbox::new(self.outbox_bytes_max);
+        self.connections.push(Some(Connection { peer: peer.into(), outbox, session: None }));
+        self.connections.len() - 1
+    }
+
+    /// Says a text over a connection. One that is closed does not mind.
+    pub(crate) fn say(&mut self, connection: usize, text: &str) {
+        let Some(Some(open)) = self.connections.get_mut(connection) else { return };
+        if open.outbox.ending().is_some() {
+            return;
+        }
+        let said: Result<ToService, _> = wire::read(text);
+        let taken = said.and_then(|message| match (open.session, message) {
+            (Some((number, _)), message) => self.hub.message(number, message, self.now),
+            (None, ToService::Hello(hello)) => {
+                let session = self.hub.hello(&open.peer, &hello, &open.outbox, self.now)?;
+                open.session = Some(session);
+                Ok(())
+            }
+            (None, _) => Err(wire::Fault::new(wire::FaultCode::BadState, "no hello")),
+        });
+        if let Err(fault) = taken {
+            open.outbox.end(fault);
+            if let Some((number, connection)) = open.session {
+                self.hub.leave(number, connection, self.now);
+            }
+        }
+    }
+
+    /// What was said over a connection since it was last asked.
+    pub(crate) fn hear(&mut self, connection: usize) -> Vec<String> {
+        let mut frames = Vec::new();
+        if let Some(Some(open)) = self.connections.get(connection) {
+            open.outbox.take(&mut frames);
+            open.outbox.written();
+            frames.extend(open.outbox.ending().map(|fault| wire::write(&ToClient::Error(fault))));
+        }
+        frames
+    }
+
+    /// A connection breaks.
+    pub(crate) fn cut(&mut self, connection: usize) {
+        let Some(Some(cut)) = self.connections.get_mut(connection).map(Option::take) else {
+            return;
+        };
+        if let Some((number, connection)) = cut.session {
+            self.hub.detach(number, connection, self.now);
+        }
+    }
+
+    /// Time passes, and leases lapse.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.hub.check_leases(self.now);
+    }
+
+    /// Checks that the books of sessions and those of the engines agree.
+    ///
+    /// # Panics
+    ///
+    /// They do not.
+    pub(crate) fn check(&self) {
+        self.hub.check_invariants();
+    }
+}
