@@ -25,6 +25,9 @@
 //! no `unsafe`, no `std`. The same inputs always give the same answers and events. It is made to be embedded: in
 //! a browser engine behind `navigator.locks`, in a JavaScript runtime, in a lock service, under an async API.
 //!
+//! Embedders use the [`kit`]: it adds what every embedder needs around the engine. [`LockManager`] is the engine
+//! alone.
+//!
 //! # The engine alone
 //!
 //! ```
@@ -48,7 +51,7 @@
 
 extern crate alloc;
 
-// In reading order: requests, events, how entries are stored, the rule, and the verbs.
+// In reading order: requests, events, how entries are stored, the rule, the verbs, the kit around them.
 mod name;
 mod scope;
 mod id;
@@ -62,6 +65,7 @@ mod seating;
 mod client;
 mod numbers;
 mod manager;
+pub mod kit;
 
 pub use event::{Cause, Event};
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};

@@ -280,6 +280,11 @@ impl LockManager {
         self.seating.name_count()
     }
 
+    /// Returns how many bytes the manager takes, names longer than 23 bytes aside.
+    pub fn memory(&self) -> usize {
+        self.seating.memory() + self.events.capacity() * size_of::<Event>()
+    }
+
     /// Checks everything that must be true between two inputs, in O(n log n).
     ///
     /// Debug builds call it after every input while the manager is small, and now and then when it is large.

@@ -22,6 +22,14 @@ impl HashKey {
     }
 }
 
+impl HashKey {
+    /// Draws a key from a random source, such as std's `RandomState`.
+    pub fn drawn_from(source: &impl core::hash::BuildHasher) -> Self {
+        let (low, high) = (source.hash_one(0), source.hash_one(1));
+        Self((u128::from(high) << 64 | u128::from(low)).to_ne_bytes())
+    }
+}
+
 /// Hides the key, which is a secret.
 impl core::fmt::Debug for HashKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -250,6 +258,11 @@ impl Queues {
             let found = self.table.find(recent.hash, same);
             assert!(found.is_some(), "the recent queue was forgotten");
         }
+    }
+
+    /// Returns how many bytes the queues take, long names aside.
+    pub(crate) fn memory(&self) -> usize {
+        self.queues.capacity() * size_of::<Queue>() + self.table.allocation_size()
     }
 
     /// The queues in use, in an order that means nothing.

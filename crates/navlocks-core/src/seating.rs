@@ -89,6 +89,11 @@ impl Seating {
         self.queues.len()
     }
 
+    /// Returns how many bytes entries and queues take, long names aside.
+    pub(crate) fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Slot>() + self.queues.memory()
+    }
+
     #[inline]
     pub(crate) fn shard(&self) -> Shard {
         self.entries.shard()

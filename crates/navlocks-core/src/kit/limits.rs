@@ -1,0 +1,53 @@
+//! Limits, each named with its unit.
+
+use core::fmt;
+
+/// What a [`Host`](super::Host) takes from strangers. The engine itself has no limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Partitions that have a client.
+    pub partitions_max: usize,
+    /// Clients of one group.
+    pub clients_per_group_max: usize,
+    /// Requests of one client, held and pending.
+    pub requests_per_client_max: usize,
+    /// Names of one request.
+    pub names_per_request_max: usize,
+    /// Bytes of one name.
+    pub name_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            partitions_max: 10_000,
+            clients_per_group_max: 1_000,
+            requests_per_client_max: 100_000,
+            names_per_request_max: 1_000,
+            name_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+/// A limit was reached. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitExceeded {
+    /// The name of the limit, as in [`Limits`].
+    pub limit: &'static str,
+    /// Its value.
+    pub max: usize,
+}
+
+impl fmt::Display for LimitExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the limit {} of {} is reached", self.limit, self.max)
+    }
+}
+
+impl core::error::Error for LimitExceeded {}
+
+/// Returns an error if `count` more than fits was asked for.
+pub(super) fn within(limit: &'static str, count: usize, max: usize) -> Result<(), LimitExceeded> {
+    if count > max { Err(LimitExceeded { limit, max }) } else { Ok(()) }
+}

@@ -1,0 +1,461 @@
+//! A space: one partition, with what its embedder attaches to each request.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::contention::Contention;
+use super::ids::IdMap;
+use super::{Embedder, Notice, Sink};
+use crate::{
+    Answer, ClientId, Deadlock, DeadlockPolicy, Event, FencingToken, LockManager, Mode, Name,
+    Request, RequestError, RequestId, Scope, State,
+};
+
+/// One lock space around a [`LockManager`].
+///
+/// Each verb gives the engine one input and passes its events to the sink, in engine order.
+pub struct Space<E: Embedder> {
+    manager: LockManager,
+    /// By [`LockManager::slot_in_shard`].
+    notes: Vec<Noted<E>>,
+    tags: IdMap<E::Tag>,
+    contention: Contention,
+    /// What events say of each live request, while there are subscribers.
+    described: Option<IdMap<About<E::Tag>>>,
+    deadlocks: DeadlockPolicy,
+}
+
+struct Noted<E: Embedder> {
+    note: E::Note,
+    /// When the request was made, and once held when it was granted.
+    since: E::Time,
+}
+
+/// What every event of a request repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About<Tag> {
+    /// The client of the request.
+    pub client: ClientId,
+    /// The names it asks for.
+    pub scope: Scope,
+    /// Shared or exclusive.
+    pub mode: Mode,
+    /// The text of the client.
+    pub tag: Option<Tag>,
+}
+
+/// Why a space refused a request. Nothing of it is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The engine refused it.
+    Request(RequestError),
+    /// To wait would close a cycle, under [`DeadlockPolicy::Refuse`].
+    Deadlock(Deadlock),
+}
+
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(error) => error.fmt(f),
+            Self::Deadlock(_) => f.write_str(
+                "waiting for this would close a deadlock: release what you hold, then ask again",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// Above this many slots, an idle space drops its memory.
+const IDLE_CAPACITY: usize = 1024;
+
+impl<E: Embedder> Space<E> {
+    /// Makes a space around an engine.
+    pub fn new(manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
+        Self {
+            manager,
+            notes: Vec::new(),
+            tags: IdMap::default(),
+            contention: Contention::default(),
+            described: None,
+            deadlocks,
+        }
+    }
+
+    /// Returns the engine, for questions.
+    #[inline]
+    pub fn manager(&self) -> &LockManager {
+        &self.manager
+    }
+
+    /// Adds a client, known until it is [ended](Self::end_client).
+    pub fn add_client(&mut self) -> ClientId {
+        self.manager.add_client()
+    }
+
+    /// As [`LockManager::advance_token`].
+    ///
+    /// # Errors
+    ///
+    /// The token leaves too few numbers.
+    pub fn advance_token(&mut self, at_least: FencingToken) -> Result<(), crate::TokenTooLarge> {
+        self.manager.advance_token(at_least)
+    }
+
+    /// Requests a lock, attaches `note` and `tag` to it, and returns the outcome of this moment.
+    ///
+    /// # Errors
+    ///
+    /// The request was refused. Nothing of it is left.
+    #[inline]
+    pub fn request(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        (note, tag): (E::Note, Option<E::Tag>),
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) -> Result<(RequestId, Answer), Refusal> {
+        let (id, answer) = self.manager.request(client, request)?;
+        let noted = self.noted_at(self.manager.slot_in_shard(id), now);
+        (noted.note, noted.since) = (note, now);
+        if let Some(tag) = tag {
+            self.attach_tag(id, tag);
+        }
+        match answer {
+            Answer::Granted(token) if self.is_quiet() => {
+                self.notify(id, &Notice::Granted { token, since: now }, sink);
+            }
+            Answer::Pending if self.is_quiet() && self.waits_unnoticed() => {}
+            _ => self.follow_request(client, request, (id, answer), now, sink)?,
+        }
+        Ok((id, answer))
+    }
+
+    /// Releases a lock. Returns false, and nothing happens, when the request holds none.
+    #[inline]
+    pub fn release(&mut self, id: RequestId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+        if !self.manager.release(id) {
+            return false;
+        }
+        let notice = Notice::Released { since: self.since(id) };
+        if self.is_quiet() && self.contention.is_empty() && self.tags.is_empty() {
+            self.notify(id, &notice, sink);
+            self.drop_idle_memory();
+        } else {
+            self.follow_release(id, &notice, now, sink);
+        }
+        true
+    }
+
+    /// Takes a pending request out of the queue. Returns false, and nothing happens, when it is not pending.
+    pub fn abort(&mut self, id: RequestId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+        let aborted = self.manager.abort(id);
+        if aborted {
+            self.follow_release(id, &Notice::Withdrawn, now, sink);
+        }
+        aborted
+    }
+
+    /// Takes away all locks held on a name. Returns how many there were.
+    pub fn force_release(&mut self, name: &Name, now: E::Time, sink: &mut impl Sink<E>) -> usize {
+        let count = self.manager.force_release(name);
+        self.drain(None, now, sink);
+        count
+    }
+
+    /// Ends a client and all its requests. Returns false when it is not known.
+    pub fn end_client(&mut self, client: ClientId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+        let requests: Vec<RequestId> = self.manager.requests_of(client).collect();
+        for id in requests {
+            let held = matches!(self.manager.state(id), Some(State::Held(_)));
+            let held_since = held.then(|| self.since(id));
+            self.end(id, &Notice::ClientEnded { held_since }, sink);
+        }
+        let known = self.manager.terminate(client);
+        self.drain(None, now, sink);
+        known
+    }
+
+    /// Notifies the holder of a lock, once, when a request waits for it: at once if one does already.
+    pub fn watch_contention(&mut self, id: RequestId, sink: &mut impl Sink<E>) {
+        if self.manager.is_contended(id) {
+            self.notify(id, &Notice::Contended, sink);
+        } else if let Some(info) = self.manager.info(id) {
+            self.contention.watch(id, info.scope);
+        }
+    }
+
+    /// Ends a [watch](Self::watch_contention).
+    pub fn unwatch_contention(&mut self, id: RequestId) {
+        self.contention.unwatch(id);
+    }
+
+    /// Begins to publish: from now on the sink receives every notice for subscribers.
+    pub fn describe(&mut self) {
+        if self.described.is_some() {
+            return;
+        }
+        let now = self.manager.snapshot();
+        let live = now.held.into_iter().chain(now.pending).map(|info| {
+            let tag = self.tags.get(&info.request).cloned();
+            let (client, scope, mode) = (info.client, info.scope, info.mode);
+            (info.request, About { client, scope, mode, tag })
+        });
+        self.described = Some(live.collect());
+    }
+
+    /// Ends publishing, which then costs nothing.
+    pub fn stop_describing(&mut self) {
+        self.described = None;
+    }
+
+    /// Returns the note of a live request, or of one whose notice is being handled.
+    #[inline]
+    pub fn note(&self, id: RequestId) -> Option<&E::Note> {
+        self.notes.get(self.manager.slot_in_shard(id)).map(|noted| &noted.note)
+    }
+
+    /// Returns the same, to change it.
+    #[inline]
+    pub fn note_mut(&mut self, id: RequestId) -> Option<&mut E::Note> {
+        self.notes.get_mut(self.manager.slot_in_shard(id)).map(|noted| &mut noted.note)
+    }
+
+    /// Returns when a live request was made, or once held when it was granted.
+    #[inline]
+    pub fn since(&self, id: RequestId) -> E::Time {
+        self.notes[self.manager.slot_in_shard(id)].since
+    }
+
+    /// Returns the tag of a live request.
+    pub fn tag(&self, id: RequestId) -> Option<&E::Tag> {
+        self.tags.get(&id)
+    }
+
+    /// Returns true if no request is left, and no holder watches.
+    pub fn is_idle(&self) -> bool {
+        self.manager.name_count() == 0 && self.contention.is_empty() && self.described.is_none()
+    }
+
+    /// Returns how many bytes the space takes, names and tags that are longer than a few words aside.
+    pub fn memory(&self) -> usize {
+        self.manager.memory()
+            + self.notes.capacity() * size_of::<Noted<E>>()
+            + self.tags.capacity() * size_of::<(RequestId, E::Tag)>()
+    }
+
+    /// Moves everything from the shards of a divided space into this one, which is the whole.
+    #[cfg(target_has_atomic = "64")]
+    pub fn gather<'a, const COUNT: usize>(&mut self, mut shards: [&'a mut Self; COUNT])
+    where
+        E: 'a,
+    {
+        let managers: Vec<&LockManager> = shards.iter().map(|shard| &shard.manager).collect();
+        self.manager = LockManager::whole(&managers);
+        for (number, shard) in shards.iter_mut().enumerate() {
+            shard.manager.forget_requests();
+            for (own, noted) in core::mem::take(&mut shard.notes).into_iter().enumerate() {
+                let since = noted.since;
+                *self.noted_at(own * COUNT + number, since) = noted;
+            }
+            self.tags.extend(core::mem::take(&mut shard.tags));
+            self.contention.absorb(core::mem::take(&mut shard.contention));
+        }
+    }
+}
+
+/// How an input is followed.
+impl<E: Embedder> Space<E> {
+    /// Returns true if a grant or a release has no effect on other clients.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        !self.manager.has_events() && self.described.is_none()
+    }
+
+    /// Returns true if no holder and no policy needs to know that a request waits.
+    #[inline]
+    fn waits_unnoticed(&self) -> bool {
+        self.deadlocks == DeadlockPolicy::Ignore && self.contention.is_empty()
+    }
+
+    #[inline(never)]
+    fn follow_request(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        (id, answer): (RequestId, Answer),
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) -> Result<(), Refusal> {
+        if let Some(described) = &mut self.described {
+            let tag = self.tags.get(&id).cloned();
+            let about = About { client, scope: request.scope.clone(), mode: request.mode, tag };
+            described.insert(id, about);
+            self.publish(id, &Notice::Requested, sink);
+        }
+        match answer {
+            Answer::Granted(token) => self.drain(Some((id, token)), now, sink),
+            Answer::Unavailable => {
+                self.drain(None, now, sink);
+                self.end(id, &Notice::Unavailable, sink);
+            }
+            Answer::Pending => {
+                self.begin_to_wait(id, &request.scope, now, sink)?;
+                self.drain(None, now, sink);
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the deadlock policy to a request that has to wait, and notifies holders that watch for contention.
+    fn begin_to_wait(
+        &mut self,
+        id: RequestId,
+        scope: &Scope,
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) -> Result<(), Refusal> {
+        if self.deadlocks != DeadlockPolicy::Ignore
+            && let Some(deadlock) = self.manager.deadlock_through(id)
+        {
+            self.publish(id, &Notice::Deadlock(&deadlock), sink);
+            if self.deadlocks == DeadlockPolicy::Refuse {
+                self.abort(id, now, sink);
+                return Err(Refusal::Deadlock(deadlock));
+            }
+        }
+        for lock in self.contention.take_contended(scope, &self.manager) {
+            self.notify(lock, &Notice::Contended, sink);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn follow_release(
+        &mut self,
+        id: RequestId,
+        notice: &Notice<'_, E::Time>,
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) {
+        self.end(id, notice, sink);
+        self.drain(None, now, sink);
+    }
+
+    /// Passes the engine's events on. A request's own grant stands before those with larger tokens.
+    fn drain(
+        &mut self,
+        mut own: Option<(RequestId, FencingToken)>,
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) {
+        while let Some(event) = self.manager.poll_event() {
+            match event {
+                Event::Granted { request, token, .. } => {
+                    if let Some((id, token)) = own.take_if(|(_, own)| *own < token) {
+                        self.granted(id, token, now, sink);
+                    }
+                    self.granted(request, token, now, sink);
+                }
+                Event::Lost { request, cause, .. } => {
+                    let since = self.since(request);
+                    self.end(request, &Notice::Lost { cause, since }, sink);
+                }
+                Event::Aborted { request, cause, .. } => {
+                    self.end(request, &Notice::Aborted(cause), sink);
+                }
+                Event::Evicted { client } => sink.evicted(client),
+            }
+        }
+        if let Some((id, token)) = own {
+            self.granted(id, token, now, sink);
+        }
+        self.drop_idle_memory();
+    }
+
+    fn granted(
+        &mut self,
+        id: RequestId,
+        token: FencingToken,
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) {
+        let slot = self.manager.slot_in_shard(id);
+        let since = core::mem::replace(&mut self.notes[slot].since, now);
+        let notice = Notice::Granted { token, since };
+        self.notify(id, &notice, sink);
+        self.publish(id, &notice, sink);
+        if !self.contention.is_empty()
+            && self.manager.is_contended(id)
+            && self.contention.unwatch(id)
+        {
+            self.notify(id, &Notice::Contended, sink);
+        }
+    }
+
+    /// Notifies the last that happens to a request, and forgets it.
+    fn end(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
+        self.notify(id, notice, sink);
+        self.publish(id, notice, sink);
+        if let Some(described) = &mut self.described {
+            described.remove(&id);
+        }
+        self.contention.unwatch(id);
+        if !self.tags.is_empty() {
+            self.tags.remove(&id);
+        }
+    }
+
+    #[inline]
+    fn notify(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
+        let slot = self.manager.slot_in_shard(id);
+        sink.notify(id, &mut self.notes[slot].note, notice);
+    }
+
+    fn publish(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
+        if let Some(about) = self.described.as_ref().and_then(|described| described.get(&id)) {
+            let slot = self.manager.slot_in_shard(id);
+            sink.publish(id, about, &self.notes[slot].note, notice);
+        }
+    }
+
+    /// Returns the note at a slot, if need be a new one. A scope takes one slot a name, so some are skipped.
+    #[inline]
+    fn noted_at(&mut self, slot: usize, now: E::Time) -> &mut Noted<E> {
+        if slot >= self.notes.len() {
+            self.make_room(slot + 1, now);
+        }
+        &mut self.notes[slot]
+    }
+
+    #[cold]
+    fn make_room(&mut self, count: usize, since: E::Time) {
+        self.notes.resize_with(count, || Noted { note: E::Note::default(), since });
+    }
+
+    #[cold]
+    fn attach_tag(&mut self, id: RequestId, tag: E::Tag) {
+        self.tags.insert(id, tag);
+    }
+
+    #[inline]
+    fn drop_idle_memory(&mut self) {
+        if self.notes.capacity() > IDLE_CAPACITY && self.manager.name_count() == 0 {
+            self.notes = Vec::new();
+            self.tags = IdMap::default();
+        }
+    }
+}
+
+impl<E: Embedder> fmt::Debug for Space<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Space").field("manager", &self.manager).finish_non_exhaustive()
+    }
+}
