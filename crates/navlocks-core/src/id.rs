@@ -72,6 +72,11 @@ macro_rules! id {
                 self.serial
             }
 
+            /// Makes an id again from its slot and serial. The manager does not know ids that it never gave.
+            pub fn from_parts(slot: u32, serial: u64) -> Self {
+                Self { serial, slot }
+            }
+
             /// Makes an id that another process gave, for passing on: no manager here knows it.
             /// `place` names that process and is below 2³¹.
             pub fn foreign(place: u32, number: u64) -> Self {

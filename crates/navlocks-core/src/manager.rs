@@ -285,6 +285,10 @@ impl LockManager {
         self.seating.memory() + self.events.capacity() * size_of::<Event>()
     }
 
+    pub(crate) fn shard(&self) -> Shard {
+        self.seating.shard()
+    }
+
     /// Checks everything that must be true between two inputs, in O(n log n).
     ///
     /// Debug builds call it after every input while the manager is small, and now and then when it is large.

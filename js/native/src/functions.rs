@@ -3,11 +3,11 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use navlocks_core::{ClientId, Mode, Name, Request, Scope, Wait};
+use navlocks_core::{ClientId, Mode, Name, Request, RequestId, Scope, Wait};
 
 use crate::napi::{self, ARGUMENTS_MAX, Bell, Env, Failure, Function, Post, Result, Value};
 use crate::report;
-use crate::space::{self, Postbag, Space, Ticket};
+use crate::space::{self, Postbag, Space};
 
 /// What one environment has of the addon: the clients it opened, by their handles.
 #[derive(Default)]
@@ -112,9 +112,9 @@ function!(
     Release,
     c"release",
     |env, instance, &[handle, slot, serial, _]| {
-        let ticket = get_ticket(env, slot, serial)?;
+        let request = get_request_id(env, slot, serial)?;
         let client = instance.client(env, handle)?;
-        let released = client.with_mail(|space, client, mail| space.release(client, ticket, mail));
+        let released = client.with_mail(|space, client, mail| space.release(client, request, mail));
         env.boolean(released)
     }
 );
@@ -124,9 +124,9 @@ function!(
     Abort,
     c"abort",
     |env, instance, &[handle, slot, serial, _]| {
-        let ticket = get_ticket(env, slot, serial)?;
+        let request = get_request_id(env, slot, serial)?;
         let client = instance.client(env, handle)?;
-        let aborted = client.with_mail(|space, client, mail| space.abort(client, ticket, mail));
+        let aborted = client.with_mail(|space, client, mail| space.abort(client, request, mail));
         env.boolean(aborted)
     }
 );
@@ -236,8 +236,8 @@ fn get_name(env: Env<'_>, value: Value<'_>) -> Result<Name> {
     env.read_string(value, Name::from_utf16).ok_or(Failure("a string was expected"))
 }
 
-fn get_ticket(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<Ticket> {
-    Ok(Ticket { slot: env.get_number(slot)? as usize, serial: env.get_number(serial)? as u64 })
+fn get_request_id(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<RequestId> {
+    Ok(RequestId::from_parts(env.get_number(slot)? as u32, env.get_number(serial)? as u64))
 }
 
 /// The scope is a string or an array of strings; `how` is 1 for a shared lock, plus twice the number of the wait.

@@ -5,7 +5,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use super::limits::{LimitExceeded, Limits, within};
-use super::{Embedder, Notice, Refusal, Sink, Space};
+use super::{Embedder, Notes, Notice, Refusal, Sink, Space};
 use crate::{
     Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestId, Snapshot,
 };
@@ -313,11 +313,11 @@ struct Forward<'a, S> {
 impl<Time: Copy, Tag: Clone, S: HostSink<Time>> Sink<Hosted<Time, Tag>> for Forward<'_, S> {
     fn notify(
         &mut self,
-        _: RequestId,
-        note: &mut Option<(Member, u64)>,
+        id: RequestId,
+        notes: &mut Notes<Hosted<Time, Tag>>,
         notice: &Notice<'_, Time>,
     ) {
-        let Some((member, number)) = *note else { return };
+        let Some(&Some((member, number))) = notes.get(id) else { return };
         if notice.is_last() {
             self.requests.remove(member, number);
         }

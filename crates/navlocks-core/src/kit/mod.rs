@@ -50,10 +50,12 @@ mod contention;
 mod host;
 mod ids;
 mod limits;
+mod notes;
 mod space;
 
 pub use host::{Group, Host, HostError, HostSink, Member, Memory};
 pub use limits::{LimitExceeded, Limits};
+pub use notes::Notes;
 pub use space::{About, Refusal, Space};
 
 use crate::{Cause, ClientId, Deadlock, FencingToken, RequestId};
@@ -70,11 +72,11 @@ pub trait Embedder {
 
 /// How an embedder is notified. Called in engine order.
 pub trait Sink<E: Embedder> {
-    /// Notifies the client of a request. `note` is what the embedder attached to it.
+    /// Notifies the client of a request. `notes` has what the embedder attached to it, and to others.
     ///
     /// The outcome of a request that was just made is notified too, in its place: after the losses that it
     /// caused and before later grants.
-    fn notify(&mut self, request: RequestId, note: &mut E::Note, notice: &Notice<'_, E::Time>);
+    fn notify(&mut self, request: RequestId, notes: &mut Notes<E>, notice: &Notice<'_, E::Time>);
 
     /// Publishes a notice to all subscribers. Called only between [`Space::describe`] and
     /// [`Space::stop_describing`].
@@ -82,10 +84,10 @@ pub trait Sink<E: Embedder> {
         &mut self,
         request: RequestId,
         about: &About<E::Tag>,
-        note: &E::Note,
+        notes: &Notes<E>,
         notice: &Notice<'_, E::Time>,
     ) {
-        let _ = (request, about, note, notice);
+        let _ = (request, about, notes, notice);
     }
 
     /// A suspended client was evicted; the embedder may discard it.
@@ -134,7 +136,7 @@ pub enum Notice<'a, Time> {
     },
     /// A request waits for this held lock, whose holder watches for that. Never published.
     Contended,
-    /// The request waits, and thereby closes a cycle of clients that wait for each other. For subscribers only.
+    /// The request waits, and thereby closes a cycle of clients that wait for each other.
     Deadlock(&'a Deadlock),
 }
 

@@ -5,10 +5,10 @@ use core::fmt;
 
 use super::contention::Contention;
 use super::ids::IdMap;
-use super::{Embedder, Notice, Sink};
+use super::{Embedder, Notes, Notice, Sink};
 use crate::{
     Answer, ClientId, Deadlock, DeadlockPolicy, Event, FencingToken, LockManager, Mode, Name,
-    Request, RequestError, RequestId, Scope, State,
+    Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
 
 /// One lock space around a [`LockManager`].
@@ -16,19 +16,12 @@ use crate::{
 /// Each verb gives the engine one input and passes its events to the sink, in engine order.
 pub struct Space<E: Embedder> {
     manager: LockManager,
-    /// By [`LockManager::slot_in_shard`].
-    notes: Vec<Noted<E>>,
+    notes: Notes<E>,
     tags: IdMap<E::Tag>,
     contention: Contention,
     /// What events say of each live request, while there are subscribers.
     described: Option<IdMap<About<E::Tag>>>,
     deadlocks: DeadlockPolicy,
-}
-
-struct Noted<E: Embedder> {
-    note: E::Note,
-    /// When the request was made, and once held when it was granted.
-    since: E::Time,
 }
 
 /// What every event of a request repeats.
@@ -72,15 +65,12 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// Above this many slots, an idle space drops its memory.
-const IDLE_CAPACITY: usize = 1024;
-
 impl<E: Embedder> Space<E> {
     /// Makes a space around an engine.
     pub fn new(manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
         Self {
+            notes: Notes::new(manager.shard()),
             manager,
-            notes: Vec::new(),
             tags: IdMap::default(),
             contention: Contention::default(),
             described: None,
@@ -123,8 +113,7 @@ impl<E: Embedder> Space<E> {
         sink: &mut impl Sink<E>,
     ) -> Result<(RequestId, Answer), Refusal> {
         let (id, answer) = self.manager.request(client, request)?;
-        let noted = self.noted_at(self.manager.slot_in_shard(id), now);
-        (noted.note, noted.since) = (note, now);
+        self.notes.attach(id, note, now);
         if let Some(tag) = tag {
             self.attach_tag(id, tag);
         }
@@ -144,7 +133,7 @@ impl<E: Embedder> Space<E> {
         if !self.manager.release(id) {
             return false;
         }
-        let notice = Notice::Released { since: self.since(id) };
+        let notice = Notice::Released { since: self.notes.since(id) };
         if self.is_quiet() && self.contention.is_empty() && self.tags.is_empty() {
             self.notify(id, &notice, sink);
             self.drop_idle_memory();
@@ -170,12 +159,40 @@ impl<E: Embedder> Space<E> {
         count
     }
 
+    /// Suspends a client, as [`LockManager::suspend`]. Returns false when it is not known or already suspended.
+    pub fn suspend(
+        &mut self,
+        client: ClientId,
+        policy: SuspendPolicy,
+        now: E::Time,
+        sink: &mut impl Sink<E>,
+    ) -> bool {
+        let suspended = self.manager.suspend(client, policy);
+        self.drain(None, now, sink);
+        suspended
+    }
+
+    /// Resumes a client, as [`LockManager::resume`]: the sink receives its events of the meantime. Returns false
+    /// when it is not known or not suspended.
+    pub fn resume(&mut self, client: ClientId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+        let resumed = self.manager.resume(client);
+        self.drain(None, now, sink);
+        resumed
+    }
+
+    /// Returns the lock state as a client sees it, as [`LockManager::query`], which evicts suspended clients.
+    pub fn query(&mut self, now: E::Time, sink: &mut impl Sink<E>) -> Snapshot {
+        let snapshot = self.manager.query();
+        self.drain(None, now, sink);
+        snapshot
+    }
+
     /// Ends a client and all its requests. Returns false when it is not known.
     pub fn end_client(&mut self, client: ClientId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
         let requests: Vec<RequestId> = self.manager.requests_of(client).collect();
         for id in requests {
             let held = matches!(self.manager.state(id), Some(State::Held(_)));
-            let held_since = held.then(|| self.since(id));
+            let held_since = held.then(|| self.notes.since(id));
             self.end(id, &Notice::ClientEnded { held_since }, sink);
         }
         let known = self.manager.terminate(client);
@@ -216,27 +233,26 @@ impl<E: Embedder> Space<E> {
         self.described = None;
     }
 
-    /// Returns the note of a live request, or of one whose notice is being handled.
+    /// Returns what is attached to the requests.
     #[inline]
-    pub fn note(&self, id: RequestId) -> Option<&E::Note> {
-        self.notes.get(self.manager.slot_in_shard(id)).map(|noted| &noted.note)
+    pub fn notes(&self) -> &Notes<E> {
+        &self.notes
     }
 
-    /// Returns the same, to change it.
+    /// Returns the note of a live request, to change it.
     #[inline]
     pub fn note_mut(&mut self, id: RequestId) -> Option<&mut E::Note> {
-        self.notes.get_mut(self.manager.slot_in_shard(id)).map(|noted| &mut noted.note)
-    }
-
-    /// Returns when a live request was made, or once held when it was granted.
-    #[inline]
-    pub fn since(&self, id: RequestId) -> E::Time {
-        self.notes[self.manager.slot_in_shard(id)].since
+        self.notes.get_mut(id)
     }
 
     /// Returns the tag of a live request.
     pub fn tag(&self, id: RequestId) -> Option<&E::Tag> {
         self.tags.get(&id)
+    }
+
+    /// Returns how many requests have a tag.
+    pub fn tag_count(&self) -> usize {
+        self.tags.len()
     }
 
     /// Returns true if no request is left, and no holder watches.
@@ -247,7 +263,7 @@ impl<E: Embedder> Space<E> {
     /// Returns how many bytes the space takes, names and tags that are longer than a few words aside.
     pub fn memory(&self) -> usize {
         self.manager.memory()
-            + self.notes.capacity() * size_of::<Noted<E>>()
+            + self.notes.memory()
             + self.tags.capacity() * size_of::<(RequestId, E::Tag)>()
     }
 
@@ -261,10 +277,7 @@ impl<E: Embedder> Space<E> {
         self.manager = LockManager::whole(&managers);
         for (number, shard) in shards.iter_mut().enumerate() {
             shard.manager.forget_requests();
-            for (own, noted) in core::mem::take(&mut shard.notes).into_iter().enumerate() {
-                let since = noted.since;
-                *self.noted_at(own * COUNT + number, since) = noted;
-            }
+            self.notes.absorb(&mut shard.notes, number, COUNT);
             self.tags.extend(core::mem::take(&mut shard.tags));
             self.contention.absorb(core::mem::take(&mut shard.contention));
         }
@@ -325,6 +338,7 @@ impl<E: Embedder> Space<E> {
         if self.deadlocks != DeadlockPolicy::Ignore
             && let Some(deadlock) = self.manager.deadlock_through(id)
         {
+            self.notify(id, &Notice::Deadlock(&deadlock), sink);
             self.publish(id, &Notice::Deadlock(&deadlock), sink);
             if self.deadlocks == DeadlockPolicy::Refuse {
                 self.abort(id, now, sink);
@@ -365,7 +379,7 @@ impl<E: Embedder> Space<E> {
                     self.granted(request, token, now, sink);
                 }
                 Event::Lost { request, cause, .. } => {
-                    let since = self.since(request);
+                    let since = self.notes.since(request);
                     self.end(request, &Notice::Lost { cause, since }, sink);
                 }
                 Event::Aborted { request, cause, .. } => {
@@ -387,8 +401,7 @@ impl<E: Embedder> Space<E> {
         now: E::Time,
         sink: &mut impl Sink<E>,
     ) {
-        let slot = self.manager.slot_in_shard(id);
-        let since = core::mem::replace(&mut self.notes[slot].since, now);
+        let since = self.notes.grant(id, now);
         let notice = Notice::Granted { token, since };
         self.notify(id, &notice, sink);
         self.publish(id, &notice, sink);
@@ -415,29 +428,13 @@ impl<E: Embedder> Space<E> {
 
     #[inline]
     fn notify(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
-        let slot = self.manager.slot_in_shard(id);
-        sink.notify(id, &mut self.notes[slot].note, notice);
+        sink.notify(id, &mut self.notes, notice);
     }
 
-    fn publish(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
+    fn publish(&self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
         if let Some(about) = self.described.as_ref().and_then(|described| described.get(&id)) {
-            let slot = self.manager.slot_in_shard(id);
-            sink.publish(id, about, &self.notes[slot].note, notice);
+            sink.publish(id, about, &self.notes, notice);
         }
-    }
-
-    /// Returns the note at a slot, if need be a new one. A scope takes one slot a name, so some are skipped.
-    #[inline]
-    fn noted_at(&mut self, slot: usize, now: E::Time) -> &mut Noted<E> {
-        if slot >= self.notes.len() {
-            self.make_room(slot + 1, now);
-        }
-        &mut self.notes[slot]
-    }
-
-    #[cold]
-    fn make_room(&mut self, count: usize, since: E::Time) {
-        self.notes.resize_with(count, || Noted { note: E::Note::default(), since });
     }
 
     #[cold]
@@ -447,8 +444,8 @@ impl<E: Embedder> Space<E> {
 
     #[inline]
     fn drop_idle_memory(&mut self) {
-        if self.notes.capacity() > IDLE_CAPACITY && self.manager.name_count() == 0 {
-            self.notes = Vec::new();
+        if self.notes.has_idle_memory() && self.manager.name_count() == 0 {
+            self.notes.clear();
             self.tags = IdMap::default();
         }
     }

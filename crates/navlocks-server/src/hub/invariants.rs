@@ -20,7 +20,7 @@ impl Hub {
             for (request, known) in &session.requests {
                 match known {
                     Known::Live { partition, id } => {
-                        let manager = &self.partitions[*partition].manager;
+                        let manager = self.partitions[*partition].manager();
                         assert!(manager.state(*id).is_some(), "{number}.{request} is over");
                         requests += 1;
                     }
@@ -35,13 +35,14 @@ impl Hub {
             let known = |known: &&Known| matches!(known, Known::Lost { .. });
             assert_eq!(lost, session.requests.values().filter(known).count());
             for client in session.clients.values() {
-                assert!(self.partitions[client.partition].manager.knows(client.id));
+                assert!(self.partitions[client.partition].manager().knows(client.id));
             }
         }
-        let managers = || self.partitions.iter().map(|partition| &partition.manager);
+        let managers = || self.partitions.iter().map(Partition::manager);
         assert_eq!(clients, managers().map(|manager| manager.client_count()).sum::<usize>());
         assert_eq!(requests, self.partitions.iter().map(Partition::requests).sum::<usize>());
-        let used = self.partitions.iter().filter(|partition| partition.manager.client_count() > 0);
+        let used =
+            self.partitions.iter().filter(|partition| partition.manager().client_count() > 0);
         assert_eq!(self.partitions.len(), used.count());
     }
 }

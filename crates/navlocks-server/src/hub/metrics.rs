@@ -115,6 +115,11 @@ impl Metrics {
         self.wait.observe(waited.as_secs_f64());
     }
 
+    #[inline]
+    pub(crate) fn observe_hold(&self, age: Duration) {
+        self.hold.observe(age.as_secs_f64());
+    }
+
     /// All of it as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();

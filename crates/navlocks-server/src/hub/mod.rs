@@ -208,13 +208,13 @@ impl Hub {
             ToService::Listen(client) => {
                 if let Some(&Client { partition, .. }) = session.client(client)? {
                     let listener = ClientKey::new(number, client);
-                    self.partitions[partition].listen(listener, &self.sessions);
+                    self.partitions[partition].subscribe(listener);
                     self.sessions.say(number, &ToClient::Listening(client));
                 }
             }
             ToService::Unlisten(client) => {
                 if let Some(&Client { partition, .. }) = session.client(client)? {
-                    self.partitions[partition].unlisten(ClientKey::new(number, client));
+                    self.partitions[partition].unsubscribe(ClientKey::new(number, client));
                 }
             }
             ToService::Ask(ask) => self.ask(number, ask, now)?,
@@ -226,7 +226,7 @@ impl Hub {
 
     /// Opens a client in a bucket of its peer.
     pub(crate) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
-        let Self { limits, partitions, tokens, .. } = self;
+        let Self { limits, partitions, tokens, deadlocks, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
         if session.clients.len() >= limits.clients_per_session_max {
@@ -244,7 +244,7 @@ impl Hub {
                 let max = limits.partitions_max;
                 return limit(format!("the service has {max} partitions, and takes no more"));
             }
-            None => partitions.insert(key, tokens.next()),
+            None => partitions.insert(key, tokens.next(), *deadlocks),
         };
         let id = partitions[partition].add_client(ClientKey::new(number, client));
         let lost = HashSet::new();
@@ -276,7 +276,7 @@ impl Hub {
         let (partitions, mut around) = self.around(now);
         let partition = &mut partitions[client.partition];
         let ended = partition.end_client(client.id, &mut around);
-        if partition.manager.client_count() == 0 {
+        if partition.manager().client_count() == 0 {
             partitions.remove(client.partition);
         }
         ended
@@ -425,14 +425,14 @@ impl Hub {
     /// The partitions, and beside them what a step in one needs.
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
-        let Self { sessions, partitions, tokens, metrics, deadlocks, .. } = self;
-        (partitions, Around { sessions, tokens, metrics, deadlocks: *deadlocks, now })
+        let Self { sessions, partitions, tokens, metrics, .. } = self;
+        (partitions, Around { sessions, tokens, metrics, now })
     }
 
     /// Brings what is counted on demand up to date.
     pub(crate) fn measure(&self) -> &Metrics {
         let held: usize =
-            self.partitions.iter().map(|partition| partition.manager.held_count()).sum();
+            self.partitions.iter().map(|partition| partition.manager().held_count()).sum();
         let all: usize = self.partitions.iter().map(Partition::requests).sum();
         self.metrics.held.set(held as i64);
         self.metrics.pending.set((all - held) as i64);

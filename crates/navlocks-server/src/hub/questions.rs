@@ -39,7 +39,7 @@ impl Hub {
             Question::Query => partition.snapshot(&self.sessions, now),
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
-                    Some(id) => partition.manager.blockers(id),
+                    Some(id) => partition.manager().blockers(id),
                     None => navlocks_core::Blockers::default(),
                 };
                 Reply::Blockers {
@@ -48,11 +48,11 @@ impl Hub {
                 }
             }
             Question::Contended(key) => {
-                let contended = |id| partition.manager.is_contended(id);
+                let contended = |id| partition.manager().is_contended(id);
                 Reply::Contended(self.find(index, key).is_some_and(contended))
             }
             Question::Deadlocks => {
-                let deadlocks = partition.manager.deadlocks();
+                let deadlocks = partition.manager().deadlocks();
                 Reply::Deadlocks(deadlocks.iter().map(|one| partition.cycle(one)).collect())
             }
             Question::ForceRelease(name) => {

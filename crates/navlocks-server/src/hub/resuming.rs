@@ -81,7 +81,7 @@ impl Hub {
     pub(crate) fn answer_again(&mut self, number: u32, request: u64, known: Known) {
         match known {
             Known::Live { partition, id } => {
-                if let Some(State::Held(token)) = self.partitions[partition].manager.state(id) {
+                if let Some(State::Held(token)) = self.partitions[partition].manager().state(id) {
                     let granted = wire::Granted { id: request, token: token.get() };
                     self.sessions.say(number, &ToClient::Granted(granted));
                 }

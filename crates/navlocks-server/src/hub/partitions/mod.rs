@@ -1,16 +1,15 @@
 //! All partitions, by what they belong to.
 
-mod contention;
 mod early;
 mod partition;
 mod subscribers;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::RandomState;
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
-use navlocks_core::{FencingToken, HashKey, LockManager};
+use navlocks_core::{DeadlockPolicy, FencingToken, HashKey, LockManager};
 
 use crate::hub::Peer;
 pub(crate) use partition::{Around, Asking, Partition};
@@ -53,11 +52,16 @@ impl Partitions {
     }
 
     /// Adds a partition whose tokens are at least this.
-    pub(crate) fn insert(&mut self, key: PartitionKey, token: FencingToken) -> PartitionIndex {
-        let mut manager = LockManager::new(hash_key());
+    pub(crate) fn insert(
+        &mut self,
+        key: PartitionKey,
+        token: FencingToken,
+        deadlocks: DeadlockPolicy,
+    ) -> PartitionIndex {
+        let mut manager = manager();
         // Tokens of a service are far below what the engine refuses.
         let _advanced = manager.advance_token(token);
-        let partition = Partition::new(key.clone(), manager);
+        let partition = Partition::new(key.clone(), manager, deadlocks);
         let index = match self.free.pop() {
             Some(index) => {
                 self.partitions[index.0 as usize] = partition;
@@ -76,7 +80,7 @@ impl Partitions {
     pub(crate) fn remove(&mut self, index: PartitionIndex) {
         let slot = &mut self.partitions[index.0 as usize];
         self.indices.remove(&slot.key);
-        *slot = Partition::new(slot.key.clone(), LockManager::new(hash_key()));
+        *slot = Partition::new(slot.key.clone(), manager(), DeadlockPolicy::Ignore);
         self.free.push(index);
     }
 
@@ -89,11 +93,9 @@ impl Partitions {
     }
 }
 
-/// Names come from outside, so how they hash is not to be guessed.
-fn hash_key() -> HashKey {
-    let random = RandomState::new();
-    let (low, high) = (random.hash_one(0), random.hash_one(1));
-    HashKey::from_bytes((u128::from(high) << 64 | u128::from(low)).to_ne_bytes())
+/// Makes an engine with a hash key that clients cannot guess.
+fn manager() -> LockManager {
+    LockManager::new(HashKey::drawn_from(&RandomState::new()))
 }
 
 impl Index<PartitionIndex> for Partitions {

@@ -1,20 +1,21 @@
-//! A partition: one lock space, the engine for it, and whom its events concern.
+//! A partition: one lock space, and how its notices reach sessions and subscribers.
 
+use std::num::NonZero;
 use std::time::Instant;
 
+use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
 use navlocks_core::{
-    Answer, ClientId, DeadlockPolicy, Event, FencingToken, LockManager, Mode, Request, RequestId,
-    State, Wait,
+    Answer, ClientId, Deadlock, DeadlockPolicy, LockInfo, LockManager, Name, Request, RequestId,
+    Wait,
 };
 use navlocks_wire::{
-    self as wire, About, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused,
-    RequestKey, ToClient, What,
+    self as wire, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused, RequestKey,
+    ToClient, What,
 };
 
 use super::PartitionKey;
-use super::contention::Contention;
 use super::early::Early;
-use super::subscribers::Subscribers as Listeners;
+use super::subscribers::Subscribers;
 use crate::hub::Metrics;
 use crate::hub::sessions::{Known, Sessions};
 use crate::hub::tokens::Tokens;
@@ -23,28 +24,34 @@ use crate::hub::tokens::Tokens;
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) key: PartitionKey,
-    pub(crate) manager: LockManager,
-    /// What is known of each live request beyond the engine, by [`RequestId::slot`].
-    asked: Vec<Asked>,
-    /// Who each client is, by [`ClientId::slot`].
+    space: Space<Served>,
+    /// The key of each client, by [`ClientId::slot`].
     clients: Vec<ClientKey>,
-    contention: Contention,
-    listeners: Listeners,
-    /// What came before anything may be granted.
+    subscribers: Subscribers,
+    /// Requests that came before anything may be granted.
     pub(crate) early: Early,
-    /// What names and tags of live requests take.
+    /// Bytes of names and tags of live requests.
     bytes: usize,
 }
 
-#[derive(Clone, Debug)]
-struct Asked {
+/// What the service attaches to a request.
+struct Served;
+
+impl Embedder for Served {
+    type Note = Address;
+    type Time = Instant;
+    type Tag = Box<str>;
+}
+
+/// The names that a session gave its client and its request, its process, and the bytes that the request counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Address {
     session: u32,
     bytes: u32,
+    /// Noted here because a session ends before its requests do.
+    pid: Option<NonZero<u32>>,
     client: u64,
     number: u64,
-    /// When it was requested, and once held when it was granted.
-    since: Instant,
-    tag: Option<Box<str>>,
 }
 
 /// A request on its way into the engine.
@@ -63,40 +70,40 @@ pub(crate) struct Around<'a> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) metrics: &'a Metrics,
-    pub(crate) deadlocks: DeadlockPolicy,
     pub(crate) now: Instant,
 }
 
-/// Above this many slots, an idle partition gives memory back.
-const IDLE_CAPACITY: usize = 1024;
-
 impl Asking {
-    /// What its names and tag take.
+    /// Returns the bytes of its names and tag.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        let names = self.request.scope.names().iter().map(|name| name.len_bytes());
+        let names = self.request.scope.names().iter().map(Name::len_bytes);
         names.sum::<usize>() + self.tag.as_ref().map_or(0, |tag| tag.len())
     }
 }
 
 impl Partition {
-    pub(crate) fn new(key: PartitionKey, manager: LockManager) -> Self {
+    pub(crate) fn new(key: PartitionKey, manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
         Self {
             key,
-            manager,
-            asked: Vec::new(),
+            space: Space::new(manager, deadlocks),
             clients: Vec::new(),
-            contention: Contention::default(),
-            listeners: Listeners::default(),
+            subscribers: Subscribers::default(),
             early: Early::default(),
             bytes: 0,
         }
     }
 
-    /// How many requests there are, held and pending.
+    /// Returns the engine, for questions.
+    #[inline]
+    pub(crate) fn manager(&self) -> &LockManager {
+        self.space.manager()
+    }
+
+    /// Returns how many requests there are, held and pending.
     #[inline]
     pub(crate) fn requests(&self) -> usize {
-        self.manager.held_count() + self.manager.pending_count() + self.early.len()
+        self.manager().held_count() + self.manager().pending_count() + self.early.len()
     }
 
     #[inline]
@@ -105,7 +112,7 @@ impl Partition {
     }
 
     pub(crate) fn add_client(&mut self, key: ClientKey) -> ClientId {
-        let id = self.manager.add_client();
+        let id = self.space.add_client();
         if id.slot() >= self.clients.len() {
             self.clients.resize(id.slot() + 1, key);
         }
@@ -113,188 +120,111 @@ impl Partition {
         id
     }
 
-    /// Requests a lock and tells its owner and everybody else what comes of it at once. Returns its id while it lives.
+    /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
     pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
         let bytes = asking.bytes();
-        let Asking { owner, client, number, request, tag, since } = asking;
-        let (id, answer) = match self.manager.request(owner, &request) {
-            Ok(answered) => answered,
-            Err(error) => {
-                let fault = Fault::new(FaultCode::ExclusiveOvertake, error.to_string());
-                let refused = Refused { id: number, fault, cycle: None };
-                around.sessions.say(client.session, &ToClient::Refused(refused));
-                return None;
-            }
-        };
+        let Asking { owner, client, number, request, tag, .. } = asking;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
         }
-        self.note(
-            id,
-            Asked {
-                session: client.session,
-                bytes: bytes as u32,
-                client: client.client,
-                number,
-                since,
-                tag,
-            },
-        );
-        let Self { listeners, asked, .. } = self;
-        listeners.requested(id, around.sessions, |sessions| {
-            about(&asked[id.slot()], request.scope.clone(), request.mode, sessions)
-        });
-        match answer {
-            Answer::Granted(token) => self.pass_on_with(Some((id, token)), around),
-            Answer::Unavailable => {
-                self.unavailable(id, around);
-                return None;
-            }
-            Answer::Pending if !self.begin_to_wait(id, &request, around) => return None,
-            Answer::Pending => self.pass_on(around),
-        }
-        Some(id)
-    }
-
-    #[inline]
-    fn note(&mut self, id: RequestId, asked: Asked) {
-        if id.slot() >= self.asked.len() {
-            // A scope takes one slot a name, so some are skipped.
-            let skipped = Asked { tag: None, bytes: 0, ..asked };
-            self.asked.resize(id.slot() + 1, skipped);
-        }
-        self.bytes += asked.bytes as usize;
-        self.asked[id.slot()] = asked;
-    }
-
-    /// Applies the deadlock policy to a request that has to wait, and tells holders who want to know. False when it is
-    /// refused.
-    fn begin_to_wait(&mut self, id: RequestId, request: &Request, around: &mut Around<'_>) -> bool {
-        if around.deadlocks != DeadlockPolicy::Ignore
-            && let Some(deadlock) = self.manager.deadlock_through(id)
-        {
-            let cycle = self.cycle(&deadlock);
-            self.listeners.tell(id, around.sessions, || What::Deadlock(cycle.clone()));
-            around.metrics.deadlocks.inc();
-            if around.deadlocks == DeadlockPolicy::Refuse {
-                let Asked { session, number, .. } = self.asked[id.slot()];
-                self.abort(id, around);
-                let text = "waiting for this would close a deadlock: release what you hold, then ask again";
-                let fault = Fault::new(FaultCode::Deadlock, text);
-                let refused = Refused { id: number, fault, cycle: Some(cycle) };
-                around.sessions.say(session, &ToClient::Refused(refused));
-                return false;
+        let ClientKey { session, client } = client;
+        let pid = around.sessions.pid(session).and_then(NonZero::new);
+        let address = Address { session, bytes: bytes as u32, pid, client, number };
+        self.bytes += bytes;
+        let now = around.now;
+        let made = self
+            .with(around, |space, sink| space.request(owner, &request, (address, tag), now, sink));
+        match made {
+            Ok((_, Answer::Unavailable)) => None,
+            Ok((id, _)) => Some(id),
+            Err(refusal) => {
+                self.refuse(address, &refusal, around);
+                None
             }
         }
-        for lock in self.contention.began_to_wait(&request.scope, &self.manager) {
-            let Asked { session, number, .. } = self.asked[lock.slot()];
-            around.sessions.say(session, &ToClient::Contended(number));
-        }
-        true
+    }
+
+    fn refuse(&mut self, address: Address, refusal: &Refusal, around: &mut Around<'_>) {
+        let (code, cycle) = match refusal {
+            Refusal::Deadlock(deadlock) => (FaultCode::Deadlock, Some(self.cycle(deadlock))),
+            Refusal::Request(_) => {
+                // The engine refused it before anything was attached.
+                self.bytes -= address.bytes as usize;
+                (FaultCode::ExclusiveOvertake, None)
+            }
+        };
+        let fault = Fault::new(code, refusal.to_string());
+        let refused = Refused { id: address.number, fault, cycle };
+        around.sessions.say(address.session, &ToClient::Refused(refused));
     }
 
     /// Releases a lock, or takes a request out of the queue.
     #[inline]
     pub(crate) fn give_up(&mut self, id: RequestId, around: &mut Around<'_>) {
-        if self.manager.release(id) {
-            self.observe_hold(id, around);
-            self.forget(id);
-            self.listeners.end(id, around.sessions, || What::Released);
-            self.pass_on(around);
-        } else {
-            self.abort(id, around);
-        }
+        let now = around.now;
+        self.with(around, |space, sink| space.release(id, now, sink) || space.abort(id, now, sink));
     }
 
-    fn abort(&mut self, id: RequestId, around: &mut Around<'_>) {
-        if self.manager.abort(id) {
-            self.forget(id);
-            self.listeners.end(id, around.sessions, || What::Withdrawn);
-            self.pass_on(around);
-        }
+    /// Takes away all held locks that have this name. Returns how many there were.
+    pub(crate) fn force_release(&mut self, name: &Name, around: &mut Around<'_>) -> usize {
+        let now = around.now;
+        self.with(around, |space, sink| space.force_release(name, now, sink))
     }
 
-    /// Takes all held locks away that have this name. Returns how many there were.
-    pub(crate) fn force_release(
-        &mut self,
-        name: &navlocks_core::Name,
-        around: &mut Around<'_>,
-    ) -> usize {
-        let count = self.manager.force_release(name);
-        self.pass_on(around);
-        count
-    }
-
-    /// Ends a client and all it has. Returns the numbers of the requests that it had.
+    /// Ends a client and all its requests. Returns the numbers of the requests that it had.
     pub(crate) fn end_client(&mut self, client: ClientId, around: &mut Around<'_>) -> Vec<u64> {
         let Some(&key) = self.clients.get(client.slot()) else { return Vec::new() };
-        self.listeners.remove(key);
-        let requests: Vec<RequestId> = self.manager.requests_of(client).collect();
+        self.unsubscribe(key);
         let mut numbers = self.early.remove_client(client);
-        for id in requests {
-            numbers.push(self.asked[id.slot()].number);
-            let pending = self.manager.state(id) == Some(State::Pending);
-            let what = if pending { What::Aborted } else { What::Lost };
-            if !pending {
-                self.observe_hold(id, around);
-            }
-            self.listeners.end(id, around.sessions, || what(Cause::ClientEnded));
-            self.forget(id);
-        }
-        self.manager.terminate(client);
-        self.pass_on(around);
+        let requests = self.manager().requests_of(client);
+        numbers.extend(requests.map(|id| address(self.space.notes(), id).number));
+        let now = around.now;
+        self.with(around, |space, sink| space.end_client(client, now, sink));
         numbers
     }
 
-    /// The holder of a lock wants to hear when somebody waits for it.
+    /// Notifies the holder of a lock, once, when a request waits for it.
     pub(crate) fn watch_contention(&mut self, id: RequestId, around: &mut Around<'_>) {
-        if self.manager.is_contended(id) {
-            let Asked { session, number, .. } = self.asked[id.slot()];
-            around.sessions.say(session, &ToClient::Contended(number));
-        } else if let Some(info) = self.manager.info(id) {
-            self.contention.watch(id, info.scope);
+        self.with(around, |space, sink| space.watch_contention(id, sink));
+    }
+
+    pub(crate) fn subscribe(&mut self, subscriber: ClientKey) {
+        self.subscribers.add(subscriber);
+        self.space.describe();
+    }
+
+    pub(crate) fn unsubscribe(&mut self, subscriber: ClientKey) {
+        self.subscribers.remove(subscriber);
+        if self.subscribers.is_empty() {
+            self.space.stop_describing();
         }
     }
 
-    pub(crate) fn listen(&mut self, listener: ClientKey, sessions: &Sessions) {
-        let Self { listeners, manager, asked, .. } = self;
-        listeners.add(listener, || {
-            let now = manager.snapshot();
-            let living = now.held.into_iter().chain(now.pending);
-            living
-                .map(|info| {
-                    let asked = &asked[info.request.slot()];
-                    (info.request, about(asked, info.scope, info.mode, sessions))
-                })
-                .collect()
-        });
-    }
-
-    pub(crate) fn unlisten(&mut self, listener: ClientKey) {
-        self.listeners.remove(listener);
-    }
-
-    /// The locks held and requests pending.
+    /// Returns the locks held and requests pending.
     pub(crate) fn snapshot(&self, sessions: &Sessions, now: Instant) -> wire::Reply {
-        let snapshot = self.manager.snapshot();
-        let describe = |info: navlocks_core::LockInfo| {
-            let asked = &self.asked[info.request.slot()];
+        let snapshot = self.manager().snapshot();
+        let age = |since: Instant| now.saturating_duration_since(since).as_millis() as u64;
+        let describe = |info: LockInfo| {
+            let id = info.request;
+            let address = address(self.space.notes(), id);
+            let LockInfo { client, scope, mode, token, .. } = info;
+            let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
             wire::Info {
-                token: info.token.map(|token| token.get()),
-                ms: now.saturating_duration_since(asked.since).as_millis() as u64,
-                about: about(asked, info.scope, info.mode, sessions),
+                token: token.map(|token| token.get()),
+                ms: age(self.space.notes().since(id)),
+                about: told(&about, address),
             }
         };
         let early = self.early.iter().map(|asking| wire::Info {
             token: None,
-            ms: now.saturating_duration_since(asking.since).as_millis() as u64,
-            about: About {
+            ms: age(asking.since),
+            about: wire::About {
                 request: RequestKey::new(asking.client.session, asking.number),
                 client: asking.client,
                 names: wire::Names(asking.request.scope.clone()),
                 mode: asking.request.mode,
                 tag: asking.tag.clone(),
-                pid: pid(asking.client.session, sessions),
+                pid: sessions.pid(asking.client.session),
             },
         });
         wire::Reply::Snapshot {
@@ -303,128 +233,16 @@ impl Partition {
         }
     }
 
-    /// Names of requests, for people in other sessions.
+    /// Returns the names of requests for clients of other sessions.
     pub(crate) fn request_keys(&self, ids: &[RequestId]) -> Vec<RequestKey> {
-        ids.iter().map(|&id| self.request_key(id)).collect()
+        ids.iter().map(|&id| request_key(self.space.notes(), id)).collect()
     }
 
-    fn request_key(&self, id: RequestId) -> RequestKey {
-        let asked = &self.asked[id.slot()];
-        RequestKey::new(asked.session, asked.number)
+    pub(crate) fn cycle(&self, deadlock: &Deadlock) -> Cycle {
+        cycle(deadlock, &self.clients, self.space.notes())
     }
 
-    pub(crate) fn cycle(&self, deadlock: &navlocks_core::Deadlock) -> Cycle {
-        Cycle {
-            clients: deadlock.clients.iter().map(|client| self.clients[client.slot()]).collect(),
-            requests: self.request_keys(&deadlock.requests),
-        }
-    }
-
-    /// Passes on what the engine says after an input.
-    #[inline]
-    fn pass_on(&mut self, around: &mut Around<'_>) {
-        self.pass_on_with(None, around);
-    }
-
-    /// Sends a request's own grant in its place: after the losses that it caused, before later grants.
-    #[inline]
-    fn pass_on_with(
-        &mut self,
-        mut own: Option<(RequestId, FencingToken)>,
-        around: &mut Around<'_>,
-    ) {
-        while let Some(event) = self.manager.poll_event() {
-            if let (Event::Granted { .. }, Some((id, token))) = (event, own) {
-                self.granted(id, token, around);
-                own = None;
-            }
-            self.tell(event, around);
-        }
-        if let Some((id, token)) = own {
-            self.granted(id, token, around);
-        }
-        if self.asked.capacity() > IDLE_CAPACITY && self.manager.name_count() == 0 {
-            self.asked = Vec::new();
-        }
-    }
-
-    fn tell(&mut self, event: Event, around: &mut Around<'_>) {
-        match event {
-            Event::Granted { request, token, .. } => self.granted(request, token, around),
-            Event::Lost { request, cause, .. } => {
-                self.observe_hold(request, around);
-                around.metrics.losses.inc();
-                self.lose(request, cause, around, What::Lost);
-            }
-            Event::Aborted { request, cause, .. } => {
-                self.lose(request, cause, around, What::Aborted);
-            }
-            // A client of a service is never suspended.
-            Event::Evicted { .. } => {}
-        }
-    }
-
-    fn granted(&mut self, id: RequestId, token: FencingToken, around: &mut Around<'_>) {
-        let asked = &mut self.asked[id.slot()];
-        let (session, number) = (asked.session, asked.number);
-        let waited = around.now.saturating_duration_since(asked.since);
-        asked.since = around.now;
-        around.metrics.granted(waited);
-        around.tokens.given(token);
-        let granted = Granted { id: number, token: token.get() };
-        around.sessions.say(session, &ToClient::Granted(granted));
-        self.listeners.tell(id, around.sessions, || What::Granted(token.get()));
-        if !self.contention.is_empty() && self.contention.granted(id, &self.manager) {
-            around.sessions.say(session, &ToClient::Contended(number));
-        }
-    }
-
-    fn unavailable(&mut self, id: RequestId, around: &mut Around<'_>) {
-        let Asked { session, number, .. } = self.asked[id.slot()];
-        self.forget(id);
-        around.sessions.say(session, &ToClient::Unavailable(number));
-        self.listeners.end(id, around.sessions, || What::Unavailable);
-    }
-
-    /// A request came to its end by somebody else's doing.
-    fn lose(
-        &mut self,
-        id: RequestId,
-        cause: navlocks_core::Cause,
-        around: &mut Around<'_>,
-        what: fn(Cause) -> What,
-    ) {
-        let cause = match cause {
-            navlocks_core::Cause::Stolen { by } => Cause::Stolen(self.request_key(by)),
-            navlocks_core::Cause::ForceReleased => Cause::ForceReleased,
-            navlocks_core::Cause::Evicted => Cause::Evicted,
-            navlocks_core::Cause::Suspended => Cause::Suspended,
-        };
-        let Asked { session, client, number, .. } = self.asked[id.slot()];
-        self.forget(id);
-        if let Some(owner) = around.sessions.get_mut(session) {
-            owner.lose(number, client, cause);
-        }
-        around.sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
-        self.listeners.end(id, around.sessions, || what(cause));
-    }
-
-    /// Clears what was noted of a request that is over.
-    #[inline]
-    fn forget(&mut self, id: RequestId) {
-        self.contention.forget(id);
-        let asked = &mut self.asked[id.slot()];
-        self.bytes -= std::mem::take(&mut asked.bytes) as usize;
-        asked.tag = None;
-    }
-
-    #[inline]
-    fn observe_hold(&self, id: RequestId, around: &Around<'_>) {
-        let since = self.asked[id.slot()].since;
-        around.metrics.hold.observe(around.now.saturating_duration_since(since).as_secs_f64());
-    }
-
-    /// Gives the engine what came too early, in order of arrival.
+    /// Gives the engine the requests that came too early, in order of arrival.
     pub(crate) fn admit_early(&mut self, index: super::PartitionIndex, around: &mut Around<'_>) {
         for asking in self.early.take() {
             let (session, number) = (asking.client.session, asking.number);
@@ -442,20 +260,132 @@ impl Partition {
             }
         }
     }
-}
 
-/// What is told of a request.
-fn about(asked: &Asked, scope: navlocks_core::Scope, mode: Mode, sessions: &Sessions) -> About {
-    About {
-        request: RequestKey::new(asked.session, asked.number),
-        client: ClientKey::new(asked.session, asked.client),
-        names: wire::Names(scope),
-        mode,
-        tag: asked.tag.clone(),
-        pid: pid(asked.session, sessions),
+    /// Gives the space one input, whose notices go to the outboxes of sessions.
+    #[inline]
+    fn with<'a, T>(
+        &mut self,
+        around: &mut Around<'a>,
+        input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
+    ) -> T {
+        let Self { space, clients, subscribers, bytes, .. } = self;
+        input(space, &mut Outboxes { around, clients, subscribers, bytes })
     }
 }
 
-fn pid(session: u32, sessions: &Sessions) -> Option<u32> {
-    sessions.get(session).and_then(|session| session.peer.pid)
+/// Where the notices of a partition go.
+struct Outboxes<'p, 'a> {
+    around: &'p mut Around<'a>,
+    clients: &'p [ClientKey],
+    subscribers: &'p Subscribers,
+    bytes: &'p mut usize,
+}
+
+impl Sink<Served> for Outboxes<'_, '_> {
+    #[inline]
+    fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
+        let Address { session, bytes, client, number, .. } = address(notes, id);
+        let Around { sessions, tokens, metrics, now } = &mut *self.around;
+        let age = |since| now.saturating_duration_since(since);
+        match *notice {
+            Notice::Granted { token, since } => {
+                metrics.granted(age(since));
+                tokens.given(token);
+                let granted = Granted { id: number, token: token.get() };
+                sessions.say(session, &ToClient::Granted(granted));
+            }
+            Notice::Unavailable => sessions.say(session, &ToClient::Unavailable(number)),
+            Notice::Contended => sessions.say(session, &ToClient::Contended(number)),
+            Notice::Released { since } | Notice::ClientEnded { held_since: Some(since) } => {
+                metrics.observe_hold(age(since));
+            }
+            Notice::Lost { cause, since } => {
+                metrics.observe_hold(age(since));
+                metrics.losses.inc();
+                self.lose(session, client, number, told_cause(cause, notes));
+            }
+            Notice::Aborted(cause) => self.lose(session, client, number, told_cause(cause, notes)),
+            Notice::Deadlock(_) => {
+                metrics.deadlocks.inc();
+            }
+            Notice::Requested | Notice::Withdrawn | Notice::ClientEnded { held_since: None } => {}
+        }
+        if notice.is_last() {
+            *self.bytes -= bytes as usize;
+        }
+    }
+
+    fn publish(
+        &mut self,
+        id: RequestId,
+        about: &About<Box<str>>,
+        notes: &Notes<Served>,
+        notice: &Notice<'_, Instant>,
+    ) {
+        let what = match *notice {
+            Notice::Requested => What::Requested,
+            Notice::Granted { token, .. } => What::Granted(token.get()),
+            Notice::Unavailable => What::Unavailable,
+            Notice::Released { .. } => What::Released,
+            Notice::Withdrawn => What::Withdrawn,
+            Notice::Aborted(cause) => What::Aborted(told_cause(cause, notes)),
+            Notice::Lost { cause, .. } => What::Lost(told_cause(cause, notes)),
+            Notice::ClientEnded { held_since: Some(_) } => What::Lost(Cause::ClientEnded),
+            Notice::ClientEnded { held_since: None } => What::Aborted(Cause::ClientEnded),
+            Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
+            Notice::Contended => return,
+        };
+        let about = told(about, address(notes, id));
+        self.subscribers.send(&about, &what, self.around.sessions);
+    }
+}
+
+impl Outboxes<'_, '_> {
+    /// Sends a loss, which the session remembers until its client has received it.
+    fn lose(&mut self, session: u32, client: u64, number: u64, cause: Cause) {
+        let sessions = &mut *self.around.sessions;
+        if let Some(owner) = sessions.get_mut(session) {
+            owner.lose(number, client, cause);
+        }
+        sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
+    }
+}
+
+#[inline]
+fn address(notes: &Notes<Served>, id: RequestId) -> Address {
+    notes.get(id).copied().unwrap_or_default()
+}
+
+fn request_key(notes: &Notes<Served>, id: RequestId) -> RequestKey {
+    let Address { session, number, .. } = address(notes, id);
+    RequestKey::new(session, number)
+}
+
+fn cycle(deadlock: &Deadlock, clients: &[ClientKey], notes: &Notes<Served>) -> Cycle {
+    Cycle {
+        clients: deadlock.clients.iter().map(|client| clients[client.slot()]).collect(),
+        requests: deadlock.requests.iter().map(|&id| request_key(notes, id)).collect(),
+    }
+}
+
+fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
+    match cause {
+        navlocks_core::Cause::Stolen { by } => Cause::Stolen(request_key(notes, by)),
+        navlocks_core::Cause::ForceReleased => Cause::ForceReleased,
+        navlocks_core::Cause::Evicted => Cause::Evicted,
+        navlocks_core::Cause::Suspended => Cause::Suspended,
+    }
+}
+
+/// Returns a description of a request for clients of other sessions.
+fn told(about: &About<Box<str>>, address: Address) -> wire::About {
+    let Address { session, client, number, pid, .. } = address;
+    wire::About {
+        request: RequestKey::new(session, number),
+        client: ClientKey::new(session, client),
+        names: wire::Names(about.scope.clone()),
+        mode: about.mode,
+        tag: about.tag.clone(),
+        pid: pid.map(NonZero::get),
+    }
 }

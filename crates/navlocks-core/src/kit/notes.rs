@@ -1,0 +1,109 @@
+//! Notes: what an embedder attached to each live request, and since when the request is what it is.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::Embedder;
+use crate::RequestId;
+use crate::id::Shard;
+
+/// The notes of a [`Space`](super::Space), by request.
+pub struct Notes<E: Embedder> {
+    /// By the slot of the request in its shard.
+    slots: Vec<Noted<E>>,
+    shard: Shard,
+}
+
+struct Noted<E: Embedder> {
+    note: E::Note,
+    /// When the request was made, and once held when it was granted.
+    since: E::Time,
+}
+
+/// Above this many slots, the notes of an idle space drop their memory.
+const IDLE_CAPACITY: usize = 1024;
+
+impl<E: Embedder> Notes<E> {
+    pub(super) fn new(shard: Shard) -> Self {
+        Self { slots: Vec::new(), shard }
+    }
+
+    /// Returns the note of a live request, or of one whose last notice is being handled.
+    #[inline]
+    pub fn get(&self, id: RequestId) -> Option<&E::Note> {
+        self.slots.get(self.shard.own(id.slot())).map(|noted| &noted.note)
+    }
+
+    /// Returns the same, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, id: RequestId) -> Option<&mut E::Note> {
+        self.slots.get_mut(self.shard.own(id.slot())).map(|noted| &mut noted.note)
+    }
+
+    /// Returns when a live request was made, or once held when it was granted.
+    ///
+    /// # Panics
+    ///
+    /// When no request ever had this id.
+    #[inline]
+    pub fn since(&self, id: RequestId) -> E::Time {
+        self.slots[self.shard.own(id.slot())].since
+    }
+
+    #[inline]
+    pub(super) fn attach(&mut self, id: RequestId, note: E::Note, now: E::Time) {
+        let slot = self.shard.own(id.slot());
+        if slot >= self.slots.len() {
+            self.make_room(slot + 1, now);
+        }
+        let noted = &mut self.slots[slot];
+        (noted.note, noted.since) = (note, now);
+    }
+
+    /// Marks a request as granted. Returns when it was made.
+    #[inline]
+    pub(super) fn grant(&mut self, id: RequestId, now: E::Time) -> E::Time {
+        core::mem::replace(&mut self.slots[self.shard.own(id.slot())].since, now)
+    }
+
+    /// Takes the notes of shard `number` of `count`.
+    pub(super) fn absorb(&mut self, shard: &mut Self, number: usize, count: usize) {
+        for (own, noted) in core::mem::take(&mut shard.slots).into_iter().enumerate() {
+            let slot = own * count + number;
+            if slot >= self.slots.len() {
+                self.make_room(slot + 1, noted.since);
+            }
+            self.slots[slot] = noted;
+        }
+    }
+
+    /// A scope takes one slot a name, so some slots are skipped.
+    #[cold]
+    fn make_room(&mut self, count: usize, since: E::Time) {
+        self.slots.resize_with(count, || Noted { note: E::Note::default(), since });
+    }
+
+    /// Returns how many slots there are.
+    pub fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    pub(super) fn has_idle_memory(&self) -> bool {
+        self.slots.capacity() > IDLE_CAPACITY
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.slots = Vec::new();
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<Noted<E>>()
+    }
+}
+
+impl<E: Embedder> fmt::Debug for Notes<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notes").field("slots", &self.slots.len()).finish_non_exhaustive()
+    }
+}
