@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
-use crate::error::{Cycle, QueryError};
-use crate::events::Events;
+use crate::deadlock::Cycle;
+use crate::error::QueryError;
 use crate::home::Home;
 use crate::owner::{Client, Owners};
 use crate::query::Snapshot;
@@ -15,6 +15,7 @@ use crate::query::Snapshot;
 use crate::remote::{Connect, Handle};
 use crate::request::Request;
 use crate::space::Space;
+use crate::stream::Events;
 
 /// Locks by name, and one client that asks for them.
 ///
@@ -33,7 +34,7 @@ use crate::space::Space;
 /// several names gets all of them at once, and cannot deadlock with others that do the same. Locks are not re-entrant.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// use navlocks::Locks;
 ///
 /// let locks = Locks::new();
@@ -123,12 +124,12 @@ impl Locks {
     #[cfg(feature = "service")]
     fn at_service(session: Arc<Handle>, number: u64) -> Self {
         let id = ClientId::foreign(0, number);
-        Self::of(Arc::new(Client { home: Home::Remote(session), id }))
+        Self::of(Client::new(Home::Remote(session), id))
     }
 
     fn in_space(space: Arc<Space>) -> Self {
         let id = space.add_client();
-        Self::of(Arc::new(Client { home: Home::Local(space), id }))
+        Self::of(Client::new(Home::Local(space), id))
     }
 
     /// That client.
@@ -173,7 +174,7 @@ impl Locks {
     /// A request for an exclusive lock on a name, or on several at once. Say how on what is returned, then await it.
     ///
     /// ```
-    /// # navlocks::block_on(async {
+    /// # navlocks::blocking::block_on(async {
     /// # let locks = navlocks::Locks::new();
     /// use std::time::Duration;
     ///
@@ -201,9 +202,9 @@ impl Locks {
     }
 
     /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
-    /// and every later one does.
+    /// and every later one does. Its event streams end.
     pub fn end(&self) {
-        self.client().home.end_client(self.client().id);
+        self.client().end();
     }
 
     /// Takes leave of a service, for all clients of this connection, and waits until everything that was said has been sent.
@@ -249,9 +250,22 @@ impl Locks {
         self.client().home.deadlocks(self.client().id).await
     }
 
-    /// Everything that happens in this space from now on.
+    /// Everything that happens in this space from now on, in order.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// use navlocks::{Locks, events::Kind};
+    ///
+    /// let locks = Locks::new();
+    /// let mut events = locks.events();
+    /// let lock = locks.request("a").await?;
+    /// let event = events.next().await.expect("the client has not ended")?;
+    /// assert_eq!((event.request, event.kind), (lock.request_id(), Kind::Requested));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn events(&self) -> Events {
-        Events::new(self.client().home.clone(), self.client().id)
+        Events::new(self.owners.client.clone())
     }
 }
 

@@ -1,141 +1,13 @@
-//! The event stream: everything that happens in a lock space, for those who watch.
+//! The subscribers of a lock space: events wait here until each stream takes them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use futures_core::Stream;
-use navlocks_core::{ClientId, FencingToken, LockManager, Mode, RequestId, Scope};
+use navlocks_core::{ClientId, LockManager, Mode, RequestId, Scope};
 
-use crate::error::{Cycle, Loss};
-use crate::home::Home;
+use crate::events::{Event, Kind, Lagged};
 use crate::wakes::Wakes;
-
-/// Something that happened to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The request, and once granted the lock.
-    pub request: RequestId,
-    /// Whose it is.
-    pub client: ClientId,
-    /// The names it asks for.
-    pub scope: Scope,
-    /// Shared or exclusive.
-    pub mode: Mode,
-    /// The text given with [`tag`](crate::Request::tag).
-    pub tag: Option<Arc<str>>,
-    /// The process whose it is, where a service knows it. In process there is only one.
-    pub pid: Option<u32>,
-    /// What happened.
-    pub what: What,
-}
-
-/// What happened to a request. Each begins with `Requested`; `Granted` comes once at most; exactly one of the others but
-/// `Deadlock` is the last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum What {
-    /// It was made.
-    Requested,
-    /// It holds its lock.
-    Granted(FencingToken),
-    /// It wanted the lock only if available, which it is not.
-    Unavailable,
-    /// Its lock was released by its holder.
-    Released,
-    /// It was given up by its owner while it waited: dropped, timed out, or refused for a deadlock.
-    Withdrawn,
-    /// It was thrown out of the queue by somebody else.
-    Aborted(Loss),
-    /// Its lock was taken away.
-    Lost(Loss),
-    /// It waits, and thereby closes a cycle of clients that wait for each other.
-    Deadlock(Cycle),
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { request, client, scope, mode, tag, pid, .. } = self;
-        write!(f, "{request} of {client}")?;
-        if let Some(tag) = tag {
-            write!(f, " [{tag}]")?;
-        }
-        if let Some(pid) = pid {
-            write!(f, " (pid {pid})")?;
-        }
-        write!(f, " ({mode} {scope}) ")?;
-        match &self.what {
-            What::Requested => f.write_str("requested"),
-            What::Granted(token) => write!(f, "granted with token {token}"),
-            What::Unavailable => f.write_str("unavailable"),
-            What::Released => f.write_str("released"),
-            What::Withdrawn => f.write_str("withdrawn"),
-            What::Aborted(loss) => write!(f, "aborted: {loss}"),
-            What::Lost(loss) => write!(f, "lost: {loss}"),
-            What::Deadlock(cycle) => write!(f, "deadlocked: {cycle}"),
-        }
-    }
-}
-
-/// Everything that happens in a lock space from the moment this was made, in order. A stream without an end.
-///
-/// Events that are not taken are kept; drop the stream when you have seen enough. While there is none, events
-/// cost nothing.
-#[derive(Debug)]
-pub struct Events {
-    home: Home,
-    client: ClientId,
-    number: u64,
-}
-
-impl Events {
-    pub(crate) fn new(home: Home, client: ClientId) -> Self {
-        // A client of a service that was ended hears of nothing.
-        let number = home.listen(client, Inboxes::add).unwrap_or_default();
-        Self { home, client, number }
-    }
-
-    /// The next event.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future loses no event.
-    pub async fn next(&mut self) -> Event {
-        std::future::poll_fn(|cx| self.poll(cx)).await
-    }
-
-    /// The next event, if it has happened already.
-    pub fn try_next(&mut self) -> Option<Event> {
-        self.home.listen(self.client, |inboxes| inboxes.take(self.number)).flatten()
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        let waker = cx.waker().clone();
-        let polled = self.home.listen(self.client, |inboxes| match inboxes.take(self.number) {
-            Some(event) => (Poll::Ready(event), Some(waker)),
-            None => (Poll::Pending, inboxes.wait(self.number, waker)),
-        });
-        let (poll, _dropped_unlocked) = polled.unwrap_or((Poll::Pending, None));
-        poll
-    }
-}
-
-impl Stream for Events {
-    type Item = Event;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.poll(cx).map(Some)
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        let _dropped_unlocked =
-            self.home.listen(self.client, |inboxes| inboxes.remove(self.number));
-    }
-}
 
 /// The events that were told and not taken yet, for each stream.
 #[derive(Debug, Default)]
@@ -149,12 +21,31 @@ pub(crate) struct Inboxes {
     answers: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbox {
     events: VecDeque<Event>,
+    /// The most events that wait here; the oldest make room for later ones.
+    capacity: usize,
+    /// How many events were dropped since the subscriber was last told.
+    missed: u64,
     waker: Option<Waker>,
-    /// What is told before this answer of the service happened before this stream was made.
+    /// Events before this answer of the service happened before this stream was made.
     begins: u64,
+}
+
+impl Inbox {
+    fn push(&mut self, event: Event) {
+        // At least the newest event stays.
+        self.make_room(self.capacity.max(1) - 1);
+        self.events.push_back(event);
+    }
+
+    /// Drops the oldest events until no more than this are left.
+    fn make_room(&mut self, left: usize) {
+        let over = self.events.len().saturating_sub(left);
+        self.events.drain(..over);
+        self.missed += over as u64;
+    }
 }
 
 impl Inboxes {
@@ -163,31 +54,51 @@ impl Inboxes {
         self.inboxes.is_empty()
     }
 
-    /// A new stream.
-    fn add(&mut self) -> u64 {
+    /// Adds a stream that keeps at most so many events.
+    pub(crate) fn add(&mut self, capacity: usize) -> u64 {
         self.next += 1;
-        self.inboxes.insert(self.next, Inbox::default());
+        let events = VecDeque::new();
+        let inbox = Inbox { events, capacity, missed: 0, waker: None, begins: 0 };
+        self.inboxes.insert(self.next, inbox);
         self.next
     }
 
+    /// Changes how many events a stream keeps.
+    pub(crate) fn resize(&mut self, number: u64, capacity: usize) {
+        if let Some(inbox) = self.inboxes.get_mut(&number) {
+            inbox.capacity = capacity;
+            inbox.make_room(capacity);
+        }
+    }
+
     /// Ends a stream. Returns what is to be dropped later.
-    fn remove(&mut self, number: u64) -> Option<Inbox> {
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Inbox> {
         self.inboxes.remove(&number)
     }
 
-    fn take(&mut self, number: u64) -> Option<Event> {
-        self.inboxes.get_mut(&number)?.events.pop_front()
+    /// Takes the next event of a stream, or first how many are missing before it.
+    pub(crate) fn take(&mut self, number: u64) -> Option<Result<Event, Lagged>> {
+        let inbox = self.inboxes.get_mut(&number)?;
+        match std::mem::take(&mut inbox.missed) {
+            0 => inbox.events.pop_front().map(Ok),
+            missed => Some(Err(Lagged { missed })),
+        }
+    }
+
+    /// Takes the wakers of all streams, so that they look whether their client has ended.
+    pub(crate) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> {
+        self.inboxes.values_mut().filter_map(|inbox| inbox.waker.take())
     }
 
     /// Returns a waker to be dropped later.
-    fn wait(&mut self, number: u64, waker: Waker) -> Option<Waker> {
+    pub(crate) fn wait(&mut self, number: u64, waker: Waker) -> Option<Waker> {
         self.inboxes.get_mut(&number)?.waker.replace(waker)
     }
 
-    /// Tells all streams.
+    /// Sends an event to all streams.
     pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
         for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answers) {
-            inbox.events.push_back(event.clone());
+            inbox.push(event.clone());
             wakes.add_all(inbox.waker.take());
         }
     }
@@ -223,23 +134,17 @@ impl Inboxes {
         self.listens = u64::from(!self.inboxes.is_empty());
         !self.inboxes.is_empty()
     }
-
-    /// The wakers of all who wait, for a space that is no more.
-    #[cfg(feature = "service")]
-    pub(crate) fn into_wakers(self) -> impl Iterator<Item = Waker> {
-        self.inboxes.into_values().filter_map(|inbox| inbox.waker)
-    }
 }
 
 /// All streams of a space in this process.
 #[derive(Debug, Default)]
-pub(crate) struct Listeners {
+pub(crate) struct Subscribers {
     inboxes: Inboxes,
-    /// What to say of each live request; empty while nobody listens.
+    /// Facts about each live request; empty without a subscriber.
     requests: HashMap<RequestId, About>,
 }
 
-/// What every event of a request repeats.
+/// The facts that every event of a request repeats.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) client: ClientId,
@@ -248,8 +153,8 @@ pub(crate) struct About {
     pub(crate) tag: Option<Arc<str>>,
 }
 
-impl Listeners {
-    /// Whether nobody listens.
+impl Subscribers {
+    /// Whether there is no subscriber.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.inboxes.is_empty()
@@ -281,25 +186,25 @@ impl Listeners {
 
     pub(crate) fn requested(&mut self, id: RequestId, about: About, wakes: &mut Wakes) {
         self.requests.insert(id, about);
-        self.tell(id, || What::Requested, wakes);
+        self.tell(id, || Kind::Requested, wakes);
     }
 
-    /// Tells all listeners.
+    /// Sends an event to all subscribers.
     #[inline]
-    pub(crate) fn tell(&mut self, id: RequestId, what: impl FnOnce() -> What, wakes: &mut Wakes) {
+    pub(crate) fn tell(&mut self, id: RequestId, kind: impl FnOnce() -> Kind, wakes: &mut Wakes) {
         if self.inboxes.is_empty() {
             return;
         }
         let Some(about) = self.requests.get(&id) else { return };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, pid: None, what: what() };
+        let event = Event { request: id, client, scope, mode, tag, pid: None, kind: kind() };
         self.inboxes.deliver(&event, wakes);
     }
 
-    /// Tells all listeners the last that happens to a request.
+    /// Sends all subscribers the last event to a request.
     #[inline]
-    pub(crate) fn end(&mut self, id: RequestId, what: impl FnOnce() -> What, wakes: &mut Wakes) {
-        self.tell(id, what, wakes);
+    pub(crate) fn end(&mut self, id: RequestId, kind: impl FnOnce() -> Kind, wakes: &mut Wakes) {
+        self.tell(id, kind, wakes);
         if !self.inboxes.is_empty() {
             self.requests.remove(&id);
         }

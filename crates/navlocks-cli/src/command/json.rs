@@ -1,6 +1,7 @@
 //! What programs read: the output of `query --json` and `watch --json`.
 
-use navlocks::{Event, LockInfo, Loss, Snapshot, What};
+use navlocks::events::Kind as What;
+use navlocks::{Event, LockInfo, Loss, Snapshot};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -86,7 +87,7 @@ pub(super) fn snapshot(snapshot: &Snapshot) -> String {
 
 /// One line for an event.
 pub(super) fn event(event: &Event) -> String {
-    let (word, more) = what(&event.what);
+    let (word, more) = what(&event.kind);
     let happened = Happened {
         event: word,
         about: About {

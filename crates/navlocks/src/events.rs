@@ -1,0 +1,99 @@
+//! The events of a lock space: what happens to its requests, for subscribers.
+//!
+//! [`Locks::events`](crate::Locks::events) makes a stream of them.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
+
+use crate::deadlock::Cycle;
+use crate::error::Loss;
+
+/// Something that happened to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// The request, and once granted the lock.
+    pub request: RequestId,
+    /// Whose it is.
+    pub client: ClientId,
+    /// The names it asks for.
+    pub scope: Scope,
+    /// Shared or exclusive.
+    pub mode: Mode,
+    /// The text given with [`tag`](crate::Request::tag).
+    pub tag: Option<Arc<str>>,
+    /// The process whose it is, where a service knows it. In process there is only one.
+    pub pid: Option<u32>,
+    /// What happened to it.
+    pub kind: Kind,
+}
+
+/// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly one of the others but
+/// `Deadlock` is the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// It was made.
+    Requested,
+    /// It holds its lock.
+    Granted(FencingToken),
+    /// It wanted the lock only if available, which it is not.
+    Unavailable,
+    /// Its lock was released by its holder.
+    Released,
+    /// It was given up by its owner while it waited: dropped, timed out, or refused for a deadlock.
+    Withdrawn,
+    /// It was thrown out of the queue by somebody else.
+    Aborted(Loss),
+    /// Its lock was taken away.
+    Lost(Loss),
+    /// It waits, and thereby closes a cycle of clients that wait for each other.
+    Deadlock(Cycle),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request, client, scope, mode, tag, pid, .. } = self;
+        write!(f, "{request} of {client}")?;
+        if let Some(tag) = tag {
+            write!(f, " [{tag}]")?;
+        }
+        if let Some(pid) = pid {
+            write!(f, " (pid {pid})")?;
+        }
+        write!(f, " ({mode} {scope}) ")?;
+        match &self.kind {
+            Kind::Requested => f.write_str("requested"),
+            Kind::Granted(token) => write!(f, "granted with token {token}"),
+            Kind::Unavailable => f.write_str("unavailable"),
+            Kind::Released => f.write_str("released"),
+            Kind::Withdrawn => f.write_str("withdrawn"),
+            Kind::Aborted(loss) => write!(f, "aborted: {loss}"),
+            Kind::Lost(loss) => write!(f, "lost: {loss}"),
+            Kind::Deadlock(cycle) => write!(f, "deadlocked: {cycle}"),
+        }
+    }
+}
+
+/// A subscriber read too slowly, and its stream dropped the oldest events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lagged {
+    /// How many events are missing here.
+    pub missed: u64,
+}
+
+impl fmt::Display for Lagged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} events were dropped: read the stream faster, or give it more room",
+            self.missed
+        )
+    }
+}
+
+impl Error for Lagged {}
