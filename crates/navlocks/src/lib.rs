@@ -57,6 +57,7 @@ mod stream;
 pub mod deadlock;
 pub mod blocking;
 mod home;
+mod registry;
 mod space;
 mod owner;
 mod part;

@@ -1,18 +1,21 @@
 //! The way in: a lock space, and one client of it.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+#[cfg(feature = "service")]
+use std::pin::Pin;
+use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
 use crate::home::Home;
+use crate::lock::Lock;
 use crate::owner::{Client, Owners};
 use crate::query::Snapshot;
+use crate::registry::Registry;
 #[cfg(feature = "service")]
-use crate::remote::{Connect, Handle};
+use crate::remote::{Connect, ConnectError, Handle};
 use crate::request::Request;
 use crate::space::Space;
 use crate::stream::Events;
@@ -49,13 +52,6 @@ pub struct Locks {
     owners: Arc<Owners>,
 }
 
-/// The partitions that are in use, of one family of lock spaces in this process.
-#[derive(Debug)]
-pub(crate) struct Registry {
-    partitions: Mutex<HashMap<String, Weak<Space>>>,
-    deadlocks: DeadlockPolicy,
-}
-
 /// Options of a lock space. Made by [`Locks::builder`].
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "call build()"]
@@ -72,8 +68,7 @@ impl Builder {
 
     /// A new lock space with these options.
     pub fn build(self) -> Locks {
-        let partitions = Mutex::new(HashMap::new());
-        let registry = Arc::new(Registry { partitions, deadlocks: self.deadlocks });
+        let registry = Arc::new(Registry::new(self.deadlocks));
         Locks::in_space(Arc::new(Space::new(self.deadlocks, registry)))
     }
 }
@@ -117,11 +112,6 @@ impl Locks {
     }
 
     #[cfg(feature = "service")]
-    pub(crate) fn remote(handle: Handle) -> Self {
-        Self::at_service(Arc::new(handle), 0)
-    }
-
-    #[cfg(feature = "service")]
     fn at_service(session: Arc<Handle>, number: u64) -> Self {
         let id = ClientId::foreign(0, number);
         Self::of(Client::new(Home::Remote(session), id))
@@ -133,7 +123,7 @@ impl Locks {
     }
 
     /// That client.
-    pub(crate) fn of(client: Arc<Client>) -> Self {
+    fn of(client: Arc<Client>) -> Self {
         Self { owners: Owners::new(client) }
     }
 
@@ -269,22 +259,28 @@ impl Locks {
     }
 }
 
-impl fmt::Debug for Locks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Locks").field("client", &self.client_id()).finish_non_exhaustive()
+#[cfg(feature = "service")]
+impl IntoFuture for Connect {
+    type Output = Result<Locks, ConnectError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let handle = self.connect().await?;
+            Ok(Locks::at_service(Arc::new(handle), 0))
+        })
     }
 }
 
-impl Registry {
-    /// The lock space of that name.
-    fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
-        let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = partitions.get(name).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            partitions.retain(|_, space| space.strong_count() > 0);
-            let space = Arc::new(Space::new(registry.deadlocks, registry.clone()));
-            partitions.insert(name.to_owned(), Arc::downgrade(&space));
-            space
-        })
+impl Lock {
+    /// The client that requested it, for further requests.
+    pub fn locks(&self) -> Locks {
+        Locks::of(self.owner.client.clone())
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locks").field("client", &self.client_id()).finish_non_exhaustive()
     }
 }
