@@ -45,7 +45,7 @@ fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
         });
         let told = heard(&holder, &mut events);
         let mut told = told.iter().filter(|event| event.tag.is_some());
-        let end = told.next_back().map(|event| event.kind.clone());
+        let end = told.next_back().map(|event| event.what.clone());
         match released {
             Ok(()) => assert_eq!(end, Some(Kind::Released)),
             Err(loss) => assert_eq!(end, Some(Kind::Lost(loss))),

@@ -74,9 +74,9 @@ fn t05_no_time_at_all_is_enough_for_a_free_flag() {
     let mut events = locks.events();
     let error = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap_err();
     assert_eq!(error, RequestError::TimedOut { after: Duration::ZERO });
-    let told: Vec<Kind> = std::iter::from_fn(|| events.try_next())
+    let told: Vec<Kind> = std::iter::from_fn(|| events.try_recv())
         .map(Result::unwrap)
-        .map(|event| event.kind)
+        .map(|event| event.what)
         .collect();
     assert_eq!(told, [Kind::Requested, Kind::Unavailable]);
     drop(free);
@@ -148,9 +148,9 @@ fn t07_a_race_of_timeout_and_grant_has_one_outcome() {
             }
         };
         assert_idle(&locks);
-        let told = std::iter::from_fn(|| events.try_next()).map(Result::unwrap);
+        let told = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
         let of_racer = told.filter(|event| event.client == racer.client_id());
-        assert_eq!(of_racer.map(|event| event.kind).collect::<Vec<_>>(), expected);
+        assert_eq!(of_racer.map(|event| event.what).collect::<Vec<_>>(), expected);
     }
     assert_eq!(granted + timed_out, RACES);
     println!("{granted} granted, {timed_out} timed out");

@@ -35,8 +35,8 @@ fn threads_take_turns() {
 
     let (mut requested, mut granted, mut released) = (Vec::new(), Vec::new(), Vec::new());
     let mut token = 0;
-    while let Some(Ok(event)) = events.try_next() {
-        match event.kind {
+    while let Some(Ok(event)) = events.try_recv() {
+        match event.what {
             Kind::Requested => requested.push(event.request),
             Kind::Granted(next) => {
                 assert!(next.get() > token);

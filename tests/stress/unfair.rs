@@ -136,9 +136,9 @@ fn read_stories(mut events: Events) {
     let mut open: HashMap<RequestId, Option<FencingToken>> = HashMap::new();
     let mut last_token = None;
     loop {
-        let next = block_on(events.next()).unwrap();
-        let Event { request, kind, tag, .. } = next.unwrap();
-        let was_granted = match kind {
+        let next = block_on(events.recv()).unwrap();
+        let Event { request, what, tag, .. } = next.unwrap();
+        let was_granted = match what {
             Kind::Requested => {
                 assert_eq!(open.insert(request, None), None);
                 continue;
@@ -153,7 +153,7 @@ fn read_stories(mut events: Events) {
             _ => false,
         };
         let granted = open.remove(&request).unwrap();
-        assert_eq!(granted.is_some(), was_granted, "{request}: {kind:?}");
+        assert_eq!(granted.is_some(), was_granted, "{request}: {what:?}");
         if tag.as_deref() == Some(LAST) {
             assert!(open.is_empty(), "{open:?}");
             return;

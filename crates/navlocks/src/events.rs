@@ -28,7 +28,7 @@ pub struct Event {
     /// The process whose it is, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
     /// What happened to it.
-    pub kind: Kind,
+    pub what: Kind,
 }
 
 /// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly one of the others but
@@ -65,7 +65,7 @@ impl fmt::Display for Event {
             write!(f, " (pid {pid})")?;
         }
         write!(f, " ({mode} {scope}) ")?;
-        match &self.kind {
+        match &self.what {
             Kind::Requested => f.write_str("requested"),
             Kind::Granted(token) => write!(f, "granted with token {token}"),
             Kind::Unavailable => f.write_str("unavailable"),

@@ -249,8 +249,8 @@ impl Locks {
     /// let locks = Locks::new();
     /// let mut events = locks.events();
     /// let lock = locks.request("a").await?;
-    /// let event = events.next().await.expect("the client has not ended")?;
-    /// assert_eq!((event.request, event.kind), (lock.request_id(), Kind::Requested));
+    /// let event = events.recv().await.expect("the client has not ended")?;
+    /// assert_eq!((event.request, event.what), (lock.request_id(), Kind::Requested));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```

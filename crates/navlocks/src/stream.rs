@@ -47,7 +47,7 @@ impl Events {
     /// # Cancel safety
     ///
     /// Dropping the future loses no event.
-    pub async fn next(&mut self) -> Option<Result<Event, Lagged>> {
+    pub async fn recv(&mut self) -> Option<Result<Event, Lagged>> {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
@@ -56,8 +56,26 @@ impl Events {
     /// # Errors
     ///
     /// [`Lagged`]: events are missing before the next one.
-    pub fn try_next(&mut self) -> Option<Result<Event, Lagged>> {
+    pub fn try_recv(&mut self) -> Option<Result<Event, Lagged>> {
         self.change(Inboxes::take).flatten()
+    }
+
+    /// The next event, as `navlocks watch` still takes it: it hears neither of [`Lagged`] nor of the end.
+    #[doc(hidden)]
+    pub async fn next(&mut self) -> Event {
+        loop {
+            match self.recv().await {
+                Some(Ok(event)) => return event,
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The next event, if it has happened already, as `navlocks watch` still takes it.
+    #[doc(hidden)]
+    pub fn try_next(&mut self) -> Option<Event> {
+        std::iter::from_fn(|| self.try_recv()).find_map(Result::ok)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Lagged>>> {

@@ -197,7 +197,7 @@ impl Subscribers {
         }
         let Some(about) = self.requests.get(&id) else { return };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, pid: None, kind: kind() };
+        let event = Event { request: id, client, scope, mode, tag, pid: None, what: kind() };
         self.inboxes.deliver(&event, wakes);
     }
 

@@ -55,7 +55,7 @@ fn reported_is_the_request_that_closes_the_cycle_and_it_waits() {
     let told = heard(&two, &mut events);
     let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
     assert_eq!(words(&told), expected);
-    let Kind::Deadlock(cycle) = &told[2].kind else { panic!("{:?}", told[2]) };
+    let Kind::Deadlock(cycle) = &told[2].what else { panic!("{:?}", told[2]) };
     assert_eq!(cycle.clients().len(), 2);
     assert!(cycle.requests().contains(&a.request_id()));
     assert_eq!(soon(one.deadlocks()).unwrap(), std::slice::from_ref(cycle));

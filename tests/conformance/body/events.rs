@@ -34,7 +34,7 @@ fn an_event_says_what_happened_to_which_request_of_whom() {
         assert_eq!((&event.scope, event.mode), (&Scope::from(["a", "b"]), Mode::Shared));
         assert_eq!((event.tag.as_deref(), event.pid), (Some("reading"), pid));
     }
-    let kinds: Vec<Kind> = told.iter().map(|event| event.kind.clone()).collect();
+    let kinds: Vec<Kind> = told.iter().map(|event| event.what.clone()).collect();
     assert_eq!(kinds, [Kind::Requested, Kind::Granted(token), Kind::Released]);
     let said = told[1].to_string();
     for word in [request.to_string(), locks.client_id().to_string(), token.to_string()] {
@@ -76,9 +76,9 @@ fn every_end_of_a_request_has_its_event() {
         "last granted",
     ];
     assert_eq!(words(&told), expected);
-    assert_eq!(told[8].kind, Kind::Lost(Loss::Stolen { by: thief.request_id() }));
-    assert_eq!(told[10].kind, Kind::Aborted(Loss::ClientEnded));
-    assert_eq!(told[11].kind, Kind::Lost(Loss::ForceReleased));
+    assert_eq!(told[8].what, Kind::Lost(Loss::Stolen { by: thief.request_id() }));
+    assert_eq!(told[10].what, Kind::Aborted(Loss::ClientEnded));
+    assert_eq!(told[11].what, Kind::Lost(Loss::ForceReleased));
     // Locks that are lost are not released as well.
     drop((first, thief));
     caught_up(&one);
@@ -134,7 +134,7 @@ fn a_stream_made_later_does_not_hear_what_nobody_listened_to() {
     caught_up(&locks);
     let mut events = listen(&watcher);
     assert_eq!(words(&heard(&watcher, &mut events)), [""; 0]);
-    assert_eq!(events.try_next(), None);
+    assert_eq!(events.try_recv(), None);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn dropping_the_future_of_the_next_event_loses_none() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     let mut events = listen(&watcher);
-    drop(Task::start(events.next()));
+    drop(Task::start(events.recv()));
     drop(hold(locks.request("a"), "lock"));
     caught_up(&locks);
     let expected = ["lock requested", "lock granted", "lock released"];
@@ -195,14 +195,14 @@ fn stream_of_ended_client_ends_and_others_go_on() {
     let mut asleep = watcher.events();
     thread::scope(|scope| {
         // One sleeps when the client ends, the other one looks after.
-        let asleep = scope.spawn(move || while soon(asleep.next()).is_some() {});
+        let asleep = scope.spawn(move || while soon(asleep.recv()).is_some() {});
         drop(hold(locks.request("a"), "lock"));
         watcher.end();
         asleep.join().unwrap();
     });
-    while soon(ending.next()).is_some() {}
-    assert_eq!(ending.try_next(), None);
-    assert_eq!(soon(watcher.events().next()), None);
+    while soon(ending.recv()).is_some() {}
+    assert_eq!(ending.try_recv(), None);
+    assert_eq!(soon(watcher.events().recv()), None);
     assert_eq!(words(&heard(&other, &mut lasting))[..3], LIFE);
 }
 
@@ -227,15 +227,15 @@ fn slow_subscriber_loses_the_oldest_events_and_is_told_how_many() {
     caught_up(&locks);
     assert_eq!(heard(&watcher, &mut patient).len(), 15);
     // The three events that end what is heard came after; the last two are kept.
-    assert_eq!(slow.try_next().unwrap().unwrap_err().missed, 15 + 3 - 2);
-    let kept: Vec<Event> = std::iter::from_fn(|| slow.try_next()).map(Result::unwrap).collect();
+    assert_eq!(slow.try_recv().unwrap().unwrap_err().missed, 15 + 3 - 2);
+    let kept: Vec<Event> = std::iter::from_fn(|| slow.try_recv()).map(Result::unwrap).collect();
     assert_eq!(kept.len(), 2);
-    assert!(matches!(kept[1].kind, Kind::Released), "{kept:?}");
+    assert!(matches!(kept[1].what, Kind::Released), "{kept:?}");
     // The count begins anew.
     drop(hold(locks.request("a"), "lock"));
     caught_up(&locks);
     caught_up(&watcher);
-    assert_eq!(slow.try_next().unwrap().unwrap_err().missed, 1);
+    assert_eq!(slow.try_recv().unwrap().unwrap_err().missed, 1);
 }
 
 #[test]
@@ -249,10 +249,10 @@ fn stream_without_capacity_of_its_own_is_bounded() {
     }
     caught_up(&locks);
     caught_up(&watcher);
-    let lagged = slow.try_next().unwrap().unwrap_err();
+    let lagged = slow.try_recv().unwrap().unwrap_err();
     assert_eq!(lagged.missed as usize, (CAPACITY / 3 + 2) * 3 - CAPACITY);
     assert!(lagged.to_string().starts_with("5 events were dropped"), "{lagged}");
-    assert_eq!(std::iter::from_fn(|| slow.try_next()).map(Result::unwrap).count(), CAPACITY);
+    assert_eq!(std::iter::from_fn(|| slow.try_recv()).map(Result::unwrap).count(), CAPACITY);
 }
 
 #[test]

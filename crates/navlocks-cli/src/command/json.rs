@@ -87,7 +87,7 @@ pub(super) fn snapshot(snapshot: &Snapshot) -> String {
 
 /// One line for an event.
 pub(super) fn event(event: &Event) -> String {
-    let (word, more) = what(&event.kind);
+    let (word, more) = what(&event.what);
     let happened = Happened {
         event: word,
         about: About {

@@ -5,7 +5,6 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::events::Lagged;
 use navlocks::{Events, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -42,18 +41,13 @@ impl Watch {
             return show(&locks).await;
         }
         let mut events = locks.events();
-        while let Some(event) = events.next().await {
-            let line = match event {
-                Ok(event) if self.json => json::event(&event),
-                Err(Lagged { missed, .. }) if self.json => format!("{{\"missed\":{missed}}}\n"),
-                Ok(event) => format!("{event}\n"),
-                Err(lagged) => format!("{lagged}\n"),
-            };
+        loop {
+            let event = events.next().await;
+            let line = if self.json { json::event(&event) } else { format!("{event}\n") };
             if printer::print_bytes(line.as_bytes())? == Reader::Gone {
                 return Ok(());
             }
         }
-        Ok(())
     }
 }
 
@@ -134,13 +128,15 @@ async fn show(locks: &Locks) -> Result<(), Failure> {
 
 /// Waits for an event and takes all that come in the moment after it: a busy service is not drawn more often than people see.
 async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
-    // The client of this command ends with it, so its stream does not end before.
-    let Some(first) = events.next().await else { return std::future::pending().await };
+    let mut event = events.next().await;
     tokio::time::sleep(REDRAW_MIN).await;
-    let rest = std::iter::from_fn(|| events.try_next());
-    for event in std::iter::once(first).chain(rest) {
-        last.push_front(event.map_or_else(|lagged| lagged.to_string(), |event| event.to_string()));
+    loop {
+        last.push_front(event.to_string());
         last.truncate(EVENTS_SHOWN);
+        match events.try_next() {
+            Some(next) => event = next,
+            None => return,
+        }
     }
 }
 

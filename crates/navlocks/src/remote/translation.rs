@@ -40,7 +40,7 @@ impl From<wire::Event> for Event {
             mode,
             tag: tag.map(Into::into),
             pid,
-            kind: what.into(),
+            what: what.into(),
         }
     }
 }

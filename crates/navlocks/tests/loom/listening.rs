@@ -15,7 +15,7 @@ fn a_listener_hears_all_that_happens() {
         let listener = thread::spawn(move || {
             let mut heard = Vec::new();
             while heard.last() != Some(&Kind::Released) {
-                heard.push(block_on(events.next()).unwrap().unwrap().kind);
+                heard.push(block_on(events.recv()).unwrap().unwrap().what);
             }
             heard
         });
@@ -36,7 +36,7 @@ fn a_listener_comes_and_goes() {
             let locks = locks.clone();
             move || {
                 let mut events = locks.events();
-                std::iter::from_fn(|| events.try_next()).map(|event| event.unwrap().kind).collect()
+                std::iter::from_fn(|| events.try_recv()).map(|event| event.unwrap().what).collect()
             }
         });
         let lock = hold(locks.request("a"));

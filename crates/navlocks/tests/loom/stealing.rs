@@ -12,8 +12,8 @@ use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter}
 
 /// What happened to a request so far.
 fn story_of(request: RequestId, events: &mut Events) -> Vec<Kind> {
-    let events = std::iter::from_fn(|| events.try_next()).map(Result::unwrap);
-    events.filter(|event| event.request == request).map(|event| event.kind).collect()
+    let events = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
+    events.filter(|event| event.request == request).map(|event| event.what).collect()
 }
 
 /// The victim is told, or had released before; in either case it knows which.

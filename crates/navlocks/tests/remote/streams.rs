@@ -155,7 +155,7 @@ fn event_streams_go_on_over_the_next_connection() {
         talk.hears(ToService::Listen(0)).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 1).await;
-        assert_eq!(events.next().await.unwrap().unwrap().request.to_string(), "r9.1");
+        assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
         talk.hears(ToService::Listen(0)).await;
@@ -163,8 +163,8 @@ fn event_streams_go_on_over_the_next_connection() {
         tells(&mut talk, 0, 2).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 3).await;
-        assert_eq!(events.next().await.unwrap().unwrap().request.to_string(), "r9.2");
-        assert_eq!(events.next().await.unwrap().unwrap().request.to_string(), "r9.3");
+        assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
+        assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.3");
         drop(events);
         talk.hears(ToService::Unlisten(0)).await;
     });
@@ -209,9 +209,9 @@ fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
         tells(&mut talk, 0, 1).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 2).await;
-        assert_eq!(late.next().await.unwrap().unwrap().request.to_string(), "r9.2");
-        assert_eq!(always.next().await.unwrap().unwrap().request.to_string(), "r9.1");
-        assert_eq!(always.next().await.unwrap().unwrap().request.to_string(), "r9.2");
+        assert_eq!(late.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
+        assert_eq!(always.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
+        assert_eq!(always.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
     });
 }
 
@@ -227,8 +227,8 @@ fn events_of_a_client_that_ended_are_for_nobody() {
         talk.hears(ToService::Close(0)).await;
         tells(&mut talk, 0, 1).await;
         talk.settles().await;
-        assert_eq!(events.try_next(), None);
-        assert_eq!(events.next().await, None);
+        assert_eq!(events.try_recv(), None);
+        assert_eq!(events.recv().await, None);
     });
 }
 
@@ -241,11 +241,11 @@ fn streams_of_a_connection_end_when_it_is_left() {
         talk.hears(ToService::Listen(0)).await;
         let mut other = locks.events();
         talk.hears(ToService::Listen(0)).await;
-        let asleep = tokio::spawn(async move { asleep.next().await });
+        let asleep = tokio::spawn(async move { asleep.recv().await });
         let (_, ()) = tokio::join!(locks.disconnect(), async { talk.sees_leave().await });
         assert_eq!(asleep.await.unwrap(), None);
-        assert_eq!(other.next().await, None);
-        assert_eq!(locks.events().next().await, None);
+        assert_eq!(other.recv().await, None);
+        assert_eq!(locks.events().recv().await, None);
     });
 }
 
@@ -256,7 +256,7 @@ fn stream_ends_when_the_service_refuses_its_client() {
         let (locks, mut talk) = connected(&peer, leased(1)).await;
         let mut events = locks.events();
         talk.hears(ToService::Listen(0)).await;
-        let asleep = tokio::spawn(async move { events.next().await });
+        let asleep = tokio::spawn(async move { events.recv().await });
         talk.breaks();
         let (mut talk, _) = peer.greeted().await;
         talk.fails(wire::FaultCode::Unauthorized, "not you any more").await;
