@@ -114,6 +114,7 @@ pub fn query_method_steps(environment: Environment) -> Result<(), Rejection> {
 
 /// Why the standard surface refuses a call. Listed in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rejection {
     /// The document is not fully active.
     NotFullyActive,
