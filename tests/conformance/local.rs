@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 use std::thread;
 
-use navlocks::{DeadlockPolicy, Locks, What};
+use navlocks::events::Kind;
+use navlocks::{DeadlockPolicy, Locks};
 
 use crate::backend::Backend;
 use crate::patience::soon;
@@ -46,8 +47,8 @@ fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
         let mut told = told.iter().filter(|event| event.tag.is_some());
         let end = told.next_back().map(|event| event.what.clone());
         match released {
-            Ok(()) => assert_eq!(end, Some(What::Released)),
-            Err(loss) => assert_eq!(end, Some(What::Lost(loss))),
+            Ok(()) => assert_eq!(end, Some(Kind::Released)),
+            Err(loss) => assert_eq!(end, Some(Kind::Lost(loss))),
         }
         caught_up(&thief);
     }

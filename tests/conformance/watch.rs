@@ -75,7 +75,7 @@ pub(crate) fn heard(locks: &Locks, events: &mut Events) -> Vec<Event> {
     let mut heard = Vec::new();
     let mut ending = 3; // requested, granted, released
     while ending > 0 {
-        let event = soon(events.next());
+        let event = soon(events.recv()).expect("the client has not ended").unwrap();
         if event.tag.as_deref() == Some(END) {
             ending -= 1;
         } else {
@@ -87,7 +87,7 @@ pub(crate) fn heard(locks: &Locks, events: &mut Events) -> Vec<Event> {
 
 /// What happened to whom, in words: `second granted`.
 pub(crate) fn words(events: &[Event]) -> Vec<String> {
-    use navlocks::What::*;
+    use navlocks::events::Kind::*;
     let word = |event: &Event| {
         let word = match event.what {
             Requested => "requested",

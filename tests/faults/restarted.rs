@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use navlocks::{Locks, block_on};
+use navlocks::Locks;
+use navlocks::blocking::block_on;
 use navlocks_tests::chaos::{Conductor, Plan, Service, chaos_time, seed};
 use navlocks_tests::record::{Deed, Line, SERVICE, What, Who};
 

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use navlocks::{AutoLock, Locks, Loss, ReleaseError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::lineage::{AutoLock, ReleaseError};
+use navlocks::{Locks, Loss};
 
 use crate::support::{Task, assert_idle, held, promise};
 

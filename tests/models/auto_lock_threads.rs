@@ -5,7 +5,9 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Waker};
 use std::thread;
 
-use navlocks::{AutoLock, Locks, ReleaseError, block_on};
+use navlocks::Locks;
+use navlocks::blocking::block_on;
+use navlocks::lineage::{AutoLock, ReleaseError};
 
 use crate::support::{assert_idle, promise};
 

@@ -7,7 +7,8 @@ use navlocks::lineage::adapters::{
     scoped_from_explicit,
 };
 use navlocks::lineage::{AcquireOptions, acquire, request_flag, request_lock};
-use navlocks::{AutoLock, Lock, Locks, Mode, ReleaseError, Released, WeakAutoLock};
+use navlocks::lineage::{AutoLock, ReleaseError, Released, WeakAutoLock};
+use navlocks::{Lock, Locks, Mode};
 
 fn is_shared<T: Send + Sync + Unpin + 'static>() {}
 

@@ -4,8 +4,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
+use navlocks::blocking::block_on;
 use navlocks::lineage::{AcquireOptions, acquire, force_release};
-use navlocks::{Lock, Locks, Loss, Mode, RequestError, block_on};
+use navlocks::{Lock, Locks, Loss, Mode, RequestError};
 
 use crate::support::{Promise, Settle, Task, assert_idle, held, pending, promise};
 

@@ -1,8 +1,10 @@
 //! Q11–Q21 and X23: the auto-release model. Each test of it is written once, over a way to ask for such a lock.
 
+use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::auto_from_explicit;
+use navlocks::lineage::{AutoLock, ReleaseError};
 use navlocks::lineage::{request_flag, request_lock};
-use navlocks::{AutoLock, Locks, Loss, Mode, ReleaseError, RequestError, Scope, block_on};
+use navlocks::{Locks, Loss, Mode, RequestError, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 

@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::{ExplicitLock, explicit_from_auto, explicit_from_scoped};
-use navlocks::{Lock, Locks, Mode, Request, RequestError, Scope, block_on};
+use navlocks::{Lock, Locks, Mode, Request, RequestError, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 

@@ -5,8 +5,10 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use navlocks::blocking::block_on;
+use navlocks::events::Kind;
 use navlocks::lineage::{Flag, request_flag};
-use navlocks::{Lock, Locks, Mode, RequestError, Scope, What, block_on};
+use navlocks::{Lock, Locks, Mode, RequestError, Scope};
 
 use crate::support::{Task, assert_idle, held, pending};
 
@@ -72,9 +74,11 @@ fn t05_no_time_at_all_is_enough_for_a_free_flag() {
     let mut events = locks.events();
     let error = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap_err();
     assert_eq!(error, RequestError::TimedOut { after: Duration::ZERO });
-    let told: Vec<What> =
-        std::iter::from_fn(|| events.try_next()).map(|event| event.what).collect();
-    assert_eq!(told, [What::Requested, What::Unavailable]);
+    let told: Vec<Kind> = std::iter::from_fn(|| events.try_recv())
+        .map(Result::unwrap)
+        .map(|event| event.what)
+        .collect();
+    assert_eq!(told, [Kind::Requested, Kind::Unavailable]);
     drop(free);
     assert_idle(&locks);
 }
@@ -135,16 +139,16 @@ fn t07_a_race_of_timeout_and_grant_has_one_outcome() {
             Ok(flag) => {
                 granted += 1;
                 assert_eq!((held(&locks), pending(&locks)), (vec!["a".to_owned()], vec![]));
-                vec![What::Requested, What::Granted(flag.fencing_token()), What::Released]
+                vec![Kind::Requested, Kind::Granted(flag.fencing_token()), Kind::Released]
             }
             Err(error) => {
                 timed_out += 1;
                 assert_eq!(error, RequestError::TimedOut { after });
-                vec![What::Requested, What::Withdrawn]
+                vec![Kind::Requested, Kind::Withdrawn]
             }
         };
         assert_idle(&locks);
-        let told = std::iter::from_fn(|| events.try_next());
+        let told = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
         let of_racer = told.filter(|event| event.client == racer.client_id());
         assert_eq!(of_racer.map(|event| event.what).collect::<Vec<_>>(), expected);
     }

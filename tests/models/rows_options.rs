@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use navlocks::blocking::block_on;
 use navlocks::lineage::AcquireOptions;
-use navlocks::{Locks, Mode, RequestError, block_on};
+use navlocks::{Locks, Mode, RequestError};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 

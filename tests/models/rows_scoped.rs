@@ -4,8 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::time::Duration;
 
+use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::{explicit_from_auto, explicit_from_scoped, scoped_from_explicit};
-use navlocks::{Locks, Mode, Request, RequestError, Scope, block_on};
+use navlocks::{Locks, Mode, Request, RequestError, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 

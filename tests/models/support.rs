@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-use navlocks::{Locks, block_on};
+use navlocks::Locks;
+use navlocks::blocking::block_on;
 
 /// A future that is polled when the test says so, and what it was woken for in between.
 pub(crate) struct Task<T> {

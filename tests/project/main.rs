@@ -6,6 +6,7 @@ mod conformance_list;
 mod crates;
 mod files;
 mod javascript;
+mod modules;
 mod no_std;
 mod readme;
 mod source;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use navlocks::{Locks, What};
+use navlocks::Locks;
+use navlocks::events::Kind;
 
 use crate::dice::operations;
 use crate::supervisor::{Budget, Crew, assert_nothing_left};
@@ -14,7 +15,7 @@ const THREADS: usize = 4;
 #[test]
 fn threads_take_turns() {
     let locks = Locks::new();
-    let mut events = locks.events();
+    let mut events = locks.events().capacity(usize::MAX);
     let budget = Budget::new(operations(5));
     let counter = Arc::new(AtomicU64::new(0));
     let mut crew = Crew::new();
@@ -22,7 +23,7 @@ fn threads_take_turns() {
         let (locks, budget, counter) = (locks.clone(), budget.clone(), counter.clone());
         crew.spawn(move || {
             while budget.take() {
-                let lock = locks.request("counter").wait().unwrap();
+                let lock = locks.request("counter").blocking().unwrap();
                 let count = counter.load(Ordering::Relaxed);
                 counter.store(count + 1, Ordering::Relaxed);
                 lock.release().unwrap();
@@ -34,15 +35,15 @@ fn threads_take_turns() {
 
     let (mut requested, mut granted, mut released) = (Vec::new(), Vec::new(), Vec::new());
     let mut token = 0;
-    while let Some(event) = events.try_next() {
+    while let Some(Ok(event)) = events.try_recv() {
         match event.what {
-            What::Requested => requested.push(event.request),
-            What::Granted(next) => {
+            Kind::Requested => requested.push(event.request),
+            Kind::Granted(next) => {
                 assert!(next.get() > token);
                 token = next.get();
                 granted.push(event.request);
             }
-            What::Released => released.push(event.request),
+            Kind::Released => released.push(event.request),
             other => panic!("{other:?}"),
         }
     }

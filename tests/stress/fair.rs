@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use navlocks::{Lock, Locks, Mode, Request, RequestError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::{Lock, Locks, Mode, Request, RequestError};
 
 use crate::dice::Dice;
 use crate::supervisor::assert_nothing_left;

@@ -6,7 +6,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use navlocks::{Locks, block_on};
+use navlocks::Locks;
+use navlocks::blocking::block_on;
 
 /// No operation takes so long; who waits longer was forgotten.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,10 +9,9 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use navlocks::{
-    Event, Events, FencingToken, Lock, Locks, Mode, Request, RequestError, RequestId, What,
-    block_on,
-};
+use navlocks::blocking::block_on;
+use navlocks::events::Kind;
+use navlocks::{Event, Events, FencingToken, Lock, Locks, Mode, Request, RequestError, RequestId};
 
 use crate::dice::{Dice, operations};
 use crate::supervisor::assert_nothing_left;
@@ -29,7 +28,7 @@ fn whoever_loses_a_lock_is_told_before_the_next_one_has_it() {
     let clients = (0..CLIENTS).map(|_| Mutex::new(locks.new_client())).collect();
     let (holders, losses) = Default::default();
     let scene = Arc::new(Unfair { locks: locks.clone(), clients, holders, losses });
-    let events = locks.events();
+    let events = locks.events().capacity(usize::MAX);
     let listener = thread::spawn(|| read_stories(events));
     play(&scene, &locks, 35);
     let losses = scene.losses.load(Ordering::Relaxed);
@@ -137,19 +136,20 @@ fn read_stories(mut events: Events) {
     let mut open: HashMap<RequestId, Option<FencingToken>> = HashMap::new();
     let mut last_token = None;
     loop {
-        let Event { request, what, tag, .. } = block_on(events.next());
+        let next = block_on(events.recv()).unwrap();
+        let Event { request, what, tag, .. } = next.unwrap();
         let was_granted = match what {
-            What::Requested => {
+            Kind::Requested => {
                 assert_eq!(open.insert(request, None), None);
                 continue;
             }
-            What::Granted(token) => {
+            Kind::Granted(token) => {
                 assert!(last_token < Some(token));
                 last_token = Some(token);
                 assert_eq!(open.insert(request, last_token), Some(None));
                 continue;
             }
-            What::Released | What::Lost(_) => true,
+            Kind::Released | Kind::Lost(_) => true,
             _ => false,
         };
         let granted = open.remove(&request).unwrap();

@@ -7,6 +7,9 @@
 //! The client numbers its requests, from 1 upwards and never twice in a session, so it can send the next message
 //! without an answer to the last one.
 //!
+//! The types are exhaustive on purpose: a new message is a new version of the protocol, and a client or service that does not
+//! handle it should not compile. Only [`FaultCode`] grows within a version.
+//!
 //! ```
 //! use navlocks_wire::{Granted, ToClient};
 //!

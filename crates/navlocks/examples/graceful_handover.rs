@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use navlocks::{Locks, RequestError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::{Locks, RequestError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
@@ -19,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 type News = Sender<&'static str>;
 
 fn index(locks: &Locks, news: &News) -> Result<(), RequestError> {
-    let lock = locks.request("index").tag("the indexer").wait()?;
+    let lock = locks.request("index").tag("the indexer").blocking()?;
     news.send("indexer: opened the index and keeps it open").ok();
     // While it has work it can ask `lock.is_contended().await` after each page; idle, it sleeps here.
     match block_on(lock.contended()) {
@@ -30,13 +31,13 @@ fn index(locks: &Locks, news: &News) -> Result<(), RequestError> {
         Err(loss) => return Err(loss.into()),
     }
     // In line again, behind whoever it let through.
-    let _lock = locks.request("index").tag("the indexer").wait()?;
+    let _lock = locks.request("index").tag("the indexer").blocking()?;
     news.send("indexer: opened the index again").ok();
     Ok(())
 }
 
 fn back_up(locks: &Locks, news: &News) -> Result<(), RequestError> {
-    let _lock = locks.request("index").tag("the backup").wait()?;
+    let _lock = locks.request("index").tag("the backup").blocking()?;
     news.send("backup: copies the closed index").ok();
     Ok(())
 }

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use navlocks::{FencingToken, Locks, Loss, RequestError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::{FencingToken, Locks, Loss, RequestError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
@@ -25,7 +26,7 @@ struct Elected {
 
 /// A node's whole life: stand by, lead, and stop leading when told.
 fn live(name: &'static str, node: Locks, elected: &Sender<Elected>) -> Result<Loss, RequestError> {
-    let lock = node.request("leader").tag(name).wait()?;
+    let lock = node.request("leader").tag(name).blocking()?;
     // The token is the term: every later leader has a larger one.
     let term = lock.fencing_token();
     elected.send(Elected { name, term, node }).ok();

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use navlocks::{Locks, RequestError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::{Locks, RequestError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())

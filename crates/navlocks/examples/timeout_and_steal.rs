@@ -10,7 +10,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use navlocks::{FencingToken, Locks, RequestError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::{FencingToken, Locks, RequestError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())

@@ -34,7 +34,7 @@ impl Bank {
         to: &'static str,
         amount: i64,
     ) -> Result<(), RequestError> {
-        let _both = self.locks.request([from, to]).wait()?;
+        let _both = self.locks.request([from, to]).blocking()?;
         let (had, has) = (self.balance(from), self.balance(to));
         // Without the lock, somebody else's transfer here would be undone below.
         thread::yield_now();

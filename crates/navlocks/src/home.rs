@@ -5,13 +5,14 @@ use std::task::{Poll, Waker};
 
 use navlocks_core::{Blockers, ClientId, Name, RequestId, Scope};
 
-use crate::error::{Cycle, Loss, QueryError};
-use crate::events::Inboxes;
+use crate::deadlock::Cycle;
+use crate::error::{Loss, QueryError};
 use crate::query::Snapshot;
 #[cfg(feature = "service")]
 use crate::remote::Handle;
 use crate::request::Request;
 use crate::space::{Answer, Space};
+use crate::subscribers::Inboxes;
 use crate::watch::Watched;
 #[cfg(feature = "service")]
 use navlocks_wire::{Question, Reply, RequestKey};

@@ -10,8 +10,7 @@
 //!        │
 //!        ├─ .await            a Lock: dropping it releases it          explicit
 //!        ├─ .with(async …)    runs the work under the lock             scoped
-//!        ├─ .auto().await     held until the work named has ended      auto-release
-//!        └─ .wait()           blocks the thread                        without a runtime
+//!        └─ .blocking()       blocks the thread                        without a runtime
 //! ```
 //!
 //! # What to rely on
@@ -39,7 +38,7 @@
 //!     drop(both);
 //!     Ok(())
 //! }
-//! # navlocks::block_on(transfer(&Locks::new(), "wages", "rent")).unwrap();
+//! # navlocks::blocking::block_on(transfer(&Locks::new(), "wages", "rent")).unwrap();
 //! ```
 //!
 //! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in [`lineage`].
@@ -51,35 +50,38 @@ mod locks;
 mod request;
 mod acquire;
 mod lock;
-mod auto;
 mod error;
 mod query;
-mod events;
-pub mod lineage;
-mod block_on;
+pub mod events;
+mod stream;
+pub mod deadlock;
+pub mod blocking;
 mod home;
+mod registry;
 mod space;
 mod owner;
 mod part;
+mod subscribers;
 mod watch;
 mod wakes;
 mod clock;
 mod sync;
 #[cfg(feature = "service")]
 mod remote;
+// The older APIs and release models, on the same engine.
+pub mod lineage;
 
 pub use acquire::{Acquire, TryAcquire};
-pub use auto::{AutoLock, ReleaseError, Released, WeakAutoLock};
-pub use block_on::block_on;
-pub use error::{Cycle, Loss, QueryError, Refusal, RequestError};
-pub use events::{Event, Events, What};
+pub use deadlock::DeadlockPolicy;
+pub use error::{Loss, QueryError, Refusal, RequestError};
+pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
-    Blockers, ClientId, DeadlockPolicy, EmptyScope, EscapeError, FencingToken, Mode, Name,
-    RequestId, Scope,
+    Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
 pub use query::{LockInfo, Snapshot};
 #[cfg(feature = "service")]
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};
+pub use stream::Events;

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker};
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::error::{Loss, QueryError};
-use crate::locks::Locks;
 use crate::owner::Owner;
 use crate::space::Grant;
 use crate::watch::Watched;
@@ -24,7 +23,7 @@ use crate::watch::Watched;
 #[repr(C)]
 pub struct Lock {
     grant: Grant,
-    owner: Arc<Owner>,
+    pub(crate) owner: Arc<Owner>,
     asked: Request,
 }
 
@@ -54,11 +53,6 @@ impl Lock {
     /// Which one this is in queries and events.
     pub fn request_id(&self) -> RequestId {
         self.grant.id
-    }
-
-    /// The client that requested it, for further requests.
-    pub fn locks(&self) -> Locks {
-        Locks::of(self.owner.client.clone())
     }
 
     /// Releases the lock.

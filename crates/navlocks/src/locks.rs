@@ -1,20 +1,24 @@
 //! The way in: a lock space, and one client of it.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+#[cfg(feature = "service")]
+use std::pin::Pin;
+use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
-use crate::error::{Cycle, QueryError};
-use crate::events::Events;
+use crate::deadlock::Cycle;
+use crate::error::QueryError;
 use crate::home::Home;
+use crate::lock::Lock;
 use crate::owner::{Client, Owners};
 use crate::query::Snapshot;
+use crate::registry::Registry;
 #[cfg(feature = "service")]
-use crate::remote::{Connect, Handle};
+use crate::remote::{Connect, ConnectError, Handle};
 use crate::request::Request;
 use crate::space::Space;
+use crate::stream::Events;
 
 /// Locks by name, and one client that asks for them.
 ///
@@ -33,7 +37,7 @@ use crate::space::Space;
 /// several names gets all of them at once, and cannot deadlock with others that do the same. Locks are not re-entrant.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// use navlocks::Locks;
 ///
 /// let locks = Locks::new();
@@ -46,13 +50,6 @@ use crate::space::Space;
 #[derive(Clone)]
 pub struct Locks {
     owners: Arc<Owners>,
-}
-
-/// The partitions that are in use, of one family of lock spaces in this process.
-#[derive(Debug)]
-pub(crate) struct Registry {
-    partitions: Mutex<HashMap<String, Weak<Space>>>,
-    deadlocks: DeadlockPolicy,
 }
 
 /// Options of a lock space. Made by [`Locks::builder`].
@@ -71,8 +68,7 @@ impl Builder {
 
     /// A new lock space with these options.
     pub fn build(self) -> Locks {
-        let partitions = Mutex::new(HashMap::new());
-        let registry = Arc::new(Registry { partitions, deadlocks: self.deadlocks });
+        let registry = Arc::new(Registry::new(self.deadlocks));
         Locks::in_space(Arc::new(Space::new(self.deadlocks, registry)))
     }
 }
@@ -116,23 +112,18 @@ impl Locks {
     }
 
     #[cfg(feature = "service")]
-    pub(crate) fn remote(handle: Handle) -> Self {
-        Self::at_service(Arc::new(handle), 0)
-    }
-
-    #[cfg(feature = "service")]
     fn at_service(session: Arc<Handle>, number: u64) -> Self {
         let id = ClientId::foreign(0, number);
-        Self::of(Arc::new(Client { home: Home::Remote(session), id }))
+        Self::of(Client::new(Home::Remote(session), id))
     }
 
     fn in_space(space: Arc<Space>) -> Self {
         let id = space.add_client();
-        Self::of(Arc::new(Client { home: Home::Local(space), id }))
+        Self::of(Client::new(Home::Local(space), id))
     }
 
     /// That client.
-    pub(crate) fn of(client: Arc<Client>) -> Self {
+    fn of(client: Arc<Client>) -> Self {
         Self { owners: Owners::new(client) }
     }
 
@@ -173,7 +164,7 @@ impl Locks {
     /// A request for an exclusive lock on a name, or on several at once. Say how on what is returned, then await it.
     ///
     /// ```
-    /// # navlocks::block_on(async {
+    /// # navlocks::blocking::block_on(async {
     /// # let locks = navlocks::Locks::new();
     /// use std::time::Duration;
     ///
@@ -201,9 +192,9 @@ impl Locks {
     }
 
     /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
-    /// and every later one does.
+    /// and every later one does. Its event streams end.
     pub fn end(&self) {
-        self.client().home.end_client(self.client().id);
+        self.client().end();
     }
 
     /// Takes leave of a service, for all clients of this connection, and waits until everything that was said has been sent.
@@ -249,28 +240,47 @@ impl Locks {
         self.client().home.deadlocks(self.client().id).await
     }
 
-    /// Everything that happens in this space from now on.
+    /// Everything that happens in this space from now on, in order.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// use navlocks::{Locks, events::Kind};
+    ///
+    /// let locks = Locks::new();
+    /// let mut events = locks.events();
+    /// let lock = locks.request("a").await?;
+    /// let event = events.recv().await.expect("the client has not ended")?;
+    /// assert_eq!((event.request, event.what), (lock.request_id(), Kind::Requested));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn events(&self) -> Events {
-        Events::new(self.client().home.clone(), self.client().id)
+        Events::new(self.owners.client.clone())
+    }
+}
+
+#[cfg(feature = "service")]
+impl IntoFuture for Connect {
+    type Output = Result<Locks, ConnectError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let handle = self.connect().await?;
+            Ok(Locks::at_service(Arc::new(handle), 0))
+        })
+    }
+}
+
+impl Lock {
+    /// The client that requested it, for further requests.
+    pub fn locks(&self) -> Locks {
+        Locks::of(self.owner.client.clone())
     }
 }
 
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Locks").field("client", &self.client_id()).finish_non_exhaustive()
-    }
-}
-
-impl Registry {
-    /// The lock space of that name.
-    fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
-        let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = partitions.get(name).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            partitions.retain(|_, space| space.strong_count() > 0);
-            let space = Arc::new(Space::new(registry.deadlocks, registry.clone()));
-            partitions.insert(name.to_owned(), Arc::downgrade(&space));
-            space
-        })
     }
 }

@@ -10,8 +10,9 @@ use navlocks_core::{Answer as Decided, ClientId, Event, LockManager, RequestId, 
 
 use crate::clock::Moment;
 use crate::error::Loss;
-use crate::events::{About, Inboxes, Listeners, What};
+use crate::events::Kind as What;
 use crate::request::Request;
+use crate::subscribers::{About, Inboxes, Subscribers as Listeners};
 use crate::sync::AtomicU64;
 use crate::wakes::Wakes;
 use crate::watch::Watches;

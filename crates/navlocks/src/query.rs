@@ -41,7 +41,7 @@ impl Snapshot {
         more: impl Fn(RequestId) -> (Option<Arc<str>>, Duration),
     ) -> Self {
         let describe = |info: navlocks_core::LockInfo| {
-            let navlocks_core::LockInfo { request, client, scope, mode, token } = info;
+            let navlocks_core::LockInfo { request, client, scope, mode, token, .. } = info;
             let (tag, age) = more(request);
             LockInfo { request, client, scope, mode, token, tag, age, pid: None }
         };

@@ -8,8 +8,7 @@ use std::time::Duration;
 use navlocks_core::{Mode, Scope, Wait};
 
 use crate::acquire::{Acquire, TryAcquire};
-use crate::auto::AutoLock;
-use crate::block_on;
+use crate::blocking::block_on;
 use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::owner::Owner;
@@ -113,26 +112,13 @@ impl Request {
         Ok(work(&lock).await)
     }
 
-    /// The lock under the auto-release model: held until all that is given to [`AutoLock::wait_until`] has ended.
-    ///
-    /// # Errors
-    ///
-    /// As awaiting the request.
-    ///
-    /// # Cancel safety
-    ///
-    /// As awaiting the request.
-    pub async fn auto(self) -> Result<AutoLock, RequestError> {
-        self.await.map(AutoLock::from)
-    }
-
     /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
     /// all tasks of that thread.
     ///
     /// # Errors
     ///
     /// As awaiting the request.
-    pub fn wait(self) -> Result<Lock, RequestError> {
+    pub fn blocking(self) -> Result<Lock, RequestError> {
         block_on(self.into_future())
     }
 }
@@ -209,21 +195,12 @@ impl TryRequest {
         Ok(work(lock.as_ref()).await)
     }
 
-    /// The lock under the auto-release model, or `None` when it is not free.
-    ///
-    /// # Errors
-    ///
-    /// As awaiting the request.
-    pub async fn auto(self) -> Result<Option<AutoLock>, RequestError> {
-        Ok(self.await?.map(AutoLock::from))
-    }
-
     /// The same without a runtime. It does not block: the answer is there at once.
     ///
     /// # Errors
     ///
     /// As awaiting the request.
-    pub fn wait(self) -> Result<Option<Lock>, RequestError> {
+    pub fn blocking(self) -> Result<Option<Lock>, RequestError> {
         block_on(self.into_future())
     }
 }

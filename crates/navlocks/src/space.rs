@@ -22,12 +22,14 @@ use navlocks_core::{
 };
 
 use crate::clock::Moment;
-use crate::error::{Cycle, Loss, RequestError};
-use crate::events::{Inboxes, What};
-use crate::locks::Registry;
+use crate::deadlock::Cycle;
+use crate::error::{Loss, RequestError};
+use crate::events::Kind as What;
 use crate::part::Part;
 use crate::query::Snapshot;
+use crate::registry::Registry;
 use crate::request::Request;
+use crate::subscribers::Inboxes;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use crate::wakes::Wakes;
 use crate::watch::Watched;

@@ -1,6 +1,7 @@
 //! Clients that wait for each other, under each policy.
 
-use navlocks::{DeadlockPolicy, Locks, RequestError, What};
+use navlocks::events::Kind;
+use navlocks::{DeadlockPolicy, Locks, RequestError};
 
 use super::Arm;
 use crate::backend::Backend;
@@ -54,7 +55,7 @@ fn reported_is_the_request_that_closes_the_cycle_and_it_waits() {
     let told = heard(&two, &mut events);
     let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
     assert_eq!(words(&told), expected);
-    let What::Deadlock(cycle) = &told[2].what else { panic!("{:?}", told[2]) };
+    let Kind::Deadlock(cycle) = &told[2].what else { panic!("{:?}", told[2]) };
     assert_eq!(cycle.clients().len(), 2);
     assert!(cycle.requests().contains(&a.request_id()));
     assert_eq!(soon(one.deadlocks()).unwrap(), std::slice::from_ref(cycle));

@@ -6,13 +6,16 @@ use std::pin::Pin;
 use std::thread;
 
 use futures_core::Stream;
-use navlocks::{Event, Loss, Mode, RequestId, Scope, What};
+use navlocks::events::Kind;
+use navlocks::{Event, Loss, Mode, RequestId, Scope};
 
 use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::soon;
 use crate::task::Task;
 use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+
+const LIFE: [&str; 3] = ["lock requested", "lock granted", "lock released"];
 
 #[test]
 fn an_event_says_what_happened_to_which_request_of_whom() {
@@ -25,18 +28,15 @@ fn an_event_says_what_happened_to_which_request_of_whom() {
     let pid = soon(locks.query()).unwrap().held[0].pid;
     drop(lock);
     caught_up(&locks);
-    let event = |what| Event {
-        request,
-        client: locks.client_id(),
-        scope: Scope::from(["a", "b"]),
-        mode: Mode::Shared,
-        tag: Some("reading".into()),
-        pid,
-        what,
-    };
-    let expected = [What::Requested, What::Granted(token), What::Released].map(event);
-    assert_eq!(heard(&watcher, &mut events), expected);
-    let said = expected[1].to_string();
+    let told = heard(&watcher, &mut events);
+    for event in &told {
+        assert_eq!((event.request, event.client), (request, locks.client_id()));
+        assert_eq!((&event.scope, event.mode), (&Scope::from(["a", "b"]), Mode::Shared));
+        assert_eq!((event.tag.as_deref(), event.pid), (Some("reading"), pid));
+    }
+    let kinds: Vec<Kind> = told.iter().map(|event| event.what.clone()).collect();
+    assert_eq!(kinds, [Kind::Requested, Kind::Granted(token), Kind::Released]);
+    let said = told[1].to_string();
     for word in [request.to_string(), locks.client_id().to_string(), token.to_string()] {
         assert!(said.contains(&word), "{word} is not in: {said}");
     }
@@ -76,9 +76,9 @@ fn every_end_of_a_request_has_its_event() {
         "last granted",
     ];
     assert_eq!(words(&told), expected);
-    assert_eq!(told[8].what, What::Lost(Loss::Stolen { by: thief.request_id() }));
-    assert_eq!(told[10].what, What::Aborted(Loss::ClientEnded));
-    assert_eq!(told[11].what, What::Lost(Loss::ForceReleased));
+    assert_eq!(told[8].what, Kind::Lost(Loss::Stolen { by: thief.request_id() }));
+    assert_eq!(told[10].what, Kind::Aborted(Loss::ClientEnded));
+    assert_eq!(told[11].what, Kind::Lost(Loss::ForceReleased));
     // Locks that are lost are not released as well.
     drop((first, thief));
     caught_up(&one);
@@ -134,7 +134,7 @@ fn a_stream_made_later_does_not_hear_what_nobody_listened_to() {
     caught_up(&locks);
     let mut events = listen(&watcher);
     assert_eq!(words(&heard(&watcher, &mut events)), [""; 0]);
-    assert_eq!(events.try_next(), None);
+    assert_eq!(events.try_recv(), None);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn dropping_the_future_of_the_next_event_loses_none() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     let mut events = listen(&watcher);
-    drop(Task::start(events.next()));
+    drop(Task::start(events.recv()));
     drop(hold(locks.request("a"), "lock"));
     caught_up(&locks);
     let expected = ["lock requested", "lock granted", "lock released"];
@@ -174,7 +174,8 @@ fn a_listener_asleep_on_its_thread_is_woken_by_each_event() {
     thread::scope(|scope| {
         let listener = scope.spawn(move || {
             // As a stream, for those who have combinators for them.
-            let mut next = || soon(poll_fn(|cx| Pin::new(&mut events).poll_next(cx))).unwrap();
+            let mut next =
+                || soon(poll_fn(|cx| Pin::new(&mut events).poll_next(cx))).unwrap().unwrap();
             (0..3 * rounds).map(|_| next()).collect::<Vec<_>>()
         });
         for _ in 0..rounds {
@@ -184,6 +185,74 @@ fn a_listener_asleep_on_its_thread_is_woken_by_each_event() {
         let expected = ["lock requested", "lock granted", "lock released"];
         assert!(told.chunks(3).all(|chunk| chunk == expected));
     });
+}
+
+#[test]
+fn stream_of_ended_client_ends_and_others_go_on() {
+    let arm = start();
+    let [locks, watcher, other] = arm.clients();
+    let (mut ending, mut lasting) = (listen(&watcher), listen(&other));
+    let mut asleep = watcher.events();
+    thread::scope(|scope| {
+        // One sleeps when the client ends, the other one looks after.
+        let asleep = scope.spawn(move || while soon(asleep.recv()).is_some() {});
+        drop(hold(locks.request("a"), "lock"));
+        watcher.end();
+        asleep.join().unwrap();
+    });
+    while soon(ending.recv()).is_some() {}
+    assert_eq!(ending.try_recv(), None);
+    assert_eq!(soon(watcher.events().recv()), None);
+    assert_eq!(words(&heard(&other, &mut lasting))[..3], LIFE);
+}
+
+#[test]
+fn stream_keeps_its_client_until_it_is_dropped() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    let mut events = listen(&watcher);
+    drop(watcher);
+    drop(hold(locks.request("a"), "lock"));
+    assert_eq!(words(&heard(&locks, &mut events)), LIFE);
+}
+
+#[test]
+fn slow_subscriber_loses_the_oldest_events_and_is_told_how_many() {
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    let (mut slow, mut patient) = (listen(&watcher).capacity(2), listen(&watcher));
+    for _ in 0..5 {
+        drop(hold(locks.request("a"), "lock"));
+    }
+    caught_up(&locks);
+    assert_eq!(heard(&watcher, &mut patient).len(), 15);
+    // The three events that end what is heard came after; the last two are kept.
+    assert_eq!(slow.try_recv().unwrap().unwrap_err().missed, 15 + 3 - 2);
+    let kept: Vec<Event> = std::iter::from_fn(|| slow.try_recv()).map(Result::unwrap).collect();
+    assert_eq!(kept.len(), 2);
+    assert!(matches!(kept[1].what, Kind::Released), "{kept:?}");
+    // The count begins anew.
+    drop(hold(locks.request("a"), "lock"));
+    caught_up(&locks);
+    caught_up(&watcher);
+    assert_eq!(slow.try_recv().unwrap().unwrap_err().missed, 1);
+}
+
+#[test]
+fn stream_without_capacity_of_its_own_is_bounded() {
+    const CAPACITY: usize = 4096;
+    let arm = start();
+    let [locks, watcher] = arm.clients();
+    let mut slow = listen(&watcher);
+    for _ in 0..CAPACITY / 3 + 2 {
+        drop(hold(locks.request("a"), "lock"));
+    }
+    caught_up(&locks);
+    caught_up(&watcher);
+    let lagged = slow.try_recv().unwrap().unwrap_err();
+    assert_eq!(lagged.missed as usize, (CAPACITY / 3 + 2) * 3 - CAPACITY);
+    assert!(lagged.to_string().starts_with("5 events were dropped"), "{lagged}");
+    assert_eq!(std::iter::from_fn(|| slow.try_recv()).map(Result::unwrap).count(), CAPACITY);
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use navlocks::{
-    Acquire, Events, Lock, Locks, Loss, Request, RequestError, TryAcquire, TryRequest, block_on,
-};
+use navlocks::blocking::block_on;
+use navlocks::{Acquire, Events, Lock, Locks, Loss, Request, RequestError, TryAcquire, TryRequest};
 
 use super::start;
 use crate::backend::Backend;
@@ -98,7 +97,7 @@ fn a_thread_without_a_runtime_blocks_until_its_turn() {
         let arm = start();
         let [holder, blocked] = arm.clients();
         let held = hold(holder.request("a"), "holder");
-        let thread = thread::spawn(move || blocked.request("a").tag("blocked").wait());
+        let thread = thread::spawn(move || blocked.request("a").tag("blocked").blocking());
         shows(&holder, ["holder"], ["blocked"]);
         drop(held);
         let lock = thread.join().unwrap().unwrap();
@@ -113,11 +112,11 @@ fn a_thread_without_a_runtime_can_ask_for_all_that_a_task_can() {
         let arm = start();
         let [holder, locks] = arm.clients();
         let held = hold(holder.request("a"), "holder");
-        assert!(locks.request("a").if_available().wait().unwrap().is_none());
+        assert!(locks.request("a").if_available().blocking().unwrap().is_none());
         let after = Duration::from_millis(2);
-        let error = locks.request("a").timeout(after).wait().unwrap_err();
+        let error = locks.request("a").timeout(after).blocking().unwrap_err();
         assert_eq!(error, RequestError::TimedOut { after });
-        let stolen = locks.request("a").steal().wait().unwrap();
+        let stolen = locks.request("a").steal().blocking().unwrap();
         assert_eq!(block_on(held.lost()), Loss::Stolen { by: stolen.request_id() });
         assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
     });

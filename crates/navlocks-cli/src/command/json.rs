@@ -1,6 +1,7 @@
 //! What programs read: the output of `query --json` and `watch --json`.
 
-use navlocks::{Event, LockInfo, Loss, Snapshot, What};
+use navlocks::events::Kind as What;
+use navlocks::{Event, LockInfo, Loss, Snapshot};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 

@@ -8,6 +8,7 @@ use crate::{ClientId, FencingToken, Mode, RequestId, Scope};
 
 /// All locks and requests of a manager at one moment, as a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// The locks held, in the order in which they were granted.
     pub held: Vec<LockInfo>,
@@ -17,6 +18,7 @@ pub struct Snapshot {
 
 /// One lock or request in a [`Snapshot`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,

@@ -22,7 +22,7 @@ pub struct AcquireOptions {
 /// The work gets `None` when the lock was wanted only [if available](AcquireOptions::if_available) and is not.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// # let locks = navlocks::Locks::new();
 /// use navlocks::{Mode, lineage};
 ///
@@ -74,7 +74,7 @@ pub async fn acquire<T>(
 /// Takes away all locks held on a name, in one step, and returns how many: `navigator.locks.forceRelease(name)`.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// # let locks = navlocks::Locks::new();
 /// use navlocks::{Loss, lineage};
 ///

@@ -7,7 +7,7 @@
 //! and the scoped one returns what its work returns. Each passes the tests of the model that it imitates.
 //!
 //! ```
-//! # navlocks::block_on(async {
+//! # navlocks::blocking::block_on(async {
 //! # let locks = navlocks::Locks::new();
 //! use navlocks::lineage::adapters::{explicit_from_auto, scoped_from_explicit};
 //!
@@ -26,8 +26,8 @@ use std::task::{Context, Poll, Waker};
 
 use navlocks_core::{FencingToken, Mode, Scope};
 
+use super::auto::{AutoLock, Facts, ReleaseError};
 use super::gate::Gate;
-use crate::auto::{AutoLock, Facts, ReleaseError};
 use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::request::Request;

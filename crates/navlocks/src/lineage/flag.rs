@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use navlocks_core::{Mode, Scope};
 
-use crate::auto::AutoLock;
+use super::auto::AutoLock;
 use crate::error::RequestError;
 use crate::locks::Locks;
 
@@ -14,7 +14,7 @@ pub type Flag = AutoLock;
 /// Waits for a flag: `requestFlag(scope, mode, {timeout})`.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// # let locks = navlocks::Locks::new();
 /// # async fn save() -> Result<(), std::io::Error> { Ok(()) }
 /// use std::time::Duration;

@@ -2,14 +2,14 @@
 
 use navlocks_core::{Mode, Scope};
 
-use crate::auto::AutoLock;
+use super::auto::AutoLock;
 use crate::error::RequestError;
 use crate::locks::Locks;
 
 /// Waits for a lock that releases itself: `requestLock(scope, {mode})`.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// # let locks = navlocks::Locks::new();
 /// # async fn read() -> Result<(), std::io::Error> { Ok(()) }
 /// use navlocks::{Mode, lineage};

@@ -20,7 +20,7 @@
 //! |---|---|---|
 //! | scoped | [`request.with(work)`](crate::Request::with) | the work ends |
 //! | explicit | [`request.await`](crate::Lock) | [`release()`](crate::Lock::release) is called, or the lock dropped |
-//! | automatic | [`request.auto()`](crate::AutoLock) | all works have ended |
+//! | automatic | [`request.auto()`](AutoLock) | all works have ended |
 //!
 //! # What changed since, everywhere
 //!
@@ -28,6 +28,7 @@
 //! - An empty scope cannot be made, so nothing has to reject it: see [`Scope::new`](crate::Scope::new).
 //! - Whoever waits and whoever holds is told when somebody takes the lock away, and by whom.
 
+mod auto;
 mod flag;
 mod lock;
 mod acquire;
@@ -35,5 +36,6 @@ pub mod adapters;
 mod gate;
 
 pub use acquire::{AcquireOptions, acquire, force_release};
+pub use auto::{AutoLock, ReleaseError, Released, WeakAutoLock};
 pub use flag::{Flag, request_flag};
 pub use lock::request_lock;

@@ -2,9 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::future::IntoFuture;
 use std::io;
-use std::pin::Pin;
 use std::time::Duration;
 
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -14,10 +12,9 @@ use super::driver;
 use super::runtime;
 use super::session::Handle;
 use super::url::Url;
-use crate::locks::Locks;
 use navlocks_wire::Fault;
 
-/// A connection in the making, from [`Locks::connect`]. Nothing happens until it is awaited.
+/// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens until it is awaited.
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
 pub struct Connect {
@@ -103,7 +100,8 @@ impl Connect {
         self
     }
 
-    async fn connect(self) -> Result<Locks, ConnectError> {
+    /// Makes the connection.
+    pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
         let Self { url, options } = self;
         let Settings { partition, token, lease, patience, roots } = options;
         let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
@@ -130,19 +128,9 @@ impl Connect {
         };
         runtime::spawn(driver).map_err(ConnectError::Unreachable)?;
         match told.await {
-            Ok(Ok(handle)) => Ok(Locks::remote(handle)),
-            Ok(Err(error)) => Err(error),
+            Ok(connected) => connected,
             Err(_) => Err(ConnectError::Unreachable(io::Error::other("the runtime has shut down"))),
         }
-    }
-}
-
-impl IntoFuture for Connect {
-    type Output = Result<Locks, ConnectError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.connect())
     }
 }
 

@@ -198,6 +198,9 @@ impl State {
         for asked in asked.values_mut() {
             asked.wake(wakes);
         }
+        if self.link.is_over() {
+            self.wake_streams();
+        }
     }
 
     /// Says all that the service does not know at the start of a connection. Of a session that goes on it knows what the hello

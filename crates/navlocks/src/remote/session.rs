@@ -13,9 +13,9 @@ use super::connect::Options;
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use crate::error::{Loss, Refusal, RequestError};
-use crate::events::Inboxes;
 use crate::request::Request;
 use crate::space::{Answer, Grant};
+use crate::subscribers::Inboxes;
 use crate::wakes::Wakes;
 use crate::watch::Watched;
 use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
@@ -352,8 +352,8 @@ impl Session {
 
     pub(crate) fn end_client(&self, client: u64) {
         self.input(|state| {
-            let Some(ended) = state.clients.remove(&client) else { return };
-            state.wakes.discard_all(ended.inboxes.into_wakers());
+            let Some(mut ended) = state.clients.remove(&client) else { return };
+            state.wakes.add_all(ended.inboxes.take_wakers());
             self.end_entries(state, |owner| owner == client);
             state.say(&ToService::Close(client));
         });
@@ -373,9 +373,13 @@ impl Session {
         }
     }
 
-    /// Runs `work` on the event streams of a client; the service is told when one begins and when the last one ends.
+    /// Runs `work` on the event streams of a client; the service is told when one begins and when the last one ends. `None`
+    /// when there will be no events any more.
     pub(crate) fn listen<T>(&self, client: u64, work: impl FnOnce(&mut Inboxes) -> T) -> Option<T> {
         self.input(|state| {
+            if state.link.is_over() || state.link == LinkState::Leaving {
+                return None;
+            }
             let up = state.link == LinkState::Up;
             let Client { inboxes, listens, .. } = state.clients.get_mut(&client)?;
             let before = inboxes.len();
@@ -401,6 +405,7 @@ impl Session {
                 self.end_entries(state, |_| true);
                 state.say(&ToService::Bye);
                 state.link = LinkState::Leaving;
+                state.wake_streams();
             }
         });
     }
@@ -431,6 +436,14 @@ impl State {
     pub(super) fn say_text(&mut self, text: String) {
         if self.link == LinkState::Up {
             self.outbox.push_back(text.into());
+        }
+    }
+
+    /// Wakes all event streams: there will be no events any more.
+    pub(super) fn wake_streams(&mut self) {
+        let Self { clients, wakes, .. } = self;
+        for client in clients.values_mut() {
+            wakes.add_all(client.inboxes.take_wakers());
         }
     }
 

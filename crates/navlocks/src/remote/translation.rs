@@ -5,8 +5,9 @@ use std::time::Duration;
 use navlocks_core::{Deadlock, FencingToken};
 use navlocks_wire::{self as wire, About};
 
-use crate::error::{Cycle, Loss, Refusal};
-use crate::events::{Event, What};
+use crate::deadlock::Cycle;
+use crate::error::{Loss, Refusal};
+use crate::events::{Event, Kind};
 use crate::query::{LockInfo, Snapshot};
 
 impl From<wire::Fault> for Refusal {
@@ -44,7 +45,7 @@ impl From<wire::Event> for Event {
     }
 }
 
-impl From<wire::What> for What {
+impl From<wire::What> for Kind {
     fn from(what: wire::What) -> Self {
         use wire::What;
         match what {

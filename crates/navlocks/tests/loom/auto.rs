@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{AutoLock, Locks, Loss, ReleaseError};
+use navlocks::lineage::{AutoLock, ReleaseError};
+use navlocks::{Locks, Loss};
 
 use crate::{assert_nothing_left, hold, model, poll, waiter};
 

@@ -2,7 +2,8 @@
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{Locks, What};
+use navlocks::Locks;
+use navlocks::events::Kind;
 
 use crate::{assert_nothing_left, hold, model};
 
@@ -13,15 +14,15 @@ fn a_listener_hears_all_that_happens() {
         let mut events = locks.events();
         let listener = thread::spawn(move || {
             let mut heard = Vec::new();
-            while heard.last() != Some(&What::Released) {
-                heard.push(block_on(events.next()).what);
+            while heard.last() != Some(&Kind::Released) {
+                heard.push(block_on(events.recv()).unwrap().unwrap().what);
             }
             heard
         });
         let lock = hold(locks.request("a"));
-        let granted = What::Granted(lock.fencing_token());
+        let granted = Kind::Granted(lock.fencing_token());
         lock.release().unwrap();
-        assert_eq!(listener.join().unwrap(), [What::Requested, granted, What::Released]);
+        assert_eq!(listener.join().unwrap(), [Kind::Requested, granted, Kind::Released]);
         assert_nothing_left(&locks, "a");
     });
 }
@@ -35,14 +36,14 @@ fn a_listener_comes_and_goes() {
             let locks = locks.clone();
             move || {
                 let mut events = locks.events();
-                std::iter::from_fn(|| events.try_next()).map(|event| event.what).collect()
+                std::iter::from_fn(|| events.try_recv()).map(|event| event.unwrap().what).collect()
             }
         });
         let lock = hold(locks.request("a"));
-        let granted = What::Granted(lock.fencing_token());
+        let granted = Kind::Granted(lock.fencing_token());
         lock.release().unwrap();
-        let story = [What::Requested, granted, What::Released];
-        let heard: Vec<What> = listener.join().unwrap();
+        let story = [Kind::Requested, granted, Kind::Released];
+        let heard: Vec<Kind> = listener.join().unwrap();
         assert!(
             story.windows(heard.len().max(1)).any(|part| part.starts_with(&heard)),
             "{heard:?}"

@@ -5,13 +5,14 @@ use std::task::Poll;
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{Events, Locks, Loss, RequestError, RequestId, What};
+use navlocks::events::Kind;
+use navlocks::{Events, Locks, Loss, RequestError, RequestId};
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
 /// What happened to a request so far.
-fn story_of(request: RequestId, events: &mut Events) -> Vec<What> {
-    let events = std::iter::from_fn(|| events.try_next());
+fn story_of(request: RequestId, events: &mut Events) -> Vec<Kind> {
+    let events = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
     events.filter(|event| event.request == request).map(|event| event.what).collect()
 }
 
@@ -31,10 +32,10 @@ fn a_steal_meets_a_release() {
         let stolen = Loss::Stolen { by: thief.request_id() };
         let end = story_of(id, &mut events).pop();
         match released {
-            Ok(()) => assert_eq!(end, Some(What::Released)),
+            Ok(()) => assert_eq!(end, Some(Kind::Released)),
             Err(loss) => {
                 assert_eq!(loss, stolen);
-                assert_eq!(end, Some(What::Lost(stolen)));
+                assert_eq!(end, Some(Kind::Lost(stolen)));
             }
         }
         drop((thief, events));

@@ -13,7 +13,7 @@ use crate::run;
 
 const PATIENCE: Duration = Duration::from_millis(50);
 
-fn asking(locks: &Locks) -> JoinHandle<Result<Vec<navlocks::Cycle>, QueryError>> {
+fn asking(locks: &Locks) -> JoinHandle<Result<Vec<navlocks::deadlock::Cycle>, QueryError>> {
     let locks = locks.clone();
     tokio::spawn(async move { locks.deadlocks().await })
 }

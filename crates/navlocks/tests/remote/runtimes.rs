@@ -3,7 +3,8 @@
 use std::future::IntoFuture as _;
 use std::thread;
 
-use navlocks::{ConnectError, Locks, Loss, QueryError, RequestError, block_on};
+use navlocks::blocking::block_on;
+use navlocks::{ConnectError, Locks, Loss, QueryError, RequestError};
 use navlocks_wire::ToService;
 use tokio::runtime::{Builder, Runtime};
 
@@ -22,7 +23,7 @@ fn without_a_runtime_a_thread_of_the_crate_drives() {
         let url = peer.url();
         let client = thread::spawn(move || {
             let locks = block_on(Locks::connect(url).into_future()).unwrap();
-            let lock = locks.request("a").wait().unwrap();
+            let lock = locks.request("a").blocking().unwrap();
             assert_eq!(lock.loss(), None);
             lock.release().unwrap();
             block_on(locks.disconnect());

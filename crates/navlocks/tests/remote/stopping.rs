@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use std::future::IntoFuture as _;
 
-use navlocks::{Locks, block_on};
+use navlocks::Locks;
+use navlocks::blocking::block_on;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::peer::{Peer, leased_for};
@@ -102,10 +103,10 @@ fn a_process_that_was_stopped_past_its_lease_knows_it_when_it_goes_on() {
 fn child() {
     let Ok(url) = std::env::var(URL) else { return };
     let locks = block_on(Locks::connect(url).into_future()).unwrap();
-    let lock = locks.request("a").wait().unwrap();
+    let lock = locks.request("a").blocking().unwrap();
     let waiter = thread::spawn({
         let locks = locks.clone();
-        move || locks.request("b").wait().unwrap().fencing_token()
+        move || locks.request("b").blocking().unwrap().fencing_token()
     });
     println!("{SAYS}held");
     std::io::stdin().read_line(&mut String::new()).unwrap();

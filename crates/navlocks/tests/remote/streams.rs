@@ -1,7 +1,5 @@
 //! Questions, contention watches and event streams, over connections that break.
 
-use std::task::Poll;
-
 use navlocks::{Locks, QueryError};
 use navlocks_wire::{
     self as wire, About, Answer, Ask, ClientKey, Names, Question, Reply, RequestKey, ToClient,
@@ -157,7 +155,7 @@ fn event_streams_go_on_over_the_next_connection() {
         talk.hears(ToService::Listen(0)).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 1).await;
-        assert_eq!(events.next().await.request.to_string(), "r9.1");
+        assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
         talk.hears(ToService::Listen(0)).await;
@@ -165,8 +163,8 @@ fn event_streams_go_on_over_the_next_connection() {
         tells(&mut talk, 0, 2).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 3).await;
-        assert_eq!(events.next().await.request.to_string(), "r9.2");
-        assert_eq!(events.next().await.request.to_string(), "r9.3");
+        assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
+        assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.3");
         drop(events);
         talk.hears(ToService::Unlisten(0)).await;
     });
@@ -211,9 +209,9 @@ fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
         tells(&mut talk, 0, 1).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 2).await;
-        assert_eq!(late.next().await.request.to_string(), "r9.2");
-        assert_eq!(always.next().await.request.to_string(), "r9.1");
-        assert_eq!(always.next().await.request.to_string(), "r9.2");
+        assert_eq!(late.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
+        assert_eq!(always.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
+        assert_eq!(always.recv().await.unwrap().unwrap().request.to_string(), "r9.2");
     });
 }
 
@@ -229,7 +227,39 @@ fn events_of_a_client_that_ended_are_for_nobody() {
         talk.hears(ToService::Close(0)).await;
         tells(&mut talk, 0, 1).await;
         talk.settles().await;
-        assert_eq!(events.try_next(), None);
-        assert!(matches!(polled(&mut Box::pin(events.next())), Poll::Pending));
+        assert_eq!(events.try_recv(), None);
+        assert_eq!(events.recv().await, None);
+    });
+}
+
+#[test]
+fn streams_of_a_connection_end_when_it_is_left() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let mut asleep = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        let mut other = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        let asleep = tokio::spawn(async move { asleep.recv().await });
+        let (_, ()) = tokio::join!(locks.disconnect(), async { talk.sees_leave().await });
+        assert_eq!(asleep.await.unwrap(), None);
+        assert_eq!(other.recv().await, None);
+        assert_eq!(locks.events().recv().await, None);
+    });
+}
+
+#[test]
+fn stream_ends_when_the_service_refuses_its_client() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(1)).await;
+        let mut events = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        let asleep = tokio::spawn(async move { events.recv().await });
+        talk.breaks();
+        let (mut talk, _) = peer.greeted().await;
+        talk.fails(wire::FaultCode::Unauthorized, "not you any more").await;
+        assert_eq!(asleep.await.unwrap(), None);
     });
 }

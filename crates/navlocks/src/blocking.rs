@@ -1,4 +1,6 @@
-//! Waiting without a runtime.
+//! Blocking calls, for threads and programs without an async runtime.
+//!
+//! A request blocks with [`Request::blocking`](crate::Request::blocking); any other future of this crate with [`block_on`].
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,7 +25,7 @@ impl Wake for Unpark {
 ///
 /// ```
 /// let locks = navlocks::Locks::new();
-/// let snapshot = navlocks::block_on(locks.query())?;
+/// let snapshot = navlocks::blocking::block_on(locks.query())?;
 /// assert!(snapshot.held.is_empty());
 /// # Ok::<(), navlocks::QueryError>(())
 /// ```

@@ -9,8 +9,9 @@ use std::task::{Context, Poll};
 
 use navlocks_core::{FencingToken, Mode, RequestId, Scope};
 
-use crate::error::Loss;
+use crate::error::{Loss, RequestError};
 use crate::lock::Lock;
+use crate::request::{Request, TryRequest};
 
 mod holding;
 mod wakeups;
@@ -35,7 +36,7 @@ use holding::Holding;
 /// Works are dropped before the lock is released, so none runs without it, except on a lock that was taken away.
 ///
 /// ```
-/// # navlocks::block_on(async {
+/// # navlocks::blocking::block_on(async {
 /// # let locks = navlocks::Locks::new();
 /// # async fn upload(_part: u8) -> Result<(), std::io::Error> { Ok(()) }
 /// let lock = locks.request("uploads").auto().await?;
@@ -66,7 +67,7 @@ impl AutoLock {
     /// would stay held when everybody else has let go of it: nobody would be left to drive the work.
     ///
     /// ```
-    /// # navlocks::block_on(async {
+    /// # navlocks::blocking::block_on(async {
     /// # let locks = navlocks::Locks::new();
     /// # async fn fetch() -> Result<Vec<u8>, std::io::Error> { Ok(vec![]) }
     /// # async fn store(_page: Vec<u8>) -> Result<(), std::io::Error> { Ok(()) }
@@ -132,6 +133,32 @@ impl AutoLock {
     /// A handle that does not keep the lock held.
     pub fn downgrade(&self) -> WeakAutoLock {
         WeakAutoLock(Arc::downgrade(&self.0))
+    }
+}
+
+impl Request {
+    /// The lock under the auto-release model: held until all that is given to [`AutoLock::wait_until`] has ended.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request.
+    ///
+    /// # Cancel safety
+    ///
+    /// As awaiting the request.
+    pub async fn auto(self) -> Result<AutoLock, RequestError> {
+        self.await.map(AutoLock::from)
+    }
+}
+
+impl TryRequest {
+    /// The lock under the auto-release model, or `None` when it is not free.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the request.
+    pub async fn auto(self) -> Result<Option<AutoLock>, RequestError> {
+        Ok(self.await?.map(AutoLock::from))
     }
 }
 

@@ -1,0 +1,119 @@
+//! The event stream of a client.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::events::{Event, Lagged};
+use crate::owner::Client;
+use crate::subscribers::Inboxes;
+
+/// The most events that a stream keeps for a slow subscriber, unless it [says otherwise](Events::capacity).
+const CAPACITY: usize = 4096;
+
+/// Every event of a lock space from the moment this was made, in order. Ends when its client [ends](crate::Locks::end).
+///
+/// Events that are not taken are kept, up to a [capacity](Self::capacity). A subscriber that reads too slowly then loses the
+/// oldest ones, and is told how many they were: [`Lagged`]. Without a stream, events cost nothing.
+pub struct Events {
+    client: Arc<Client>,
+    number: u64,
+}
+
+impl Events {
+    pub(crate) fn new(client: Arc<Client>) -> Self {
+        client.add_stream();
+        // A client that has ended has no streams, and the number of none.
+        let number =
+            client.home.listen(client.id, |inboxes| inboxes.add(CAPACITY)).unwrap_or_default();
+        Self { client, number }
+    }
+
+    /// Keeps at most this many events, and at least one. The default is 4096.
+    pub fn capacity(self, events: usize) -> Self {
+        self.change(|inboxes, number| inboxes.resize(number, events));
+        self
+    }
+
+    /// The next event; `None` when the client has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Lagged`]: events are missing before the next one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no event.
+    pub async fn recv(&mut self) -> Option<Result<Event, Lagged>> {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// The next event, if it has happened already.
+    ///
+    /// # Errors
+    ///
+    /// [`Lagged`]: events are missing before the next one.
+    pub fn try_recv(&mut self) -> Option<Result<Event, Lagged>> {
+        self.change(Inboxes::take).flatten()
+    }
+
+    /// The next event, as `navlocks watch` still takes it: it hears neither of [`Lagged`] nor of the end.
+    #[doc(hidden)]
+    pub async fn next(&mut self) -> Event {
+        loop {
+            match self.recv().await {
+                Some(Ok(event)) => return event,
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The next event, if it has happened already, as `navlocks watch` still takes it.
+    #[doc(hidden)]
+    pub fn try_next(&mut self) -> Option<Event> {
+        std::iter::from_fn(|| self.try_recv()).find_map(Result::ok)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Lagged>>> {
+        let waker = cx.waker().clone();
+        let polled = self.change(|inboxes, number| match inboxes.take(number) {
+            Some(event) => (Poll::Ready(Some(event)), Some(waker)),
+            // Looked at while the streams are locked: the end of a client wakes them after it is noted.
+            None if self.client.has_ended() => (Poll::Ready(None), Some(waker)),
+            None => (Poll::Pending, inboxes.wait(number, waker)),
+        });
+        let (poll, _dropped_unlocked) = polled.unwrap_or((Poll::Ready(None), None));
+        poll
+    }
+
+    /// Runs `work` on the streams; `None` when the client is no more.
+    fn change<T>(&self, work: impl FnOnce(&mut Inboxes, u64) -> T) -> Option<T> {
+        self.client.home.listen(self.client.id, |inboxes| work(inboxes, self.number))
+    }
+}
+
+impl Stream for Events {
+    type Item = Result<Event, Lagged>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll(cx)
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let _dropped_unlocked = self.change(Inboxes::remove);
+        self.client.remove_stream();
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { client, number } = self;
+        f.debug_struct("Events").field("home", &client.home).field("number", number).finish()
+    }
+}
