@@ -15,13 +15,16 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::limits::Limits;
-use super::outbox::Outbox;
+use super::outbox::{Full, Outbox};
 use super::peer::Peer;
 use super::shared::{Seat, Shared};
 use super::{closing, lease};
 
 /// So many messages are taken from one connection before others get their turn.
 const BATCH: usize = 64;
+
+/// The bytes of a pong frame before its payload.
+const PONG_HEADER_BYTES: usize = 2;
 
 /// How a connection is set up: small buffers, because most connections are idle most of the time.
 pub(crate) fn websocket_config(limits: &Limits) -> WebSocketConfig {
@@ -149,10 +152,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let now = *now.get_or_insert_with(Instant::now);
             let taken = match message {
                 Message::Text(text) => self.take(&text, now),
-                Message::Ping(_) => {
-                    // The answer lies in the buffer.
+                Message::Ping(payload) => {
+                    // The library has put the pong into its own buffer, which has no limit.
                     self.flushing = true;
-                    continue;
+                    match self.outbox.charge(PONG_HEADER_BYTES + payload.len()) {
+                        Ok(()) => continue,
+                        Err(Full) => {
+                            let fault = self.shared.hub.borrow().slow_reader();
+                            return Poll::Ready(End::Fault(fault));
+                        }
+                    }
                 }
                 Message::Pong(_) => continue,
                 Message::Close(_) => return Poll::Ready(End::Left),

@@ -8,6 +8,7 @@ use navlocks::wire::{FaultCode, ToClient};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{Client, tcp_stream, unix_stream};
+use crate::process::Process;
 use crate::running::Running;
 
 /// Says something after hello, for which the connection is closed; others do not notice.
@@ -115,13 +116,15 @@ fn binary_frames_are_refused() {
     assert_eq!(client.error(), (FaultCode::BadMessage, 1002));
 }
 
+/// The handshake of a connection whose bytes are written by hand.
+const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    Sec-WebSocket-Protocol: navlocks.1\r\n\r\n";
+
 /// A connection whose bytes are written by hand, after its hello.
 fn by_hand(service: &Running) -> std::net::TcpStream {
     let mut stream = tcp_stream(service.tcp());
-    let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-        Sec-WebSocket-Protocol: navlocks.1\r\n\r\n";
-    stream.write_all(request.as_bytes()).expect("it listens");
+    stream.write_all(UPGRADE.as_bytes()).expect("it listens");
     stream.write_all(&frame(0x81, br#"{"hello":{"version":1}}"#)).expect("it listens");
     stream
 }
@@ -267,6 +270,59 @@ fn who_does_not_read_is_not_waited_for() {
     while let Ok(message) = deaf.0.read() {
         drop(message);
     }
+}
+
+/// Sends pings until the service ends the connection, and reads nothing.
+fn send_pings_until_closed(mut stream: impl Write, process: &Process) {
+    let pings = frame(0x89, &[b'x'; 125]).repeat(1000);
+    let mut sent = 0;
+    while stream.write_all(&pings).is_ok() {
+        sent += pings.len();
+        assert!(sent < 256 << 20, "the service takes pings without end");
+        let resident = process.resident_bytes();
+        assert!(resident < 64 << 20, "{resident} bytes are in use after {sent} bytes of pings");
+    }
+}
+
+#[test]
+fn peer_that_pings_and_never_reads_is_ended_and_memory_stays_bounded() {
+    let process = Process::with_tcp();
+    let mut bystander = Client::unix(&process.socket());
+    bystander.hold(1, "kept");
+
+    let hello = r#"{"hello":{"version":1}}"#;
+    let request = r#"{"request":{"id":1,"names":["pinged"]}}"#;
+    let said = [hello, request].map(|text| frame(0x81, text.as_bytes())).concat();
+
+    let mut unix = unix_stream(&process.socket());
+    unix.write_all(UPGRADE.as_bytes()).expect("it listens");
+    unix.write_all(&said).expect("it listens");
+    send_pings_until_closed(unix, &process);
+    bystander.hold(2, "pinged");
+    bystander.say(r#"{"release":2}"#);
+
+    let mut tcp = tcp_stream(process.tcp());
+    tcp.write_all(UPGRADE.as_bytes()).expect("it listens");
+    tcp.write_all(&said).expect("it listens");
+    send_pings_until_closed(tcp, &process);
+    bystander.hold(3, "pinged");
+    bystander.say(r#"{"release":3}"#);
+    bystander.settle();
+}
+
+#[test]
+fn pings_of_a_peer_that_reads_are_answered_without_end() {
+    let service = Running::with(|config| config.limits.outbox_bytes_max = 1000);
+    let mut client = Client::unix(service.unix());
+    for number in 0..100 {
+        let payload = format!("{number:0100}");
+        client.0.send(Message::Ping(payload.clone().into())).expect("the service listens");
+        match client.0.read() {
+            Ok(Message::Pong(answer)) => assert_eq!(answer, payload.as_bytes()),
+            other => panic!("ping {number} is answered by {other:?}"),
+        }
+    }
+    client.hold(1, "a");
 }
 
 #[test]
