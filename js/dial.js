@@ -38,10 +38,12 @@ export function dial({ path, url }, { token, ca, origin }) {
   const socket = new WebSocket(path === undefined ? url : 'ws://localhost/', SUBPROTOCOL, {
     createConnection: open,
     perMessageDeflate: false,
+    autoPong: false,
     origin,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
   noteFailure(socket);
+  answerPings(socket);
   let corked = false;
   const flush = () => {
     if (corked) stream.uncork();
@@ -65,6 +67,24 @@ export function dial({ path, url }, { token, ca, origin }) {
 function connectTo(url, { host, port }, ca) {
   if (url.protocol === 'ws:') return connectSocket({ host, port });
   return connectTls({ host, port, ca, servername: isIP(host) === 0 ? host : '', ALPNProtocols: ['http/1.1'] });
+}
+
+/**
+ * Answers pings, with one pong in the buffer at a time: a service that pings and never reads would fill it without end. While one
+ * waits there, only the latest ping counts, as WebSocket allows.
+ */
+function answerPings(socket) {
+  let writing = false;
+  let latest;
+  const answer = () => {
+    writing = latest !== undefined;
+    if (writing) socket.pong(latest, undefined, answer);
+    latest = undefined;
+  };
+  socket.on('ping', (payload) => {
+    latest = payload;
+    if (!writing) answer();
+  });
 }
 
 /** Why a socket did not open stays with it as `failure`. */

@@ -67,13 +67,20 @@ fn run(script: &str) {
     let cargo = env::var_os("CARGO").unwrap();
     let mut path = vec![Path::new(&cargo).parent().unwrap().to_path_buf()];
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-    let output = Command::new("sh")
+    let mut shell = Command::new("sh");
+    shell
         .args(["-ec", script])
         .current_dir(files::root())
         .env("NAVLOCKS_DIR", place.path().join("own"))
-        .env("PATH", env::join_paths(path).unwrap())
-        .output()
-        .unwrap();
+        .env("PATH", env::join_paths(path).unwrap());
+    // The build script of `ring` watches them: with them half of the service is built again.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            shell.env_remove(&*name);
+        }
+    }
+    let output = shell.output().unwrap();
     assert!(
         output.status.success(),
         "`{script}` gave {}\n{}{}",

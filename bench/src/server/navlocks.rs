@@ -23,6 +23,14 @@ fn build() -> Result<PathBuf, String> {
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--package", "navlocks-cli", "--bin", "navlocks"]);
     build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);
+    // Set by the cargo that started this program, and watched by the build script of `ring`:
+    // with them half of the service is built again.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(&*name);
+        }
+    }
     let messages = output(&mut build)?;
     // Cargo knows where it puts things; one line for each part, and one of them is the program.
     let path = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();

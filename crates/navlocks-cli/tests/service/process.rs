@@ -1,6 +1,7 @@
 //! The real program as a real process.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -13,28 +14,55 @@ use crate::client::{Client, unix_stream};
 use crate::running::Folder;
 
 /// A service in a process of its own. Killed when it is dropped.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     folder: Folder,
+    /// The line in which it says where it listens.
+    listening: String,
 }
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_navlocks");
 
 impl Process {
     /// Starts a service by this command, and waits until it listens.
-    fn start(folder: Folder, mut command: Command) -> Self {
+    fn start(folder: Folder, command: Command) -> Self {
+        Self::start_with(folder, command, &[])
+    }
+
+    /// Starts a service that listens on a TCP port, too.
+    pub(crate) fn with_tcp() -> Self {
+        let options = ["--listen", "127.0.0.1:0"];
+        Self::start_with(Folder::new(), Command::new(PROGRAM), &options)
+    }
+
+    fn start_with(folder: Folder, mut command: Command, options: &[&str]) -> Self {
         command.env("NAVLOCKS_DIR", folder.path()).env_remove("NAVLOCKS_TOKEN");
-        command.args(["serve", "--state-dir"]).arg(folder.path().join("state"));
+        command.args(["serve", "--state-dir"]).arg(folder.path().join("state")).args(options);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let mut line = String::new();
         let out = child.stdout.as_mut().expect("its output is read");
         BufReader::new(out).read_line(&mut line).expect("it says something");
         assert!(line.starts_with("listening on unix:"), "{line}");
-        Self { child, folder }
+        Self { child, folder, listening: line }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
+    }
+
+    /// The address of its TCP port.
+    pub(crate) fn tcp(&self) -> SocketAddr {
+        let (_, address) = self.listening.trim().rsplit_once("ws://").expect("it has a TCP port");
+        address.parse().expect("an address")
+    }
+
+    /// The memory that it has in use.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).expect("a number of kB");
+        kib.parse::<usize>().expect("a number") << 10
     }
 
     fn signal(&self, signal: Signal) {

@@ -18,14 +18,17 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::config::Limits;
-use crate::hub::Outbox;
 use crate::hub::Peer;
+use crate::hub::{Full, Outbox};
 
 pub(crate) use closing::close;
 pub(crate) use shared::{Seat, Shared};
 
 /// So many messages are taken from one connection before others get their turn.
 const BATCH: usize = 64;
+
+/// The bytes of a pong frame before its payload.
+const PONG_HEADER_BYTES: usize = 2;
 
 /// How a connection is set up: small buffers, because most connections are idle most of the time.
 pub(crate) fn websocket_config(limits: &Limits) -> WebSocketConfig {
@@ -171,10 +174,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let now = *now.get_or_insert_with(Instant::now);
             let taken = match message {
                 Message::Text(text) => self.take(&text, now),
-                Message::Ping(_) => {
-                    // The answer lies in the buffer.
+                Message::Ping(payload) => {
+                    // The library has put the pong into its own buffer, which has no limit.
                     self.flushing = true;
-                    continue;
+                    match self.outbox.charge(PONG_HEADER_BYTES + payload.len()) {
+                        Ok(()) => continue,
+                        Err(Full) => {
+                            let fault = self.shared.hub.borrow().slow_reader();
+                            return Poll::Ready(End::Fault(fault));
+                        }
+                    }
                 }
                 Message::Pong(_) => continue,
                 Message::Close(_) => return Poll::Ready(End::Left),

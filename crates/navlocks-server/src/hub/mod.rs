@@ -37,6 +37,7 @@ use sessions::{Client, Known, Secret, Session, Sessions};
 use tokens::Tokens;
 
 pub(crate) use metrics::Metrics;
+pub(crate) use outbox::Full;
 pub use outbox::Outbox;
 pub use sessions::Peer;
 
@@ -397,11 +398,17 @@ impl Hub {
             self.exhausted.notify_one();
         }
         while let Some(number) = self.sessions.take_slow() {
-            self.metrics.slow_readers.inc();
-            let max = self.limits.outbox_bytes_max;
-            let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
-            self.end_without_slow(number, Some(Fault::new(FaultCode::SlowReader, text)), now);
+            let fault = self.slow_reader();
+            self.end_without_slow(number, Some(fault), now);
         }
+    }
+
+    /// Counts a peer that does not read, and returns the fault that ends its connection.
+    pub(crate) fn slow_reader(&self) -> Fault {
+        self.metrics.slow_readers.inc();
+        let max = self.limits.outbox_bytes_max;
+        let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
+        Fault::new(FaultCode::SlowReader, text)
     }
 
     /// Ends all sessions. Their connections are told; the longest lease of those that have none is returned.

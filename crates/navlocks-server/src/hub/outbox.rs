@@ -68,6 +68,13 @@ impl Outbox {
         Ok(())
     }
 
+    /// Counts bytes that the connection has put into its own buffer without a message from here.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), Full> {
+        let mut inner = self.0.borrow_mut();
+        inner.bytes += bytes;
+        if inner.bytes > inner.bytes_max { Err(Full) } else { Ok(()) }
+    }
+
     /// Nothing is to follow but this fault, and then the connection closes.
     pub fn end(&self, fault: Fault) {
         let mut inner = self.0.borrow_mut();

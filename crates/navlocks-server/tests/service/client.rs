@@ -162,3 +162,15 @@ impl Client {
         }
     }
 }
+
+/// The handshake of a connection whose bytes are written by hand.
+pub(crate) const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    Sec-WebSocket-Protocol: navlocks.1\r\n\r\n";
+
+/// A frame whose mask changes nothing.
+pub(crate) fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![head, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(payload);
+    frame
+}

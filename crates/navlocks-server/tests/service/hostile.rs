@@ -7,7 +7,7 @@ use std::time::Duration;
 use navlocks_wire::{FaultCode, ToClient};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::{Client, tcp_stream, unix_stream};
+use crate::client::{Client, UPGRADE, frame, tcp_stream, unix_stream};
 use crate::running::Running;
 
 /// Says something after hello, for which the connection is closed; others do not notice.
@@ -118,19 +118,9 @@ fn binary_frames_are_refused() {
 /// A connection whose bytes are written by hand, after its hello.
 fn by_hand(service: &Running) -> std::net::TcpStream {
     let mut stream = tcp_stream(service.tcp());
-    let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-        Sec-WebSocket-Protocol: navlocks.1\r\n\r\n";
-    stream.write_all(request.as_bytes()).expect("it listens");
+    stream.write_all(UPGRADE.as_bytes()).expect("it listens");
     stream.write_all(&frame(0x81, br#"{"hello":{"version":1}}"#)).expect("it listens");
     stream
-}
-
-/// A frame whose mask changes nothing.
-fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![head, 0x80 | payload.len() as u8, 0, 0, 0, 0];
-    frame.extend_from_slice(payload);
-    frame
 }
 
 /// All that the service says until it closes.
@@ -267,6 +257,21 @@ fn who_does_not_read_is_not_waited_for() {
     while let Ok(message) = deaf.0.read() {
         drop(message);
     }
+}
+
+#[test]
+fn pings_of_a_peer_that_reads_are_answered_without_end() {
+    let service = Running::with(|config| config.limits.outbox_bytes_max = 1000);
+    let mut client = Client::unix(service.unix());
+    for number in 0..100 {
+        let payload = format!("{number:0100}");
+        client.0.send(Message::Ping(payload.clone().into())).expect("the service listens");
+        match client.0.read() {
+            Ok(Message::Pong(answer)) => assert_eq!(answer, payload.as_bytes()),
+            other => panic!("ping {number} is answered by {other:?}"),
+        }
+    }
+    client.hold(1, "a");
 }
 
 #[test]

@@ -181,6 +181,7 @@ async fn carry(session: &Session, link: Link) -> End {
         }),
         alarm: Alarm::new(),
         heard_all: false,
+        ponging: false,
         closing: None,
     };
     poll_fn(|cx| carrier.poll(cx)).await
@@ -194,6 +195,8 @@ struct Carrier<'a> {
     alarm: Alarm,
     /// The service has said its last message.
     heard_all: bool,
+    /// The answer to a ping of WebSocket may lie in the link's buffer.
+    ponging: bool,
     /// Rings when the end of the connection has been waited for long enough.
     closing: Option<Pin<Box<Sleep>>>,
 }
@@ -255,9 +258,18 @@ impl Carrier<'_> {
     /// Takes in all that has arrived.
     fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
+            // Back-pressure: the buffer has no limit, and a service that does not read would fill it.
+            if self.ponging && ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
+                return Poll::Ready(self.over());
+            }
+            self.ponging = false;
             let text = match ready!(Pin::new(&mut self.link).poll_next(cx)) {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Poll::Ready(self.over()),
+                Some(Ok(Message::Ping(_))) => {
+                    self.ponging = true;
+                    continue;
+                }
                 Some(Ok(_)) => continue,
             };
             // A service that sends what is no message is none.

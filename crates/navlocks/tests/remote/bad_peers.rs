@@ -190,6 +190,21 @@ fn a_session_that_goes_on_without_its_lease_ends_with_its_connection() {
 }
 
 #[test]
+fn peer_that_pings_and_never_reads_is_not_read_either() {
+    run(async {
+        for peer in [Peer::tcp().await, Peer::unix().await] {
+            let (locks, mut talk) = connected(&peer, leased(7)).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            talk.pings_until_blocked().await;
+            talk.breaks();
+            let (_talk, resume) = peer.resumes(leased(7)).await;
+            assert_eq!(resume.alive, [1]);
+            assert_eq!(lock.loss(), None);
+        }
+    });
+}
+
+#[test]
 fn members_that_are_not_known_are_passed_over() {
     run(async {
         let peer = Peer::unix().await;

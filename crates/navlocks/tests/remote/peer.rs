@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use navlocks_wire::{
     self as wire, Granted, Hello, Limits, Request, SUBPROTOCOL, ToClient, ToService, Welcome,
 };
@@ -291,6 +291,27 @@ impl Talk {
     /// Sends bytes that no WebSocket library would.
     pub(crate) async fn says_bytes(&mut self, bytes: &[u8]) {
         self.socket.get_mut().write_all(bytes).await.expect("the client listens");
+    }
+
+    /// Sends pings of WebSocket and reads nothing, until the client reads nothing either.
+    pub(crate) async fn pings_until_blocked(&mut self) {
+        let mut ping = vec![0x89, 125];
+        ping.resize(127, b'x');
+        let pings = ping.repeat(500);
+        let stream = self.socket.get_mut();
+        let (mut sent, mut blocked) = (0, 0);
+        // Each turn lets the client run, and a client that still reads makes room within a few.
+        while blocked < 10_000 {
+            match stream.write(&pings[sent % pings.len()..]).now_or_never() {
+                Some(written) => {
+                    sent += written.expect("the client listens");
+                    blocked = 0;
+                }
+                None => blocked += 1,
+            }
+            assert!(sent < 64 << 20, "the client takes pings without end");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Ends the connection as a machine that loses power does, or a process that is killed.
