@@ -102,7 +102,9 @@ export class Entry {
       this.#watch = undefined;
     }
     if (this.#timer !== undefined) {
-      this.host.clearTimeout(this.#timer);
+      // Called without a receiver: a browser's timers refuse every `this` but their own window.
+      const { clearTimeout } = this.host;
+      clearTimeout(this.#timer);
       this.#timer = undefined;
     }
   }

@@ -52,12 +52,13 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entry.state === HELD && entry.loss === undefined;
     }
 
+    // Not by way of release(), which a caller may have replaced.
     [DISPOSE]() {
-      this.release();
+      entryOf(this).letGo();
     }
 
     async [ASYNC_DISPOSE]() {
-      this.release();
+      entryOf(this).letGo();
     }
   }
 
@@ -137,7 +138,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     }
 
     async [ASYNC_DISPOSE]() {
-      await this.close();
+      await hostOf(this).close();
     }
   }
 
