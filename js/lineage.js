@@ -138,13 +138,23 @@ export class Lock {
 
   /** Releases at once, whatever it waits for. False if it was released before. */
   release() {
+    return this.#release();
+  }
+
+  // Not by way of release(): a lock is the caller's, who may replace its members.
+  #release() {
     const released = this.#entry.release();
     if (released) this.#settle.resolve();
     return released;
   }
 
   #fulfilled() {
-    if (--this.#waiting === 0) this.release();
+    if (--this.#waiting === 0) this.#release();
+  }
+
+  /** Releases a lock whatever its members are. */
+  static end(lock) {
+    lock.#release();
   }
 
   /** The first promise that it waits for, which fulfils in a microtask. */
@@ -212,7 +222,7 @@ async function scoped(scope, callback, options) {
   try {
     return await callback(lock);
   } finally {
-    lock?.release();
+    if (lock !== null) Lock.end(lock);
   }
 }
 

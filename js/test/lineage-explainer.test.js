@@ -73,52 +73,94 @@ test('X24 with a callback it is held as long as that runs, and gives its result'
   assert.equal(await rejection(requestLock(name, () => {}, { signal: AbortSignal.abort(reason) })), reason);
 });
 
-test('X25 each release model can be made from another', async () => {
-  const models = {
-    explicitFromAuto: async (...given) => {
-      const lock = await requestLock(...given);
-      const { promise, resolve } = deferred();
-      lock.waitUntil(promise);
-      return { release: resolve, released: lock.released };
+/** The adapters as the explainer writes them, over the model that they are made from. */
+const adapters = {
+  'explicit from auto': (requestLock) =>
+    async function requestExplicitLock(...args) {
+      const lock = await requestLock(...args);
+      lock.waitUntil(new Promise((resolve) => { lock.release = resolve; }));
+      return lock;
     },
-    explicitFromScoped: (scope, ...rest) =>
-      new Promise((resolve, reject) => {
-        const { promise, resolve: release } = deferred();
-        const released = requestLock(scope, (lock) => {
-          resolve({ release, released, lock });
-          return promise;
+
+  'explicit from scoped': (requestLock) =>
+    function requestExplicitLock(scope, ...rest) {
+      return new Promise((resolve) => {
+        requestLock(scope, (lock) => {
+          // p waits until lock.release() is called
+          const p = new Promise((r) => { lock.release = r; });
+          resolve(lock);
+          return p;
         }, ...rest);
-        released.catch(reject);
-      }),
-  };
-  for (const [model, request] of Object.entries(models)) {
+      });
+    },
+};
+
+for (const [model, adapt] of Object.entries(adapters)) {
+  test(`X25 ${model}, as the explainer writes it: the member that replaces release() releases`, async () => {
     const name = unique();
-    const lock = await request(name);
+    const lock = await adapt(requestLock)(name);
     await quiet();
-    assert.equal(await available(name), false, model);
+    assert.equal(await available(name), false);
     lock.release();
     await lock.released;
-    assert.equal(await available(name), true, model);
-    assert.equal((await rejection(request(name, { signal: AbortSignal.abort() }))).name, 'AbortError', model);
+    assert.equal(await available(name), true);
+  });
+}
+
+test('X25 auto from explicit, as the explainer writes it', async () => {
+  function Extendable() {
+    let resolve, reject;
+    const promise = new Promise((res, rej) => {
+      resolve = res;
+      reject = rej;
+    });
+    let ps;
+    promise.waitUntil = function waitUntil(p) {
+      ps = ps ? Promise.all([ps, p]) : p;
+      const snapshot = ps;
+      ps.then(
+        () => { if (snapshot === ps) resolve(); },
+        (err) => { if (snapshot === ps) reject(err); },
+      );
+    };
+    return promise;
   }
-  const scopedFromExplicit = async (scope, callback, ...rest) => {
+  async function requestAutoReleaseLock(...args) {
+    const lock = await requestExplicitLock(...args);
+    const ext = Extendable();
+    ext.then(() => lock.release(), () => lock.release());
+    ext.waitUntil(Promise.resolve().then(() => Promise.resolve().then()));
+    lock.waitUntil = ext.waitUntil.bind(ext);
+    return lock;
+  }
+  const name = unique();
+  const work = deferred();
+  const lock = await requestAutoReleaseLock(name);
+  lock.waitUntil(work.promise);
+  await quiet();
+  assert.equal(await available(name), false);
+  work.resolve();
+  await lock.released;
+  assert.equal(await available(name), true);
+  await (await requestAutoReleaseLock(name)).released;
+  assert.equal(await available(name), true);
+});
+
+test('X25 scoped from explicit, as the explainer writes it', async () => {
+  async function requestScopedLock(scope, callback, ...rest) {
     const lock = await requestExplicitLock(scope, ...rest);
     try {
-      return await callback(lock);
+      await callback(lock);
     } finally {
       lock.release();
     }
-  };
+  }
   const name = unique();
-  assert.equal(await scopedFromExplicit(name, async () => ((await available(name)) ? 'free' : 'held')), 'held');
+  let free;
+  await requestScopedLock(name, async () => { free = await available(name); });
+  assert.equal(free, false);
   assert.equal(await available(name), true);
-  // Auto-release from explicit: the promises that it was given, then release.
-  const explicit = await requestExplicitLock(name);
-  const work = deferred();
-  const released = Promise.all([work.promise]).then(() => explicit.release());
-  assert.equal(await available(name), false);
-  work.resolve();
-  assert.equal(await released, true);
+  await rejection(requestScopedLock(name, () => { throw new Error('thrown'); }));
   assert.equal(await available(name), true);
 });
 
