@@ -100,13 +100,13 @@ export class Lock {
   #waiting = 1;
 
   constructor(entry) {
-    if (!(entry instanceof SelfReleasingEntry)) throw new TypeError('Illegal constructor');
+    if (!(entry instanceof SelfReleasingEntry || entry instanceof ScopedEntry)) throw new TypeError('Illegal constructor');
     this.#entry = entry;
     this.#scope = typeof entry.scope === 'string' ? Object.freeze([entry.scope]) : entry.scope;
     this.#released = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
-    entry.over = (error) => this.#settle.reject(error);
+    entry.over = (error) => this.#end(error);
   }
 
   /** The names, sorted; frozen. */
@@ -144,7 +144,7 @@ export class Lock {
   // Not by way of release(): a lock is the caller's, who may replace its members.
   #release() {
     const released = this.#entry.release();
-    if (released) this.#settle.resolve();
+    if (released) this.#end();
     return released;
   }
 
@@ -152,9 +152,11 @@ export class Lock {
     if (--this.#waiting === 0) this.#release();
   }
 
-  /** Releases a lock whatever its members are. */
-  static end(lock) {
-    lock.#release();
+  /** Settles `released`. A loss is no news that every caller listens to, so that rejection counts as handled. */
+  #end(error) {
+    if (error === undefined) return this.#settle.resolve();
+    this.#released.catch(() => {});
+    this.#settle.reject(error);
   }
 
   /** The first promise that it waits for, which fulfils in a microtask. */
@@ -187,6 +189,20 @@ class SelfReleasingEntry extends Entry {
   }
 }
 
+/** A request of the callback form: its promise is that of the callback, or rejects when the lock is lost. */
+class ScopedEntry extends CallbackEntry {
+  release() {
+    const released = super.release();
+    if (released) this.over?.();
+    return released;
+  }
+
+  fail(reason) {
+    super.fail(reason);
+    if (this.loss !== undefined) this.over?.(reason);
+  }
+}
+
 const releasesItself = (Class) => (entry) => {
   const lock = new Class(entry);
   // Two microtasks later than whoever awaits the lock.
@@ -197,16 +213,18 @@ const releasesItself = (Class) => (entry) => {
 const heldUntilTold = (entry) => new Lock(entry);
 
 /** A promise of the entry's own: a wrapper around it would settle too late for `waitUntil()`. Mistakes reject. */
-function request(scope, convertOptions, make) {
+function request(scope, convertOptions, createEntry) {
   try {
     const names = convert.scope(scope, true);
     const options = { ...convertOptions(), steal: false, overtake: false };
     checkEnvironment(host);
-    return new SelfReleasingEntry(names, options, internals.checkOptions(options), make).ask();
+    return createEntry(names, options, internals.checkOptions(options)).ask();
   } catch (error) {
     return Promise.reject(error);
   }
 }
+
+const making = (make) => (names, options, wait) => new SelfReleasingEntry(names, options, wait, make);
 
 /**
  * With a callback: runs it under the lock and gives its result. Without: gives a lock that releases itself, in a microtask,
@@ -214,21 +232,19 @@ function request(scope, convertOptions, make) {
  */
 export function requestLock(scope, ...rest) {
   if (typeof rest[0] === 'function') return scoped(scope, ...rest);
-  return request(scope, () => convert.lockOptions(rest[0], true), releasesItself(Lock));
+  return request(scope, () => convert.lockOptions(rest[0], true), making(releasesItself(Lock)));
 }
 
-async function scoped(scope, callback, options) {
-  const lock = await requestExplicitLock(scope, options);
-  try {
-    return await callback(lock);
-  } finally {
-    if (lock !== null) Lock.end(lock);
-  }
+const scopedHost = { ...host, lock: (entry) => new Lock(entry) };
+
+function scoped(scope, callback, options) {
+  const createEntry = (names, converted, wait) => new ScopedEntry(scopedHost, names, converted, wait, callback);
+  return request(scope, () => convert.lockOptions(options, true), createEntry);
 }
 
 /** A lock that is held until `release()` is called, whatever else it waits for. */
 export function requestExplicitLock(scope, options = undefined) {
-  return request(scope, () => convert.lockOptions(options, true), heldUntilTold);
+  return request(scope, () => convert.lockOptions(options, true), making(heldUntilTold));
 }
 
 /** The first draft: the mode is required, and a wait is limited by a timeout in milliseconds. */
@@ -237,5 +253,5 @@ export function requestFlag(scope, mode, options = undefined) {
     mode: convert.mode(mode),
     timeout: options?.timeout === undefined ? undefined : convert.timeout(options.timeout),
   });
-  return request(scope, convertOptions, releasesItself(Flag));
+  return request(scope, convertOptions, making(releasesItself(Flag)));
 }

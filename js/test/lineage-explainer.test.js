@@ -107,6 +107,32 @@ for (const [model, adapt] of Object.entries(adapters)) {
   });
 }
 
+test('X24 a stolen lock of the callback form: its promise rejects with the cause, and nothing is unhandled', async (t) => {
+  const unhandled = t.mock.fn();
+  process.on('unhandledRejection', unhandled);
+  t.after(() => process.off('unhandledRejection', unhandled));
+  const name = unique();
+  const work = deferred();
+  let given;
+  const lost = rejection(requestLock(name, (lock) => {
+    given = lock;
+    return work.promise;
+  }));
+  await quiet();
+  await locks.request(name, { steal: true }, () => {});
+  const error = await lost;
+  assert.deepEqual([error.name, error.cause], ['AbortError', 'Stolen']);
+  assert.equal(await rejection(given.released), error);
+  work.resolve();
+  // Those that release themselves, and those that are held until told, with nobody who looks at `released`.
+  const explicit = await requestExplicitLock(unique());
+  const auto = await requestLock(unique());
+  auto.waitUntil(new Promise(() => {}));
+  for (const { scope } of [auto, explicit]) await locks.request(scope[0], { steal: true }, () => {});
+  await quiet();
+  assert.equal(unhandled.mock.callCount(), 0);
+});
+
 test('X25 auto from explicit, as the explainer writes it', async () => {
   function Extendable() {
     let resolve, reject;
