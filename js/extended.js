@@ -3,6 +3,7 @@
 // All of it is on a class of its own, so that LockManager stays what the standard says.
 
 import { Entry, HELD } from './entry.js';
+import { nameClass } from './locks.js';
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
 class HandleEntry extends Entry {
@@ -141,6 +142,10 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       await hostOf(this).close();
     }
   }
+
+  nameClass(LockHandle, 'LockHandle');
+  nameClass(Locks, 'Locks');
+  nameClass(ServiceLocks, 'ServiceLocks');
 
   function createLocks(host, Class = Locks) {
     return createManager({ ...host, handle: (entry) => new LockHandle(secret, entry) }, Class);

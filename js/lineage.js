@@ -9,6 +9,7 @@
 // New code is better off with `locks`.
 
 import { CallbackEntry, Entry, HELD, PENDING, WAIT } from './entry.js';
+import { nameClass } from './locks.js';
 import { internals } from './node.js';
 import { addAbortAlgorithm } from './signals.js';
 
@@ -167,6 +168,10 @@ export class Lock {
 
 /** What a lock was called first. */
 export class Flag extends Lock {}
+
+nameClass(Lock, 'Lock');
+nameClass(Flag, 'Flag');
+for (const { prototype, name } of [Lock, Flag]) Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
 
 class SelfReleasingEntry extends Entry {
   constructor(scope, options, wait, make) {

@@ -232,8 +232,8 @@ export function createInterfaces(realm = globalThis) {
     });
   }
 
-  defineInterface(Lock, { attributes: ['name', 'mode'] });
-  defineInterface(LockManager, { operations: ['request', 'query'] });
+  defineInterface(Lock, 'Lock', ['name', 'mode']);
+  defineInterface(LockManager, 'LockManager', ['request', 'query']);
 
   return {
     LockManager,
@@ -263,11 +263,16 @@ function isReserved(name) {
  * Makes a class what WebIDL makes of an interface: its members are enumerable, its tag is its name.
  * https://webidl.spec.whatwg.org/#interface-prototype-object
  */
-function defineInterface({ prototype, name }, { attributes = [], operations = [] }) {
-  for (const member of [...attributes, ...operations]) {
-    Object.defineProperty(prototype, member, { enumerable: true });
-  }
+function defineInterface(Class, name, members) {
+  nameClass(Class, name);
+  const { prototype } = Class;
+  for (const member of members) Object.defineProperty(prototype, member, { enumerable: true });
   Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+}
+
+/** Names a class by a literal: bundlers rename what its source calls it. */
+export function nameClass(Class, name) {
+  Object.defineProperty(Class, 'name', { value: name, configurable: true });
 }
 
 /**

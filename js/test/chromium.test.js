@@ -2,10 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { connect } from 'navlocks';
 import { Browsers, missing } from './browser/chromium.js';
 import { KINDS, runRows } from './browser/rows.js';
-import { startSite } from './browser/site.js';
+import { headers, startSite } from './browser/site.js';
 import { startAgent } from './processes.js';
 import { Service } from './service.js';
 
@@ -18,7 +20,7 @@ describe('Chromium', { skip: missing }, () => {
   let service;
 
   before(async () => {
-    site = await startSite();
+    site = await startSite({ '/test/browser/bundled.js': serveBundle });
     service = await Service.start(['--lease-max', '10m', '--allow-origin', site.origin]);
   });
 
@@ -33,9 +35,11 @@ describe('Chromium', { skip: missing }, () => {
     test(`the extensions hold in Chromium: ${kind}`, (t) => tryAll(t, { kind, body: 'extensions' }, 20));
   }
 
+  test('every row holds in Chromium, bundled and minified', (t) => tryAll(t, { kind: 'page', provider: 'bundled' }, 100));
+
   /** Tries every row of a body in a place. */
   async function tryAll(t, place, least) {
-    const given = { ...place, provider: 'service', service: service.tcp, lease };
+    const given = { provider: 'service', ...place, service: service.tcp, lease };
     let count = 0;
     for await (const { id, title, passed, error } of runRows(() => browsers.open(), site.origin, given)) {
       count++;
@@ -219,6 +223,13 @@ describe('Chromium', { skip: missing }, () => {
     await page.context().close();
   });
 });
+
+/** Answers with the place and all that it imports as one minified script. */
+async function serveBundle(_, response) {
+  const entryPoints = [fileURLToPath(new URL('./browser/service.js', import.meta.url))];
+  const { outputFiles } = await build({ entryPoints, bundle: true, minify: true, format: 'esm', write: false });
+  response.writeHead(200, { ...headers, 'content-type': 'text/javascript' }).end(outputFiles[0].contents);
+}
 
 /** Ends the renderer of a page as a bug in it would. */
 async function crash(page) {

@@ -13,7 +13,7 @@ const types = { '.html': 'text/html', '.js': 'text/javascript', '.json': 'applic
 export const INSECURE_HOST = 'insecure.test';
 
 /** Pages of one site may share memory, which they need to block a thread. */
-const headers = {
+export const headers = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'cross-origin',
