@@ -4,6 +4,7 @@ import type { ConnectOptions, LockManager, ServiceLocks } from './index.js';
 
 export {
   type ConnectOptions,
+  ExtendedLock,
   type ExtendedLockOptions,
   type HeldLockDetails,
   Lock,

@@ -12,7 +12,7 @@ import { subprotocols } from './wire.js';
 
 const own = createEnvironment(globalThis);
 
-export const { LockManager, Lock, LockHandle } = own;
+export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
 /** The locks of a service: resolves when it is reached, rejects when it is not. */
 export async function connect(url, options = undefined) {
@@ -136,6 +136,7 @@ function createEnvironment(realm) {
   return {
     LockManager: interfaces.LockManager,
     Lock: interfaces.Lock,
+    ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
     createSession,
     start,

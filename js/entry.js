@@ -180,6 +180,13 @@ export class Entry {
     return released;
   }
 
+  /** Releases a lock that no callback holds: with that its request is over. */
+  letGo() {
+    const released = this.release();
+    if (released) this.host.observer?.end(this, undefined);
+    return released;
+  }
+
   succeed(value) {
     this.state = OVER;
     this.host.observer?.end(this, undefined);

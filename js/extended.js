@@ -16,12 +16,6 @@ class HandleEntry extends Entry {
   miss() {
     this.succeed(null);
   }
-
-  letGo() {
-    const released = this.release();
-    if (released) this.host.observer?.end(this, undefined);
-    return released;
-  }
 }
 
 // Not every browser has these yet.
@@ -39,8 +33,27 @@ const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol('asyncDispose');
 export function createExtended({ LockManager, Lock, createManager, internals }) {
   const { Promise, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, secret } = internals;
 
+  /** A lock with all that is known of it. */
+  class ExtendedLock extends Lock {
+    /** All names, sorted; frozen. */
+    get scope() {
+      const { scope } = entryOf(this);
+      return typeof scope === 'string' ? Object.freeze([scope]) : scope;
+    }
+
+    /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
+    get signal() {
+      return entryOf(this).lossSignal;
+    }
+
+    /** Larger than that of every grant before. */
+    get fencingToken() {
+      return entryOf(this).token;
+    }
+  }
+
   /** A lock that is held until it is released, or disposed of. */
-  class LockHandle extends Lock {
+  class LockHandle extends ExtendedLock {
     /** True if it was held until now. A second release does nothing. */
     release() {
       return entryOf(this).letGo();
@@ -143,13 +156,15 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     }
   }
 
+  nameClass(ExtendedLock, 'ExtendedLock');
   nameClass(LockHandle, 'LockHandle');
   nameClass(Locks, 'Locks');
   nameClass(ServiceLocks, 'ServiceLocks');
 
   function createLocks(host, Class = Locks) {
-    return createManager({ ...host, handle: (entry) => new LockHandle(secret, entry) }, Class);
+    const complete = { ...host, handle: (entry) => new LockHandle(secret, entry) };
+    return createManager(complete, Class, (entry) => new ExtendedLock(secret, entry));
   }
 
-  return { createLocks, createServiceLocks: (host) => createLocks(host, ServiceLocks), LockHandle };
+  return { createLocks, createServiceLocks: (host) => createLocks(host, ServiceLocks), ExtendedLock, LockHandle };
 }

@@ -42,24 +42,6 @@ export function createInterfaces(realm = globalThis) {
       return Lock.#of(this).mode;
     }
 
-    // Beyond the standard, and not enumerable:
-
-    /** All names, sorted; frozen. */
-    get scope() {
-      const { scope } = Lock.#of(this);
-      return typeof scope === 'string' ? Object.freeze([scope]) : scope;
-    }
-
-    /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
-    get signal() {
-      return Lock.#of(this).lossSignal;
-    }
-
-    /** Larger than that of every grant before. */
-    get fencingToken() {
-      return Lock.#of(this).token;
-    }
-
     static #of(lock) {
       if (typeof lock !== 'object' || lock === null || !(#entry in lock)) throw new TypeError('Illegal invocation');
       return lock.#entry;
@@ -207,7 +189,28 @@ export function createInterfaces(realm = globalThis) {
     // Steps 1 to 3. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
     // Steps 4 to 6. Snapshot the lock state, after all that was asked before.
-    return Promise.resolve(host.transport.query());
+    return new Promise((resolve, reject) => {
+      answer(host.transport, resolve, reject);
+    });
+  }
+
+  async function answer(transport, resolve, reject) {
+    try {
+      resolve(ownSnapshot(await transport.query()));
+    } catch (error) {
+      reject(error);
+    }
+  }
+
+  /** A snapshot made of this realm's objects: a transport's may be of another realm. */
+  function ownSnapshot(snapshot) {
+    if (realm.Object === Object) return snapshot;
+    const own = new realm.Object();
+    for (const key of ['held', 'pending']) {
+      own[key] = new realm.Array();
+      for (const info of snapshot[key]) own[key].push(Object.assign(new realm.Object(), info));
+    }
+    return own;
   }
 
   /**
@@ -218,9 +221,10 @@ export function createInterfaces(realm = globalThis) {
    * @param host.activation   what a page that nobody sees yet waits for, see activation.js
    * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
    * @param host.observer     is told of start, grant, miss and end of every request
+   * @param createLock        makes what a callback is given
    */
-  function createManager(host, Manager = LockManager) {
-    return new Manager(secret, {
+  function createManager(host, Manager = LockManager, createLock = createStandardLock) {
+    const complete = {
       listen: listenForAbort,
       setTimeout: realm.setTimeout ?? globalThis.setTimeout,
       clearTimeout: realm.clearTimeout ?? globalThis.clearTimeout,
@@ -228,20 +232,29 @@ export function createInterfaces(realm = globalThis) {
       Promise,
       AbortController,
       exception,
-      lock: (entry) => new Lock(secret, entry),
-    });
+      lock: createLock,
+    };
+    const manager = new Manager(secret, complete);
+    environments.set(manager, { host: complete, interfaces });
+    return manager;
+  }
+
+  function createStandardLock(entry) {
+    return new Lock(secret, entry);
   }
 
   defineInterface(Lock, 'Lock', ['name', 'mode']);
   defineInterface(LockManager, 'LockManager', ['request', 'query']);
 
-  return {
+  const interfaces = {
     LockManager,
     Lock,
     createManager,
     // For the surfaces that add to the standard's.
     internals: {
       Promise,
+      TypeError,
+      createStandardLock,
       secret,
       convert,
       exception,
@@ -253,6 +266,15 @@ export function createInterfaces(realm = globalThis) {
       entryOf,
     },
   };
+  return interfaces;
+}
+
+/** Of every manager its host, and the interfaces that it was made with. */
+const environments = new WeakMap();
+
+/** Where a manager of this package belongs: { host, interfaces }. Nothing for anything else. */
+export function environmentOf(manager) {
+  return environments.get(manager);
 }
 
 function isReserved(name) {
@@ -297,10 +319,11 @@ export function installInterfaces(target, { LockManager, Lock }, manager) {
   const prototype = Object.getPrototypeOf(navigator);
   // Where there is no Navigator, the object itself takes the attribute.
   const place = prototype === null || prototype === target.Object.prototype || prototype === Object.prototype ? navigator : prototype;
+  const isNavigator = createNavigatorCheck(navigator, place);
   const { get } = Object.getOwnPropertyDescriptor(
     {
       get locks() {
-        if (this !== navigator) throw new TypeError('Illegal invocation');
+        if (!isNavigator(this)) throw new TypeError('Illegal invocation');
         return manager;
       },
     },
@@ -308,4 +331,18 @@ export function installInterfaces(target, { LockManager, Lock }, manager) {
   );
   Object.defineProperty(place, 'locks', { get, set: undefined, enumerable: true, configurable: true });
   return manager;
+}
+
+/** Whether an object is a Navigator: a realm may have several one after the other. A getter of the platform knows its objects. */
+function createNavigatorCheck(navigator, place) {
+  const known = place === navigator ? undefined : Object.getOwnPropertyDescriptor(place, 'userAgent')?.get;
+  if (known === undefined) return (object) => object === navigator;
+  return (object) => {
+    try {
+      Reflect.apply(known, object, []);
+      return true;
+    } catch {
+      return false;
+    }
+  };
 }

@@ -31,8 +31,15 @@ export class ServiceTransport {
     this.#session.check();
   }
 
-  task(work) {
-    this.#session.task(work);
+  /** Runs some work when the service has answered all that it was told before, and these answers were heard. */
+  async task(work) {
+    try {
+      // The cheapest question: no request has this id.
+      await this.#session.ask(this.#client, { blockers: '0.0' });
+    } catch {
+      // The service is out of reach, so nothing else will be heard.
+    }
+    work();
   }
 
   query() {

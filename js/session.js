@@ -132,10 +132,6 @@ export class Session {
     });
   }
 
-  task(work) {
-    this.#platform.deliveries.add(work, undefined, undefined);
-  }
-
   /** Ends the belief in all locks when the lease is over. Done on every occasion, because timers may not run. */
   check() {
     if (this.#lease === undefined || this.#lease.left > 0) return;

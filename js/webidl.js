@@ -97,7 +97,21 @@ export function createConversions(realm) {
     return options;
   }
 
-  return { domString, callback, mode, scope, lockOptions, timeout };
+  const converters = { ifAvailable: Boolean, mode, signal, timeout };
+
+  /** A dictionary with these members alone; all others are ignored. */
+  function dictionary(value, members) {
+    const options = { mode: 'exclusive', ifAvailable: false, steal: false, overtake: false };
+    if (value === undefined || value === null) return options;
+    if (typeof value !== 'object' && typeof value !== 'function') throw new TypeError('the options are not an object');
+    for (const member of members) {
+      const given = value[member];
+      if (given !== undefined) options[member] = converters[member](given);
+    }
+    return options;
+  }
+
+  return { domString, callback, mode, scope, lockOptions, dictionary, timeout };
 }
 
 function isSequence(value) {

@@ -9,6 +9,8 @@ export class Bench {
    * @param provider.locks        the manager under test
    * @param provider.LockManager  its interface object, and the Lock's
    * @param provider.extended     the same locks with all that the package adds, if there are any
+   * @param provider.lineage      the ancestors' APIs on them, with the classes of their locks
+   * @param provider.installed    a global object that has the ancestors' APIs where the documents have them
    * @param provider.newClient    makes another client of the same lock space, if there can be one
    */
   constructor(provider) {
@@ -16,6 +18,8 @@ export class Bench {
     this.locks = provider.locks;
     /** The class that has more than the standard's, in the same lock space. */
     this.extended = provider.extended;
+    /** The ancestors' APIs over these locks. */
+    this.lineage = provider.lineage;
     this.base = `test ${++counter} ${Math.random().toString(36).slice(2)}`;
   }
 

@@ -11,5 +11,5 @@ const AGENT_LEASE_MS = 2000;
 export async function connectProvider(kind) {
   const locks = await connect(await commonUrl(kind), { lease: isAgent() ? AGENT_LEASE_MS : LEASE_MS, origin: process.env.NAVLOCKS_TEST_ORIGIN });
   const newClient = () => startAgent(`service-${kind}`, locks);
-  return { locks, extended: locks, LockManager, Lock, LockHandle, extensions: true, ordered: true, resists: true, newClient };
+  return { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true, resists: true, newClient };
 }

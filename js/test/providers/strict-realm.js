@@ -23,4 +23,4 @@ const { LockManager, Lock } = interfaces;
 const openHost = (partition) => ({ openPartition: openHost, transport: new NativeTransport(partition) });
 const locks = createLocks(openHost(''));
 
-export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, extensions: true, ordered: true };
+export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true };

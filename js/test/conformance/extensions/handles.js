@@ -76,6 +76,24 @@ export const handles = [
     },
   },
   {
+    id: 'X22',
+    title: 'a handle that is disposed of releases after a throw',
+    async run({ extended: locks, name, available }) {
+      const careful = async () => {
+        const lock = await locks.hold(name());
+        try {
+          throw new Error('remembered');
+        } finally {
+          // Not every browser has this symbol.
+          if (Symbol.dispose === undefined) lock.release();
+          else lock[Symbol.dispose]();
+        }
+      };
+      equal((await rejects(careful(), 'Error')).message, 'remembered');
+      equal(await available(name()), true);
+    },
+  },
+  {
     id: 'X28',
     title: 'hold gives null when the lock is not available',
     async run({ extended: locks, name }) {
