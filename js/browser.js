@@ -2,6 +2,8 @@
 // a page can load this file as it is.
 
 import { Activation } from './activation.js';
+import { partitionOf } from './ancestry.js';
+import { installBuckets } from './buckets.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
 import { createInterfaces, installInterfaces } from './locks.js';
@@ -32,7 +34,13 @@ export function install(target, { url, ...options } = {}) {
   const session = environment.createSession(url, options);
   const manager = environment.install(session);
   environment.start(session);
+  installBuckets(target, (name) => environment.openBucket(name, url, options));
   return manager;
+}
+
+/** How the service calls the partitions that a page names: they are within that of the page. */
+function placeWithin(partition) {
+  return partition === '' ? undefined : (name) => (name === '' ? partition : `${partition} ${name}`);
 }
 
 /** All that belongs to one realm: its interfaces, its timers, its WebSocket. */
@@ -47,9 +55,18 @@ function createEnvironment(realm) {
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     const address = readAddress(url);
-    const session = new Session({ ...settings, dial: () => dial(address, settings.token) }, createPlatform());
+    const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
+    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
+  }
+
+  let partition;
+
+  /** The partition by the ancestors of this environment: asked once, and not before locks are wanted. */
+  function ownPartition() {
+    partition ??= refusal() === undefined ? partitionOf(realm) : '';
+    return partition;
   }
 
   /** Nobody is called from a page that may have no locks, or that nobody sees yet. */
@@ -133,7 +150,27 @@ function createEnvironment(realm) {
     };
   }
 
+  /** The locks of a storage bucket: a session of its own, so that they can end alone. */
+  function openBucket(name, url, { partition: within, ...options } = {}) {
+    const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
+    start(session);
+    const { transport, ...host } = openHost(session, 0);
+    return {
+      createManager: () => interfaces.createManager({ ...host, transport }),
+      async end() {
+        try {
+          const { held } = await transport.query();
+          for (const lock of held) await transport.forceRelease(lock.name);
+        } catch {
+          // A service out of reach releases them when their leases are over.
+        }
+        await session.close();
+      },
+    };
+  }
+
   return {
+    openBucket,
     LockManager: interfaces.LockManager,
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,

@@ -66,6 +66,7 @@ export class Session {
   /**
    * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
    * @param options.partition   of client 0
+   * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
    * @param options.lease       milliseconds wanted
    * @param options.patience    milliseconds that the service may be out of reach
    * @param platform.deliveries tells entries, each in a turn of its own
@@ -102,7 +103,7 @@ export class Session {
 
   openClient(partition) {
     const client = this.#clients.push(partition) - 1;
-    this.#say(say.open(client, partition));
+    if (this.#link === UP) this.#say(say.open(client, this.#placed(partition)));
     return client;
   }
 
@@ -195,7 +196,7 @@ export class Session {
     let hello;
     socket.onopen = () => {
       hello = { said: new Moment(), resume: this.#resumption() };
-      socket.send(say.hello(this.#options.partition, this.#options.lease, hello.resume));
+      socket.send(say.hello(this.#placed(this.#options.partition), this.#options.lease, hello.resume));
     };
     const { deliveries, messagesHaveTurns } = this.#platform;
     const heard = ({ data }) => {
@@ -210,6 +211,11 @@ export class Session {
     };
   }
 
+  #placed(partition) {
+    const { placed } = this.#options;
+    return placed === undefined ? partition : placed(partition);
+  }
+
   /** What a new connection must know to go on with the session. */
   #resumption() {
     this.check();
@@ -217,7 +223,7 @@ export class Session {
     return {
       session: this.#number,
       secret: this.#secret,
-      clients: this.#clients.map((partition, client) => opened(client, partition)),
+      clients: this.#clients.map((partition, client) => opened(client, this.#placed(partition))),
       alive: this.#wants.alive,
     };
   }
@@ -253,7 +259,7 @@ export class Session {
     // Every hello opens the first.
     const known = resumed?.clients.length ?? 1;
     for (const [client, partition] of this.#clients.entries()) {
-      if (client >= known) this.#say(say.open(client, partition));
+      if (client >= known) this.#say(say.open(client, this.#placed(partition)));
     }
     for (const id of resumed?.alive ?? []) {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
