@@ -25,6 +25,11 @@ export {
 export interface PageConnectOptions extends ConnectOptions {
   /** False lets a frame below another site share the locks of its own site's pages. By default it has a partition of its own. */
   partitioned?: boolean;
+  /**
+   * `also`: a request is granted when it holds the browser's own lock of that name too, so that code which uses those is excluded.
+   * By default the browser's own locks are left alone.
+   */
+  native?: 'replaced' | 'also';
 }
 
 /** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */

@@ -4,9 +4,10 @@
 import { Activation } from './activation.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
+import { CompanionTransport } from './companion.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
-import { createInterfaces, installInterfaces } from './locks.js';
+import { createInterfaces, environmentOf, installInterfaces } from './locks.js';
 import { readOptions, readPartition } from './options.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
@@ -51,14 +52,36 @@ function createEnvironment(realm) {
   // Taken now: a window that was navigated shows what belongs to another document.
   const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
   const activation = new Activation(realm);
+  // The browser's own locks, unless navlocks has replaced them already.
+  const native = realm.navigator?.locks;
+  /** The browser's own locks by session, for those whose requests hold them too. */
+  const companions = new WeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     const address = readAddress(url);
+    const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
     const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
+    if (companion !== undefined) companions.set(session, companion);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
+  }
+
+  /** The option `native`: the browser's own locks, if a request is to hold them too. */
+  function readNative(option) {
+    if (option === undefined || option === 'replaced') return undefined;
+    if (option !== 'also') throw new realm.TypeError(`'native' is '${option}': use 'replaced' or 'also'`);
+    if (native === undefined || environmentOf(native) !== undefined) {
+      throw exception('NotSupportedError', "'native' is 'also', but this browser has no locks of its own here, or navlocks replaced them before");
+    }
+    return native;
+  }
+
+  function createTransport(session, client) {
+    const transport = new ServiceTransport(session, client);
+    const companion = companions.get(session);
+    return companion === undefined ? transport : new CompanionTransport(transport, companion);
   }
 
   let partition;
@@ -144,7 +167,7 @@ function createEnvironment(realm) {
     return {
       activation,
       refusal,
-      transport: new ServiceTransport(session, client),
+      transport: createTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       close: () => session.close(),
     };
