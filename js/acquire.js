@@ -1,6 +1,7 @@
 // acquire, forceRelease and query, as the draft of December 2017 has them.
 
 import { CallbackEntry, PENDING, WAIT } from './entry.js';
+import { mapped } from './lists.js';
 import { addAbortAlgorithm } from './signals.js';
 
 /** A request of that draft: its signal rejects the promise also after the grant, while the lock stays. */
@@ -82,15 +83,19 @@ export function createAcquire({ host: given, interfaces: { internals } }) {
   /** The locks held, in grant order, and the requests pending: names and modes. */
   function query() {
     return new Promise((resolve, reject) => {
-      answer().then(resolve, reject);
+      answer(resolve, reject);
     });
   }
 
-  async function answer() {
-    checkEnvironment(host);
-    const { held, pending } = await host.transport.query();
-    const info = ({ name, mode }) => ({ name, mode });
-    return { held: held.map(info), pending: pending.map(info) };
+  async function answer(resolve, reject) {
+    try {
+      checkEnvironment(host);
+      const { held, pending } = await host.transport.query();
+      const info = ({ name, mode }) => ({ name, mode });
+      resolve({ held: mapped(held, info), pending: mapped(pending, info) });
+    } catch (error) {
+      reject(error);
+    }
   }
 
   return { acquire, forceRelease, query };

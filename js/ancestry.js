@@ -3,6 +3,8 @@
 //
 // A worker does not see its ancestors, so a frame with a partition of its own says it in the address of each worker it starts.
 
+import { each, mapped } from './lists.js';
+
 const MARK = 'navlocks-below=';
 
 /** The name of the partition of an environment; the empty one for all that stands below its own site. */
@@ -24,25 +26,25 @@ function topOf(realm) {
 
 /** What the frame or worker that started this worker said. */
 function markOf({ location }) {
-  const [, mark] = location?.hash?.match(new RegExp(`[#&]${MARK}([^&]*)`)) ?? [];
-  return mark === undefined ? undefined : decodeURIComponent(mark);
+  const found = location?.hash?.match(new RegExp(`[#&]${MARK}([^&]*)`));
+  return found ? decodeURIComponent(found[1]) : undefined;
 }
 
 /** Workers that this realm starts from now on know where they stand. */
 function markWorkers(realm, top) {
-  for (const name of ['Worker', 'SharedWorker']) {
+  each(['Worker', 'SharedWorker'], (name) => {
     const Constructor = realm[name];
-    if (Constructor === undefined) continue;
+    if (Constructor === undefined) return;
     const construct = (target, given, newTarget) => {
-      const [url, ...rest] = given;
+      const url = given[0];
       // The address of a trusted script cannot be changed.
       const address = realm.trustedTypes?.isScriptURL(url) ? undefined : parse(`${url}`, realm.document?.baseURI ?? realm.location.href);
       if (address === undefined) return Reflect.construct(target, given, newTarget);
       address.hash += `${address.hash === '' ? '' : '&'}${MARK}${encodeURIComponent(top)}`;
-      return Reflect.construct(target, [address.href, ...rest], newTarget);
+      return Reflect.construct(target, mapped(given, (value, index) => (index === 0 ? address.href : value)), newTarget);
     };
     Object.defineProperty(realm, name, { value: new Proxy(Constructor, { construct }), writable: true, enumerable: false, configurable: true });
-  }
+  });
 }
 
 /** The origins of all ancestors, the nearest first. Those that a browser does not show are opaque. */
@@ -70,7 +72,8 @@ function originOf(window) {
  */
 export function isSameSite(one, other) {
   if (one === other) return one !== 'null';
-  const [a, b] = [parse(one), parse(other)];
+  const a = parse(one);
+  const b = parse(other);
   if (a === undefined || b === undefined || a.protocol !== b.protocol) return false;
   return a.hostname === b.hostname || isBelow(a.hostname, b.hostname) || isBelow(b.hostname, a.hostname);
 }

@@ -183,7 +183,7 @@ function createEnvironment(realm) {
       async end() {
         try {
           const { held } = await transport.query();
-          for (const lock of held) await transport.forceRelease(lock.name);
+          for (let index = 0; index < held.length; index++) await transport.forceRelease(held[index].name);
         } catch {
           // A service out of reach releases them when their leases are over.
         }

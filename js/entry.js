@@ -16,6 +16,7 @@
 // after a grant perhaps lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it
 // knows to come it may note in entry.loss. After release(), abort(), lost() or aborted() it forgets the entry.
 
+import { joined } from './lists.js';
 import { addAbortAlgorithm } from './signals.js';
 
 export const PENDING = 0;
@@ -76,7 +77,7 @@ export class Entry {
   }
 
   get name() {
-    return typeof this.scope === 'string' ? this.scope : this.scope.join();
+    return typeof this.scope === 'string' ? this.scope : joined(this.scope);
   }
 
   get ifAvailable() {

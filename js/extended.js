@@ -104,28 +104,28 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     async inspect() {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.inspect();
+      return await host.transport.inspect();
     }
 
     /** The ids of the locks and of the requests that the request with this id waits for. */
     async blockers(id) {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.blockers(id);
+      return await host.transport.blockers(id);
     }
 
     /** Clients that wait for each other at this moment. */
     async deadlocks() {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.deadlocks();
+      return await host.transport.deadlocks();
     }
 
     /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
     async forceRelease(name) {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.forceRelease(convert.domString(name, 'the name'));
+      return await host.transport.forceRelease(convert.domString(name, 'the name'));
     }
 
     /** Another lock space, by its name: the same for all who ask for it, and independent of every other. */

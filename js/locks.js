@@ -6,6 +6,7 @@
 // https://w3c.github.io/web-locks/
 
 import { CallbackEntry, WAIT } from './entry.js';
+import { append, each, some } from './lists.js';
 import { listenForAbort } from './signals.js';
 import { createConversions } from './webidl.js';
 
@@ -126,14 +127,16 @@ export function createInterfaces(realm = globalThis) {
   /** https://wicg.github.io/nav-speculation/prerendering.html#extendedattrdef-delaywhileprerendering */
   function delay({ activation }, steps) {
     return new Promise((resolve, reject) => {
-      activation.run(() => {
-        try {
-          resolve(steps());
-        } catch (error) {
-          reject(error);
-        }
-      });
+      activation.run(() => take(steps, resolve, reject));
     });
+  }
+
+  async function take(steps, resolve, reject) {
+    try {
+      resolve(await steps());
+    } catch (error) {
+      reject(error);
+    }
   }
 
   /** Steps 2 to 9 of https://w3c.github.io/web-locks/#dom-lockmanager-request: four options enter and leave as one word. */
@@ -141,7 +144,7 @@ export function createInterfaces(realm = globalThis) {
     // Steps 2 to 4. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
     // Step 5. If name starts with U+002D HYPHEN-MINUS (-), reject with a NotSupportedError.
-    if (typeof scope === 'string' ? isReserved(scope) : scope.some(isReserved)) {
+    if (typeof scope === 'string' ? isReserved(scope) : some(scope, isReserved)) {
       throw exception('NotSupportedError', "names that start with '-' are reserved: choose another first character");
     }
     return checkOptions(options);
@@ -190,26 +193,18 @@ export function createInterfaces(realm = globalThis) {
     checkEnvironment(host);
     // Steps 4 to 6. Snapshot the lock state, after all that was asked before.
     return new Promise((resolve, reject) => {
-      answer(host.transport, resolve, reject);
+      take(async () => ownSnapshot(await host.transport.query()), resolve, reject);
     });
-  }
-
-  async function answer(transport, resolve, reject) {
-    try {
-      resolve(ownSnapshot(await transport.query()));
-    } catch (error) {
-      reject(error);
-    }
   }
 
   /** A snapshot made of this realm's objects: a transport's may be of another realm. */
   function ownSnapshot(snapshot) {
     if (realm.Object === Object) return snapshot;
     const own = new realm.Object();
-    for (const key of ['held', 'pending']) {
+    each(['held', 'pending'], (key) => {
       own[key] = new realm.Array();
-      for (const info of snapshot[key]) own[key].push(Object.assign(new realm.Object(), info));
-    }
+      each(snapshot[key], (info) => append(own[key], Object.assign(new realm.Object(), info)));
+    });
     return own;
   }
 

@@ -203,8 +203,8 @@ export function createModels({ host: given, interfaces: { internals } }) {
   };
 
   /** The callback form if there is a callback, and the lock that releases itself otherwise. */
-  function requestLock(scope, ...rest) {
-    return (typeof rest[0] === 'function' ? scoped : auto).requestLock(scope, ...rest);
+  function requestLock(scope, options = undefined, more = undefined) {
+    return typeof options === 'function' ? scoped.requestLock(scope, options, more) : auto.requestLock(scope, options);
   }
 
   /** The first draft: the mode is required, and a wait is limited by a timeout in milliseconds. */

@@ -8,6 +8,7 @@
 // service hears which requests are still alive, and the rest follows.
 
 import { Lease, Moment } from './lease.js';
+import { append, each, mapped, plainList } from './lists.js';
 import { describeFailure, refusalOf } from './refusals.js';
 import { Wants } from './wants.js';
 import { causeOf, hear, opened, say, VERSION } from './wire.js';
@@ -102,7 +103,7 @@ export class Session {
   }
 
   openClient(partition) {
-    const client = this.#clients.push(partition) - 1;
+    const client = append(this.#clients, partition) - 1;
     if (this.#link === UP) this.#say(say.open(client, this.#placed(partition)));
     return client;
   }
@@ -223,7 +224,7 @@ export class Session {
     return {
       session: this.#number,
       secret: this.#secret,
-      clients: this.#clients.map((partition, client) => opened(client, this.#placed(partition))),
+      clients: plainList(mapped(this.#clients, (partition, client) => opened(client, this.#placed(partition)))),
       alive: this.#wants.alive,
     };
   }
@@ -258,12 +259,12 @@ export class Session {
   #sayAll(resumed) {
     // Every hello opens the first.
     const known = resumed?.clients.length ?? 1;
-    for (const [client, partition] of this.#clients.entries()) {
+    each(this.#clients, (partition, client) => {
       if (client >= known) this.#say(say.open(client, this.#placed(partition)));
-    }
-    for (const id of resumed?.alive ?? []) {
+    });
+    each(resumed?.alive ?? [], (id) => {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
-    }
+    });
     for (const text of this.#wants.unanswered()) this.#say(text);
   }
 
@@ -355,7 +356,7 @@ export class Session {
   }
 
   #refused({ id, fault, cycle }) {
-    for (const released of this.#wants.refused(id, fault, cycle)) this.#say(say.release(released));
+    each(this.#wants.refused(id, fault, cycle), (released) => this.#say(say.release(released)));
   }
 
   #pong(number) {
@@ -438,7 +439,7 @@ export class Session {
   }
 
   #stopTimers() {
-    for (const timer of [this.#alarm, this.#retry, this.#greeting]) this.#clearTimer(timer);
+    each([this.#alarm, this.#retry, this.#greeting], (timer) => this.#clearTimer(timer));
   }
 }
 
