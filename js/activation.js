@@ -2,6 +2,8 @@
 // be seen, and is to be noticed by nobody else.
 // https://wicg.github.io/nav-speculation/prerendering.html
 
+import { append, each } from './lists.js';
+
 export class Activation {
   #document;
   /** What is to be done then, in order. */
@@ -26,11 +28,13 @@ export class Activation {
 
   /** Takes the step when the page is active: now, if it is. */
   run(step) {
-    if (this.isAwaited) this.#steps.push(step);
+    if (this.isAwaited) append(this.#steps, step);
     else step();
   }
 
   #activate = () => {
-    for (const step of this.#steps.splice(0)) step();
+    const steps = this.#steps;
+    this.#steps = [];
+    each(steps, (step) => step());
   };
 }

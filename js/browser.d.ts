@@ -4,6 +4,7 @@ import type { ConnectOptions, LockManager, ServiceLocks } from './index.js';
 
 export {
   type ConnectOptions,
+  ExtendedLock,
   type ExtendedLockOptions,
   type HeldLockDetails,
   Lock,
@@ -21,11 +22,21 @@ export {
   type ServiceLocks,
 } from './index.js';
 
+export interface PageConnectOptions extends ConnectOptions {
+  /** False lets a frame below another site share the locks of its own site's pages. By default it has a partition of its own. */
+  partitioned?: boolean;
+  /**
+   * `also`: a request is granted when it holds the browser's own lock of that name too, so that code which uses those is excluded.
+   * By default the browser's own locks are left alone.
+   */
+  native?: 'replaced' | 'also';
+}
+
 /** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */
-export function connect(url: string | URL, options?: ConnectOptions): Promise<ServiceLocks>;
+export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
 
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. It is there at once; what
  * is asked of it waits until the service is reached.
  */
-export function install(target: object, options: ConnectOptions & { url: string | URL }): LockManager;
+export function install(target: object, options: PageConnectOptions & { url: string | URL }): LockManager;

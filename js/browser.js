@@ -2,9 +2,12 @@
 // a page can load this file as it is.
 
 import { Activation } from './activation.js';
+import { partitionOf } from './ancestry.js';
+import { installBuckets } from './buckets.js';
+import { CompanionTransport } from './companion.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
-import { createInterfaces, installInterfaces } from './locks.js';
+import { createInterfaces, environmentOf, installInterfaces } from './locks.js';
 import { readOptions, readPartition } from './options.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
@@ -12,7 +15,7 @@ import { subprotocols } from './wire.js';
 
 const own = createEnvironment(globalThis);
 
-export const { LockManager, Lock, LockHandle } = own;
+export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
 /** The locks of a service: resolves when it is reached, rejects when it is not. */
 export async function connect(url, options = undefined) {
@@ -32,7 +35,13 @@ export function install(target, { url, ...options } = {}) {
   const session = environment.createSession(url, options);
   const manager = environment.install(session);
   environment.start(session);
+  installBuckets(target, (name) => environment.openBucket(name, url, options));
   return manager;
+}
+
+/** How the service calls the partitions that a page names: they are within that of the page. */
+function placeWithin(partition) {
+  return partition === '' ? undefined : (name) => (name === '' ? partition : `${partition} ${name}`);
 }
 
 /** All that belongs to one realm: its interfaces, its timers, its WebSocket. */
@@ -43,13 +52,44 @@ function createEnvironment(realm) {
   // Taken now: a window that was navigated shows what belongs to another document.
   const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
   const activation = new Activation(realm);
+  // The browser's own locks, unless navlocks has replaced them already.
+  const native = realm.navigator?.locks;
+  /** The browser's own locks by session, for those whose requests hold them too. */
+  const companions = new WeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     const address = readAddress(url);
-    const session = new Session({ ...settings, dial: () => dial(address, settings.token) }, createPlatform());
+    const companion = readNative(settings.native);
+    const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
+    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
+    if (companion !== undefined) companions.set(session, companion);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
+  }
+
+  /** The option `native`: the browser's own locks, if a request is to hold them too. */
+  function readNative(option) {
+    if (option === undefined || option === 'replaced') return undefined;
+    if (option !== 'also') throw new realm.TypeError(`'native' is '${option}': use 'replaced' or 'also'`);
+    if (native === undefined || environmentOf(native) !== undefined) {
+      throw exception('NotSupportedError', "'native' is 'also', but this browser has no locks of its own here, or navlocks replaced them before");
+    }
+    return native;
+  }
+
+  function createTransport(session, client) {
+    const transport = new ServiceTransport(session, client);
+    const companion = companions.get(session);
+    return companion === undefined ? transport : new CompanionTransport(transport, companion);
+  }
+
+  let partition;
+
+  /** The partition by the ancestors of this environment: asked once, and not before locks are wanted. */
+  function ownPartition() {
+    partition ??= refusal() === undefined ? partitionOf(realm) : '';
+    return partition;
   }
 
   /** Nobody is called from a page that may have no locks, or that nobody sees yet. */
@@ -127,15 +167,36 @@ function createEnvironment(realm) {
     return {
       activation,
       refusal,
-      transport: new ServiceTransport(session, client),
+      transport: createTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       close: () => session.close(),
     };
   }
 
+  /** The locks of a storage bucket: a session of its own, so that they can end alone. */
+  function openBucket(name, url, { partition: within, ...options } = {}) {
+    const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
+    start(session);
+    const { transport, ...host } = openHost(session, 0);
+    return {
+      createManager: () => interfaces.createManager({ ...host, transport }),
+      async end() {
+        try {
+          const { held } = await transport.query();
+          for (let index = 0; index < held.length; index++) await transport.forceRelease(held[index].name);
+        } catch {
+          // A service out of reach releases them when their leases are over.
+        }
+        await session.close();
+      },
+    };
+  }
+
   return {
+    openBucket,
     LockManager: interfaces.LockManager,
     Lock: interfaces.Lock,
+    ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
     createSession,
     start,

@@ -3,6 +3,8 @@
 // A turn begins when all promise jobs that were ready are done, as a task of the HTML event loop does: what is asked and
 // aborted in one go never runs, and between two callbacks everything that awaits goes on.
 
+import { dropFirst } from './lists.js';
+
 export class Deliveries {
   /** Entries with what to tell them, [tell, entry, value] one after the other. */
   #queue = [];
@@ -17,7 +19,12 @@ export class Deliveries {
   }
 
   add(tell, entry, value) {
-    if (this.#queue.push(tell, entry, value) === 3 && !this.#open) this.#arrange();
+    const queue = this.#queue;
+    const at = queue.length;
+    queue[at] = tell;
+    queue[at + 1] = entry;
+    queue[at + 2] = value;
+    if (at === 0 && !this.#open) this.#arrange();
   }
 
   /** Does some work that has a turn of its own: the first whom that tells something hears it in the same turn. */
@@ -52,7 +59,7 @@ export class Deliveries {
   /** Lets go of what was told, now and then, so that it costs nothing on the whole. */
   #forget() {
     if (this.#next > 3000 && this.#next * 2 > this.#queue.length) {
-      this.#queue.splice(0, this.#next);
+      dropFirst(this.#queue, this.#next);
       this.#next = 0;
     }
   }

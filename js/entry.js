@@ -16,6 +16,7 @@
 // after a grant perhaps lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it
 // knows to come it may note in entry.loss. After release(), abort(), lost() or aborted() it forgets the entry.
 
+import { joined } from './lists.js';
 import { addAbortAlgorithm } from './signals.js';
 
 export const PENDING = 0;
@@ -76,7 +77,7 @@ export class Entry {
   }
 
   get name() {
-    return typeof this.scope === 'string' ? this.scope : this.scope.join();
+    return typeof this.scope === 'string' ? this.scope : joined(this.scope);
   }
 
   get ifAvailable() {
@@ -102,7 +103,9 @@ export class Entry {
       this.#watch = undefined;
     }
     if (this.#timer !== undefined) {
-      this.host.clearTimeout(this.#timer);
+      // Called without a receiver: a browser's timers refuse every `this` but their own window.
+      const { clearTimeout } = this.host;
+      clearTimeout(this.#timer);
       this.#timer = undefined;
     }
   }
@@ -175,6 +178,13 @@ export class Entry {
     if (this.state !== HELD || this.loss !== undefined) return false;
     const released = this.host.transport.release(this);
     if (released) this.state = OVER;
+    return released;
+  }
+
+  /** Releases a lock that no callback holds: with that its request is over. */
+  letGo() {
+    const released = this.release();
+    if (released) this.host.observer?.end(this, undefined);
     return released;
   }
 

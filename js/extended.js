@@ -3,6 +3,7 @@
 // All of it is on a class of its own, so that LockManager stays what the standard says.
 
 import { Entry, HELD } from './entry.js';
+import { nameClass } from './locks.js';
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
 class HandleEntry extends Entry {
@@ -14,12 +15,6 @@ class HandleEntry extends Entry {
 
   miss() {
     this.succeed(null);
-  }
-
-  letGo() {
-    const released = this.release();
-    if (released) this.host.observer?.end(this, undefined);
-    return released;
   }
 }
 
@@ -38,8 +33,27 @@ const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol('asyncDispose');
 export function createExtended({ LockManager, Lock, createManager, internals }) {
   const { Promise, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, secret } = internals;
 
+  /** A lock with all that is known of it. */
+  class ExtendedLock extends Lock {
+    /** All names, sorted; frozen. */
+    get scope() {
+      const { scope } = entryOf(this);
+      return typeof scope === 'string' ? Object.freeze([scope]) : scope;
+    }
+
+    /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
+    get signal() {
+      return entryOf(this).lossSignal;
+    }
+
+    /** Larger than that of every grant before. */
+    get fencingToken() {
+      return entryOf(this).token;
+    }
+  }
+
   /** A lock that is held until it is released, or disposed of. */
-  class LockHandle extends Lock {
+  class LockHandle extends ExtendedLock {
     /** True if it was held until now. A second release does nothing. */
     release() {
       return entryOf(this).letGo();
@@ -52,12 +66,13 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entry.state === HELD && entry.loss === undefined;
     }
 
+    // Not by way of release(), which a caller may have replaced.
     [DISPOSE]() {
-      this.release();
+      entryOf(this).letGo();
     }
 
     async [ASYNC_DISPOSE]() {
-      this.release();
+      entryOf(this).letGo();
     }
   }
 
@@ -89,28 +104,28 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     async inspect() {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.inspect();
+      return await host.transport.inspect();
     }
 
     /** The ids of the locks and of the requests that the request with this id waits for. */
     async blockers(id) {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.blockers(id);
+      return await host.transport.blockers(id);
     }
 
     /** Clients that wait for each other at this moment. */
     async deadlocks() {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.deadlocks();
+      return await host.transport.deadlocks();
     }
 
     /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
     async forceRelease(name) {
       const host = hostOf(this);
       checkEnvironment(host);
-      return host.transport.forceRelease(convert.domString(name, 'the name'));
+      return await host.transport.forceRelease(convert.domString(name, 'the name'));
     }
 
     /** Another lock space, by its name: the same for all who ask for it, and independent of every other. */
@@ -137,13 +152,19 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     }
 
     async [ASYNC_DISPOSE]() {
-      await this.close();
+      await hostOf(this).close();
     }
   }
 
+  nameClass(ExtendedLock, 'ExtendedLock');
+  nameClass(LockHandle, 'LockHandle');
+  nameClass(Locks, 'Locks');
+  nameClass(ServiceLocks, 'ServiceLocks');
+
   function createLocks(host, Class = Locks) {
-    return createManager({ ...host, handle: (entry) => new LockHandle(secret, entry) }, Class);
+    const complete = { ...host, handle: (entry) => new LockHandle(secret, entry) };
+    return createManager(complete, Class, (entry) => new ExtendedLock(secret, entry));
   }
 
-  return { createLocks, createServiceLocks: (host) => createLocks(host, ServiceLocks), LockHandle };
+  return { createLocks, createServiceLocks: (host) => createLocks(host, ServiceLocks), ExtendedLock, LockHandle };
 }

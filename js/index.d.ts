@@ -39,11 +39,15 @@ export interface LockManagerSnapshot {
   pending: LockInfo[];
 }
 
-/** A lock that is held. The first two members are the standard's. */
+/** A lock that is held: the standard's interface, and nothing more. */
 export class Lock {
   protected constructor();
   readonly name: string;
   readonly mode: LockMode;
+}
+
+/** A lock of this package's own `locks`. */
+export class ExtendedLock extends Lock {
   /** All names, sorted; frozen. */
   readonly scope: readonly string[];
   /** Larger than that of every grant before: a resource that remembers the largest can refuse a late writer. */
@@ -64,7 +68,7 @@ export type Loss =
   | 'ServiceGone';
 
 /** A lock that is held until it is released, or disposed of. */
-export class LockHandle extends Lock {
+export class LockHandle extends ExtendedLock {
   /** Whether it is held, as far as is known here. */
   readonly held: boolean;
   /** True if it was held until now. A second release does nothing. */
@@ -106,9 +110,9 @@ export interface HeldLockDetails extends LockDetails {
 }
 
 export interface Locks extends LockManager {
-  request<T>(scope: Scope, callback: (lock: Lock) => T): Result<T>;
-  request<T>(scope: Scope, options: ExtendedLockOptions & { ifAvailable?: false }, callback: (lock: Lock) => T): Result<T>;
-  request<T>(scope: Scope, options: ExtendedLockOptions, callback: (lock: Lock | null) => T): Result<T>;
+  request<T>(scope: Scope, callback: (lock: ExtendedLock) => T): Result<T>;
+  request<T>(scope: Scope, options: ExtendedLockOptions & { ifAvailable?: false }, callback: (lock: ExtendedLock) => T): Result<T>;
+  request<T>(scope: Scope, options: ExtendedLockOptions, callback: (lock: ExtendedLock | null) => T): Result<T>;
 
   /** A handle to the lock: `await using lock = await locks.hold('name')`. Null if it is not available. */
   hold(scope: Scope, options?: ExtendedLockOptions & { ifAvailable?: false }): Promise<LockHandle>;

@@ -1,5 +1,7 @@
 // For how long a client may believe in its locks without hearing from the service.
 
+import { append, dropFirst } from './lists.js';
+
 /**
  * A moment by two clocks. One stands still in some browsers while the machine sleeps, the other one can be set; the larger
  * difference is never less than the time that passed, unless the clock was set back during a sleep.
@@ -24,7 +26,7 @@ export class Moment {
 export class Lease {
   #length;
   #said;
-  /** Pings that are under way, [number, when] in order. */
+  /** Pings that are under way, { number, said } in order. */
   #pings = [];
   #next = 1;
 
@@ -47,12 +49,14 @@ export class Lease {
   /** The number of a ping that is about to be sent. */
   ping() {
     const number = this.#next++;
-    this.#pings.push([number, new Moment()]);
+    append(this.#pings, { number, said: new Moment() });
     return number;
   }
 
   /** The service answered the ping with this number, and thereby all before it. */
   pong(number) {
-    while (this.#pings.length > 0 && this.#pings[0][0] <= number) [, this.#said] = this.#pings.shift();
+    let answered = 0;
+    while (answered < this.#pings.length && this.#pings[answered].number <= number) this.#said = this.#pings[answered++].said;
+    dropFirst(this.#pings, answered);
   }
 }

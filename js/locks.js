@@ -6,6 +6,7 @@
 // https://w3c.github.io/web-locks/
 
 import { CallbackEntry, WAIT } from './entry.js';
+import { append, each, some } from './lists.js';
 import { listenForAbort } from './signals.js';
 import { createConversions } from './webidl.js';
 
@@ -40,24 +41,6 @@ export function createInterfaces(realm = globalThis) {
     /** https://w3c.github.io/web-locks/#dom-lock-mode */
     get mode() {
       return Lock.#of(this).mode;
-    }
-
-    // Beyond the standard, and not enumerable:
-
-    /** All names, sorted; frozen. */
-    get scope() {
-      const { scope } = Lock.#of(this);
-      return typeof scope === 'string' ? Object.freeze([scope]) : scope;
-    }
-
-    /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
-    get signal() {
-      return Lock.#of(this).lossSignal;
-    }
-
-    /** Larger than that of every grant before. */
-    get fencingToken() {
-      return Lock.#of(this).token;
     }
 
     static #of(lock) {
@@ -144,14 +127,16 @@ export function createInterfaces(realm = globalThis) {
   /** https://wicg.github.io/nav-speculation/prerendering.html#extendedattrdef-delaywhileprerendering */
   function delay({ activation }, steps) {
     return new Promise((resolve, reject) => {
-      activation.run(() => {
-        try {
-          resolve(steps());
-        } catch (error) {
-          reject(error);
-        }
-      });
+      activation.run(() => take(steps, resolve, reject));
     });
+  }
+
+  async function take(steps, resolve, reject) {
+    try {
+      resolve(await steps());
+    } catch (error) {
+      reject(error);
+    }
   }
 
   /** Steps 2 to 9 of https://w3c.github.io/web-locks/#dom-lockmanager-request: four options enter and leave as one word. */
@@ -159,7 +144,7 @@ export function createInterfaces(realm = globalThis) {
     // Steps 2 to 4. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
     // Step 5. If name starts with U+002D HYPHEN-MINUS (-), reject with a NotSupportedError.
-    if (typeof scope === 'string' ? isReserved(scope) : scope.some(isReserved)) {
+    if (typeof scope === 'string' ? isReserved(scope) : some(scope, isReserved)) {
       throw exception('NotSupportedError', "names that start with '-' are reserved: choose another first character");
     }
     return checkOptions(options);
@@ -207,7 +192,20 @@ export function createInterfaces(realm = globalThis) {
     // Steps 1 to 3. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
     // Steps 4 to 6. Snapshot the lock state, after all that was asked before.
-    return Promise.resolve(host.transport.query());
+    return new Promise((resolve, reject) => {
+      take(async () => ownSnapshot(await host.transport.query()), resolve, reject);
+    });
+  }
+
+  /** A snapshot made of this realm's objects: a transport's may be of another realm. */
+  function ownSnapshot(snapshot) {
+    if (realm.Object === Object) return snapshot;
+    const own = new realm.Object();
+    each(['held', 'pending'], (key) => {
+      own[key] = new realm.Array();
+      each(snapshot[key], (info) => append(own[key], Object.assign(new realm.Object(), info)));
+    });
+    return own;
   }
 
   /**
@@ -218,9 +216,10 @@ export function createInterfaces(realm = globalThis) {
    * @param host.activation   what a page that nobody sees yet waits for, see activation.js
    * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
    * @param host.observer     is told of start, grant, miss and end of every request
+   * @param createLock        makes what a callback is given
    */
-  function createManager(host, Manager = LockManager) {
-    return new Manager(secret, {
+  function createManager(host, Manager = LockManager, createLock = createStandardLock) {
+    const complete = {
       listen: listenForAbort,
       setTimeout: realm.setTimeout ?? globalThis.setTimeout,
       clearTimeout: realm.clearTimeout ?? globalThis.clearTimeout,
@@ -228,20 +227,29 @@ export function createInterfaces(realm = globalThis) {
       Promise,
       AbortController,
       exception,
-      lock: (entry) => new Lock(secret, entry),
-    });
+      lock: createLock,
+    };
+    const manager = new Manager(secret, complete);
+    environments.set(manager, { host: complete, interfaces });
+    return manager;
   }
 
-  defineInterface(Lock, { attributes: ['name', 'mode'] });
-  defineInterface(LockManager, { operations: ['request', 'query'] });
+  function createStandardLock(entry) {
+    return new Lock(secret, entry);
+  }
 
-  return {
+  defineInterface(Lock, 'Lock', ['name', 'mode']);
+  defineInterface(LockManager, 'LockManager', ['request', 'query']);
+
+  const interfaces = {
     LockManager,
     Lock,
     createManager,
     // For the surfaces that add to the standard's.
     internals: {
       Promise,
+      TypeError,
+      createStandardLock,
       secret,
       convert,
       exception,
@@ -253,6 +261,15 @@ export function createInterfaces(realm = globalThis) {
       entryOf,
     },
   };
+  return interfaces;
+}
+
+/** Of every manager its host, and the interfaces that it was made with. */
+const environments = new WeakMap();
+
+/** Where a manager of this package belongs: { host, interfaces }. Nothing for anything else. */
+export function environmentOf(manager) {
+  return environments.get(manager);
 }
 
 function isReserved(name) {
@@ -263,11 +280,16 @@ function isReserved(name) {
  * Makes a class what WebIDL makes of an interface: its members are enumerable, its tag is its name.
  * https://webidl.spec.whatwg.org/#interface-prototype-object
  */
-function defineInterface({ prototype, name }, { attributes = [], operations = [] }) {
-  for (const member of [...attributes, ...operations]) {
-    Object.defineProperty(prototype, member, { enumerable: true });
-  }
+function defineInterface(Class, name, members) {
+  nameClass(Class, name);
+  const { prototype } = Class;
+  for (const member of members) Object.defineProperty(prototype, member, { enumerable: true });
   Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
+}
+
+/** Names a class by a literal: bundlers rename what its source calls it. */
+export function nameClass(Class, name) {
+  Object.defineProperty(Class, 'name', { value: name, configurable: true });
 }
 
 /**
@@ -292,10 +314,11 @@ export function installInterfaces(target, { LockManager, Lock }, manager) {
   const prototype = Object.getPrototypeOf(navigator);
   // Where there is no Navigator, the object itself takes the attribute.
   const place = prototype === null || prototype === target.Object.prototype || prototype === Object.prototype ? navigator : prototype;
+  const isNavigator = createNavigatorCheck(navigator, place);
   const { get } = Object.getOwnPropertyDescriptor(
     {
       get locks() {
-        if (this !== navigator) throw new TypeError('Illegal invocation');
+        if (!isNavigator(this)) throw new TypeError('Illegal invocation');
         return manager;
       },
     },
@@ -303,4 +326,18 @@ export function installInterfaces(target, { LockManager, Lock }, manager) {
   );
   Object.defineProperty(place, 'locks', { get, set: undefined, enumerable: true, configurable: true });
   return manager;
+}
+
+/** Whether an object is a Navigator: a realm may have several one after the other. A getter of the platform knows its objects. */
+function createNavigatorCheck(navigator, place) {
+  const known = place === navigator ? undefined : Object.getOwnPropertyDescriptor(place, 'userAgent')?.get;
+  if (known === undefined) return (object) => object === navigator;
+  return (object) => {
+    try {
+      Reflect.apply(known, object, []);
+      return true;
+    } catch {
+      return false;
+    }
+  };
 }

@@ -66,7 +66,7 @@ const host = openHost('');
 
 const extended = createExtended(interfaces);
 
-export const { LockHandle } = extended;
+export const { ExtendedLock, LockHandle } = extended;
 
 /** The locks of a service. What that takes is loaded when it is first wanted: it is more than all the rest, and few threads ask. */
 export async function connect(...given) {
@@ -76,9 +76,6 @@ export async function connect(...given) {
 
 /** The locks of this process, shared by all its threads. */
 export const locks = extended.createLocks(host);
-
-/** What lineage.js builds on. */
-export const internals = { ...interfaces.internals, host: interfaces.internals.hostOf(locks) };
 
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would. A global of another realm, such as that of a

@@ -1,5 +1,6 @@
 // The transport of one client of a lock service, over a session that it may share with others.
 
+import { mapped } from './lists.js';
 import { fullSnapshot, isRequestKey, standardSnapshot } from './wire.js';
 
 export class ServiceTransport {
@@ -31,8 +32,15 @@ export class ServiceTransport {
     this.#session.check();
   }
 
-  task(work) {
-    this.#session.task(work);
+  /** Runs some work when the service has answered all that it was told before, and these answers were heard. */
+  async task(work) {
+    try {
+      // The cheapest question: no request has this id.
+      await this.#session.ask(this.#client, { blockers: '0.0' });
+    } catch {
+      // The service is out of reach, so nothing else will be heard.
+    }
+    work();
   }
 
   query() {
@@ -50,14 +58,14 @@ export class ServiceTransport {
   }
 
   deadlocks() {
-    return this.#ask('deadlocks', ({ deadlocks }) => deadlocks.map(({ clients, requests }) => ({ clients, ids: requests })));
+    return this.#ask('deadlocks', ({ deadlocks }) => mapped(deadlocks, ({ clients, requests }) => ({ clients, ids: requests })));
   }
 
   forceRelease(name) {
     return this.#ask({ 'force-release': name }, ({ released }) => released);
   }
 
-  #ask(question, read) {
-    return this.#session.ask(this.#client, question).then(read);
+  async #ask(question, read) {
+    return read(await this.#session.ask(this.#client, question));
   }
 }

@@ -8,6 +8,7 @@
 // service hears which requests are still alive, and the rest follows.
 
 import { Lease, Moment } from './lease.js';
+import { append, each, mapped, plainList } from './lists.js';
 import { describeFailure, refusalOf } from './refusals.js';
 import { Wants } from './wants.js';
 import { causeOf, hear, opened, say, VERSION } from './wire.js';
@@ -66,6 +67,7 @@ export class Session {
   /**
    * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
    * @param options.partition   of client 0
+   * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
    * @param options.lease       milliseconds wanted
    * @param options.patience    milliseconds that the service may be out of reach
    * @param platform.deliveries tells entries, each in a turn of its own
@@ -101,8 +103,8 @@ export class Session {
   }
 
   openClient(partition) {
-    const client = this.#clients.push(partition) - 1;
-    this.#say(say.open(client, partition));
+    const client = append(this.#clients, partition) - 1;
+    if (this.#link === UP) this.#say(say.open(client, this.#placed(partition)));
     return client;
   }
 
@@ -130,10 +132,6 @@ export class Session {
       if (this.#refusal === undefined) this.#say(this.#wants.ask(client, question, resolve, reject));
       else reject(this.#error(this.#refusal));
     });
-  }
-
-  task(work) {
-    this.#platform.deliveries.add(work, undefined, undefined);
   }
 
   /** Ends the belief in all locks when the lease is over. Done on every occasion, because timers may not run. */
@@ -199,7 +197,7 @@ export class Session {
     let hello;
     socket.onopen = () => {
       hello = { said: new Moment(), resume: this.#resumption() };
-      socket.send(say.hello(this.#options.partition, this.#options.lease, hello.resume));
+      socket.send(say.hello(this.#placed(this.#options.partition), this.#options.lease, hello.resume));
     };
     const { deliveries, messagesHaveTurns } = this.#platform;
     const heard = ({ data }) => {
@@ -214,6 +212,11 @@ export class Session {
     };
   }
 
+  #placed(partition) {
+    const { placed } = this.#options;
+    return placed === undefined ? partition : placed(partition);
+  }
+
   /** What a new connection must know to go on with the session. */
   #resumption() {
     this.check();
@@ -221,7 +224,7 @@ export class Session {
     return {
       session: this.#number,
       secret: this.#secret,
-      clients: this.#clients.map((partition, client) => opened(client, partition)),
+      clients: plainList(mapped(this.#clients, (partition, client) => opened(client, this.#placed(partition)))),
       alive: this.#wants.alive,
     };
   }
@@ -256,12 +259,12 @@ export class Session {
   #sayAll(resumed) {
     // Every hello opens the first.
     const known = resumed?.clients.length ?? 1;
-    for (const [client, partition] of this.#clients.entries()) {
-      if (client >= known) this.#say(say.open(client, partition));
-    }
-    for (const id of resumed?.alive ?? []) {
+    each(this.#clients, (partition, client) => {
+      if (client >= known) this.#say(say.open(client, this.#placed(partition)));
+    });
+    each(resumed?.alive ?? [], (id) => {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
-    }
+    });
     for (const text of this.#wants.unanswered()) this.#say(text);
   }
 
@@ -353,7 +356,7 @@ export class Session {
   }
 
   #refused({ id, fault, cycle }) {
-    for (const released of this.#wants.refused(id, fault, cycle)) this.#say(say.release(released));
+    each(this.#wants.refused(id, fault, cycle), (released) => this.#say(say.release(released)));
   }
 
   #pong(number) {
@@ -436,7 +439,7 @@ export class Session {
   }
 
   #stopTimers() {
-    for (const timer of [this.#alarm, this.#retry, this.#greeting]) this.#clearTimer(timer);
+    each([this.#alarm, this.#retry, this.#greeting], (timer) => this.#clearTimer(timer));
   }
 }
 

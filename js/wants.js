@@ -1,5 +1,6 @@
 // What the users of a session want and have: requests, locks and questions, and what becomes of them.
 
+import { append, includes, plainList, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 import { bytesBeyond, say } from './wire.js';
 
@@ -146,7 +147,7 @@ export class Wants {
       if (request.entry.loss === undefined) continue;
       this.#forget(request);
       this.#lose(request.entry, 'Stolen');
-      released.push(request.id);
+      append(released, request.id);
     }
     return released;
   }
@@ -201,7 +202,7 @@ export class Wants {
 
   /** The numbers of the requests that the service is to keep. */
   get alive() {
-    return [...this.#requests.keys()];
+    return plainList([...this.#requests.keys()]);
   }
 
   has(id) {
@@ -287,7 +288,7 @@ export class Wants {
   #isTooMuch(scope) {
     const names = typeof scope === 'string' ? [scope] : scope;
     const bytesMax = this.#limits['name-bytes-max'] ?? Infinity;
-    return names.length > (this.#limits['names-per-request-max'] ?? Infinity) || names.some((name) => bytesBeyond(name, bytesMax));
+    return names.length > (this.#limits['names-per-request-max'] ?? Infinity) || some(names, (name) => bytesBeyond(name, bytesMax));
   }
 }
 
@@ -297,8 +298,8 @@ function steals(thief, { id, client, entry }) {
 }
 
 function intersect(one, other) {
-  if (typeof one === 'string') return typeof other === 'string' ? one === other : other.includes(one);
-  return typeof other === 'string' ? one.includes(other) : one.some((name) => other.includes(name));
+  if (typeof one === 'string') return typeof other === 'string' ? one === other : includes(other, one);
+  return typeof other === 'string' ? includes(one, other) : some(one, (name) => includes(other, name));
 }
 
 function tellUnavailable(entry) {

@@ -1,6 +1,8 @@
 // The conversions of WebIDL that `LockManager` needs, with errors of the realm they are made for.
 // https://webidl.spec.whatwg.org/
 
+import { append, each, sortStrings } from './lists.js';
+
 /**
  * @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is asked for
  */
@@ -52,7 +54,11 @@ export function createConversions(realm) {
   /** One name, or with the extensions a sequence of them: sorted by code unit, without duplicates. */
   function scope(value, extended) {
     if (!extended || !isSequence(value)) return domString(value, 'the name');
-    const names = [...new Set(Array.from(value, (name) => domString(name, 'a name of the scope')))].sort();
+    const sorted = sortStrings(Array.from(value, (name) => domString(name, 'a name of the scope')));
+    const names = [];
+    each(sorted, (name, index) => {
+      if (name !== sorted[index - 1]) append(names, name);
+    });
     if (names.length === 0) throw new TypeError('the scope is empty: a lock request needs at least one name');
     return names.length === 1 ? names[0] : Object.freeze(names);
   }
@@ -97,7 +103,21 @@ export function createConversions(realm) {
     return options;
   }
 
-  return { domString, callback, mode, scope, lockOptions, timeout };
+  const converters = { ifAvailable: Boolean, mode, signal, timeout };
+
+  /** A dictionary with these members alone; all others are ignored. */
+  function dictionary(value, members) {
+    const options = { mode: 'exclusive', ifAvailable: false, steal: false, overtake: false };
+    if (value === undefined || value === null) return options;
+    if (typeof value !== 'object' && typeof value !== 'function') throw new TypeError('the options are not an object');
+    each(members, (member) => {
+      const given = value[member];
+      if (given !== undefined) options[member] = converters[member](given);
+    });
+    return options;
+  }
+
+  return { domString, callback, mode, scope, lockOptions, dictionary, timeout };
 }
 
 function isSequence(value) {

@@ -2,6 +2,8 @@
 //
 // JSON can say lone surrogates ("\ud800"), and JavaScript writes and reads them exactly, so any string is a name.
 
+import { append, each, mapped, plainList } from './lists.js';
+
 export const VERSION = 1;
 export const SUBPROTOCOL = 'navlocks.1';
 
@@ -37,7 +39,7 @@ export const say = {
       request: {
         id,
         client: unless(client, 0),
-        names: typeof scope === 'string' ? [scope] : scope,
+        names: plainList(typeof scope === 'string' ? [scope] : scope),
         mode: unless(mode, 'exclusive'),
         wait: WAITS[wait],
         // Only shown, and only names may have lone surrogates.
@@ -65,8 +67,8 @@ export function wrongPartition(name) {
 
 /** Whether a request can be called so. */
 export function isRequestKey(text) {
-  const [session, request, ...rest] = text.split('.').map((part) => (/^\d{1,16}$/.test(part) ? Number(part) : NaN));
-  return rest.length === 0 && session < 2 ** 32 && request <= Number.MAX_SAFE_INTEGER;
+  const parts = /^(\d{1,16})\.(\d{1,16})$/.exec(text);
+  return parts !== null && Number(parts[1]) < 2 ** 32 && Number(parts[2]) <= Number.MAX_SAFE_INTEGER;
 }
 
 /** What the service says, as its one word and what belongs to it; nothing if it is no message. */
@@ -79,7 +81,7 @@ export function hear(text) {
   }
   if (typeof message === 'string') return { word: message };
   if (typeof message !== 'object' || message === null) return undefined;
-  const [word] = Object.keys(message);
+  const word = Object.keys(message)[0];
   return word === undefined ? undefined : { word, body: message[word] };
 }
 
@@ -90,8 +92,14 @@ export function causeOf(cause) {
 
 /** A snapshot as the standard has it: one name each. */
 export function standardSnapshot({ held, pending }) {
-  const rows = ({ about: { names, mode = 'exclusive', client: clientId } }) => names.map((name) => ({ name, mode, clientId }));
-  return { held: held.flatMap(rows), pending: pending.flatMap(rows) };
+  const rows = (entries) => {
+    const found = [];
+    each(entries, ({ about: { names, mode = 'exclusive', client: clientId } }) => {
+      each(names, (name) => append(found, { name, mode, clientId }));
+    });
+    return found;
+  };
+  return { held: rows(held), pending: rows(pending) };
 }
 
 /** A snapshot with all that is known. */
@@ -106,8 +114,8 @@ export function fullSnapshot({ held, pending }, now) {
     pid,
   });
   return {
-    held: held.map((lock) => ({ ...row(lock), fencingToken: lock.token })),
-    pending: pending.map(row),
+    held: mapped(held, (lock) => ({ ...row(lock), fencingToken: lock.token })),
+    pending: mapped(pending, row),
   };
 }
 

@@ -29,8 +29,8 @@ class Page extends EventTarget {
   constructor(origin = ORIGIN) {
     super();
     this.origin = origin;
-    const { Object, Promise, TypeError, URL, setTimeout, clearTimeout } = globalThis;
-    Object.assign(this, { Object, Promise, TypeError, URL, setTimeout, clearTimeout });
+    const { Object, Promise, TypeError, URL } = globalThis;
+    Object.assign(this, { Object, Promise, TypeError, URL, setTimeout: this.#own(setTimeout), clearTimeout: this.#own(clearTimeout) });
     const { dialled } = this;
     this.WebSocket = class extends WebSocket {
       constructor(url, protocols) {
@@ -38,6 +38,15 @@ class Page extends EventTarget {
         super(url, protocols, { origin, allowSynchronousEvents: false });
         dialled.push(url);
       }
+    };
+  }
+
+  /** A function that refuses every receiver but its window, as a browser's do. */
+  #own(work) {
+    const page = this;
+    return function own(...given) {
+      if (this !== undefined && this !== page) throw new TypeError('Illegal invocation');
+      return work(...given);
     };
   }
 

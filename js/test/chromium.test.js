@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'navlocks';
 import { Browsers, missing } from './browser/chromium.js';
-import { KINDS, runRows } from './browser/rows.js';
 import { startSite } from './browser/site.js';
 import { startAgent } from './processes.js';
 import { Service } from './service.js';
@@ -27,19 +26,6 @@ describe('Chromium', { skip: missing }, () => {
     await site.close();
     await service.kill();
   });
-
-  for (const kind of KINDS) {
-    test(`every row holds in Chromium: ${kind}`, async (t) => {
-      const given = { kind, provider: 'service', service: service.tcp, lease };
-      let count = 0;
-      for await (const { id, title, passed, error } of runRows(() => browsers.open(), site.origin, given)) {
-        count++;
-        t.diagnostic(`${passed ? 'ok' : 'not ok'} ${id} ${title}`);
-        assert.ok(passed, `${id} ${title}: ${error}`);
-      }
-      assert.ok(count > 100, `only ${count} rows`);
-    });
-  }
 
   /** A page with navlocks in place, in a context of its own. */
   async function openPage() {
@@ -77,8 +63,14 @@ describe('Chromium', { skip: missing }, () => {
       frame.sandbox = 'allow-scripts';
       frame.srcdoc = `<script type="module">
         import { connect, install } from '${location.origin}/browser.js';
+        import { lineageOf } from '${location.origin}/lineage.js';
         const locks = install(globalThis, { url: '${url}' });
-        const calls = [() => locks.request('a', () => {}), () => locks.request('-', () => {}), () => locks.query(), () => connect('${url}')];
+        const { acquire, auto, explicit, forceRelease, query, requestFlag, scoped } = lineageOf(locks);
+        const calls = [
+          () => locks.request('a', () => {}), () => locks.request('-', () => {}), () => locks.query(), () => connect('${url}'),
+          () => acquire('a', () => {}), () => query(), async () => forceRelease('a'), () => requestFlag('a', 'shared'),
+          () => auto.requestLock('a'), () => explicit.requestLock('a'), () => scoped.requestLock('a', () => {}),
+        ];
         const names = [];
         for (const call of calls) names.push(await call().then(() => 'no error', ({ name }) => name));
         parent.postMessage(names, '*');
@@ -87,7 +79,7 @@ describe('Chromium', { skip: missing }, () => {
       document.body.append(frame);
       return heard;
     }, service.tcp);
-    assert.deepEqual(names, Array(4).fill('SecurityError'));
+    assert.deepEqual(names, Array(11).fill('SecurityError'));
     await page.context().close();
   });
 
@@ -105,16 +97,24 @@ describe('Chromium', { skip: missing }, () => {
     const names = await frame.evaluate(async (element) => {
       const { navigator, Promise: Theirs, DOMException: TheirException } = element.contentWindow;
       const { locks } = navigator;
+      // Of the frame's own modules, as its locks are.
+      const { lineageOf } = await element.contentWindow.eval("import('/lineage.js')");
+      const { acquire, auto, query, requestFlag, scoped } = lineageOf(locks);
       element.remove();
       const names = [];
-      for (const call of [() => locks.request('a', () => {}), () => locks.request('-', () => {}), () => locks.query()]) {
+      const calls = [
+        () => locks.request('a', () => {}), () => locks.request('-', () => {}), () => locks.query(),
+        () => acquire('a', () => {}), () => query(), () => requestFlag('a', 'shared'),
+        () => auto.requestLock('a'), () => scoped.requestLock('a', () => {}),
+      ];
+      for (const call of calls) {
         const promise = call();
         const error = await promise.catch((error) => error);
         names.push(error.name, promise instanceof Theirs, error instanceof TheirException);
       }
       return names;
     });
-    assert.deepEqual(names, Array(3).fill(['InvalidStateError', true, true]).flat());
+    assert.deepEqual(names, Array(8).fill(['InvalidStateError', true, true]).flat());
     await page.context().close();
   });
 

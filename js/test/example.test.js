@@ -8,19 +8,25 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { connect } from 'navlocks';
 import WebSocket from 'ws';
+import { Browsers, missing } from './browser/chromium.js';
 import { hear, say, SUBPROTOCOL } from '../wire.js';
 import { command } from './service.js';
 
-test('examples/two-devices serves its page and all its scripts, and leads to a service', async (t) => {
+/** Starts the example; resolves with the addresses that it prints. */
+async function start(t, ...given) {
   const program = fileURLToPath(new URL('../../examples/two-devices/server.js', import.meta.url));
   const env = { ...process.env, PORT: '0', NAVLOCKS_BIN: command, NAVLOCKS_LOG: 'warn' };
-  const server = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(process.execPath, [program, ...given], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => {
     server.kill();
     return once(server, 'exit');
   });
   const [line] = await once(createInterface(server.stdout), 'line');
-  const [origin] = /http:[^ ]+/.exec(line);
+  return line.match(/http:[^ ]+/g);
+}
+
+test('examples/two-devices serves its page and all its scripts, and leads to a service', async (t) => {
+  const [origin] = await start(t);
   const page = await (await fetch(origin)).text();
   // Every script that a page loads is there, and asks for nothing but others beside it.
   const scripts = [...page.matchAll(/from '(\.\/navlocks\/\w+\.js)'/g)].map(([, path]) => new URL(path, origin).href);
@@ -49,4 +55,25 @@ test('examples/two-devices serves its page and all its scripts, and leads to a s
     assert.equal(hear(text.toString()).word, word);
     socket.terminate();
   }
+});
+
+test('examples/two-devices has one lock, by whichever of its addresses a page was opened', { skip: missing }, async (t) => {
+  const printed = await start(t, '--lan');
+  const addresses = [...new Set([...printed, printed[0].replace('localhost', '127.0.0.1')])];
+  const browsers = new Browsers();
+  t.after(() => browsers.close());
+  const browser = await browsers.open();
+  const pages = [];
+  for (const address of addresses) {
+    const page = await browser.newPage();
+    await page.goto(address);
+    await page.click('#exclusive');
+    // The first holds, the others wait behind it.
+    await page.waitForFunction(([held, pending]) => {
+      const rows = (id) => document.querySelectorAll(`#${id} .name`).length;
+      return rows('held') === held && rows('pending') === pending;
+    }, [1, pages.length]);
+    pages.push(page);
+  }
+  assert.ok(pages.length > 1);
 });

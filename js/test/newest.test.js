@@ -28,7 +28,7 @@ for (const provider of ['navlocks', 'installed']) {
   });
 }
 
-for (const name of ['extensions', 'lineage-acquire', 'lineage-explainer', 'lineage-flags', 'lineage-scopes', 'threads', 'process']) {
+for (const name of ['extensions', 'lineage', 'threads', 'process']) {
   test(`${name}.test.js passes in the newest Node`, { skip }, async () => {
     await run('--test', file(`./${name}.test.js`));
   });

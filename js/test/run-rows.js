@@ -1,5 +1,5 @@
 // Tries every row on a provider and prints a JSON line for each: for workers, other runtimes and peers.
-// node run-rows.js PROVIDER [milliseconds] [INDEX: only this row]
+// node run-rows.js PROVIDER [milliseconds] [INDEX of one row, or all] [BODY]
 
 import process from 'node:process';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
@@ -7,10 +7,10 @@ import { tryRow } from './conformance/bench.js';
 import { rowsFor } from './conformance/rows.js';
 import { loadProvider } from './threads.js';
 
-const [providerName, milliseconds = '120000', index] = isMainThread ? process.argv.slice(2) : [workerData.providerName];
+const { providerName, milliseconds = '120000', index, body } = isMainThread ? read(process.argv) : workerData;
 const provider = await loadProvider(providerName);
 
-const rows = rowsFor(provider);
+const rows = rowsFor(provider, body);
 
 for (const row of index === undefined ? rows : [rows[index]]) {
   const { id, title } = row;
@@ -25,3 +25,7 @@ for (const row of index === undefined ? rows : [rows[index]]) {
   else parentPort.postMessage(result);
 }
 if (isMainThread) process.exit(0);
+
+function read([, , providerName, milliseconds, index, body]) {
+  return { providerName, milliseconds, index: index === 'all' ? undefined : index, body };
+}

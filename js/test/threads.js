@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { Flag, Lock, lineageOf } from '../lineage.js';
 import { Client } from './conformance/client.js';
 
 const AGENT = new URL('./agent-thread.js', import.meta.url);
@@ -24,5 +25,6 @@ export async function startClient(providerName) {
 /** A provider by its name, with other clients in worker threads unless it has its own. */
 export async function loadProvider(providerName) {
   const { provider } = await import(`./providers/${providerName}.js`);
-  return { newClient: () => startClient(providerName), ...provider };
+  const lineage = provider.extended && { ...lineageOf(provider.extended), Lock, Flag };
+  return { newClient: () => startClient(providerName), lineage, ...provider };
 }

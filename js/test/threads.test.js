@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { locks } from 'navlocks';
 import { Dice } from './dice.js';
+import { amount } from './soak.js';
 
 test('every row holds in a worker thread, whose other clients are threads too', async (t) => {
   const worker = new Worker(new URL('./run-rows.js', import.meta.url), { workerData: { providerName: 'installed' } });
@@ -75,7 +76,7 @@ class Storm {
 
 test('F122 G16 workers killed at random while others queue: nobody is lost, nobody holds twice', async (t) => {
   const dice = Dice.fromEnvironment();
-  const rounds = Number(process.env.NAVLOCKS_ROUNDS ?? 2000);
+  const rounds = amount('NAVLOCKS_ROUNDS', 100, 2000);
   t.diagnostic(`NAVLOCKS_SEED=${dice.seed} NAVLOCKS_ROUNDS=${rounds}`);
   const storm = new Storm(dice, 3);
   await Promise.all([1, 2, 3, 4, 5, 6].map(() => storm.start()));

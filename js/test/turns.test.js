@@ -1,7 +1,7 @@
 // Turns in Node: when they begin, and what does not stop them. Also where Node has no function that runs promise jobs.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import process from 'node:process';
 import { test } from 'node:test';
 
@@ -12,7 +12,11 @@ function run(program, before) {
   return execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' }).trim();
 }
 
-const nodes = { 'as it is': '', 'without a function that runs jobs': 'delete process._tickCallback' };
+const nodes = {
+  'as it is': '',
+  'without a function that runs jobs': 'delete process._tickCallback',
+  'with another function of that name': "process._tickCallback = () => { throw new Error('not this one'); }",
+};
 
 for (const [which, before] of Object.entries(nodes)) {
   test(`a turn begins when all promise jobs are done, Node ${which}`, () => {
@@ -82,5 +86,21 @@ for (const [which, before] of Object.entries(nodes)) {
       before,
     );
     assert.equal(said, 'aaabbb');
+  });
+}
+
+for (const flags of [['--pending-deprecation'], ['--pending-deprecation', '--throw-deprecation']]) {
+  test(`locks use nothing that Node deprecates, with ${flags.join(' ')}`, () => {
+    const program = `
+      import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
+      let count = 0;
+      const loop = async () => {
+        for (let round = 0; round < 200; round++) await locks.request('a', () => count++);
+      };
+      await Promise.all([loop(), loop()]);
+      console.log(count);
+    `;
+    const { stdout, stderr } = spawnSync(process.execPath, [...flags, '--input-type=module', '--eval', program], { encoding: 'utf8' });
+    assert.deepEqual([stdout, stderr], ['400\n', '']);
   });
 }

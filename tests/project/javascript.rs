@@ -1,6 +1,6 @@
 //! The tests of the npm package, read from their sources.
 //!
-//! A row for all runtimes is an object with `id:` and `title:` in `js/test/conformance/`. Every other test is a call of
+//! A row for all runtimes is an object with `id:`, of one or several, and `title:` in `js/test/conformance/`. Every other test is a call of
 //! `test(` in a `*.test.js`, whose title begins with the ids it proves.
 
 use crate::conformance_list::Test;
@@ -24,7 +24,7 @@ fn rows(file: &File) -> Vec<Test> {
     let mut ids = Vec::new();
     for line in file.text.lines().map(str::trim) {
         if let Some(literal) = line.strip_prefix("id: ") {
-            ids = literal_at_start(literal).map(String::from).into_iter().collect();
+            ids = literal_at_start(literal).map_or_else(Vec::new, |literal| split_ids(&format!("{literal} ")).0);
         } else if let Some(title) = line.strip_prefix("title: ").and_then(literal_at_start)
             && !ids.is_empty()
         {
@@ -82,7 +82,7 @@ fn is_number(text: &str) -> bool {
 
 #[test]
 fn rows_and_calls_are_found_with_their_ids() {
-    let rows = "export const a = [\n  {\n    id: 'F01',\n    needs,\n    title: \"it's one\",\n  },\n  { title: 'none' },\n];";
+    let rows = "export const a = [\n  {\n    id: 'F01 decision 4',\n    needs,\n    title: \"it's one\",\n  },\n  { title: 'none' },\n];";
     let calls = "test('G18 F69 two ids', async () => {});\n  test('decision 4: one', f);\ntest('Deno has none', f);\ntest(`F02 a ${kind}`, f)\nlatest('F03 no', f)";
     let files = [
         File::new("js/test/conformance/a.js", rows),
@@ -91,7 +91,7 @@ fn rows_and_calls_are_found_with_their_ids() {
     ];
     let found = tests(&files);
     let expected = [
-        ("js/test/conformance/a.js::it's one", vec!["F01"]),
+        ("js/test/conformance/a.js::it's one", vec!["F01", "decision 4"]),
         ("js/test/b.test.js::two ids", vec!["G18", "F69"]),
         ("js/test/b.test.js::one", vec!["decision 4"]),
         ("js/test/b.test.js::Deno has none", vec![]),

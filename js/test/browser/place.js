@@ -37,7 +37,7 @@ const roles = {
   /** Tries the rows that it is told to. */
   rows(port, provider) {
     const clients = [];
-    const rows = rowsFor({ ...provider, newClient });
+    const rows = rowsFor({ ...provider, newClient }, provider.body);
 
     /** Only pages can make clients of every kind, so the boss does. */
     function newClient(way = 'kill') {
@@ -89,14 +89,14 @@ const roles = {
   },
 };
 
-/** Takes part, by the locks of a provider. */
+/** Takes part, by the locks of a provider, or of a promise of one. */
 export function takePart(provider) {
   function hear(event) {
     const [port] = event.ports;
     if (port === undefined) return;
     // A service worker lives as long as somebody waits for it.
     event.waitUntil?.(new Promise(() => {}));
-    port.onmessage = ({ data: role }) => roles[role](port, provider);
+    port.onmessage = async ({ data: role }) => roles[role](port, await provider);
   }
   addEventListener('message', hear);
   addEventListener('connect', hear);

@@ -13,7 +13,7 @@ const types = { '.html': 'text/html', '.js': 'text/javascript', '.json': 'applic
 export const INSECURE_HOST = 'insecure.test';
 
 /** Pages of one site may share memory, which they need to block a thread. */
-const headers = {
+export const headers = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'cross-origin',
@@ -50,6 +50,8 @@ export async function startSite(calls = {}) {
   const { port } = server.address();
   return {
     origin: `http://127.0.0.1:${port}`,
+    /** The same files as another site, whose pages are secure too. */
+    other: `http://localhost:${port}`,
     /** The same site by a name that chromium.js makes known, and that is no secure origin. */
     insecure: `http://${INSECURE_HOST}:${port}`,
     async close() {

@@ -38,6 +38,21 @@ export function serve(locks, channel, ends = {}) {
       await asked[number].done;
     },
 
+    /** Holds locks of the ancestors' APIs for ever. */
+    async holdAncestors({ acquired: [name], locked, flagged }) {
+      const { lineageOf } = await import('../../lineage.js');
+      const { acquire, auto, requestFlag } = lineageOf(locks);
+      const never = new Promise(() => {});
+      await new Promise((granted) => {
+        acquire(name, () => {
+          granted();
+          return never;
+        }).catch(() => {});
+      });
+      (await auto.requestLock(locked)).waitUntil(never);
+      (await requestFlag(flagged, 'shared')).waitUntil(never);
+    },
+
     /** Who this client is in queries. */
     id({ name }) {
       const own = `${name} id of ${Math.random()}`;

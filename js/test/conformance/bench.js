@@ -8,18 +8,23 @@ export class Bench {
   /**
    * @param provider.locks        the manager under test
    * @param provider.LockManager  its interface object, and the Lock's
+   * @param provider.extended     the same locks with all that the package adds, if there are any
+   * @param provider.lineage      the ancestors' APIs on them, with the classes of their locks
+   * @param provider.installed    a global object that has the ancestors' APIs where the documents have them
    * @param provider.newClient    makes another client of the same lock space, if there can be one
    */
   constructor(provider) {
     this.provider = provider;
     this.locks = provider.locks;
+    /** The class that has more than the standard's, in the same lock space. */
+    this.extended = provider.extended;
+    /** The ancestors' APIs over these locks. */
+    this.lineage = provider.lineage;
     this.base = `test ${++counter} ${Math.random().toString(36).slice(2)}`;
   }
 
   /** A name that no other row uses. */
-  name(suffix = '') {
-    return `${this.base}${suffix}`;
-  }
+  name = (suffix = '') => `${this.base}${suffix}`;
 
   /** Requests a lock and holds it until `release` is called: resolves when it is granted. */
   async hold(name, options = {}, locks = this.locks) {
@@ -47,24 +52,22 @@ export class Bench {
   }
 
   /** Whether the lock can be had now. */
-  available(name, mode = 'exclusive') {
-    return this.locks.request(name, { mode, ifAvailable: true }, (lock) => lock !== null);
-  }
+  available = (name, mode = 'exclusive') => this.locks.request(name, { mode, ifAvailable: true }, (lock) => lock !== null);
 
   /** Waits until everything that is under way in this client has happened. */
-  async quiet() {
+  quiet = async (locks = this.locks) => {
     for (let round = 0; round < 3; round++) {
-      await this.locks.request(this.name(` quiet ${round}`), () => {});
+      await locks.request(this.name(` quiet ${round}`), () => {});
       await new Promise((resolve) => setTimeout(resolve));
     }
-  }
+  };
 
   /** What a query says of this row's names. */
-  async query(locks = this.locks) {
+  query = async (locks = this.locks) => {
     const { held, pending } = await locks.query();
     const own = (info) => info.name.startsWith(this.base);
     return { held: held.filter(own), pending: pending.filter(own) };
-  }
+  };
 
   /** Another client: see client.js. One that is to end in a special way may have to be of a special kind. */
   async client(way = 'kill') {

@@ -30,6 +30,11 @@ export class Client {
     return asked;
   }
 
+  /** Holds an acquire(), a requestLock() and a requestFlag(), each on these names. */
+  holdAncestors(acquired, locked, flagged) {
+    return this.#order('holdAncestors', { acquired, locked, flagged });
+  }
+
   id(name) {
     return this.#order('id', { name });
   }

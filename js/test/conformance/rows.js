@@ -11,10 +11,15 @@ import { signals } from './signals.js';
 import { steals } from './steals.js';
 import { queries } from './queries.js';
 import { clients } from './clients.js';
+import { extensions } from './extensions/rows.js';
+import { lineage } from './lineage/rows.js';
 
 export const rows = [names, shape, args, grants, scheduling, ifAvailable, signals, steals, queries, clients].flat();
 
-/** Rows that a provider can be asked for: some need other clients, some the extensions. */
-export function rowsFor(provider) {
-  return rows.filter(({ needs = [] }) => needs.every((need) => provider[need] !== undefined));
+/** All bodies by name. The rows of the standard are compared with other implementations, the others are ours alone. */
+const bodies = { standard: rows, extensions, lineage };
+
+/** Rows of a body that a provider can be asked for: some need other clients, some the extended locks. */
+export function rowsFor(provider, body = 'standard') {
+  return bodies[body].filter(({ needs = [] }) => needs.every((need) => provider[need] !== undefined));
 }

@@ -161,13 +161,13 @@ export const steals = [
   {
     id: 'S9',
     title: 'stolen before its callback ran: its lock knows that it is lost',
-    needs: ['extensions'],
+    needs: ['extended'],
     async run(t) {
       let known;
-      const victim = t.locks.request(t.base, (lock) => {
+      const victim = t.extended.request(t.base, (lock) => {
         known = [lock.signal.aborted, lock.signal.reason.name, lock.signal.reason.cause];
       });
-      const thief = t.ask(t.base, steal);
+      const thief = t.ask(t.base, steal, t.extended);
       const error = await rejects(victim, 'AbortError');
       equal(error.cause, 'Stolen');
       same(known, [true, 'AbortError', 'Stolen']);

@@ -1,9 +1,9 @@
 // navigator.locks as install() puts it in place.
 
-import { install } from 'navlocks';
+import { install, locks as extended } from 'navlocks';
 
 install(globalThis);
 
 const { LockManager, Lock, navigator } = globalThis;
 
-export const provider = { locks: navigator.locks, LockManager, Lock, navigator, global: globalThis, extensions: true, ordered: true, resists: true };
+export const provider = { locks: navigator.locks, extended, LockManager, Lock, navigator, global: globalThis, ordered: true, resists: true };

@@ -1,5 +1,5 @@
 // The package itself.
 
-import { Lock, LockManager, locks } from 'navlocks';
+import { Lock, LockHandle, LockManager, locks } from 'navlocks';
 
-export const provider = { locks, LockManager, Lock, extensions: true, ordered: true, resists: true };
+export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true, resists: true };

@@ -1,14 +1,15 @@
 // What the providers of a service have in common.
 
-import { connect, Lock, LockManager } from 'navlocks';
+import { connect, Lock, LockHandle, LockManager } from 'navlocks';
 import { isAgent, startAgent } from '../processes.js';
 import { commonUrl } from '../service.js';
 
 /** Over TCP a dead client is gone after its lease. Whoever tries the rows may be slow, or be stopped for a while. */
 const LEASE_MS = 600_000;
-const AGENT_LEASE_MS = 4000;
+const AGENT_LEASE_MS = 2000;
 
 export async function connectProvider(kind) {
   const locks = await connect(await commonUrl(kind), { lease: isAgent() ? AGENT_LEASE_MS : LEASE_MS, origin: process.env.NAVLOCKS_TEST_ORIGIN });
-  return { locks, LockManager, Lock, extensions: true, ordered: true, resists: true, newClient: () => startAgent(`service-${kind}`, locks) };
+  const newClient = () => startAgent(`service-${kind}`, locks);
+  return { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true, resists: true, newClient };
 }

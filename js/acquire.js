@@ -1,0 +1,111 @@
+// acquire, forceRelease and query, as the draft of December 2017 has them.
+
+import { CallbackEntry, PENDING, WAIT } from './entry.js';
+import { mapped } from './lists.js';
+import { addAbortAlgorithm } from './signals.js';
+
+/** A request of that draft: its signal rejects the promise also after the grant, while the lock stays. */
+class AcquireEntry extends CallbackEntry {
+  #watch;
+  #signal;
+
+  constructor(host, name, options, wait, callback) {
+    super(host, name, { ...options, signal: undefined }, wait, callback);
+    this.#signal = options.signal;
+  }
+
+  ask() {
+    if (this.#signal !== undefined && !this.#signal.aborted) {
+      const algorithm = { cancel: () => this.#abort() };
+      this.#watch = { algorithm, watch: addAbortAlgorithm(this.#signal, algorithm, this.host.listen) };
+    }
+    return super.ask();
+  }
+
+  #abort() {
+    // The promise is rejected, whatever becomes of the lock.
+    const error = this.host.exception('AbortError', `the request for '${this.name}' was aborted`);
+    if (this.state === PENDING) this.cancel(error);
+    else this.reject(error);
+  }
+
+  succeed(value) {
+    this.#stopListening();
+    super.succeed(value);
+  }
+
+  fail(reason) {
+    this.#stopListening();
+    super.fail(reason);
+  }
+
+  #stopListening() {
+    this.#watch?.watch.remove(this.#signal, this.#watch.algorithm);
+    this.#watch = undefined;
+  }
+
+  /** The queue is processed first, callbacks included; then the promise resolves. */
+  settle(settle, value) {
+    this.host.transport.task(() => settle.call(this, value));
+  }
+}
+
+/** @param environment as environmentOf() returns it */
+export function createAcquire({ host: given, interfaces: { internals } }) {
+  const { Promise, TypeError, convert, checkEnvironment, createStandardLock } = internals;
+  // A lock of that draft has a name and a mode, as the standard's.
+  const host = { ...given, lock: createStandardLock };
+
+  /** One name and a callback. No options exclude each other; a steal also ends all who wait. */
+  function acquire(name, options, callback = undefined) {
+    try {
+      if (arguments.length < 2) throw new TypeError('acquire() needs a name and a callback');
+      const converted = convert.domString(name, 'the name');
+      const three = arguments.length > 2;
+      const settings = convert.lockOptions(three ? options : undefined, false);
+      const work = convert.callback(three ? callback : options);
+      checkEnvironment(host);
+      const wait = settings.steal ? WAIT.stealAll : settings.ifAvailable ? WAIT.ifAvailable : WAIT.queue;
+      return new AcquireEntry(host, converted, settings, wait, work).ask();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Takes away all locks held on a name, in one step. Their promises reject with an AbortError. */
+  function forceRelease(name) {
+    if (arguments.length === 0) throw new TypeError('forceRelease() needs a name');
+    const converted = convert.domString(name, 'the name');
+    checkEnvironment(host);
+    forget(host.transport.forceRelease(converted));
+  }
+
+  /** The locks held, in grant order, and the requests pending: names and modes. */
+  function query() {
+    return new Promise((resolve, reject) => {
+      answer(resolve, reject);
+    });
+  }
+
+  async function answer(resolve, reject) {
+    try {
+      checkEnvironment(host);
+      const { held, pending } = await host.transport.query();
+      const info = ({ name, mode }) => ({ name, mode });
+      resolve({ held: mapped(held, info), pending: mapped(pending, info) });
+    } catch (error) {
+      reject(error);
+    }
+  }
+
+  return { acquire, forceRelease, query };
+}
+
+/** forceRelease() returns nothing, so nobody could handle that its service is out of reach. */
+async function forget(answer) {
+  try {
+    await answer;
+  } catch {
+    // The locks of a service that cannot be reached are lost anyway.
+  }
+}

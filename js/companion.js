@@ -1,0 +1,209 @@
+// Locks of a service beside the browser's own: a request is granted when it holds both, so that code of the same origin which
+// uses the browser's locks is excluded too.
+//
+// The service is asked first, and by everybody, so that two pages never wait for each other's half. Which request is held is
+// decided by the service and by the browser, each for its own lock.
+
+import { WAIT } from './entry.js';
+
+export class CompanionTransport {
+  #inner;
+  #native;
+  #pairs = new WeakMap();
+
+  /**
+   * @param inner   the transport of the service
+   * @param native  the browser's own LockManager
+   */
+  constructor(inner, native) {
+    this.#inner = inner;
+    this.#native = native;
+  }
+
+  get clientId() {
+    return this.#inner.clientId;
+  }
+
+  request(entry) {
+    const pair = new Pair(entry, this.#inner, this.#native);
+    this.#pairs.set(entry, pair);
+    this.#inner.request(pair);
+  }
+
+  release(entry) {
+    return this.#pairs.get(entry).release();
+  }
+
+  abort(entry) {
+    this.#pairs.get(entry).abort();
+  }
+
+  check() {
+    this.#inner.check();
+  }
+
+  task(work) {
+    return this.#inner.task(work);
+  }
+
+  query() {
+    return this.#inner.query();
+  }
+
+  inspect() {
+    return this.#inner.inspect();
+  }
+
+  blockers(id) {
+    return this.#inner.blockers(id);
+  }
+
+  deadlocks() {
+    return this.#inner.deadlocks();
+  }
+
+  forceRelease(name) {
+    return this.#inner.forceRelease(name);
+  }
+}
+
+/** One request in both: an entry to the service, and a caller of the browser. */
+class Pair {
+  /** The transport's own. */
+  id = 0;
+  #entry;
+  #inner;
+  #native;
+  #controller = new AbortController();
+  /** Ends each of the browser's locks that are held. */
+  #holds = [];
+  #isGranted = false;
+  #isOver = false;
+
+  constructor(entry, inner, native) {
+    this.#entry = entry;
+    this.#inner = inner;
+    this.#native = native;
+  }
+
+  get scope() {
+    return this.#entry.scope;
+  }
+
+  get mode() {
+    return this.#entry.mode;
+  }
+
+  get wait() {
+    return this.#entry.wait;
+  }
+
+  get steal() {
+    return this.#entry.steal;
+  }
+
+  get tag() {
+    return this.#entry.tag;
+  }
+
+  get loss() {
+    return this.#entry.loss;
+  }
+
+  set loss(cause) {
+    this.#entry.loss = cause;
+  }
+
+  // ---- what the service tells
+
+  /** The service's half is held; the browser's names follow one after the other, in the order of the scope. */
+  async granted(token) {
+    const { scope } = this;
+    const names = typeof scope === 'string' ? [scope] : scope;
+    for (let index = 0; index < names.length; index++) {
+      const outcome = await this.#takeNative(names[index]);
+      if (this.#isOver) return;
+      if (outcome === 'held') continue;
+      this.#end();
+      this.#inner.release(this);
+      if (outcome === 'unavailable') this.#entry.unavailable();
+      else this.#entry.refused(outcome);
+      return;
+    }
+    this.#isGranted = true;
+    this.#entry.granted(token);
+  }
+
+  unavailable() {
+    this.#entry.unavailable();
+  }
+
+  refused(refusal) {
+    this.#entry.refused(refusal);
+  }
+
+  aborted(cause) {
+    this.#entry.aborted(cause);
+  }
+
+  lost(cause) {
+    if (this.#isOver) return;
+    this.#end();
+    if (this.#isGranted) this.#entry.lost(cause);
+    else this.#entry.aborted(cause);
+  }
+
+  // ---- what the caller does
+
+  release() {
+    if (this.#isOver) return false;
+    this.#end();
+    return this.#inner.release(this);
+  }
+
+  abort() {
+    this.#end();
+    this.#inner.abort(this);
+  }
+
+  #end() {
+    this.#isOver = true;
+    this.#controller.abort();
+    for (let index = 0; index < this.#holds.length; index++) this.#holds[index]();
+  }
+
+  // ---- the browser's half
+
+  /** Resolves in a task of the browser: held, unavailable, or why it is refused. */
+  #takeNative(name) {
+    const { mode, wait } = this;
+    const options = { mode };
+    if (wait === WAIT.steal || wait === WAIT.stealAll) options.steal = true;
+    else if (wait === WAIT.ifAvailable) options.ifAvailable = true;
+    else options.signal = this.#controller.signal;
+    return new Promise((resolve) => {
+      const done = this.#native.request(name, options, (lock) => {
+        if (lock === null) return resolve('unavailable');
+        resolve('held');
+        return this.#isOver ? undefined : new Promise((release) => {
+          this.#holds[this.#holds.length] = release;
+        });
+      });
+      this.#watch(done, resolve);
+    });
+  }
+
+  async #watch(done, resolve) {
+    try {
+      await done;
+    } catch ({ name, message }) {
+      if (this.#isOver) return resolve('over');
+      resolve({ name, message: `the browser's own lock: ${message}` });
+      if (!this.#isGranted) return;
+      // Other code stole the browser's half.
+      this.#end();
+      this.#inner.release(this);
+      this.#entry.lost('Stolen');
+    }
+  }
+}

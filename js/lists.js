@@ -1,0 +1,52 @@
+// What the package does with arrays, by index alone: a page may have replaced what its arrays inherit, iterators included.
+
+/** Appends a value; returns the new length. */
+export function append(list, value) {
+  list[list.length] = value;
+  return list.length;
+}
+
+export function each(list, work) {
+  for (let index = 0; index < list.length; index++) work(list[index], index);
+}
+
+export function mapped(list, change) {
+  const values = [];
+  for (let index = 0; index < list.length; index++) values[index] = change(list[index], index);
+  return values;
+}
+
+export function some(list, test) {
+  for (let index = 0; index < list.length; index++) if (test(list[index])) return true;
+  return false;
+}
+
+export function includes(list, value) {
+  for (let index = 0; index < list.length; index++) if (list[index] === value) return true;
+  return false;
+}
+
+export function joined(list) {
+  let text = '';
+  for (let index = 0; index < list.length; index++) text += index === 0 ? list[index] : `,${list[index]}`;
+  return text;
+}
+
+/** Takes away so many values at the beginning. */
+export function dropFirst(list, count) {
+  const left = list.length - count;
+  for (let index = 0; index < left; index++) list[index] = list[index + count];
+  list.length = left;
+}
+
+const { sort } = Array.prototype;
+
+/** Sorts strings by code unit. */
+export function sortStrings(list) {
+  return Reflect.apply(sort, list, []);
+}
+
+/** A copy that JSON.stringify() writes as a list, whatever `toJSON` lists inherit. */
+export function plainList(list) {
+  return Object.defineProperty(mapped(list, (value) => value), 'toJSON', { value: undefined });
+}

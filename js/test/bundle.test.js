@@ -1,0 +1,40 @@
+// Names of classes survive a bundler, also beside code that has classes of the same names.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const resolveDir = fileURLToPath(new URL('..', import.meta.url));
+
+/** A program that has its own of everything, beside the package. */
+const PROGRAM = `
+  class Lock {}
+  class LockManager {}
+  class LockHandle {}
+  class Locks {}
+  class ServiceLocks {}
+  export const own = [Lock, LockManager, LockHandle, Locks, ServiceLocks];
+  export * as browser from './browser.js';
+  export { createInterfaces } from './locks.js';
+  export { createExtended } from './extended.js';
+`;
+
+for (const minify of [false, true]) {
+  test(`F13 classes keep their names and tags when they are bundled${minify ? ' and minified' : ''}`, async () => {
+    const stdin = { contents: PROGRAM, resolveDir };
+    const { outputFiles } = await build({ stdin, bundle: true, minify, format: 'esm', platform: 'browser', write: false });
+    const source = Buffer.from(outputFiles[0].contents).toString('base64');
+    const { browser, createExtended, createInterfaces } = await import(`data:text/javascript;base64,${source}`);
+    const tag = ({ prototype }) => Object.prototype.toString.call(prototype);
+    const { LockManager, Lock, LockHandle } = browser;
+    assert.deepEqual([LockManager.name, Lock.name, LockHandle.name], ['LockManager', 'Lock', 'LockHandle']);
+    assert.deepEqual([tag(LockManager), tag(Lock), tag(LockHandle)], ['[object LockManager]', '[object Lock]', '[object Lock]']);
+    const { createLocks, createServiceLocks } = createExtended(createInterfaces(globalThis));
+    const names = [createLocks({}), createServiceLocks({})].map(({ constructor }) => constructor.name);
+    assert.deepEqual(names, ['Locks', 'ServiceLocks']);
+    // The same getters and methods, by name and by length.
+    const members = ({ prototype }) => Object.entries(Object.getOwnPropertyDescriptors(prototype)).map(([key, { value, get }]) => [key, get?.name ?? value.name, get?.length ?? value.length]);
+    assert.deepEqual(members(LockManager), [['constructor', 'LockManager', 0], ['request', 'request', 2], ['query', 'query', 0]]);
+  });
+}

@@ -1,0 +1,145 @@
+// Locks of a service beside the browser's own, in a real Chromium.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Browsers, missing } from './browser/chromium.js';
+import { startSite } from './browser/site.js';
+import { Service } from './service.js';
+
+describe("Chromium with native: 'also'", { skip: missing }, () => {
+  const browsers = new Browsers();
+  let site;
+  let service;
+  let context;
+
+  before(async () => {
+    site = await startSite();
+    service = await Service.start(['--allow-origin', site.origin]);
+    context = await (await browsers.open()).newContext();
+  });
+
+  after(async () => {
+    await browsers.close();
+    await site.close();
+    await service.kill();
+  });
+
+  /** A page whose `locks` are the browser's own, or navlocks with these options. */
+  async function openPage(options) {
+    const page = await context.newPage();
+    await page.goto(`${site.origin}/test/browser/plain.html`);
+    await page.evaluate(async ([url, options]) => {
+      if (options !== undefined) {
+        const { connect, install } = await import('/browser.js');
+        install(globalThis, { url, ...options });
+        globalThis.extended = await connect(url, options);
+      }
+      globalThis.held = {};
+      // Resolves when it is granted; `release` ends it, `outcome` tells how it went.
+      globalThis.hold = (name, options = {}) => new Promise((granted, refused) => {
+        const outcome = navigator.locks.request(name, options, () => new Promise((release) => {
+          globalThis.held[name] = { release };
+          granted();
+        }));
+        outcome.catch(refused);
+        globalThis.outcome = outcome.then((value) => value, (error) => `${error.name} ${error.cause}`);
+      });
+      globalThis.available = (name, mode = 'exclusive') => navigator.locks.request(name, { mode, ifAvailable: true }, (lock) => lock !== null);
+    }, [service.tcp, options]);
+    return page;
+  }
+
+  const hold = (page, name, options) => page.evaluate(([name, options]) => globalThis.hold(name, options), [name, options]);
+  const release = (page, name, value) => page.evaluate(([name, value]) => globalThis.held[name].release(value), [name, value]);
+  const available = (page, ...given) => page.evaluate((given) => globalThis.available(...given), given);
+  const outcome = (page) => page.evaluate(() => globalThis.outcome);
+
+  test('a lock excludes code that uses the browser’s own, in both directions, and lets it go', async () => {
+    const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
+    await hold(old, 'a');
+    assert.equal(await available(both, 'a'), false);
+    const waits = hold(both, 'a');
+    await both.evaluate(() => navigator.locks.query());
+    await release(old, 'a');
+    await waits;
+    assert.deepEqual([await available(old, 'a'), await available(other, 'a')], [false, false]);
+    await release(both, 'a', 'value');
+    assert.equal(await outcome(both), 'value');
+    assert.deepEqual([await available(old, 'a'), await available(other, 'a')], [true, true]);
+    await hold(both, 'b', { mode: 'shared' });
+    assert.deepEqual([await available(old, 'b'), await available(old, 'b', 'shared'), await available(other, 'b', 'shared')], [false, true, true]);
+    await release(both, 'b');
+    for (const page of [old, both, other]) await page.close();
+  });
+
+  test('a theft of either half is a loss of the lock, and the other half is released', async () => {
+    const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
+    await hold(both, 'stolen');
+    await old.evaluate(() => navigator.locks.request('stolen', { steal: true }, () => {}));
+    assert.equal(await outcome(both), 'AbortError Stolen');
+    assert.equal(await available(other, 'stolen'), true);
+    await hold(both, 'stolen');
+    await other.evaluate(() => navigator.locks.request('stolen', { steal: true }, () => {}));
+    assert.equal(await outcome(both), 'AbortError Stolen');
+    assert.equal(await available(old, 'stolen'), true);
+    for (const page of [old, both, other]) await page.close();
+  });
+
+  test('an abort while the browser’s half is waited for leaves nothing behind', async () => {
+    const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
+    await hold(old, 'aborted');
+    const name = await both.evaluate(async () => {
+      const controller = new AbortController();
+      const asked = navigator.locks.request('aborted', { signal: controller.signal }, () => {}).catch(({ name }) => name);
+      // The service's half is held then.
+      while ((await navigator.locks.query()).held.length === 0);
+      controller.abort();
+      return asked;
+    });
+    assert.equal(name, 'AbortError');
+    await release(old, 'aborted');
+    await other.evaluate(() => navigator.locks.request('aborted', () => {}));
+    assert.equal(await available(old, 'aborted'), true);
+    for (const page of [old, both, other]) await page.close();
+  });
+
+  test('a scope holds all of its names in the browser too', async () => {
+    const [old, both] = [await openPage(), await openPage({ native: 'also' })];
+    await both.evaluate(async () => {
+      globalThis.scoped = await globalThis.extended.hold(['x', 'y']);
+    });
+    assert.deepEqual([await available(old, 'x'), await available(old, 'y'), await available(old, 'z')], [false, false, true]);
+    await both.evaluate(() => globalThis.scoped.release());
+    await old.evaluate(() => navigator.locks.request('x', () => navigator.locks.request('y', () => {})));
+    for (const page of [old, both]) await page.close();
+  });
+
+  test('a page that ends releases both halves', async () => {
+    const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
+    await hold(both, 'ended');
+    const [first, second] = [hold(old, 'ended').then(() => release(old, 'ended')), hold(other, 'ended')];
+    await both.close();
+    await Promise.all([first, second]);
+    for (const page of [old, other]) await page.close();
+  });
+
+  test('by default the browser’s own locks are left alone, and a wrong option is refused', async () => {
+    const [old, plain] = [await openPage(), await openPage({})];
+    await hold(old, 'apart');
+    assert.equal(await available(plain, 'apart'), true);
+    const errors = await plain.evaluate(async (url) => {
+      const { install } = await import('/browser.js');
+      const errors = [];
+      for (const native of ['beside', 5]) {
+        try {
+          install(globalThis, { url, native });
+        } catch ({ name }) {
+          errors.push(name);
+        }
+      }
+      return errors;
+    }, service.tcp);
+    assert.deepEqual(errors, ['TypeError', 'TypeError']);
+    for (const page of [old, plain]) await page.close();
+  });
+});

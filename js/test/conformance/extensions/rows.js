@@ -1,0 +1,8 @@
+// What the package adds to the standard: rows that run wherever `connect()` or `locks` give the extended class.
+
+import { handles } from './handles.js';
+import { reports } from './reports.js';
+import { scopes } from './scopes.js';
+import { timeouts } from './timeouts.js';
+
+export const extensions = [scopes, timeouts, handles, reports].flat();

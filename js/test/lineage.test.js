@@ -1,0 +1,78 @@
+// The ancestors of the standard in every place that Node has, and what only Node has of them.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { getEventListeners, once } from 'node:events';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import vm from 'node:vm';
+import { Worker } from 'node:worker_threads';
+import { install, locks } from 'navlocks';
+import * as direct from 'navlocks/lineage';
+import { tryRow } from './conformance/bench.js';
+import { rowsFor } from './conformance/rows.js';
+import { loadProvider } from './threads.js';
+
+for (const providerName of ['lineage', 'strict-realm', 'service-unix', 'service-tcp']) {
+  const provider = await loadProvider(providerName);
+  describe(providerName, () => {
+    for (const row of rowsFor(provider, 'lineage')) test(`${row.id} ${row.title}`, () => tryRow(row, provider));
+  });
+}
+
+test('the ancestors hold in a worker thread', async () => {
+  const workerData = { providerName: 'lineage', body: 'lineage' };
+  const worker = new Worker(new URL('./run-rows.js', import.meta.url), { workerData });
+  const results = [];
+  worker.on('message', (result) => results.push(result));
+  assert.deepEqual(await once(worker, 'exit'), [0]);
+  assert.deepEqual(results.filter(({ passed }) => !passed), []);
+  assert.ok(results.length > 50, `only ${results.length} rows`);
+});
+
+test('P15 a signal is listened to until the end, and no longer', async () => {
+  const { signal } = new AbortController();
+  const listeners = () => getEventListeners(signal, 'abort').length;
+  await direct.acquire('listened', { signal }, () => assert.equal(listeners(), 1));
+  assert.equal(listeners(), 0);
+});
+
+test('Q16 a failure of the work that no caller handles ends the process, as every such rejection', async () => {
+  const program = `
+    import { requestLock } from ${JSON.stringify(import.meta.resolve('navlocks/lineage'))};
+    const lock = await requestLock('failing');
+    lock.waitUntil(Promise.reject(new Error('the work failed')));
+    setTimeout(() => console.log('nobody noticed'), 1000);
+  `;
+  const run = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);
+  await assert.rejects(run, ({ code, stdout, stderr }) => code === 1 && stdout === '' && stderr.includes('the work failed'));
+});
+
+test('the direct exports are the lineage of this process', () => {
+  const lineage = direct.lineageOf(locks);
+  assert.equal(direct.lineageOf(locks), lineage);
+  for (const [name, value] of Object.entries(lineage)) assert.equal(direct[name], value, name);
+});
+
+test('lineageOf refuses locks that are not of this package, and says what to give it', () => {
+  for (const wrong of [undefined, null, {}, { request() {} }]) assert.throws(() => direct.lineageOf(wrong), { name: 'TypeError', message: /connect\(\)/ });
+});
+
+test('P01 installLineage puts navigator.locks in place where there is none, and errors are of that realm', async () => {
+  const context = vm.createContext({ DOMException, AbortController, AbortSignal });
+  const target = vm.runInContext('globalThis', context);
+  direct.installLineage(target, install(target));
+  const names = await vm.runInContext(`(async () => {
+    const promise = navigator.locks.acquire('realm');
+    const error = await promise.catch((error) => error);
+    const lock = await requestLock('realm');
+    await lock.released;
+    const late = await lock.waitUntil(1).catch((error) => error);
+    return [promise instanceof Promise, error instanceof TypeError, lock.released instanceof Promise, late instanceof TypeError];
+  })()`, context);
+  assert.deepEqual([...names], [true, true, true, true]);
+  const bare = { Object, Promise, TypeError };
+  direct.installLineage(bare, locks);
+  assert.equal(await bare.navigator.locks.acquire('bare', (lock) => lock.name), 'bare');
+  assert.equal(await bare.navigator.locks.request('bare', (lock) => lock.name), 'bare');
+});

@@ -1,0 +1,26 @@
+// The locks of this process for a realm whose functions refuse every receiver but their global object, as those of browsers do.
+
+import { createExtended } from '../../extended.js';
+import { createInterfaces } from '../../locks.js';
+import { NativeTransport } from '../../native.js';
+
+const { setTimeout, clearTimeout } = globalThis;
+const realm = Object.create(globalThis, {
+  setTimeout: { value: own(setTimeout) },
+  clearTimeout: { value: own(clearTimeout) },
+});
+
+function own(work) {
+  return function checked(...given) {
+    if (this !== undefined && this !== realm) throw new TypeError('Illegal invocation');
+    return work(...given);
+  };
+}
+
+const interfaces = createInterfaces(realm);
+const { createLocks, LockHandle } = createExtended(interfaces);
+const { LockManager, Lock } = interfaces;
+const openHost = (partition) => ({ openPartition: openHost, transport: new NativeTransport(partition) });
+const locks = createLocks(openHost(''));
+
+export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true };
