@@ -1,12 +1,19 @@
-// Why a service says no, and which error that is to a program.
+// Why a service refuses, and which error that is to a program.
 
-/** By the code of the wire; those below the line are our own. `final` ones will not be otherwise at the next attempt. */
+/**
+ * By the code of the wire; the codes below the line are this package's own. A client that is refused for a `final` one
+ * will be refused at the next attempt too. A test compares the codes of the wire with those of `navlocks-wire`.
+ */
 const REFUSALS = {
   'bad-message': { error: 'InvalidStateError', final: true },
   'bad-state': { error: 'InvalidStateError', final: true },
   version: { error: 'NotSupportedError', final: true },
   unauthorized: { error: 'SecurityError', final: true },
   'forbidden-origin': { error: 'SecurityError', final: true },
+  'unknown-session': { error: 'AbortError', final: false },
+  'slow-reader': { error: 'AbortError', final: true },
+  'lease-lapsed': { error: 'AbortError', final: true },
+  replaced: { error: 'AbortError', final: true },
   'exclusive-overtake': { error: 'NotSupportedError', final: true },
   limit: { error: 'QuotaExceededError', final: false },
   deadlock: { error: 'AbortError', final: false },

@@ -24,7 +24,8 @@ fn rows(file: &File) -> Vec<Test> {
     let mut ids = Vec::new();
     for line in file.text.lines().map(str::trim) {
         if let Some(literal) = line.strip_prefix("id: ") {
-            ids = literal_at_start(literal).map_or_else(Vec::new, |literal| split_ids(&format!("{literal} ")).0);
+            ids = literal_at_start(literal)
+                .map_or_else(Vec::new, |literal| split_ids(&format!("{literal} ")).0);
         } else if let Some(title) = line.strip_prefix("title: ").and_then(literal_at_start)
             && !ids.is_empty()
         {

@@ -10,4 +10,5 @@ mod modules;
 mod no_std;
 mod readme;
 mod source;
+mod tables;
 mod tidy;

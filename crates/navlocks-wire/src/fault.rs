@@ -59,7 +59,7 @@ impl Fault {
 }
 
 impl FaultCode {
-    /// The name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that this is in JavaScript.
     pub fn dom_exception_name(self) -> &'static str {
         match self {
             Self::ForbiddenOrigin | Self::Unauthorized => "SecurityError",
@@ -71,10 +71,40 @@ impl FaultCode {
             | Self::SlowReader
             | Self::LeaseLapsed
             | Self::Replaced
-            | Self::ShuttingDown
             | Self::Deadlock => "AbortError",
+            Self::ShuttingDown => "NetworkError",
         }
     }
+
+    /// Returns true if a client that is refused for this will be refused at the next attempt too.
+    pub fn is_final(self) -> bool {
+        !matches!(
+            self,
+            Self::Limit
+                | Self::ShuttingDown
+                | Self::Internal
+                | Self::UnknownSession
+                | Self::Deadlock
+        )
+    }
+
+    /// All codes that a service of this version sends.
+    pub const ALL: [Self; 14] = [
+        Self::BadMessage,
+        Self::BadState,
+        Self::Version,
+        Self::Unauthorized,
+        Self::ForbiddenOrigin,
+        Self::UnknownSession,
+        Self::Limit,
+        Self::SlowReader,
+        Self::LeaseLapsed,
+        Self::Replaced,
+        Self::ShuttingDown,
+        Self::Deadlock,
+        Self::ExclusiveOvertake,
+        Self::Internal,
+    ];
 }
 
 impl fmt::Display for Fault {

@@ -136,12 +136,11 @@ async fn reconnect(session: &Session, pauses: &mut Pauses) -> Option<Link> {
                 }
                 session.input(|state| session.lapse(state, Loss::ServiceGone));
             }
-            // These may pass.
-            FaultCode::Limit | FaultCode::ShuttingDown | FaultCode::Internal => {}
-            _ => {
+            code if code.is_final() => {
                 session.refused(Refusal::from(fault));
                 return None;
             }
+            _ => {}
         }
     }
 }
