@@ -28,7 +28,7 @@ fn f111_an_entry_says_name_mode_and_client() {
     let mut table = Table::new();
     table.holds("C1", "held", s("a"));
     table.waits("C2", "pending", x(["b", "a"]));
-    let Snapshot { held, pending } = table.manager.query();
+    let Snapshot { held, pending, .. } = table.manager.query();
     let (held, pending) = (&held[0], &pending[0]);
 
     assert_eq!(held.request, table.id("held"));
