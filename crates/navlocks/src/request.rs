@@ -15,7 +15,7 @@ use crate::owner::Owner;
 
 /// A request for a lock, made by [`Locks::request`](crate::Locks::request). Nothing happens until it is awaited.
 ///
-/// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock; [`wait`](Self::wait) blocks the thread.
+/// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock; [`blocking`](Self::blocking) blocks the thread.
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request {

@@ -192,18 +192,16 @@ fn stream_of_ended_client_ends_and_others_go_on() {
     let arm = start();
     let [locks, watcher, other] = arm.clients();
     let (mut ending, mut lasting) = (listen(&watcher), listen(&other));
-    let mut asleep = watcher.events();
-    thread::scope(|scope| {
-        // One sleeps when the client ends, the other one looks after.
-        let asleep = scope.spawn(move || while soon(asleep.recv()).is_some() {});
-        drop(hold(locks.request("a"), "lock"));
-        watcher.end();
-        asleep.join().unwrap();
-    });
+    drop(hold(locks.request("a"), "lock"));
+    caught_up(&locks);
+    assert_eq!(words(&heard(&other, &mut lasting)), LIFE);
+    watcher.end();
     while soon(ending.recv()).is_some() {}
     assert_eq!(ending.try_recv(), None);
     assert_eq!(soon(watcher.events().recv()), None);
-    assert_eq!(words(&heard(&other, &mut lasting))[..3], LIFE);
+    drop(hold(locks.request("a"), "lock"));
+    caught_up(&locks);
+    assert_eq!(words(&heard(&other, &mut lasting)), LIFE);
 }
 
 #[test]

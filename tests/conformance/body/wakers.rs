@@ -253,3 +253,17 @@ fn who_stops_watching_takes_nobody_along() {
     assert_eq!(soon(other.force_release("a")), Ok(1));
     flags[0].was_raised();
 }
+
+#[test]
+fn end_of_a_client_wakes_the_task_that_waits_for_its_next_event() {
+    let arm = start();
+    let watcher = arm.client();
+    let mut events = listen(&watcher);
+    let flag = Arc::new(Flag::default());
+    let waker = Waker::from(flag.clone());
+    let mut next = Task::start(events.recv());
+    assert!(!next.poll_for(&waker));
+    watcher.end();
+    flag.was_raised();
+    assert_eq!(next.join(), None);
+}
