@@ -17,6 +17,9 @@ use super::url::Url;
 use crate::locks::Locks;
 use crate::wire::Fault;
 
+/// The shortest silence that follows from a patience: a service may be busy for a moment.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
+
 /// A connection in the making, from [`Locks::connect`]. Nothing happens until it is awaited.
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
@@ -33,6 +36,7 @@ pub(crate) struct Options {
     pub(crate) token: Option<String>,
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
+    pub(crate) answers_within: Option<Duration>,
     pub(crate) roots: Vec<CertificateDer<'static>>,
 }
 
@@ -42,6 +46,8 @@ struct Settings {
     token: Option<String>,
     lease: Option<Duration>,
     patience: Option<Duration>,
+    /// None, if it is not said: then it follows from the patience.
+    answers_within: Option<Option<Duration>>,
     roots: Vec<u8>,
 }
 
@@ -52,6 +58,7 @@ impl fmt::Debug for Settings {
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("lease", &self.lease)
             .field("patience", &self.patience)
+            .field("answers_within", &self.answers_within)
             .finish_non_exhaustive()
     }
 }
@@ -66,6 +73,7 @@ impl Connect {
             token: None,
             lease: None,
             patience: Some(Self::DEFAULT_PATIENCE),
+            answers_within: None,
             roots: Vec::new(),
         };
         Self { url: url.to_owned(), options }
@@ -97,6 +105,16 @@ impl Connect {
         self
     }
 
+    /// How long a service that is connected may say nothing at all before requests and questions that wait for it fail with
+    /// `Unreachable`; `None` lets them wait for ever. By default as long as the [`patience`](Self::patience), and at least a second.
+    ///
+    /// A service that hangs keeps its connections, so nothing else tells. It is asked for a sign of life while something waits
+    /// for it; that a lock is not free is no silence. Held locks stay held.
+    pub fn answers_within(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options.answers_within = Some(limit.into());
+        self
+    }
+
     /// Certificates in PEM form of the authorities to trust for `wss:`, instead of those that the system trusts.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.options.roots = pem.into();
@@ -105,12 +123,14 @@ impl Connect {
 
     async fn connect(self) -> Result<Locks, ConnectError> {
         let Self { url, options } = self;
-        let Settings { partition, token, lease, patience, roots } = options;
+        let Settings { partition, token, lease, patience, answers_within, roots } = options;
+        let answers_within =
+            answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
         let roots = CertificateDer::pem_slice_iter(&roots)
             .collect::<Result<_, _>>()
             .map_err(|error| ConnectError::BadCertificate(error.to_string()))?;
-        let options = Options { url, partition, token, lease, patience, roots };
+        let options = Options { url, partition, token, lease, patience, answers_within, roots };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
         let driver = async move {
@@ -158,6 +178,11 @@ pub enum ConnectError {
     BadCertificate(String),
     /// Nobody answers there.
     Unreachable(io::Error),
+    /// A process listens there, and says nothing.
+    Silent {
+        /// For so long.
+        within: Duration,
+    },
     /// Somebody answers who is no service of this kind.
     Handshake(String),
     /// The service refuses this client.
@@ -175,6 +200,12 @@ impl fmt::Display for ConnectError {
                 write!(f, "a root certificate cannot be read: {problem}")
             }
             Self::Unreachable(error) => write!(f, "the lock service cannot be reached: {error}"),
+            Self::Silent { within } => {
+                write!(
+                    f,
+                    "the lock service did not answer within {within:?}: is it stopped, or busy?"
+                )
+            }
             Self::Handshake(problem) => {
                 write!(f, "what answers there is no lock service for this client: {problem}")
             }

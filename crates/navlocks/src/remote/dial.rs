@@ -1,11 +1,13 @@
 //! Reaching a service: the socket, TLS, and the WebSocket handshake.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -27,21 +29,26 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
 pub(crate) type Link = WebSocketStream<Box<dyn Socket>>;
 
-/// For the whole way to the other side of the handshake.
+/// Before a socket is tried again that has no room for another connection.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
+
+/// For the way to the socket.
 const DIAL_MAX: Duration = Duration::from_secs(10);
 
-/// Connects to the service, up to the end of the handshake.
-pub(crate) async fn dial(options: &Options) -> Result<Link, ConnectError> {
-    let late = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {DIAL_MAX:?}"));
-    match tokio::time::timeout(DIAL_MAX, open(options)).await {
-        Ok(link) => link,
-        Err(_) => Err(ConnectError::Unreachable(late)),
-    }
+/// Connects to the service, up to the socket. What follows has a limit of its own.
+pub(crate) async fn dial(options: &Options) -> Result<(Request, Box<dyn Socket>), ConnectError> {
+    let request = request(options)?;
+    let limit = match (&options.url, options.answers_within) {
+        (Url::Unix(_), Some(limit)) => limit.min(DIAL_MAX),
+        _ => DIAL_MAX,
+    };
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"));
+    let socket = tokio::time::timeout(limit, socket(options)).await;
+    Ok((request, socket.map_err(|_| ConnectError::Unreachable(late()))??))
 }
 
-async fn open(options: &Options) -> Result<Link, ConnectError> {
-    let request = request(options)?;
-    let socket = socket(options).await?;
+/// Opens a WebSocket.
+pub(crate) async fn open(request: Request, socket: Box<dyn Socket>) -> Result<Link, ConnectError> {
     // Messages are short: a small buffer serves, a program may have many connections, and every read clears all of it first.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
@@ -59,7 +66,7 @@ async fn open(options: &Options) -> Result<Link, ConnectError> {
 async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
     let unreachable = ConnectError::Unreachable;
     Ok(match &options.url {
-        Url::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(unreachable)?),
+        Url::Unix(path) => Box::new(unix(path).await.map_err(unreachable)?),
         Url::Web { host, port, tls, .. } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
             stream.set_nodelay(true).map_err(unreachable)?;
@@ -73,6 +80,16 @@ async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
             }
         }
     })
+}
+
+/// A service that hangs takes no connections, and when many wait for that the kernel takes no more either.
+async fn unix(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(FULL_PAUSE).await,
+            connected => return connected,
+        }
+    }
 }
 
 /// Trusts the certificates given; without any, those that the system trusts.

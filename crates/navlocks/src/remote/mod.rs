@@ -21,6 +21,7 @@ mod link;
 mod receiving;
 mod asking;
 mod lease;
+mod silence;
 mod driver;
 mod pacing;
 mod dial;

@@ -12,6 +12,7 @@ use super::asking::Asked;
 use super::connect::Options;
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
+use super::silence::Silence;
 use crate::error::{Loss, Refusal, RequestError};
 use crate::events::Inboxes;
 use crate::request::Request;
@@ -41,6 +42,8 @@ pub(super) struct State {
     /// What proves that the session is ours, while it can go on.
     pub(super) secret: Option<String>,
     pub(super) lease: Option<Lease>,
+    /// Since when nothing was heard, while something may wait for the service.
+    pub(super) silence: Option<Silence>,
     pub(super) link: LinkState,
     /// The longest message that the service takes; longer ones would end the session, and be said again in the next.
     pub(super) message_bytes_max: usize,
@@ -124,6 +127,7 @@ impl Session {
                 number: 0,
                 secret: None,
                 lease: None,
+                silence: None,
                 link: LinkState::Down,
                 message_bytes_max: usize::MAX,
                 outbox: VecDeque::new(),
@@ -210,6 +214,7 @@ impl Session {
             }
             state.next_request += 1;
             state.say_text(text);
+            state.begin_silence();
             if let ToService::Request(request) = message {
                 state.entries.insert(number, Entry::new(request, waker.clone()));
             }
