@@ -82,7 +82,7 @@ pub use locks::{Builder, Locks};
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
-pub use query::{LockInfo, Snapshot};
+pub use query::{LockInfo, PartitionSnapshot, Snapshot};
 #[cfg(feature = "connect")]
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};

@@ -11,11 +11,13 @@ use crate::error::{Cycle, QueryError};
 use crate::events::Events;
 use crate::home::Home;
 use crate::owner::{Client, Owners};
-use crate::query::Snapshot;
+use crate::query::{PartitionSnapshot, Snapshot};
 #[cfg(feature = "connect")]
 use crate::remote::{Connect, Handle};
 use crate::request::Request;
 use crate::space::Space;
+#[cfg(feature = "connect")]
+use crate::wire::{Question, Reply};
 
 /// Locks by name, and one client that asks for them.
 ///
@@ -74,7 +76,8 @@ impl Builder {
     pub fn build(self) -> Locks {
         let partitions = Mutex::new(HashMap::new());
         let registry = Arc::new(Registry { partitions, deadlocks: self.deadlocks });
-        Locks::in_space(Arc::new(Space::new(self.deadlocks, registry)))
+        // The default partition is the one without a name, as in a service.
+        Locks::in_space(Registry::partition(&registry, ""))
     }
 }
 
@@ -232,6 +235,25 @@ impl Locks {
         self.client().home.query(self.client().id).await
     }
 
+    /// All locks held and requests pending in every partition that is in use, in the order of their names. Of a service: those
+    /// that this client could open, and over a Unix socket those of all its tenants and origins.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn query_all(&self) -> Result<Vec<PartitionSnapshot>, QueryError> {
+        match &self.client().home {
+            Home::Local(space) => Ok(Registry::snapshots(space.registry())),
+            #[cfg(feature = "connect")]
+            Home::Remote(session) => {
+                match session.ask(self.client().id.serial(), Question::QueryAll).await? {
+                    Reply::Partitions(all) => Ok(all.into_iter().map(Into::into).collect()),
+                    _ => Err(QueryError::Misunderstood),
+                }
+            }
+        }
+    }
+
     /// What a request waits for: nothing, if it does not wait.
     ///
     /// # Errors
@@ -263,6 +285,22 @@ impl fmt::Debug for Locks {
 }
 
 impl Registry {
+    /// What is held and pending in all partitions.
+    fn snapshots(registry: &Self) -> Vec<PartitionSnapshot> {
+        let partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let living = partitions.iter().filter_map(|(name, space)| Some((name, space.upgrade()?)));
+        let mut spaces: Vec<_> = living.map(|(name, space)| (name.clone(), space)).collect();
+        drop(partitions);
+        spaces.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let describe = |(partition, space): (String, Arc<Space>)| PartitionSnapshot {
+            partition,
+            tenant: String::new(),
+            origin: String::new(),
+            snapshot: space.query(),
+        };
+        spaces.into_iter().map(describe).collect()
+    }
+
     /// The lock space of that name.
     fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
         let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);

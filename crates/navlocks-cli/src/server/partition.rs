@@ -269,8 +269,12 @@ impl Partition {
         self.listeners.remove(listener);
     }
 
-    /// The locks held and requests pending.
-    pub(crate) fn snapshot(&self, sessions: &Sessions, now: Instant) -> wire::Reply {
+    /// The locks held, and the requests pending.
+    pub(crate) fn snapshot(
+        &self,
+        sessions: &Sessions,
+        now: Instant,
+    ) -> (Vec<wire::Info>, Vec<wire::Info>) {
         let snapshot = self.manager.snapshot();
         let describe = |info: navlocks_core::LockInfo| {
             let asked = &self.asked[info.request.slot()];
@@ -292,10 +296,9 @@ impl Partition {
                 pid: pid(asking.client.session, sessions),
             },
         });
-        wire::Reply::Snapshot {
-            held: snapshot.held.into_iter().map(describe).collect(),
-            pending: snapshot.pending.into_iter().map(describe).chain(early).collect(),
-        }
+        let held = snapshot.held.into_iter().map(describe).collect();
+        let pending = snapshot.pending.into_iter().map(describe).chain(early).collect();
+        (held, pending)
     }
 
     /// Names of requests, for people in other sessions.
