@@ -70,6 +70,10 @@ exits! {
     Withdrawn = 89,
     /// The lock was lost while the command ran, and the command was ended.
     Lost = 90,
+    /// Another service has the socket or the state folder.
+    Busy = 91,
+    /// The service is there and does not answer in time; what it was asked is not known.
+    Silent = 92,
     /// The command was found but cannot be executed.
     CannotExecute = 126,
     /// The command was not found.

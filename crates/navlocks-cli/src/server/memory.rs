@@ -66,6 +66,13 @@ impl Memory {
         Ok(memory)
     }
 
+    /// The state file. Its folder is made again if it was removed.
+    pub(crate) fn kept_file(&mut self) -> io::Result<Option<&StateFile>> {
+        let Some(file) = &mut self.file else { return Ok(None) };
+        file.keep()?;
+        Ok(Some(file))
+    }
+
     /// The largest token that may have been given by earlier services.
     pub(crate) fn tokens_before(&self) -> u64 {
         self.state.tokens_reserved_to - self.block
@@ -77,7 +84,7 @@ impl Memory {
     }
 
     fn write(&mut self, state: State) -> io::Result<()> {
-        if let Some(file) = &self.file {
+        if let Some(file) = &mut self.file {
             file.write(&state)?;
         }
         self.state = state;
