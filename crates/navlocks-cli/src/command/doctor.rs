@@ -8,7 +8,7 @@ use clap::Args;
 use navlocks::{Locks, Snapshot};
 
 use super::stop::Running;
-use super::target::{Target, unanswered};
+use super::target::Target;
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 use crate::printer::{self, Harmless, Palette};
@@ -43,7 +43,7 @@ impl Doctor {
         }
         match self.target.connect_if_running().await {
             Ok(None) => report.good("no service runs; one starts when it is needed"),
-            Ok(Some(locks)) => look_at_locks(&locks, &mut report).await,
+            Ok(Some(locks)) => look_at_locks(&self.target, &locks, &mut report).await,
             Err(failure) => report.bad(&failure.message),
         }
         printer::print(&report.text)?;
@@ -88,8 +88,7 @@ fn look_at_place(place: &Place, report: &mut Report) {
                 service.pid
             ));
         }
-        Ok(None) => {}
-        Err(failure) => report.bad(&failure.message),
+        Ok(None) | Err(_) => {}
     }
     if let Some(line) = place.last_words().filter(|line| line.contains("ERROR")) {
         report.bad(&format!("the log ends with: {}", Harmless(&line)));
@@ -107,22 +106,22 @@ fn look_at_socket(place: &Place, report: &mut Report) {
             let mode = found.mode() & 0o777;
             report.bad(&format!("others can use {socket} (its mode is {mode:o}): close it with chmod 600"));
         }
-        Ok(_) => match std::os::unix::net::UnixStream::connect(&path) {
-            Ok(_) => report.good(&format!("the socket {socket} is listened to")),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => report.good(&format!(
+        Ok(_) => match Running::find(place) {
+            Ok(Some(_)) => report.good(&format!("the socket {socket} is listened to")),
+            Ok(None) => report.good(&format!(
                 "the socket {socket} was left behind by a service that was killed; the next one replaces it"
             )),
-            Err(error) => report.bad(&format!("the socket {socket} cannot be reached: {error}")),
+            Err(failure) => report.bad(&failure.message),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => report.bad(&format!("the socket {socket} cannot be looked at: {error}")),
     }
 }
 
-async fn look_at_locks(locks: &Locks, report: &mut Report) {
+async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
-        let snapshot = locks.query().await.map_err(unanswered)?;
-        Ok::<_, Failure>((snapshot, locks.deadlocks().await.map_err(unanswered)?))
+        let snapshot = target.query(locks).await?;
+        Ok::<_, Failure>((snapshot, target.answer(locks.deadlocks()).await?))
     };
     let (snapshot, deadlocks) = match answers.await {
         Ok(answers) => answers,

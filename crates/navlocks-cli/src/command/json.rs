@@ -1,7 +1,7 @@
 //! What programs read: the output of `query --json` and `watch --json`.
 
 use navlocks::wire::{self, Names};
-use navlocks::{Event, LockInfo, Loss, Snapshot, What};
+use navlocks::{Event, LockInfo, Loss, PartitionSnapshot, Snapshot, What};
 use serde::Serialize;
 
 /// What is said of every request.
@@ -75,13 +75,47 @@ struct More {
     clients: Option<Vec<String>>,
 }
 
+impl<'a> From<&'a Snapshot> for State<'a> {
+    fn from(snapshot: &'a Snapshot) -> Self {
+        Self {
+            held: snapshot.held.iter().map(Entry::from).collect(),
+            pending: snapshot.pending.iter().map(Entry::from).collect(),
+        }
+    }
+}
+
+/// Everything in one partition.
+#[derive(Debug, Serialize)]
+struct Space<'a> {
+    partition: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    tenant: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    origin: &'a str,
+    #[serde(flatten)]
+    state: State<'a>,
+}
+
+/// Everything in all partitions.
+#[derive(Debug, Serialize)]
+struct All<'a> {
+    partitions: Vec<Space<'a>>,
+}
+
 /// One line for a snapshot.
 pub(super) fn snapshot(snapshot: &Snapshot) -> String {
-    let state = State {
-        held: snapshot.held.iter().map(Entry::from).collect(),
-        pending: snapshot.pending.iter().map(Entry::from).collect(),
-    };
-    wire::write(&state) + "\n"
+    wire::write(&State::from(snapshot)) + "\n"
+}
+
+/// One line for the snapshots of all partitions.
+pub(super) fn partitions(all: &[PartitionSnapshot]) -> String {
+    let partitions = all.iter().map(|one| Space {
+        partition: &one.partition,
+        tenant: &one.tenant,
+        origin: &one.origin,
+        state: State::from(&one.snapshot),
+    });
+    wire::write(&All { partitions: partitions.collect() }) + "\n"
 }
 
 /// One line for an event.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::steal::{holders, nobody, report, single};
-use super::target::{Target, unanswered};
+use super::target::Target;
 use crate::exit::{Exit, Failure};
 
 /// Release all locks that have a name, as an operator
@@ -34,8 +34,8 @@ impl Release {
         let Some(locks) = self.target.connect_if_running().await? else {
             return Err(nobody(&name));
         };
-        let victims = holders(&locks, &name).await?;
-        let released = locks.force_release(&name).await.map_err(unanswered)?;
+        let victims = holders(&self.target, &locks, &name).await?;
+        let released = self.target.answer(locks.force_release(&name)).await?;
         Target::finish(locks).await;
         if released == 0 { Err(nobody(&name)) } else { report(&name, &victims) }
     }

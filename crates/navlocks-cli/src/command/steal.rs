@@ -1,12 +1,13 @@
 //! `navlocks steal`.
 
 use std::ffi::OsString;
+use std::future::IntoFuture;
 
 use clap::Args;
 use navlocks::{Locks, Name, Snapshot};
 
 use super::names;
-use super::target::{Target, unanswered};
+use super::target::Target;
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless};
 
@@ -29,12 +30,14 @@ impl Steal {
         let Some(locks) = self.target.connect_if_running().await? else {
             return Err(nobody(&name));
         };
-        let victims = holders(&locks, &name).await?;
+        let victims = holders(&self.target, &locks, &name).await?;
         if victims.held.is_empty() {
             return Err(nobody(&name));
         }
-        let thief = locks.request(&name).steal().tag("navlocks steal").await;
+        let thief = locks.request(&name).steal().tag("navlocks steal").into_future();
+        let thief = tokio::time::timeout(self.target.patience, thief).await;
         thief
+            .map_err(|_| self.target.silent(self.target.patience))?
             .map_err(|error| Failure::new(Exit::Withdrawn, error.to_string()))?
             .release()
             .map_err(|loss| Failure::new(Exit::Withdrawn, loss.to_string()))?;
@@ -56,8 +59,12 @@ pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
 }
 
 /// The held locks that have the name in their scope.
-pub(super) async fn holders(locks: &Locks, name: &Name) -> Result<Snapshot, Failure> {
-    let mut snapshot = locks.query().await.map_err(unanswered)?;
+pub(super) async fn holders(
+    target: &Target,
+    locks: &Locks,
+    name: &Name,
+) -> Result<Snapshot, Failure> {
+    let mut snapshot = target.query(locks).await?;
     snapshot.held.retain(|info| info.scope.contains(name));
     Ok(snapshot)
 }

@@ -38,7 +38,7 @@ impl Watch {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let locks = self.target.connect().await?;
         if !self.json && stdout().is_terminal() {
-            return show(&locks).await;
+            return show(&self.target, &locks).await;
         }
         let mut events = locks.events();
         loop {
@@ -92,7 +92,7 @@ impl Keys {
     }
 }
 
-async fn show(locks: &Locks) -> Result<(), Failure> {
+async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
     let mut keys = Keys::listen().map_err(|error| {
         Failure::new(Exit::System, format!("the system refuses to listen for signals: {error}"))
     })?;
@@ -100,11 +100,13 @@ async fn show(locks: &Locks) -> Result<(), Failure> {
     let mut last: VecDeque<String> = VecDeque::new();
     let mut screen = Screen::enter()?;
     loop {
-        let snapshot = match locks.query().await {
-            Ok(snapshot) => Some(snapshot),
+        let answer = tokio::time::timeout(target.patience, locks.query()).await;
+        let snapshot = match answer {
+            Ok(Ok(snapshot)) => Ok(snapshot),
             // It may come back; whoever needs it starts it.
-            Err(QueryError::Unreachable) => None,
-            Err(error) => return Err(unanswered(error)),
+            Ok(Err(QueryError::Unreachable)) => Err("no service runs"),
+            Ok(Err(error)) => return Err(unanswered(error)),
+            Err(_) => Err("the service does not answer"),
         };
         if screen.draw(&picture(snapshot.as_ref(), &last, Palette::of_stdout()))? == Reader::Gone {
             return Ok(());
@@ -140,14 +142,19 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     }
 }
 
-fn picture(now: Option<&Snapshot>, last: &VecDeque<String>, palette: Palette) -> Vec<String> {
+/// What is on the screen: what is held, or why that is not known.
+fn picture(
+    now: Result<&Snapshot, &&str>,
+    last: &VecDeque<String>,
+    palette: Palette,
+) -> Vec<String> {
     let (head, table) = match now {
-        Some(now) => {
+        Ok(now) => {
             let (held, pending) = (now.held.len(), now.pending.len());
             let head = format!("{held} held, {pending} waiting   (Ctrl-C ends)");
             (palette.good(&head), table::lines(now, palette))
         }
-        None => (palette.bad("no service runs   (Ctrl-C ends)"), Vec::new()),
+        Err(why) => (palette.bad(&format!("{why}   (Ctrl-C ends)")), Vec::new()),
     };
     let mut lines = vec![head, String::new()];
     lines.extend(table);

@@ -5,7 +5,7 @@ mod signals;
 mod terminal;
 mod waiting;
 
-pub(crate) use waiting::Waiting;
+pub(crate) use waiting::{Waiting, who};
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -146,7 +146,11 @@ fn x29_the_lock_excludes_and_is_shared() {
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
     assert_ended(&world.run("run -n --shared y -- true"), 1, "'y' is not free");
     assert_ended(&world.run("run -n -E 9 x -- true"), 9, "not free");
-    assert_ended(&world.run("run -w 50ms x -- true"), 1, "the lock was not free within 50ms");
+    assert_ended(
+        &world.run("run -w 50ms x -- true"),
+        1,
+        "'x' was not free within 50 ms: held by first (pid ",
+    );
     let silent = world.run("run -q -n x -- true");
     assert_ended(&silent, 1, "");
     assert_eq!(silent.stderr, b"");

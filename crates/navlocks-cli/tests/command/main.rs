@@ -4,9 +4,11 @@ mod support;
 
 mod child;
 mod death;
+mod hanging;
 mod help;
 mod input;
 mod losing;
+mod place;
 mod questions;
 mod starting;
 mod terminal;

@@ -101,6 +101,30 @@ fn stop_ends_the_service_but_not_under_locks() {
 }
 
 #[test]
+fn stop_is_refused_for_locks_in_any_partition_and_names_them() {
+    let world = World::new();
+    let holder = world.hold("run --partition builds --tag nightly x");
+    let refused = world.run("stop");
+    assert_ended(
+        &refused,
+        1,
+        "1 lock is held and would be lost ('x' in partition builds by nightly",
+    );
+    assert_eq!(world.services().len(), 1);
+    assert_eq!(text(&world.run("query")), "nothing is held\n");
+    let all = world.run("query --all-partitions");
+    assert!(text(&all).starts_with("partition builds\nNAME "), "{}", text(&all));
+    let all = world.run("query --all-partitions --json");
+    let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
+    let names = |all: &serde_json::Value| all["held"][0]["names"].clone();
+    let builds = all["partitions"].as_array().unwrap().iter();
+    let builds = builds.filter(|one| one["partition"] == "builds").collect::<Vec<_>>();
+    assert_eq!(names(builds[0]), serde_json::json!(["x"]));
+    holder.end().assert(0, "");
+    assert_ended(&world.run("stop"), 0, "");
+}
+
+#[test]
 fn waiters_go_on_when_the_service_is_stopped() {
     let world = World::new();
     let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
