@@ -21,13 +21,20 @@ use rustix::process::{Pid, Signal};
 /// Lets the command be killed when this thread ends, even by SIGKILL, and take the foreground of `terminal`, if one is given.
 ///
 /// The kernel ties the death to the thread that spawns, so the main thread has to.
-pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>) {
+///
+/// `kept` stays open in the command and all its children.
+pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>, kept: Option<RawFd>) {
     let parent = rustix::process::getpid();
     let setup = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Had the parent died before that call, nobody would tell.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::NotFound.into());
+        }
+        if let Some(kept) = kept {
+            // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.
+            let kept = unsafe { BorrowedFd::borrow_raw(kept) };
+            rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
         }
         let Some(terminal) = terminal else { return Ok(()) };
         // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.

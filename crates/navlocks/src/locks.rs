@@ -226,6 +226,19 @@ impl Locks {
         }
     }
 
+    /// A copy of the descriptor of the connection, if it was made with [`keep_descriptor`](Connect::keep_descriptor) over a Unix
+    /// socket and is there.
+    ///
+    /// The service takes this client for alive as long as any process has the connection open. A program that does its work in
+    /// child processes can hand them this, so that its locks are not free before they have ended, even if it is killed itself.
+    #[cfg(feature = "connect")]
+    pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
+        match &self.client().home {
+            Home::Local(_) => None,
+            Home::Remote(session) => session.descriptor(),
+        }
+    }
+
     /// All locks held and requests pending in this space, at one moment.
     ///
     /// # Errors

@@ -11,10 +11,12 @@ use clap::Args;
 use navlocks::wire::{self, Names};
 use navlocks::{Lock, LockInfo, Locks, RequestError, Scope, Snapshot};
 
+use rustix::process::Signal;
+
 use super::target::Target;
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
-use crate::run::{Ending, Waiting, supervise, who};
+use crate::run::{Ending, OnLoss, Waiting, supervise, who};
 
 /// Before a service that ended is started again, so that one that cannot live does not keep the machine busy.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
@@ -32,9 +34,13 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that of every holder before; NAVLOCKS_NAMES,
 /// the names as a JSON array; NAVLOCKS_NAME, if it is only one; NAVLOCKS_MODE, exclusive or shared.
 ///
-/// If the lock is lost, because it was stolen or the service is gone, COMMAND and the processes of its group get SIGTERM, and
-/// SIGKILL after the grace time. If navlocks itself is killed, the lock is free and COMMAND is killed (by
-/// the kernel, on Linux; not if COMMAND is a set-user-ID program, and not its own children).
+/// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes that it started get SIGTERM, and
+/// SIGKILL after the grace time; --on-loss says otherwise. If navlocks itself is killed, COMMAND is killed by the kernel (not if
+/// it is a set-user-ID program), and the lock is free when all processes that COMMAND started have ended: they have the connection
+/// to the service as an open file. Over TCP that is not so, nor for processes that close files they do not know.
+///
+/// In the middle of a script, lock the script itself, at its top:
+/// [ "$NAVLOCKS_NAME" = deploy ] || exec navlocks run deploy -- "$0" "$@"
 #[derive(Debug, Args)]
 #[command(override_usage = "navlocks run [OPTIONS] NAME... -- COMMAND [ARGUMENT]...")]
 pub(super) struct Run {
@@ -47,6 +53,9 @@ pub(super) struct Run {
     /// Share the lock with others that do
     #[arg(short, long)]
     shared: bool,
+    /// Share the lock with nobody; that is the default
+    #[arg(short = 'x', short_alias = 'e', long, conflicts_with = "shared")]
+    exclusive: bool,
     /// Do not wait: end with the conflict's exit code if the lock is not free
     #[arg(short = 'n', long, conflicts_with_all = ["timeout", "steal"])]
     if_available: bool,
@@ -62,6 +71,9 @@ pub(super) struct Run {
     /// The exit code when the lock is not free in time
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = Exit::Conflict.code())]
     conflict_exit_code: u8,
+    /// What to do with COMMAND when the lock is lost: terminate, continue, or the name of a signal to send, such as USR1
+    #[arg(long, value_name = "ACTION", default_value = "terminate", value_parser = on_loss)]
+    on_loss: OnLoss,
     /// How long COMMAND may take to end when the lock is lost
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     grace: Duration,
@@ -76,7 +88,8 @@ impl Run {
     pub(super) async fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let scope = self.check(arguments)?;
         let lock = self.acquire(&scope).await?;
-        let ending = supervise(&self.command, environment(&lock), &lock, self.grace).await;
+        let environment = environment(&lock);
+        let ending = supervise(&self.command, environment, &lock, self.on_loss, self.grace).await;
         let locks = lock.locks();
         drop(lock);
         Target::finish(locks).await;
@@ -200,6 +213,30 @@ impl Run {
         let program = self.command.first().map(Path::new).and_then(Path::file_name);
         let program = program.map(|name| name.to_string_lossy().into_owned());
         self.tag.clone().or(program).unwrap_or_default()
+    }
+}
+
+fn on_loss(text: &str) -> Result<OnLoss, String> {
+    const SIGNALS: [(&str, Signal); 7] = [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("QUIT", Signal::QUIT),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+        ("TERM", Signal::TERM),
+        ("KILL", Signal::KILL),
+    ];
+    let signal = text.strip_prefix("SIG").unwrap_or(text);
+    match text {
+        "terminate" => Ok(OnLoss::Terminate),
+        "continue" => Ok(OnLoss::Continue),
+        _ => match SIGNALS.iter().find(|(name, _)| *name == signal) {
+            Some(&(_, signal)) => Ok(OnLoss::Signal(signal)),
+            None => {
+                let names = SIGNALS.map(|(name, _)| name).join(", ");
+                Err(format!("it is terminate, continue or one of {names}"))
+            }
+        },
     }
 }
 

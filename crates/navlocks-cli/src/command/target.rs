@@ -33,10 +33,13 @@ pub(super) struct Target {
     #[arg(long, value_name = "NAME", env = "NAVLOCKS_PARTITION", hide_env_values = true)]
     partition: Option<String>,
     /// A file with the access token [default: the variable NAVLOCKS_TOKEN]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
+    /// Let the token go to another machine over ws://, where everybody on the way can read it
+    #[arg(long)]
+    token_in_clear: bool,
     /// A file with the certificates to trust for wss:// [default: those that the system trusts]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_CA_FILE", hide_env_values = true)]
     ca_file: Option<PathBuf>,
     /// How long the service may take to answer
     #[arg(
@@ -163,6 +166,9 @@ impl Target {
         if let Some(token) = self.token()? {
             connect = connect.token(token);
         }
+        if self.token_in_clear {
+            connect = connect.allow_token_in_clear();
+        }
         if let Some(file) = &self.ca_file {
             connect = connect.root_certificates(read(file)?);
         }
@@ -184,7 +190,8 @@ impl Target {
         }
         // Whoever waits in a queue may wait for ever; the others have a time limit of their own.
         let connect = Locks::connect(&url).partition(self.partition()).patience(Duration::ZERO);
-        let connect = connect.answers_within(None).into_future();
+        // For the command that runs under a lock: the service takes it for alive as long as its processes live.
+        let connect = connect.answers_within(None).keep_descriptor().into_future();
         match tokio::time::timeout(limit, connect).await {
             Ok(connected) => connected.map_err(|error| missed(&url, error)),
             Err(_) => Err(Missed::Failed(silent(&url, limit))),
@@ -197,11 +204,21 @@ impl Target {
 
     fn token(&self) -> Result<Option<String>, Failure> {
         let text = match &self.token_file {
-            Some(file) => String::from_utf8_lossy(&read(file)?).into_owned(),
+            Some(file) => {
+                let text = crate::server::read_secret(file);
+                text.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?
+            }
             None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
         };
         let token = text.trim();
         Ok((!token.is_empty()).then(|| token.to_owned()))
+    }
+
+    /// As [`finish`](Self::finish), if there is a connection.
+    pub(super) async fn finish_all(locks: Option<Locks>) {
+        if let Some(locks) = locks {
+            Self::finish(locks).await;
+        }
     }
 
     /// Takes leave, so that the service knows before we are gone.
@@ -283,6 +300,12 @@ fn missed(url: &str, error: ConnectError) -> Missed {
             }
             _ => failed(Exit::Service, fault.to_string()),
         },
+        ConnectError::TokenInClear { host } => failed(
+            Exit::Usage,
+            format!(
+                "the access token would go to {host} unencrypted: use wss://, or say --token-in-clear"
+            ),
+        ),
         ConnectError::BadUrl(_) | ConnectError::BadToken | ConnectError::BadCertificate(_) => {
             failed(Exit::Usage, error.to_string())
         }

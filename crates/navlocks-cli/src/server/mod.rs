@@ -44,7 +44,7 @@ mod memory;
 mod state_file;
 mod metrics;
 
-pub use access::Access;
+pub use access::{Access, read_secret};
 pub use config::{Config, TlsFiles};
 pub use limits::Limits;
 pub use listener::Address;

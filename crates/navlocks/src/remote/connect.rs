@@ -37,6 +37,7 @@ pub(crate) struct Options {
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
     pub(crate) answers_within: Option<Duration>,
+    pub(crate) keep_descriptor: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
 }
 
@@ -48,7 +49,9 @@ struct Settings {
     patience: Option<Duration>,
     /// None, if it is not said: then it follows from the patience.
     answers_within: Option<Option<Duration>>,
-    roots: Vec<u8>,
+    keep_descriptor: bool,
+    token_in_clear: bool,
+    roots: Option<Vec<u8>>,
 }
 
 impl fmt::Debug for Settings {
@@ -74,7 +77,9 @@ impl Connect {
             lease: None,
             patience: Some(Self::DEFAULT_PATIENCE),
             answers_within: None,
-            roots: Vec::new(),
+            keep_descriptor: false,
+            token_in_clear: false,
+            roots: None,
         };
         Self { url: url.to_owned(), options }
     }
@@ -88,6 +93,19 @@ impl Connect {
     /// What proves to the service who asks. Services that listen beyond their own machine require one.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.options.token = Some(token.into());
+        self
+    }
+
+    /// Lets the token go to another machine over `ws:`, where everybody on the way can read it. Otherwise that is
+    /// [`ConnectError::TokenInClear`].
+    pub fn allow_token_in_clear(mut self) -> Self {
+        self.options.token_in_clear = true;
+        self
+    }
+
+    /// Keeps a copy of the descriptor of a connection over a Unix socket, for [`Locks::descriptor`].
+    pub fn keep_descriptor(mut self) -> Self {
+        self.options.keep_descriptor = true;
         self
     }
 
@@ -117,20 +135,31 @@ impl Connect {
 
     /// Certificates in PEM form of the authorities to trust for `wss:`, instead of those that the system trusts.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.options.roots = pem.into();
+        self.options.roots = Some(pem.into());
         self
     }
 
     async fn connect(self) -> Result<Locks, ConnectError> {
         let Self { url, options } = self;
-        let Settings { partition, token, lease, patience, answers_within, roots } = options;
+        let Settings { partition, token, lease, patience, answers_within, .. } = options;
+        let Settings { keep_descriptor, token_in_clear, roots, .. } = options;
         let answers_within =
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
-        let roots = CertificateDer::pem_slice_iter(&roots)
-            .collect::<Result<_, _>>()
-            .map_err(|error| ConnectError::BadCertificate(error.to_string()))?;
-        let options = Options { url, partition, token, lease, patience, answers_within, roots };
+        if let (Some(_), Some(host), false) = (&token, url.is_in_clear(), token_in_clear) {
+            return Err(ConnectError::TokenInClear { host: host.to_owned() });
+        }
+        let roots = roots.map_or(Ok(Vec::new()), |pem| certificates(&pem))?;
+        let options = Options {
+            url,
+            partition,
+            token,
+            lease,
+            patience,
+            answers_within,
+            keep_descriptor,
+            roots,
+        };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
         let driver = async move {
@@ -157,6 +186,13 @@ impl Connect {
     }
 }
 
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let bad = |problem: String| ConnectError::BadCertificate(problem);
+    let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|error| bad(error.to_string()))?;
+    if all.is_empty() { Err(bad("there is none in the PEM text".into())) } else { Ok(all) }
+}
+
 impl IntoFuture for Connect {
     type Output = Result<Locks, ConnectError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
@@ -174,6 +210,11 @@ pub enum ConnectError {
     BadUrl(String),
     /// The token has characters that no header can carry.
     BadToken,
+    /// The token would go to another machine where everybody on the way can read it.
+    TokenInClear {
+        /// The machine.
+        host: String,
+    },
     /// A certificate cannot be read.
     BadCertificate(String),
     /// Nobody answers there.
@@ -195,6 +236,10 @@ impl fmt::Display for ConnectError {
             Self::BadUrl(problem) => f.write_str(problem),
             Self::BadToken => f.write_str(
                 "the access token has characters that no token has: is it the right file?",
+            ),
+            Self::TokenInClear { host } => write!(
+                f,
+                "the access token would go to {host} unencrypted: use wss:, or allow it by name"
             ),
             Self::BadCertificate(problem) => {
                 write!(f, "a root certificate cannot be read: {problem}")

@@ -71,9 +71,10 @@ impl Drop for Gone {
 /// Connects, says hello, and hears the welcome.
 async fn greet(session: &Session) -> Result<Link, ConnectError> {
     let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
-    let (request, socket) = dial(&session.options).await?;
+    let mut dialed = dial(&session.options).await?;
+    session.keep_descriptor(dialed.descriptor.take());
     let greeted = async {
-        let mut link = open(request, socket).await?;
+        let mut link = open(dialed).await?;
         let said = Instant::now();
         let hello = session.hello();
         let text = wire::write(&ToService::Hello(hello.clone()));

@@ -94,6 +94,7 @@ impl Session {
     pub(super) fn link_broken(&self) {
         self.input(|state| {
             state.outbox.clear();
+            state.drop_descriptor();
             state.silence = None;
             if state.link == LinkState::Up {
                 state.link = LinkState::Down;
@@ -283,6 +284,7 @@ mod tests {
             lease: None,
             patience: Some(Duration::ZERO),
             answers_within: None,
+            keep_descriptor: false,
             roots: Vec::new(),
         });
         let long_ago = Instant::from_raw(0);
