@@ -81,6 +81,10 @@ exits! {
 }
 
 impl Exit {
+    /// What other codes mean.
+    pub const OF_COMMAND: &str =
+        "A command that ran gives its own, and 128 plus the signal's number if a signal ended it.";
+
     /// The number.
     pub fn code(self) -> u8 {
         self as u8
@@ -92,7 +96,7 @@ impl Exit {
         for exit in Self::ALL {
             let _ = writeln!(table, "  {:>3}  {}", exit.code(), exit.meaning());
         }
-        table.push_str("A command that ran gives its own, and 128 plus the signal's number if a signal ended it.");
+        table.push_str(Self::OF_COMMAND);
         table
     }
 }

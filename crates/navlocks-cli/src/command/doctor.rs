@@ -43,7 +43,10 @@ impl Doctor {
         }
         match self.target.connect_if_running().await {
             Ok(None) => report.good("no service runs; one starts when it is needed"),
-            Ok(Some(locks)) => look_at_locks(&self.target, &locks, &mut report).await,
+            Ok(Some(locks)) => {
+                look_at_locks(&self.target, &locks, &mut report).await;
+                Target::finish(locks).await;
+            }
             Err(failure) => report.bad(&failure.message),
         }
         printer::print(&report.text)?;

@@ -34,12 +34,14 @@ impl Query {
                 Some(locks) => self.target.query_all(locks).await?,
                 None => Vec::new(),
             };
+            Target::finish_all(locks).await;
             return self.print_all(&all);
         }
         let snapshot = match &locks {
             Some(locks) => self.target.query(locks).await?,
             None => Snapshot::default(),
         };
+        Target::finish_all(locks).await;
         if self.json {
             return printer::print(&json::snapshot(&snapshot));
         }

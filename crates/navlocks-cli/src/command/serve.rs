@@ -1,7 +1,7 @@
 //! `navlocks serve`.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,15 +36,15 @@ pub(super) struct Serve {
     /// Listen on no Unix socket
     #[arg(long, conflicts_with = "socket")]
     no_socket: bool,
-    /// An address to listen on, such as 127.0.0.1:7400; others than loopback need --token-file and --tls-cert
-    #[arg(long, value_name = "ADDRESS")]
+    /// An address to listen on, such as 127.0.0.1:7400 or localhost:7400; others than loopback need --token-file and --tls-cert
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<SocketAddr>,
     /// Where to remember what must outlive the service [default: the folder of the socket, in /var/tmp for the user's own;
     /// without a socket $XDG_STATE_HOME/navlocks or ~/.local/state/navlocks]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
     /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the variable NAVLOCKS_TOKEN]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
     /// The certificate for TCP, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -207,6 +207,15 @@ fn access(file: Option<PathBuf>) -> Result<Access, Failure> {
         }
         _ => Ok(Access::default()),
     }
+}
+
+/// An address to listen on; a name such as localhost is looked up.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong =
+        |why: &dyn std::fmt::Display| format!("write HOST:PORT, such as 127.0.0.1:7400 ({why})");
+    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| wrong(&error))?.collect();
+    let older = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    older.copied().ok_or_else(|| wrong(&"the name has no address"))
 }
 
 fn no_start(error: &io::Error) -> Failure {
