@@ -177,7 +177,12 @@ fn name_of_user() -> String {
     format!("navlocks-{}", rustix::process::geteuid().as_raw())
 }
 
-fn look(folder: &Path) -> Result<Found, Failure> {
+/// Looks at a folder, without following a link there.
+///
+/// # Errors
+///
+/// It is not a folder, belongs to somebody else, or others can enter it.
+pub fn look(folder: &Path) -> Result<Found, Failure> {
     let shown = folder.display();
     let wrong = |how: String| Err(Failure::new(Exit::Folder, how));
     let metadata = match fs::symlink_metadata(folder) {

@@ -30,6 +30,8 @@ pub struct Event {
     pub pid: Option<u32>,
     /// What happened.
     pub what: What,
+    /// Whether events before this one may be missing, because the connection to the service was lost meanwhile.
+    pub after_gap: bool,
 }
 
 /// What happened to a request. Each begins with `Requested`; `Granted` comes once at most; exactly one of the others but
@@ -80,6 +82,9 @@ impl fmt::Display for Event {
 }
 
 /// Everything that happens in a lock space from the moment this was made, in order. A stream without an end.
+///
+/// Of a service, events that happen while there is no connection are missing; the next one says so
+/// ([`after_gap`](Event::after_gap)).
 ///
 /// Events that are not taken are kept; drop the stream when you have seen enough. While there is none, events
 /// cost nothing.
@@ -155,6 +160,8 @@ pub(crate) struct Inbox {
     waker: Option<Waker>,
     /// What is told before this answer of the service happened before this stream was made.
     begins: u64,
+    /// Something may have happened since the last event that nobody told.
+    gap: bool,
 }
 
 impl Inboxes {
@@ -187,7 +194,8 @@ impl Inboxes {
     /// Tells all streams.
     pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
         for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answers) {
-            inbox.events.push_back(event.clone());
+            let after_gap = std::mem::take(&mut inbox.gap);
+            inbox.events.push_back(Event { after_gap, ..event.clone() });
             wakes.add_all(inbox.waker.take());
         }
     }
@@ -217,7 +225,9 @@ impl Inboxes {
     #[cfg(feature = "connect")]
     pub(crate) fn restart(&mut self) -> bool {
         for inbox in self.inboxes.values_mut() {
-            inbox.begins = u64::from(inbox.begins > self.answers);
+            let has_begun = inbox.begins <= self.answers;
+            inbox.begins = u64::from(!has_begun);
+            inbox.gap |= has_begun;
         }
         self.answers = 0;
         self.listens = u64::from(!self.inboxes.is_empty());
@@ -292,7 +302,8 @@ impl Listeners {
         }
         let Some(about) = self.requests.get(&id) else { return };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, pid: None, what: what() };
+        let (pid, what, after_gap) = (None, what(), false);
+        let event = Event { request: id, client, scope, mode, tag, pid, what, after_gap };
         self.inboxes.deliver(&event, wakes);
     }
 

@@ -56,6 +56,7 @@ struct State<'a> {
 #[derive(Debug, Serialize)]
 struct Happened<'a> {
     event: &'static str,
+    time: &'a str,
     #[serde(flatten)]
     about: About<'a>,
     #[serde(flatten)]
@@ -118,11 +119,24 @@ pub(super) fn partitions(all: &[PartitionSnapshot]) -> String {
     wire::write(&All { partitions: partitions.collect() }) + "\n"
 }
 
+/// Events may be missing.
+#[derive(Debug, Serialize)]
+struct Gap<'a> {
+    event: &'static str,
+    time: &'a str,
+}
+
+/// One line for events that may be missing.
+pub(super) fn gap(time: &str) -> String {
+    wire::write(&Gap { event: "gap", time }) + "\n"
+}
+
 /// One line for an event.
-pub(super) fn event(event: &Event) -> String {
+pub(super) fn event(event: &Event, time: &str) -> String {
     let (word, more) = what(&event.what);
     let happened = Happened {
         event: word,
+        time,
         about: About {
             names: Names(event.scope.clone()),
             mode: event.mode.to_string(),

@@ -15,6 +15,7 @@ mod steal;
 mod stop;
 mod table;
 mod target;
+mod time;
 mod usage;
 mod watch;
 

@@ -121,6 +121,7 @@ impl From<Event> for crate::events::Event {
             tag: tag.map(Into::into),
             pid,
             what: what.into(),
+            after_gap: false,
         }
     }
 }
