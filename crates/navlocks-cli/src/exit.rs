@@ -70,6 +70,10 @@ exits! {
     Withdrawn = 89,
     /// The lock was lost while the command ran, and the command was ended.
     Lost = 90,
+    /// Another service has the socket or the state folder.
+    Busy = 91,
+    /// The service is there and does not answer in time; what it was asked is not known.
+    Silent = 92,
     /// The command was found but cannot be executed.
     CannotExecute = 126,
     /// The command was not found.
@@ -77,6 +81,10 @@ exits! {
 }
 
 impl Exit {
+    /// What other codes mean.
+    pub const OF_COMMAND: &str =
+        "A command that ran gives its own, and 128 plus the signal's number if a signal ended it.";
+
     /// The number.
     pub fn code(self) -> u8 {
         self as u8
@@ -88,7 +96,7 @@ impl Exit {
         for exit in Self::ALL {
             let _ = writeln!(table, "  {:>3}  {}", exit.code(), exit.meaning());
         }
-        table.push_str("A command that ran gives its own, and 128 plus the signal's number if a signal ended it.");
+        table.push_str(Self::OF_COMMAND);
         table
     }
 }

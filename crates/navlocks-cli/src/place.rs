@@ -1,18 +1,23 @@
-//! Where the service of a user lives: a folder that nobody else can enter, with the socket, the locks and the log in it.
+//! Where a service lives: a folder that nobody else can enter, with the socket and the log in it, and one that remembers.
 
 mod starter;
 
 pub use starter::Starter;
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
 
 use crate::exit::{Exit, Failure};
 
 /// The variable that names another folder.
 pub const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
+
+/// The name of the socket in its folder.
+const SOCKET: &str = "socket";
 
 /// The longest path that a Unix socket can have, in bytes, as the kernel counts.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -24,8 +29,6 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     folder: PathBuf,
-    /// A folder that is still there when the machine was started again, if the other one is not.
-    lasting: Option<PathBuf>,
 }
 
 /// What is found where a service lives.
@@ -44,13 +47,9 @@ impl Place {
     ///
     /// The path is too long for a socket.
     pub fn of_user() -> Result<Self, Failure> {
-        match std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()) {
-            Some(folder) => Self::at(Path::new(&folder)),
-            None => {
-                let name = format!("navlocks-{}", rustix::process::geteuid().as_raw());
-                let lasting = Some(Path::new("/var/tmp").join(&name));
-                Ok(Self { lasting, ..Self::at(&Path::new("/tmp").join(name))? })
-            }
+        match named_folder() {
+            Some(folder) => Self::at(&folder),
+            None => Self::at(&Path::new("/tmp").join(name_of_user())),
         }
     }
 
@@ -61,7 +60,7 @@ impl Place {
     /// The path is too long for a socket.
     pub fn at(folder: &Path) -> Result<Self, Failure> {
         let folder = std::path::absolute(folder).map_err(|error| unusable(folder, &error))?;
-        let place = Self { folder, lasting: None };
+        let place = Self { folder };
         if place.socket().as_os_str().len() > SOCKET_PATH_BYTES_MAX {
             let folder = place.folder.display();
             return Err(Failure::new(
@@ -81,7 +80,7 @@ impl Place {
 
     /// The socket of the service.
     pub fn socket(&self) -> PathBuf {
-        self.folder.join("socket")
+        self.folder.join(SOCKET)
     }
 
     /// The address to connect to.
@@ -116,24 +115,74 @@ impl Place {
     pub fn prepare(&self) -> Result<(), Failure> {
         prepare(&self.folder)
     }
+}
 
-    /// Makes the folder in which a service remembers which fencing tokens it gave. Best one that outlives a start of the
-    /// machine; where there is none, new tokens are larger as long as the wall clock is not set back meanwhile.
+impl Place {
+    /// Whether a service has this place, with or without a socket in it.
     ///
     /// # Errors
     ///
-    /// It is not private.
-    fn prepare_state(&self) -> Result<&Path, Failure> {
-        let Some(lasting) = &self.lasting else { return Ok(&self.folder) };
-        if lasting.parent().is_some_and(Path::is_dir) {
-            prepare(lasting)?;
-            return Ok(lasting);
+    /// The folder in which it remembers cannot be looked at.
+    pub fn is_in_use(&self) -> Result<bool, Failure> {
+        let folder = state_folder(Some(&self.socket()))?;
+        let file = match File::open(&folder) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(unusable(&folder, &error)),
+        };
+        // Given up right away; a service that starts at this moment tries again.
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+            _ => Ok(false),
         }
-        Ok(&self.folder)
     }
 }
 
-fn look(folder: &Path) -> Result<Found, Failure> {
+/// The folder in which the service of a socket remembers which fencing tokens it gave; without a socket, that of services that
+/// have none. The same for each start of a service, however it is started: tokens would go backwards otherwise.
+///
+/// # Errors
+///
+/// There is no home folder, or the path is none.
+pub fn state_folder(socket: Option<&Path>) -> Result<PathBuf, Failure> {
+    let Some(socket) = socket else { return state_folder_without_socket() };
+    let socket = std::path::absolute(socket).map_err(|error| unusable(socket, &error))?;
+    let lasting = Path::new("/var/tmp");
+    // The default folder does not outlive a start of the machine. Without a lasting one new tokens are larger
+    // as long as the wall clock is not set back.
+    if socket == Path::new("/tmp").join(name_of_user()).join(SOCKET) && lasting.is_dir() {
+        return Ok(lasting.join(name_of_user()));
+    }
+    Ok(socket.parent().unwrap_or(&socket).to_owned())
+}
+
+fn state_folder_without_socket() -> Result<PathBuf, Failure> {
+    let variable =
+        |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let named = named_folder().map(|folder| folder.join("without-socket"));
+    let state = || variable("XDG_STATE_HOME").map(|base| base.join("navlocks"));
+    let home = || variable("HOME").map(|home| home.join(".local/state/navlocks"));
+    named.or_else(state).or_else(home).ok_or_else(|| {
+        let text = "there is no home folder to remember in: name one with --state-dir";
+        Failure::new(Exit::Usage, text)
+    })
+}
+
+/// The folder that the user named.
+fn named_folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+fn name_of_user() -> String {
+    format!("navlocks-{}", rustix::process::geteuid().as_raw())
+}
+
+/// Looks at a folder, without following a link there.
+///
+/// # Errors
+///
+/// It is not a folder, belongs to somebody else, or others can enter it.
+pub fn look(folder: &Path) -> Result<Found, Failure> {
     let shown = folder.display();
     let wrong = |how: String| Err(Failure::new(Exit::Folder, how));
     let metadata = match fs::symlink_metadata(folder) {
@@ -162,8 +211,13 @@ fn look(folder: &Path) -> Result<Found, Failure> {
     Ok(Found::Private)
 }
 
-fn prepare(folder: &Path) -> Result<(), Failure> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+/// Makes the folder if it is not there, and looks at it.
+///
+/// # Errors
+///
+/// It cannot be made, or is not private.
+pub fn prepare(folder: &Path) -> Result<(), Failure> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unusable(folder, &error)),
         // Whoever made it: it must be private now.
         _ => look(folder).map(|_| ()),
@@ -218,19 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn what_must_last_is_kept_where_it_does_if_there_is_such_a_place() {
-        let scratch = Scratch::new("lasting");
-        let here = scratch.place();
-        here.prepare().unwrap();
-        assert_eq!(here.prepare_state(), Ok(here.folder()));
-        let kept = scratch.0.join("kept");
-        let lasting = Place { lasting: Some(kept.clone()), ..here.clone() };
-        assert_eq!(lasting.prepare_state(), Ok(&*kept));
-        assert_eq!(fs::metadata(&kept).unwrap().mode() & 0o777, 0o700);
-        fs::set_permissions(&kept, fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(lasting.prepare_state().unwrap_err().code, Exit::Folder.code());
-        let nowhere = Place { lasting: Some(scratch.0.join("no/where")), ..here.clone() };
-        assert_eq!(nowhere.prepare_state(), Ok(here.folder()));
+    fn state_of_a_socket_is_beside_it_unless_its_folder_does_not_last() {
+        let state = |socket: &str| state_folder(Some(Path::new(socket))).unwrap();
+        assert_eq!(state("/run/locks/socket"), Path::new("/run/locks"));
+        let name = name_of_user();
+        assert_eq!(state(&format!("/tmp/{name}/socket")), Path::new("/var/tmp").join(&name));
+        assert_eq!(state(&format!("/tmp/{name}/other")), Path::new("/tmp").join(&name));
     }
 
     #[test]

@@ -5,25 +5,36 @@
     reason = "std has no safe way to run something in the child before exec, nor to mask or reset a signal"
 )]
 
+use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::ptr;
 
+use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, Signal};
 
 /// Lets the command be killed when this thread ends, even by SIGKILL, and take the foreground of `terminal`, if one is given.
 ///
 /// The kernel ties the death to the thread that spawns, so the main thread has to.
-pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>) {
+///
+/// `kept` stays open in the command and all its children.
+pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>, kept: Option<RawFd>) {
     let parent = rustix::process::getpid();
     let setup = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // Had the parent died before that call, nobody would tell.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::NotFound.into());
+        }
+        if let Some(kept) = kept {
+            // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.
+            let kept = unsafe { BorrowedFd::borrow_raw(kept) };
+            rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
         }
         let Some(terminal) = terminal else { return Ok(()) };
         // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.
@@ -32,6 +43,19 @@ pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>) {
     };
     // SAFETY: between fork and exec `setup` makes system calls only; it neither allocates nor takes a lock.
     unsafe { command.pre_exec(setup) };
+}
+
+/// The path of the first Unix socket that was opened for this process, by `LISTEN_FDS`.
+pub(crate) fn inherited_socket() -> Option<PathBuf> {
+    const FIRST: RawFd = 3;
+    let count: RawFd = std::env::var("LISTEN_FDS").ok()?.parse().ok()?;
+    (FIRST..FIRST.saturating_add(count)).find_map(|fd| {
+        // SAFETY: nothing in this process has closed it yet; one that is not open gives an error.
+        let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+        let address = SocketAddrUnix::try_from(rustix::net::getsockname(socket).ok()?).ok()?;
+        let path = address.path()?;
+        Some(PathBuf::from(OsStr::from_bytes(path.to_bytes())))
+    })
 }
 
 /// Lets the command start in a session of its own, with none of the files that this process happens to have open.

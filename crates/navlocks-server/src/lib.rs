@@ -49,7 +49,7 @@ mod connection;
 pub mod hub;
 mod store;
 
-pub use config::{Access, Config, Limits, TlsFiles};
+pub use config::{Access, Config, Limits, TlsFiles, read_secret};
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;

@@ -1,12 +1,14 @@
 //! A service from its start to its end.
 
 use std::io;
+use std::path::Path;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Config;
@@ -14,6 +16,10 @@ use crate::connection::Shared;
 use crate::hub::Hub;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
 use crate::store::{StateFile, Store};
+
+/// How long a service whose sockets were made for it waits for an earlier one to end, which has to notice that first.
+const EARLIER_ENDS_MAX: Duration = Duration::from_secs(10);
+const EARLIER_ENDS_PAUSE: Duration = Duration::from_millis(20);
 
 /// A lock service that has its sockets. It serves while [`run`](Self::run) is polled.
 #[allow(missing_debug_implementations, reason = "it is its sockets, and they say nothing of use")]
@@ -32,6 +38,11 @@ impl Service {
     /// What cannot be had, and what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
         let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
+        // Before anything is touched: another service may have the place.
+        let state = match &config.state_dir {
+            Some(folder) => Some(take_state(folder, config.inherit).await?),
+            None => None,
+        };
         let mut sockets = Sockets { tls, listeners: Vec::new(), addresses: Vec::new() };
         let mut socket_file = None;
         if config.inherit {
@@ -53,7 +64,7 @@ impl Service {
             sockets.add_tcp(listener, &config)?;
         }
         if let Some(path) = &config.unix {
-            let (file, listener) = SocketFile::bind(path)?;
+            let (file, listener) = SocketFile::bind(path, state.as_ref())?;
             socket_file = Some(file);
             sockets.add_unix(listener)?;
         }
@@ -62,8 +73,7 @@ impl Service {
             let text = "there is nothing to listen on: name a socket or an address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let opened = config.state_dir.as_deref().map(StateFile::open).transpose();
-        let store = match opened.and_then(|file| Store::new(file, &config.limits)) {
+        let store = match Store::new(state, &config.limits) {
             Ok(store) => store,
             Err(error) => {
                 socket_file.inspect(SocketFile::remove);
@@ -96,8 +106,8 @@ impl Service {
     }
 
     async fn serve(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
-        let Self { shared, listeners, addresses, socket_file } = self;
-        let doors: Vec<JoinHandle<()>> =
+        let Self { shared, listeners, addresses, mut socket_file } = self;
+        let mut doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
         let earlier = shared.hub.borrow().store.earlier();
         if !earlier.is_zero() {
@@ -105,15 +115,25 @@ impl Service {
         }
         tracing::info!(?addresses, "the service listens");
         let exhausted = shared.hub.borrow().exhausted.clone();
-        let ended = tokio::select! {
-            () = until => Ok(()),
-            () = idle(&shared) => {
-                tracing::info!("nobody came for a while");
-                Ok(())
+        let (mut until, mut idle) = (pin!(until), pin!(idle(&shared)));
+        let ended = loop {
+            tokio::select! {
+                () = &mut until => break Ok(()),
+                () = &mut idle => {
+                    tracing::info!("nobody came for a while");
+                    break Ok(());
+                }
+                () = exhausted.notified() => break Err(io::Error::other(
+                    "the state file cannot be written, and fencing tokens would repeat: make room in the state folder",
+                )),
+                file = gone(&mut socket_file) => match listen_again(file, &shared) {
+                    Ok(door) => doors.push(spawn_local(door.serve(shared.clone()))),
+                    Err(error) => {
+                        tracing::error!(%error, "the socket was removed and cannot be made again");
+                        break Err(error);
+                    }
+                },
             }
-            () = exhausted.notified() => Err(io::Error::other(
-                "the state file cannot be written, and fencing tokens would repeat: make room in the state folder",
-            )),
         };
         for door in doors {
             door.abort();
@@ -134,11 +154,47 @@ async fn idle(shared: &Shared) {
             continue;
         }
         let arrivals = shared.arrivals();
-        tokio::time::sleep(patience).await;
+        sleep(patience).await;
         if shared.is_idle() && shared.arrivals() == arrivals {
             return;
         }
     }
+}
+
+/// Takes the state folder. Where the sockets were made for this service, an earlier one may be about to end.
+async fn take_state(folder: &Path, wait: bool) -> io::Result<StateFile> {
+    let until = Instant::now() + EARLIER_ENDS_MAX;
+    loop {
+        match StateFile::open(folder) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy
+                    && wait
+                    && Instant::now() < until =>
+            {
+                sleep(EARLIER_ENDS_PAUSE).await;
+            }
+            taken => return taken,
+        }
+    }
+}
+
+/// The socket file, when it is gone.
+async fn gone(file: &mut Option<SocketFile>) -> &mut SocketFile {
+    match file {
+        Some(file) => {
+            file.gone().await;
+            file
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Listens at the path whose socket was removed. Connections that are there stay.
+fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> {
+    let mut hub = shared.hub.borrow_mut();
+    let listener = file.bind_again(hub.store.kept_file()?)?;
+    tracing::warn!("the socket was removed, and made again");
+    Ok(Listener::Unix(listener))
 }
 
 /// Ends all sessions, waits a moment until their connections have heard, and writes that all is well.
@@ -165,7 +221,7 @@ async fn let_go_after(earlier: Duration, shared: Rc<Shared>) {
         ?earlier,
         "the last service did not end in good order: nothing is granted for a while"
     );
-    tokio::time::sleep(earlier).await;
+    sleep(earlier).await;
     shared.hub.borrow_mut().let_go(Instant::now());
     tracing::info!("locks are granted from now on");
 }

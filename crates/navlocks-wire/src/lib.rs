@@ -33,7 +33,7 @@ pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cause, Cycle, Event, Info, What};
 pub use name::Names;
-pub use to_client::{Answer, Granted, Limits, Lost, Refused, Reply, ToClient, Welcome};
+pub use to_client::{Answer, Granted, Limits, Lost, Partition, Refused, Reply, ToClient, Welcome};
 pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
 
 /// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the first message each way.

@@ -114,6 +114,24 @@ pub struct Answer {
     pub reply: Reply,
 }
 
+/// What is held and pending in one partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Its name; the default one when it is missing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub partition: String,
+    /// The tenant that it belongs to, if to one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tenant: String,
+    /// The web origin that it belongs to, if to one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
+    /// The locks held.
+    pub held: Vec<Info>,
+    /// The requests pending.
+    pub pending: Vec<Info>,
+}
+
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -125,6 +143,8 @@ pub enum Reply {
         /// The requests pending.
         pending: Vec<Info>,
     },
+    /// To `query-all`.
+    Partitions(Vec<Partition>),
     /// To `blockers`.
     Blockers {
         /// Held locks that conflict with it.

@@ -123,6 +123,9 @@ pub struct Ask {
 pub enum Question {
     /// All locks held and requests pending.
     Query,
+    /// All locks held and requests pending in every partition that the client may open; over a Unix socket, of all tenants and
+    /// origins.
+    QueryAll,
     /// What a request waits for.
     Blockers(RequestKey),
     /// Whether somebody waits for a lock.

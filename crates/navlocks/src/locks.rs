@@ -12,13 +12,15 @@ use crate::error::QueryError;
 use crate::home::Home;
 use crate::lock::Lock;
 use crate::owner::{Client, Owners};
-use crate::query::Snapshot;
+use crate::query::{PartitionSnapshot, Snapshot};
 use crate::registry::Registry;
 #[cfg(feature = "service")]
 use crate::remote::{Connect, ConnectError, Handle};
 use crate::request::Request;
 use crate::space::Space;
 use crate::stream::Events;
+#[cfg(feature = "service")]
+use navlocks_wire::{Question, Reply};
 
 /// Locks by name, and one client that asks for them.
 ///
@@ -69,7 +71,8 @@ impl Builder {
     /// A new lock space with these options.
     pub fn build(self) -> Locks {
         let registry = Arc::new(Registry::new(self.deadlocks));
-        Locks::in_space(Arc::new(Space::new(self.deadlocks, registry)))
+        // The default partition is the one without a name, as in a service.
+        Locks::in_space(Registry::partition(&registry, ""))
     }
 }
 
@@ -213,6 +216,19 @@ impl Locks {
         }
     }
 
+    /// A copy of the descriptor of the connection, if it was made with [`keep_descriptor`](Connect::keep_descriptor) over a Unix
+    /// socket and is there.
+    ///
+    /// The service takes this client for alive as long as any process has the connection open. A program that does its work in
+    /// child processes can hand them this, so that its locks are not free before they have ended, even if it is killed itself.
+    #[cfg(feature = "service")]
+    pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
+        match &self.client().home {
+            Home::Local(_) => None,
+            Home::Remote(session) => session.descriptor(),
+        }
+    }
+
     /// All locks held and requests pending in this space, at one moment.
     ///
     /// # Errors
@@ -220,6 +236,25 @@ impl Locks {
     /// [`QueryError`] says why there is no answer.
     pub async fn query(&self) -> Result<Snapshot, QueryError> {
         self.client().home.query(self.client().id).await
+    }
+
+    /// All locks held and requests pending in every partition that is in use, in the order of their names. Of a service: those
+    /// that this client could open, and over a Unix socket those of all its tenants and origins.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn query_all(&self) -> Result<Vec<PartitionSnapshot>, QueryError> {
+        match &self.client().home {
+            Home::Local(space) => Ok(Registry::snapshots(space.registry())),
+            #[cfg(feature = "service")]
+            Home::Remote(session) => {
+                match session.ask(self.client().id.serial(), Question::QueryAll).await? {
+                    Reply::Partitions(all) => Ok(all.into_iter().map(Into::into).collect()),
+                    _ => Err(QueryError::Misunderstood),
+                }
+            }
+        }
     }
 
     /// What a request waits for: nothing, if it does not wait.

@@ -35,6 +35,19 @@ pub struct LockInfo {
     pub pid: Option<u32>,
 }
 
+/// All locks and requests of one partition, from [`Locks::query_all`](crate::Locks::query_all).
+#[derive(Clone, Debug)]
+pub struct PartitionSnapshot {
+    /// Its name; empty for the default one.
+    pub partition: String,
+    /// The tenant of a service that it belongs to, if to one.
+    pub tenant: String,
+    /// The web origin that it belongs to, if to one.
+    pub origin: String,
+    /// What is held and pending there.
+    pub snapshot: Snapshot,
+}
+
 impl Snapshot {
     pub(crate) fn new(
         snapshot: navlocks_core::Snapshot,

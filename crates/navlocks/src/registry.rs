@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use navlocks_core::DeadlockPolicy;
 
+use crate::query::PartitionSnapshot;
 use crate::space::Space;
 
 /// The partitions that are in use, of one family of lock spaces in this process.
@@ -17,6 +18,22 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new(deadlocks: DeadlockPolicy) -> Self {
         Self { partitions: Mutex::new(HashMap::new()), deadlocks }
+    }
+
+    /// Returns the locks held and requests pending in all partitions.
+    pub(crate) fn snapshots(&self) -> Vec<PartitionSnapshot> {
+        let partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let living = partitions.iter().filter_map(|(name, space)| Some((name, space.upgrade()?)));
+        let mut spaces: Vec<_> = living.map(|(name, space)| (name.clone(), space)).collect();
+        drop(partitions);
+        spaces.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let describe = |(partition, space): (String, Arc<Space>)| PartitionSnapshot {
+            partition,
+            tenant: String::new(),
+            origin: String::new(),
+            snapshot: space.query(),
+        };
+        spaces.into_iter().map(describe).collect()
     }
 
     /// The lock space of that name.

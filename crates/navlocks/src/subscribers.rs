@@ -31,13 +31,16 @@ pub(crate) struct Inbox {
     waker: Option<Waker>,
     /// Events before this answer of the service happened before this stream was made.
     begins: u64,
+    /// Events may be missing since the last one, because the connection was lost.
+    gap: bool,
 }
 
 impl Inbox {
     fn push(&mut self, event: Event) {
+        let after_gap = std::mem::take(&mut self.gap);
         // At least the newest event stays.
         self.make_room(self.capacity.max(1) - 1);
-        self.events.push_back(event);
+        self.events.push_back(Event { after_gap, ..event });
     }
 
     /// Drops the oldest events until no more than this are left.
@@ -58,7 +61,7 @@ impl Inboxes {
     pub(crate) fn add(&mut self, capacity: usize) -> u64 {
         self.next += 1;
         let events = VecDeque::new();
-        let inbox = Inbox { events, capacity, missed: 0, waker: None, begins: 0 };
+        let inbox = Inbox { events, capacity, missed: 0, waker: None, begins: 0, gap: false };
         self.inboxes.insert(self.next, inbox);
         self.next
     }
@@ -128,7 +131,9 @@ impl Inboxes {
     #[cfg(feature = "service")]
     pub(crate) fn restart(&mut self) -> bool {
         for inbox in self.inboxes.values_mut() {
-            inbox.begins = u64::from(inbox.begins > self.answers);
+            let has_begun = inbox.begins <= self.answers;
+            inbox.begins = u64::from(!has_begun);
+            inbox.gap |= has_begun;
         }
         self.answers = 0;
         self.listens = u64::from(!self.inboxes.is_empty());
@@ -197,7 +202,9 @@ impl Subscribers {
         }
         let Some(about) = self.requests.get(&id) else { return };
         let About { client, scope, mode, tag } = about.clone();
-        let event = Event { request: id, client, scope, mode, tag, pid: None, what: kind() };
+        let what = kind();
+        let event =
+            Event { request: id, client, scope, mode, tag, pid: None, what, after_gap: false };
         self.inboxes.deliver(&event, wakes);
     }
 

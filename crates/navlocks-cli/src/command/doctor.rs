@@ -6,11 +6,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use clap::Args;
 use navlocks::{Locks, Snapshot};
+use rustix::fs::{Access, access, statvfs};
 
 use super::stop::Running;
-use super::target::{Target, unanswered};
+use super::target::Target;
 use crate::exit::{Exit, Failure};
-use crate::place::{Found, Place};
+use crate::place::{self, Found, Place};
 use crate::printer::{self, Harmless, Palette};
 
 /// Find out what is wrong
@@ -43,7 +44,10 @@ impl Doctor {
         }
         match self.target.connect_if_running().await {
             Ok(None) => report.good("no service runs; one starts when it is needed"),
-            Ok(Some(locks)) => look_at_locks(&locks, &mut report).await,
+            Ok(Some(locks)) => {
+                look_at_locks(&self.target, &locks, &mut report).await;
+                Target::finish(locks).await;
+            }
             Err(failure) => report.bad(&failure.message),
         }
         printer::print(&report.text)?;
@@ -72,12 +76,14 @@ impl Report {
 
 fn look_at_place(place: &Place, report: &mut Report) {
     let folder = place.folder().display();
+    look_at_namespace(place, report);
     match place.look() {
         Ok(Found::Private) => report.good(&format!("the folder {folder} is yours alone")),
         Ok(Found::Nothing) => return report.good(&format!("the folder {folder} is not there yet")),
         Err(failure) => return report.bad(&failure.message),
     }
     look_at_socket(place, report);
+    look_at_state(place, report);
     match Running::find(place) {
         Ok(Some(service)) if service.is_navlocks() => {
             report.good(&format!("process {} serves", service.pid));
@@ -88,11 +94,59 @@ fn look_at_place(place: &Place, report: &mut Report) {
                 service.pid
             ));
         }
-        Ok(None) => {}
-        Err(failure) => report.bad(&failure.message),
+        Ok(None) | Err(_) => {}
     }
     if let Some(line) = place.last_words().filter(|line| line.contains("ERROR")) {
         report.bad(&format!("the log ends with: {}", Harmless(&line)));
+    }
+}
+
+/// Looks at the folder in which the service remembers what must outlive it.
+fn look_at_state(place: &Place, report: &mut Report) {
+    let folder = match place::state_folder(Some(&place.socket())) {
+        Ok(folder) => folder,
+        Err(failure) => return report.bad(&failure.message),
+    };
+    let shown = folder.display();
+    if folder != place.folder() {
+        match place::look(&folder) {
+            Ok(Found::Private) => {}
+            Ok(Found::Nothing) => return,
+            Err(failure) => return report.bad(&failure.message),
+        }
+    }
+    if let Err(error) = access(&folder, Access::WRITE_OK | Access::EXEC_OK) {
+        return report.bad(&format!(
+            "the service cannot remember fencing tokens in {shown}: {error}; it does not start without"
+        ));
+    }
+    match statvfs(&folder) {
+        Ok(room)
+            if room.f_blocks > 0
+                && (room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0)) =>
+        {
+            report.bad(&format!(
+                "the disk of {shown} is full, and the service must remember fencing tokens there: make room"
+            ));
+        }
+        Ok(_) => report.good(&format!("fencing tokens are remembered in {shown}")),
+        Err(error) => report.bad(&format!("the folder {shown} cannot be looked at: {error}")),
+    }
+}
+
+/// Looks whether /tmp is another folder than that of the user's other processes.
+fn look_at_namespace(place: &Place, report: &mut Report) {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut mounts = mounts.lines().map(|line| line.split(' '));
+    // Its fourth word is the folder that is mounted, the fifth the place where it is.
+    let private = mounts.any(|mut words| {
+        let (root, place) = (words.nth(3).unwrap_or_default(), words.next().unwrap_or_default());
+        place == "/tmp" && root.contains("/systemd-private-")
+    });
+    if private && place.folder().starts_with("/tmp") {
+        report.bad(
+            "/tmp is private to this unit (PrivateTmp), so locks here exclude nobody outside of it: set NAVLOCKS_DIR to a folder that all your jobs see",
+        );
     }
 }
 
@@ -107,22 +161,22 @@ fn look_at_socket(place: &Place, report: &mut Report) {
             let mode = found.mode() & 0o777;
             report.bad(&format!("others can use {socket} (its mode is {mode:o}): close it with chmod 600"));
         }
-        Ok(_) => match std::os::unix::net::UnixStream::connect(&path) {
-            Ok(_) => report.good(&format!("the socket {socket} is listened to")),
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => report.good(&format!(
+        Ok(_) => match Running::find(place) {
+            Ok(Some(_)) => report.good(&format!("the socket {socket} is listened to")),
+            Ok(None) => report.good(&format!(
                 "the socket {socket} was left behind by a service that was killed; the next one replaces it"
             )),
-            Err(error) => report.bad(&format!("the socket {socket} cannot be reached: {error}")),
+            Err(failure) => report.bad(&failure.message),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => report.bad(&format!("the socket {socket} cannot be looked at: {error}")),
     }
 }
 
-async fn look_at_locks(locks: &Locks, report: &mut Report) {
+async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
-        let snapshot = locks.query().await.map_err(unanswered)?;
-        Ok::<_, Failure>((snapshot, locks.deadlocks().await.map_err(unanswered)?))
+        let snapshot = target.query(locks).await?;
+        Ok::<_, Failure>((snapshot, target.answer(locks.deadlocks()).await?))
     };
     let (snapshot, deadlocks) = match answers.await {
         Ok(answers) => answers,

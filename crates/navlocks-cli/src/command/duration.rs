@@ -6,16 +6,29 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Reads `10`, `2.5s`, `500ms`, `3m`, `1h`, `7d`. A number without a unit is seconds, as in flock(1).
+/// Reads `10`, `2.5s`, `500ms`, `3m`, `1h`, `7d`, `1m30s`. A number without a unit is seconds, as in flock(1).
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = if unit.is_empty() { "s" } else { unit };
-    let milliseconds = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length);
-    let seconds = match (number.parse::<f64>(), milliseconds) {
-        (Ok(number), Some(length)) => number * length as f64 / 1000.0,
-        _ => return Err("a length of time is a number and one of ms, s, m, h, d".to_owned()),
-    };
+    let wrong =
+        || "a length of time is a number and one of ms, s, m, h, d, such as 1m30s".to_owned();
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    if let Ok(seconds) = text.parse::<f64>()
+        && text.chars().all(is_number)
+    {
+        return seconds_of(seconds);
+    }
+    let (mut rest, mut sum, mut units) = (text, 0.0, UNITS.iter());
+    while !rest.is_empty() {
+        let (number, more) = rest.split_at(rest.find(|c| !is_number(c)).ok_or_else(wrong)?);
+        let (unit, more) = more.split_at(more.find(is_number).unwrap_or(more.len()));
+        // Each once, longest first.
+        let (_, length) = units.find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        sum += number.parse::<f64>().map_err(|_| wrong())? * *length as f64 / 1000.0;
+        rest = more;
+    }
+    if text.is_empty() { Err(wrong()) } else { seconds_of(sum) }
+}
+
+fn seconds_of(seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
 }
 
@@ -47,6 +60,8 @@ mod tests {
             ("3m", 180_000),
             ("1h", 3_600_000),
             ("7d", 604_800_000),
+            ("1m30s", 90_000),
+            ("1h0.5m250ms", 3_630_250),
         ];
         for (text, milliseconds) in cases {
             assert_eq!(parse(text), Ok(Duration::from_millis(milliseconds)), "{text}");
@@ -55,7 +70,20 @@ mod tests {
 
     #[test]
     fn what_is_no_length_of_time_is_refused() {
-        for text in ["", "s", "-1", "1x", "1 s", "1e3", "1..5", "ten", "9999999999999999999999d"] {
+        for text in [
+            "",
+            "s",
+            "-1",
+            "1x",
+            "1 s",
+            "1e3",
+            "1..5",
+            "ten",
+            "30s1m",
+            "1m1m",
+            "1m30",
+            "9999999999999999999999d",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! What programs read: the output of `query --json` and `watch --json`.
 
 use navlocks::events::Kind as What;
-use navlocks::{Event, LockInfo, Loss, Snapshot};
+use navlocks::{Event, LockInfo, Loss, PartitionSnapshot, Snapshot};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -57,6 +57,7 @@ struct State<'a> {
 #[derive(Debug, Serialize)]
 struct Happened<'a> {
     event: &'static str,
+    time: &'a str,
     #[serde(flatten)]
     about: About<'a>,
     #[serde(flatten)]
@@ -76,20 +77,67 @@ struct More {
     clients: Option<Vec<String>>,
 }
 
+impl<'a> From<&'a Snapshot> for State<'a> {
+    fn from(snapshot: &'a Snapshot) -> Self {
+        Self {
+            held: snapshot.held.iter().map(Entry::from).collect(),
+            pending: snapshot.pending.iter().map(Entry::from).collect(),
+        }
+    }
+}
+
+/// Everything in one partition.
+#[derive(Debug, Serialize)]
+struct Space<'a> {
+    partition: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    tenant: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    origin: &'a str,
+    #[serde(flatten)]
+    state: State<'a>,
+}
+
+/// Everything in all partitions.
+#[derive(Debug, Serialize)]
+struct All<'a> {
+    partitions: Vec<Space<'a>>,
+}
+
 /// One line for a snapshot.
 pub(super) fn snapshot(snapshot: &Snapshot) -> String {
-    let state = State {
-        held: snapshot.held.iter().map(Entry::from).collect(),
-        pending: snapshot.pending.iter().map(Entry::from).collect(),
-    };
-    wire::write(&state) + "\n"
+    wire::write(&State::from(snapshot)) + "\n"
+}
+
+/// One line for the snapshots of all partitions.
+pub(super) fn partitions(all: &[PartitionSnapshot]) -> String {
+    let partitions = all.iter().map(|one| Space {
+        partition: &one.partition,
+        tenant: &one.tenant,
+        origin: &one.origin,
+        state: State::from(&one.snapshot),
+    });
+    wire::write(&All { partitions: partitions.collect() }) + "\n"
+}
+
+/// Events may be missing.
+#[derive(Debug, Serialize)]
+struct Gap<'a> {
+    event: &'static str,
+    time: &'a str,
+}
+
+/// One line for events that may be missing.
+pub(super) fn gap(time: &str) -> String {
+    wire::write(&Gap { event: "gap", time }) + "\n"
 }
 
 /// One line for an event.
-pub(super) fn event(event: &Event) -> String {
+pub(super) fn event(event: &Event, time: &str) -> String {
     let (word, more) = what(&event.what);
     let happened = Happened {
         event: word,
+        time,
         about: About {
             names: Names(event.scope.clone()),
             mode: event.mode.to_string(),

@@ -29,9 +29,65 @@ impl Man {
             }
         };
         let mut page = Vec::new();
-        clap_mangen::Man::new(about).render(&mut page).map_err(|error| {
+        // The exit status has a section of its own.
+        clap_mangen::Man::new(about.after_long_help(None)).render(&mut page).map_err(|error| {
             Failure::new(Exit::Output, format!("the page cannot be written: {error}"))
         })?;
+        page.extend(more().into_bytes());
         printer::print_bytes(&page).map(|_| ())
     }
+}
+
+/// The variables that the command reads, and those that it sets for what runs under a lock.
+const ENVIRONMENT: [(&str, &str); 13] = [
+    ("NAVLOCKS_URL", "The service to use; the user's own otherwise."),
+    ("NAVLOCKS_PARTITION", "The lock space to use."),
+    ("NAVLOCKS_TOKEN, NAVLOCKS_TOKEN_FILE", "The access token, or a file with it."),
+    ("NAVLOCKS_CA_FILE", "The certificates to trust for wss://."),
+    ("NAVLOCKS_PATIENCE", "How long the service may take to answer."),
+    ("NAVLOCKS_DIR", "The folder of the user's own service, instead of /tmp/navlocks-UID."),
+    ("NAVLOCKS_IDLE_EXIT", "For how long a service that started by itself stays idle."),
+    ("NAVLOCKS_LOG", "What a service logs, such as warn or debug."),
+    ("NO_COLOR", "Without colours."),
+    (
+        "NAVLOCKS_NAME, NAVLOCKS_NAMES",
+        "Set for a command that runs under a lock: its name, its names.",
+    ),
+    ("NAVLOCKS_MODE", "Set for a command that runs under a lock: exclusive or shared."),
+    (
+        "NAVLOCKS_FENCING_TOKEN",
+        "Set for a command that runs under a lock: larger than every token before.",
+    ),
+    ("LISTEN_FDS, LISTEN_PID", "Sockets that were opened for serve."),
+];
+
+const FILES: [(&str, &str); 3] = [
+    ("/tmp/navlocks-UID/socket", "The socket of the user's own service."),
+    ("/tmp/navlocks-UID/log", "What a service that started by itself has to say."),
+    ("/var/tmp/navlocks-UID/service.json", "What outlives it: which fencing tokens it gave."),
+];
+
+/// The sections that follow from no option.
+fn more() -> String {
+    let mut text = String::from(".SH \"EXIT STATUS\"\n");
+    let entry = |text: &mut String, head: &str, body: &str| {
+        text.push_str(&format!(".TP\n\\fB{}\\fR\n{}\n", escape(head), escape(body)));
+    };
+    for exit in Exit::ALL {
+        entry(&mut text, &exit.code().to_string(), exit.meaning());
+    }
+    entry(&mut text, "otherwise", Exit::OF_COMMAND);
+    for (title, entries) in [("ENVIRONMENT", &ENVIRONMENT[..]), ("FILES", &FILES[..])] {
+        text.push_str(&format!(".SH {title}\n"));
+        for (head, body) in entries {
+            entry(&mut text, head, body);
+        }
+    }
+    text
+}
+
+/// As roff takes it for text.
+fn escape(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }

@@ -15,6 +15,7 @@ mod steal;
 mod stop;
 mod table;
 mod target;
+mod time;
 mod usage;
 mod watch;
 
@@ -33,7 +34,7 @@ pub(crate) use duration::say;
 /// `navlocks run NAME -- COMMAND` waits its turn, runs the command and lets go when it ends. A service that belongs to the
 /// user starts by itself when it is needed, and ends when it is not.
 #[derive(Debug, Parser)]
-#[command(name = "navlocks", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "navlocks", version, max_term_width = 100)]
 #[command(after_long_help = Exit::table())]
 struct Cli {
     #[command(subcommand)]
@@ -90,9 +91,21 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Everything happens on the main thread: a command dies with the thread that started it.
 fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    has_room()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         Failure::new(Exit::System, format!("the system has no room for an event loop: {error}"))
     })?;
     runtime.block_on(work)
+}
+
+/// Fails where there are too few file descriptors for an event loop, which would panic.
+fn has_room() -> Result<(), Failure> {
+    const NEEDED: usize = 8;
+    let room: std::io::Result<Vec<_>> =
+        (0..NEEDED).map(|_| std::fs::File::open("/dev/null")).collect();
+    room.map(|_| ()).map_err(|error| {
+        let message = format!("too few files can be open at a time: {error}; raise ulimit -n");
+        Failure::new(Exit::System, message)
+    })
 }

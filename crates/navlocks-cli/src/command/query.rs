@@ -1,12 +1,14 @@
 //! `navlocks query`.
 
 use clap::Args;
-use navlocks::Snapshot;
+use navlocks::{PartitionSnapshot, Snapshot};
 
 use super::target::Target;
 use super::{json, table};
 use crate::exit::Failure;
 use crate::printer::{self, Palette};
+
+const NOTHING: &str = "nothing is held\n";
 
 /// Show who holds what, and who waits
 ///
@@ -17,22 +19,54 @@ pub(super) struct Query {
     /// Print one JSON object with the arrays held and pending
     #[arg(long)]
     json: bool,
+    /// Show all partitions of the service, not only one
+    #[arg(long, conflicts_with = "partition")]
+    all_partitions: bool,
     #[command(flatten)]
     target: Target,
 }
 
 impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
-        let snapshot = match self.target.connect_if_running().await? {
-            Some(locks) => locks.query().await.map_err(super::target::unanswered)?,
+        let locks = self.target.connect_if_running().await?;
+        if self.all_partitions {
+            let all = match &locks {
+                Some(locks) => self.target.query_all(locks).await?,
+                None => Vec::new(),
+            };
+            Target::finish_all(locks).await;
+            return self.print_all(&all);
+        }
+        let snapshot = match &locks {
+            Some(locks) => self.target.query(locks).await?,
             None => Snapshot::default(),
         };
+        Target::finish_all(locks).await;
         if self.json {
             return printer::print(&json::snapshot(&snapshot));
         }
-        if snapshot.held.is_empty() && snapshot.pending.is_empty() {
-            return printer::print("nothing is held\n");
+        if is_empty(&snapshot) {
+            return printer::print(NOTHING);
         }
         printer::print(&(table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n"))
     }
+
+    fn print_all(&self, all: &[PartitionSnapshot]) -> Result<(), Failure> {
+        if self.json {
+            return printer::print(&json::partitions(all));
+        }
+        let palette = Palette::of_stdout();
+        let used = all.iter().filter(|partition| !is_empty(&partition.snapshot));
+        let tables = used.map(|partition| {
+            let mut lines = vec![palette.bold(&table::title(partition))];
+            lines.extend(table::lines(&partition.snapshot, palette));
+            lines.join("\n") + "\n"
+        });
+        let text = tables.collect::<Vec<_>>().join("\n");
+        printer::print(if text.is_empty() { NOTHING } else { &text })
+    }
+}
+
+fn is_empty(snapshot: &Snapshot) -> bool {
+    snapshot.held.is_empty() && snapshot.pending.is_empty()
 }

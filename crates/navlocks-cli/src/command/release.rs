@@ -4,9 +4,10 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::steal::{holders, nobody, report, single};
-use super::target::{Target, unanswered};
+use super::steal::{holders, nobody, single, taken};
+use super::target::Target;
 use crate::exit::{Exit, Failure};
+use crate::printer;
 
 /// Release all locks that have a name, as an operator
 ///
@@ -34,9 +35,15 @@ impl Release {
         let Some(locks) = self.target.connect_if_running().await? else {
             return Err(nobody(&name));
         };
-        let victims = holders(&locks, &name).await?;
-        let released = locks.force_release(&name).await.map_err(unanswered)?;
+        let victims = holders(&self.target, &locks, &name).await?;
+        let released = self.target.answer(locks.force_release(&name)).await?;
         Target::finish(locks).await;
-        if released == 0 { Err(nobody(&name)) } else { report(&name, &victims) }
+        if released == 0 {
+            return Err(nobody(&name));
+        }
+        // Who they were was asked a moment before; how many there were is certain.
+        let victims = victims.held.iter();
+        let text = victims.map(|info| taken(&name, info.client, info.tag.as_deref(), info.pid));
+        printer::print(&text.collect::<String>())
     }
 }

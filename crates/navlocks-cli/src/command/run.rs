@@ -1,21 +1,29 @@
 //! `navlocks run`.
 
 use std::ffi::OsString;
+use std::future::IntoFuture;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Lock, Locks, RequestError, Scope};
+use navlocks::{Lock, LockInfo, Locks, RequestError, Scope, Snapshot};
 use navlocks_wire::{self as wire, Names};
+
+use rustix::process::Signal;
 
 use super::target::Target;
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
-use crate::run::{Ending, Waiting, supervise};
+use crate::run::{Ending, OnLoss, Waiting, supervise, who};
 
 /// Before a service that ended is started again, so that one that cannot live does not keep the machine busy.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
+
+/// For the service to answer a question before the time of a request is up: half of that time, within these.
+const ANSWER_MIN: Duration = Duration::from_millis(250);
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Run a command while holding a lock
 ///
@@ -26,9 +34,13 @@ const RESTART_PAUSE: Duration = Duration::from_millis(50);
 /// environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that of every holder before; NAVLOCKS_NAMES,
 /// the names as a JSON array; NAVLOCKS_NAME, if it is only one; NAVLOCKS_MODE, exclusive or shared.
 ///
-/// If the lock is lost, because it was stolen or the service is gone, COMMAND and the processes of its group get SIGTERM, and
-/// SIGKILL after the grace time. If navlocks itself is killed, the lock is free and COMMAND is killed (by
-/// the kernel, on Linux; not if COMMAND is a set-user-ID program, and not its own children).
+/// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes that it started get SIGTERM, and
+/// SIGKILL after the grace time; --on-loss says otherwise. If navlocks itself is killed, COMMAND is killed by the kernel (not if
+/// it is a set-user-ID program), and the lock is free when all processes that COMMAND started have ended: they have the connection
+/// to the service as an open file. Over TCP that is not so, nor for processes that close files they do not know.
+///
+/// In the middle of a script, lock the script itself, at its top:
+/// [ "$NAVLOCKS_NAME" = deploy ] || exec navlocks run deploy -- "$0" "$@"
 #[derive(Debug, Args)]
 #[command(override_usage = "navlocks run [OPTIONS] NAME... -- COMMAND [ARGUMENT]...")]
 pub(super) struct Run {
@@ -41,6 +53,9 @@ pub(super) struct Run {
     /// Share the lock with others that do
     #[arg(short, long)]
     shared: bool,
+    /// Share the lock with nobody; that is the default
+    #[arg(short = 'x', short_alias = 'e', long, conflicts_with = "shared")]
+    exclusive: bool,
     /// Do not wait: end with the conflict's exit code if the lock is not free
     #[arg(short = 'n', long, conflicts_with_all = ["timeout", "steal"])]
     if_available: bool,
@@ -56,6 +71,9 @@ pub(super) struct Run {
     /// The exit code when the lock is not free in time
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = Exit::Conflict.code())]
     conflict_exit_code: u8,
+    /// What to do with COMMAND when the lock is lost: terminate, continue, or the name of a signal to send, such as USR1
+    #[arg(long, value_name = "ACTION", default_value = "terminate", value_parser = on_loss)]
+    on_loss: OnLoss,
     /// How long COMMAND may take to end when the lock is lost
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     grace: Duration,
@@ -69,10 +87,9 @@ pub(super) struct Run {
 impl Run {
     pub(super) async fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let scope = self.check(arguments)?;
-        let Some(lock) = self.acquire(&scope).await? else {
-            return Err(self.conflict(&format!("'{scope}' is not free")));
-        };
-        let ending = supervise(&self.command, environment(&lock), &lock, self.grace).await;
+        let lock = self.acquire(&scope).await?;
+        let environment = environment(&lock);
+        let ending = supervise(&self.command, environment, &lock, self.on_loss, self.grace).await;
         let locks = lock.locks();
         drop(lock);
         Target::finish(locks).await;
@@ -99,23 +116,26 @@ impl Run {
         ))
     }
 
-    /// Waits for the lock; none, if it was not to be waited for. A service of the user's own that ends meanwhile is started
-    /// again.
-    async fn acquire(&self, scope: &Scope) -> Result<Option<Lock>, Failure> {
-        let until = self.timeout.map(|timeout| (timeout, Instant::now() + timeout));
+    /// Waits for the lock. A service of the user's own that ends meanwhile is started again.
+    async fn acquire(&self, scope: &Scope) -> Result<Lock, Failure> {
+        let until = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            let locks = self.target.connect().await?;
-            let left = until.map(|(_, until)| until.saturating_duration_since(Instant::now()));
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let asked = left.filter(|left| !left.is_zero());
+            let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
+            let locks = self.target.connect_within(limit.min(self.target.patience)).await?;
             match self.wait(&locks, scope, left).await {
-                Err(RequestError::Unreachable) if self.target.place()?.is_some() => {
+                Err(Missed::Request(RequestError::Unreachable))
+                    if self.target.place()?.is_some() =>
+                {
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
-                Err(RequestError::TimedOut { .. }) => {
-                    let after = until.map_or(Duration::ZERO, |(timeout, _)| timeout);
-                    let error = RequestError::TimedOut { after };
-                    return Err(self.conflict(&error.to_string()));
+                Err(Missed::Request(error)) => return Err(no_lock(scope, &error)),
+                Err(Missed::NotFree(snapshot)) => {
+                    return Err(self.conflict(&not_free(scope, self.timeout, snapshot.as_ref())));
                 }
-                outcome => return outcome.map_err(|error| no_lock(&error)),
+                Err(Missed::Failed(failure)) => return Err(failure),
+                Ok(lock) => return Ok(lock),
             }
         }
     }
@@ -125,13 +145,19 @@ impl Run {
         locks: &Locks,
         scope: &Scope,
         timeout: Option<Duration>,
-    ) -> Result<Option<Lock>, RequestError> {
+    ) -> Result<Lock, Missed> {
         let mut request = locks.request(scope).tag(self.tag());
         if self.shared {
             request = request.shared();
         }
-        if self.if_available {
-            return request.if_available().await;
+        if self.if_available || timeout == Some(Duration::ZERO) {
+            let limit = self.target.patience;
+            let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
+            let Ok(answer) = answer else { return Err(Missed::Failed(self.target.silent(limit))) };
+            let Some(lock) = answer? else {
+                return Err(Missed::NotFree(self.target.query(locks).await.ok()));
+            };
+            return Ok(lock);
         }
         if self.steal {
             request = request.steal();
@@ -139,14 +165,41 @@ impl Run {
         if let Some(timeout) = timeout {
             request = request.timeout(timeout);
         }
-        if self.quiet {
-            return request.await.map(Some);
-        }
+        let mut request = request.into_future();
         let mut waiting = Waiting::new(locks, scope, std::io::stderr().is_terminal());
-        tokio::select! {
-            biased;
-            lock = request => lock.map(Some),
-            never = waiting.tell() => match never {},
+        let mut told = pin!(async {
+            if self.quiet { std::future::pending().await } else { waiting.tell().await }
+        });
+        // Shortly before the time is up the service is asked who holds the lock. That it answers at all tells a lock that is not
+        // free from a service that hangs.
+        let answered_within = timeout.map(|timeout| (timeout / 2).clamp(ANSWER_MIN, ANSWER_MAX));
+        let mut asked = pin!(async {
+            let (Some(timeout), Some(within)) = (timeout, answered_within) else {
+                return std::future::pending().await;
+            };
+            tokio::time::sleep(timeout.saturating_sub(within)).await;
+            tokio::time::timeout(within, locks.query()).await
+        });
+        let mut answer = None;
+        loop {
+            tokio::select! {
+                biased;
+                lock = &mut request => match lock {
+                    Ok(lock) => return Ok(lock),
+                    Err(RequestError::TimedOut { .. }) => break,
+                    Err(error) => return Err(error.into()),
+                },
+                answered = &mut asked, if answer.is_none() => answer = Some(answered),
+                never = &mut told => match never {},
+            }
+        }
+        let answer = match answer {
+            Some(answer) => answer,
+            None => asked.await,
+        };
+        match answer {
+            Ok(answer) => Err(Missed::NotFree(answer.ok())),
+            Err(_) => Err(Missed::Failed(self.target.silent(answered_within.unwrap_or_default()))),
         }
     }
 
@@ -163,13 +216,70 @@ impl Run {
     }
 }
 
-fn no_lock(error: &RequestError) -> Failure {
+fn on_loss(text: &str) -> Result<OnLoss, String> {
+    const SIGNALS: [(&str, Signal); 7] = [
+        ("HUP", Signal::HUP),
+        ("INT", Signal::INT),
+        ("QUIT", Signal::QUIT),
+        ("USR1", Signal::USR1),
+        ("USR2", Signal::USR2),
+        ("TERM", Signal::TERM),
+        ("KILL", Signal::KILL),
+    ];
+    let signal = text.strip_prefix("SIG").unwrap_or(text);
+    match text {
+        "terminate" => Ok(OnLoss::Terminate),
+        "continue" => Ok(OnLoss::Continue),
+        _ => match SIGNALS.iter().find(|(name, _)| *name == signal) {
+            Some(&(_, signal)) => Ok(OnLoss::Signal(signal)),
+            None => {
+                let names = SIGNALS.map(|(name, _)| name).join(", ");
+                Err(format!("it is terminate, continue or one of {names}"))
+            }
+        },
+    }
+}
+
+/// Why there is no lock.
+enum Missed {
+    Request(RequestError),
+    /// Others have it, or are before this command: at that moment, if it is known.
+    NotFree(Option<Snapshot>),
+    Failed(Failure),
+}
+
+impl From<RequestError> for Missed {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// Says that the lock was not free, and who holds it.
+fn not_free(scope: &Scope, timeout: Option<Duration>, now: Option<&Snapshot>) -> String {
+    let mut text = match timeout {
+        Some(timeout) => format!("'{scope}' was not free within {}", duration::say(timeout)),
+        None => format!("'{scope}' is not free"),
+    };
+    let holders = now.map(|now| now.held.iter()).into_iter().flatten();
+    let meets = |info: &&LockInfo| scope.names().iter().any(|name| info.scope.contains(name));
+    let holders: Vec<String> = holders.filter(meets).map(held_by).collect();
+    if !holders.is_empty() {
+        text.push_str(&format!(": held by {}", holders.join(", ")));
+    }
+    text
+}
+
+fn held_by(info: &LockInfo) -> String {
+    format!("{} for {}", who(info), duration::say(info.age))
+}
+
+fn no_lock(scope: &Scope, error: &RequestError) -> Failure {
     let exit = match error {
         RequestError::Unreachable => Exit::Unavailable,
         RequestError::Refused(_) => Exit::Limit,
         _ => Exit::Withdrawn,
     };
-    Failure::new(exit, error.to_string())
+    Failure::new(exit, format!("no lock on '{scope}': {error}"))
 }
 
 /// What the command is told about its lock. A variable without a value is taken out: it may be that of a lock around this one.

@@ -1,19 +1,20 @@
 //! `navlocks serve`.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use navlocks_server::{Access, Address, Config, DeadlockPolicy, Limits, Service, TlsFiles};
+use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::duration;
 use crate::exit::{Exit, Failure};
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::printer;
 
 /// The variable with access tokens. Never an argument: those can be read by everybody on the machine.
@@ -34,14 +35,15 @@ pub(super) struct Serve {
     /// Listen on no Unix socket
     #[arg(long, conflicts_with = "socket")]
     no_socket: bool,
-    /// An address to listen on, such as 127.0.0.1:7400; others than loopback need --token-file and --tls-cert
-    #[arg(long, value_name = "ADDRESS")]
+    /// An address to listen on, such as 127.0.0.1:7400 or localhost:7400; others than loopback need --token-file and --tls-cert
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<SocketAddr>,
-    /// Where to remember what must outlive the service [default: $XDG_STATE_HOME/navlocks or ~/.local/state/navlocks]
+    /// Where to remember what must outlive the service [default: the folder of the socket, in /var/tmp for the user's own;
+    /// without a socket $XDG_STATE_HOME/navlocks or ~/.local/state/navlocks]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
     /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the variable NAVLOCKS_TOKEN]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
     /// The certificate for TCP, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -105,6 +107,8 @@ impl Serve {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         self.log();
         raise_descriptor_limit();
+        // Whatever it was, all that a service makes is its user's alone.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let config = self.config()?;
         let system = |error: io::Error| Failure::new(Exit::System, error.to_string());
         // From before anybody can connect, so that an early signal is not lost.
@@ -153,12 +157,21 @@ impl Serve {
             let text = "--lease must be neither below --lease-min nor above --lease-max";
             return Err(Failure::new(Exit::Usage, text));
         }
+        let state_dir = match self.state_dir {
+            Some(folder) => folder,
+            None => {
+                let inherited = if handed_over { crate::system::inherited_socket() } else { None };
+                let folder = place::state_folder(unix.as_deref().or(inherited.as_deref()))?;
+                place::prepare(&folder)?;
+                folder
+            }
+        };
         let tls = self.tls_cert.zip(self.tls_key);
         Ok(Config {
             unix,
             tcp: self.listen,
             inherit: handed_over,
-            state_dir: Some(self.state_dir.map_or_else(default_state_dir, Ok)?),
+            state_dir: Some(state_dir),
             access: access(self.token_file)?,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             allow_origins: self.allow_origin,
@@ -195,21 +208,20 @@ fn access(file: Option<PathBuf>) -> Result<Access, Failure> {
     }
 }
 
-fn default_state_dir() -> Result<PathBuf, Failure> {
-    let folder =
-        |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let base =
-        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-    base.map(|base| base.join("navlocks")).ok_or_else(|| {
-        let text = "there is no home folder to remember in: name one with --state-dir";
-        Failure::new(Exit::Usage, text)
-    })
+/// An address to listen on; a name such as localhost is looked up.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong =
+        |why: &dyn std::fmt::Display| format!("write HOST:PORT, such as 127.0.0.1:7400 ({why})");
+    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| wrong(&error))?.collect();
+    let older = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    older.copied().ok_or_else(|| wrong(&"the name has no address"))
 }
 
 fn no_start(error: &io::Error) -> Failure {
     let exit = match error.kind() {
         io::ErrorKind::InvalidInput => Exit::Usage,
         io::ErrorKind::PermissionDenied => Exit::Folder,
+        io::ErrorKind::AddrInUse | io::ErrorKind::ResourceBusy => Exit::Busy,
         _ => Exit::NoStart,
     };
     Failure::new(exit, error.to_string())

@@ -1,12 +1,14 @@
 //! `navlocks steal`.
 
 use std::ffi::OsString;
+use std::future::IntoFuture;
 
 use clap::Args;
-use navlocks::{Locks, Name, Snapshot};
+use navlocks::events::Kind as What;
+use navlocks::{ClientId, Locks, Loss, Name, Snapshot};
 
 use super::names;
-use super::target::{Target, unanswered};
+use super::target::Target;
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless};
 
@@ -29,17 +31,30 @@ impl Steal {
         let Some(locks) = self.target.connect_if_running().await? else {
             return Err(nobody(&name));
         };
-        let victims = holders(&locks, &name).await?;
-        if victims.held.is_empty() {
+        if holders(&self.target, &locks, &name).await?.held.is_empty() {
             return Err(nobody(&name));
         }
-        let thief = locks.request(&name).steal().tag("navlocks steal").await;
-        thief
-            .map_err(|error| Failure::new(Exit::Withdrawn, error.to_string()))?
-            .release()
-            .map_err(|loss| Failure::new(Exit::Withdrawn, loss.to_string()))?;
+        let mut events = locks.events();
+        let thief = locks.request(&name).steal().tag("navlocks steal").into_future();
+        let thief = tokio::time::timeout(self.target.patience, thief).await;
+        let thief = thief
+            .map_err(|_| self.target.silent(self.target.patience))?
+            .map_err(|error| Failure::new(Exit::Withdrawn, error.to_string()))?;
+        let by = thief.request_id();
+        // When this is answered, all that the theft did has been told.
+        self.target.query(&locks).await?;
+        let mut text = String::new();
+        while let Some(event) = events.try_next() {
+            if event.what == What::Lost(Loss::Stolen { by }) {
+                text.push_str(&taken(&name, event.client, event.tag.as_deref(), event.pid));
+            }
+        }
+        drop(events);
+        let released = thief.release();
         Target::finish(locks).await;
-        report(&name, &victims)
+        released.map_err(|loss| Failure::new(Exit::Withdrawn, loss.to_string()))?;
+        // It may have been released just before.
+        if text.is_empty() { Err(nobody(&name)) } else { printer::print(&text) }
     }
 }
 
@@ -47,7 +62,7 @@ impl Steal {
 pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
     match arguments {
         [] => Err(Failure::new(Exit::NoName, "no name was given: say which lock")),
-        [argument] => names::name(argument),
+        [argument] => names::existing(argument),
         [_, second, ..] => {
             let second = second.display();
             Err(Failure::new(Exit::Usage, format!("'{second}' is one argument too many")))
@@ -56,8 +71,12 @@ pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
 }
 
 /// The held locks that have the name in their scope.
-pub(super) async fn holders(locks: &Locks, name: &Name) -> Result<Snapshot, Failure> {
-    let mut snapshot = locks.query().await.map_err(unanswered)?;
+pub(super) async fn holders(
+    target: &Target,
+    locks: &Locks,
+    name: &Name,
+) -> Result<Snapshot, Failure> {
+    let mut snapshot = target.query(locks).await?;
     snapshot.held.retain(|info| info.scope.contains(name));
     Ok(snapshot)
 }
@@ -67,16 +86,8 @@ pub(super) fn nobody(name: &Name) -> Failure {
 }
 
 /// Says from whom the lock was taken.
-pub(super) fn report(name: &Name, victims: &Snapshot) -> Result<(), Failure> {
-    let mut text = String::new();
-    for info in &victims.held {
-        let tag = info.tag.as_deref().map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
-        let pid = info.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        let age = super::say(info.age);
-        let client = info.client;
-        text.push_str(&format!(
-            "took '{name}' from client {client}{tag}{pid}, which held it for {age}\n"
-        ));
-    }
-    printer::print(&text)
+pub(super) fn taken(name: &Name, client: ClientId, tag: Option<&str>, pid: Option<u32>) -> String {
+    let tag = tag.map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
+    let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    format!("took '{name}' from client {client}{tag}{pid}\n")
 }

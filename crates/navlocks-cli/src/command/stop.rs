@@ -1,22 +1,24 @@
 //! `navlocks stop`.
 
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use navlocks::PartitionSnapshot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::target::Target;
 use crate::exit::{Exit, Failure};
 use crate::place::Place;
-use crate::printer;
+use crate::printer::{self, Harmless};
 
-/// How long a service may take to end.
-const END_MAX: Duration = Duration::from_secs(10);
+/// How many of the locks that would be lost are named.
+const NAMED_MAX: usize = 5;
 
 /// End the user's own service
 ///
@@ -24,7 +26,7 @@ const END_MAX: Duration = Duration::from_secs(10);
 /// waiting, at the new one; commands that hold a lock lose it and are ended, so --force is needed if there are any.
 #[derive(Debug, Args)]
 pub(super) struct Stop {
-    /// Also when locks are held
+    /// Also when locks are held, and when it does not end by itself
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -42,24 +44,30 @@ impl Stop {
             self.refuse_if_held().await?;
         }
         match Running::find(&place)? {
+            None if place.is_in_use()? => Err(super::target::without_socket(&place)),
             None => printer::print("no service runs\n"),
             Some(service) => {
-                service.end()?;
-                printer::print("the service has ended\n")
+                let how = service.end(self.force, self.target.patience)?;
+                printer::print(match how {
+                    Ended::InOrder => "the service has ended\n",
+                    Ended::Killed => "the service did not end by itself and was killed\n",
+                })
             }
         }
     }
 
     async fn refuse_if_held(&self) -> Result<(), Failure> {
         let Some(locks) = self.target.connect_if_running().await? else { return Ok(()) };
-        let snapshot = locks.query().await.map_err(super::target::unanswered)?;
+        let all = self.target.query_all(&locks).await?;
         Target::finish(locks).await;
-        match snapshot.held.len() {
+        match all.iter().map(|one| one.snapshot.held.len()).sum() {
             0 => Ok(()),
             held => {
                 let (locks, are) = if held == 1 { ("lock", "is") } else { ("locks", "are") };
+                let which = all.iter().flat_map(named).take(NAMED_MAX).collect::<Vec<_>>();
+                let (which, more) = (which.join(", "), if held > NAMED_MAX { ", …" } else { "" });
                 let message = format!(
-                    "{held} {locks} {are} held and would be lost: --force ends the service all the same"
+                    "{held} {locks} {are} held and would be lost ({which}{more}): --force ends the service all the same"
                 );
                 Err(Failure::new(Exit::Conflict, message))
             }
@@ -67,11 +75,28 @@ impl Stop {
     }
 }
 
+/// The locks of a partition that are held, as people know them.
+fn named(partition: &PartitionSnapshot) -> impl Iterator<Item = String> {
+    let space = match partition.partition.as_str() {
+        "" => String::new(),
+        name => format!(" in partition {}", Harmless(name)),
+    };
+    let held = partition.snapshot.held.iter();
+    held.map(move |info| format!("'{}'{space} by {}", info.scope, crate::run::who(info)))
+}
+
+/// How a service ended.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    InOrder,
+    Killed,
+}
+
 /// A service that listens, and the process that it is.
 #[derive(Debug)]
 pub(super) struct Running {
     /// Keeps the number from being another process's.
-    _connection: UnixStream,
+    _connection: OwnedFd,
     pub(super) pid: Pid,
 }
 
@@ -79,10 +104,20 @@ impl Running {
     /// Who listens at the socket, as the kernel knows it.
     pub(super) fn find(place: &Place) -> Result<Option<Self>, Failure> {
         place.look()?;
-        let Ok(connection) = UnixStream::connect(place.socket()) else { return Ok(None) };
-        let peer = socket_peercred(&connection).map_err(|error| {
+        let system = |error| {
             Failure::new(Exit::System, format!("the kernel does not say who listens: {error}"))
-        })?;
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        let connection = socket.map_err(system)?;
+        let address = SocketAddrUnix::new(place.socket()).map_err(system)?;
+        match connect(&connection, &address) {
+            Ok(()) => {}
+            // So many wait for a service that hangs that the kernel takes no more.
+            Err(Errno::AGAIN) => return Err(super::target::silent(&place.url(), Duration::ZERO)),
+            Err(_) => return Ok(None),
+        }
+        let peer = socket_peercred(&connection).map_err(system)?;
         Ok(Some(Self { _connection: connection, pid: peer.pid }))
     }
 
@@ -93,7 +128,8 @@ impl Running {
         })
     }
 
-    fn end(self) -> Result<(), Failure> {
+    /// Asks it to end. One that does not within a while is killed, if that was asked for.
+    fn end(self, force: bool, patience: Duration) -> Result<Ended, Failure> {
         let pid = self.pid;
         if !self.is_navlocks() {
             let message = format!(
@@ -106,22 +142,31 @@ impl Running {
         let process = pidfd_open(pid, PidfdFlags::empty()).map_err(failed)?;
         pidfd_send_signal(&process, Signal::TERM).map_err(failed)?;
         drop(self);
-        let until = Instant::now() + END_MAX;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let left =
-                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            match poll(&mut [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)], Some(&left))
-            {
-                Err(rustix::io::Errno::INTR) => {}
-                Ok(0) => {
-                    let message =
-                        format!("the service (process {pid}) does not end within {END_MAX:?}");
-                    return Err(Failure::new(Exit::Service, message));
-                }
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(failed(error)),
-            }
+        if has_ended(&process, patience).map_err(failed)? {
+            return Ok(Ended::InOrder);
+        }
+        if !force {
+            let message = format!(
+                "the service (process {pid}) does not end within {}: --force kills it",
+                super::say(patience)
+            );
+            return Err(Failure::new(Exit::Silent, message));
+        }
+        pidfd_send_signal(&process, Signal::KILL).map_err(failed)?;
+        has_ended(&process, patience).map_err(failed)?;
+        Ok(Ended::Killed)
+    }
+}
+
+/// Waits for the end of a process, for so long at most.
+fn has_ended(process: &OwnedFd, limit: Duration) -> rustix::io::Result<bool> {
+    let until = Instant::now() + limit;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)], Some(&left)) {
+            Err(Errno::INTR) => {}
+            ended => return ended.map(|count| count > 0),
         }
     }
 }

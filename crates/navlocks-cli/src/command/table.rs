@@ -1,6 +1,6 @@
 //! Locks and requests as a table, for people.
 
-use navlocks::{LockInfo, Snapshot};
+use navlocks::{LockInfo, PartitionSnapshot, Snapshot};
 
 use super::duration::say;
 use crate::printer::{Harmless, Palette};
@@ -27,6 +27,21 @@ pub(super) fn lines(snapshot: &Snapshot, palette: Palette) -> Vec<String> {
         }
     };
     rows.iter().enumerate().map(paint).collect()
+}
+
+/// What a table of a partition is about.
+pub(super) fn title(partition: &PartitionSnapshot) -> String {
+    let mut title = match partition.partition.as_str() {
+        "" => "the default partition".to_owned(),
+        name => format!("partition {}", Harmless(name)),
+    };
+    if !partition.tenant.is_empty() {
+        title.push_str(&format!(" of tenant {}", Harmless(&partition.tenant)));
+    }
+    if !partition.origin.is_empty() {
+        title.push_str(&format!(" of {}", Harmless(&partition.origin)));
+    }
+    title
 }
 
 fn row(info: &LockInfo, state: &str) -> [String; HEAD.len()] {

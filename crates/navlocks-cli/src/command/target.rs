@@ -1,13 +1,15 @@
 //! Which service is meant, and how to reach it.
 
+use std::future::IntoFuture;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::{ConnectError, Locks, QueryError};
+use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::FaultCode;
 
+use super::duration;
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
@@ -31,11 +33,24 @@ pub(super) struct Target {
     #[arg(long, value_name = "NAME", env = "NAVLOCKS_PARTITION", hide_env_values = true)]
     partition: Option<String>,
     /// A file with the access token [default: the variable NAVLOCKS_TOKEN]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
+    /// Let the token go to another machine over ws://, where everybody on the way can read it
+    #[arg(long)]
+    token_in_clear: bool,
     /// A file with the certificates to trust for wss:// [default: those that the system trusts]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_CA_FILE", hide_env_values = true)]
     ca_file: Option<PathBuf>,
+    /// How long the service may take to answer
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        env = "NAVLOCKS_PATIENCE",
+        hide_env_values = true
+    )]
+    #[arg(value_parser = duration::parse)]
+    pub(super) patience: Duration,
 }
 
 /// Why there is no connection.
@@ -61,65 +76,126 @@ impl Target {
 
     /// Connects. The user's own service is started if it does not run.
     pub(super) async fn connect(&self) -> Result<Locks, Failure> {
-        let Some(place) = self.place()? else { return self.connect_to_other().await };
+        self.connect_within(self.patience).await
+    }
+
+    /// Connects, to a service that answers within this time.
+    pub(super) async fn connect_within(&self, limit: Duration) -> Result<Locks, Failure> {
+        let Some(place) = self.place()? else { return self.connect_to_other(limit).await };
+        let mut last = None;
         for _ in 0..GREETINGS_MAX {
-            match self.try_own(&place).await {
+            match self.try_own(&place, limit).await {
                 Ok(locks) => return Ok(locks),
                 Err(Missed::Failed(failure)) => return Err(failure),
-                Err(Missed::Left(_)) => tokio::time::sleep(GREETING_PAUSE).await,
+                Err(Missed::Left(failure)) => last = Some(failure),
                 Err(Missed::Nobody(_)) => {
                     let starter = place.starter()?;
                     // Whoever had the right before us may have started one.
-                    match self.try_own(&place).await {
+                    match self.try_own(&place, limit).await {
                         Ok(locks) => return Ok(locks),
-                        Err(Missed::Nobody(_)) => starter.start()?,
-                        Err(_) => {}
+                        Err(Missed::Nobody(_)) => match starter.start() {
+                            Ok(()) => continue,
+                            // It ends, or makes its socket again, any moment now.
+                            Err(failure) if failure.code == Exit::Busy.code() => {
+                                last = Some(failure);
+                            }
+                            Err(failure) => return Err(failure),
+                        },
+                        Err(Missed::Left(failure) | Missed::Failed(failure)) => {
+                            last = Some(failure)
+                        }
                     }
                 }
             }
+            tokio::time::sleep(GREETING_PAUSE).await;
         }
-        let url = place.url();
-        Err(Failure::new(
-            Exit::Service,
-            format!("the service at {url} goes away when it is greeted"),
-        ))
+        Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
     /// Connects; nothing, if the user's own service is meant and does not run.
     pub(super) async fn connect_if_running(&self) -> Result<Option<Locks>, Failure> {
-        let Some(place) = self.place()? else { return self.connect_to_other().await.map(Some) };
-        match self.try_own(&place).await {
-            Ok(locks) => Ok(Some(locks)),
-            // One that is about to end holds nothing any more.
-            Err(Missed::Nobody(_) | Missed::Left(_)) => Ok(None),
-            Err(Missed::Failed(failure)) => Err(failure),
+        let Some(place) = self.place()? else {
+            return self.connect_to_other(self.patience).await.map(Some);
+        };
+        let mut last = None;
+        for _ in 0..GREETINGS_MAX {
+            match self.try_own(&place, self.patience).await {
+                Ok(locks) => return Ok(Some(locks)),
+                Err(Missed::Failed(failure)) => return Err(failure),
+                // One that is about to end is asked again: it may hold something, and so may its successor.
+                Err(Missed::Left(failure)) => last = Some(failure),
+                Err(Missed::Nobody(_)) if !place.is_in_use()? => return Ok(None),
+                Err(Missed::Nobody(_)) => last = Some(without_socket(&place)),
+            }
+            tokio::time::sleep(GREETING_PAUSE).await;
+        }
+        Err(last.unwrap_or_else(|| leaving(&place)))
+    }
+
+    /// Asks for all that is held and pending.
+    pub(super) async fn query(&self, locks: &Locks) -> Result<Snapshot, Failure> {
+        self.answer(locks.query()).await
+    }
+
+    /// Asks for all that is held and pending in every partition.
+    pub(super) async fn query_all(&self, locks: &Locks) -> Result<Vec<PartitionSnapshot>, Failure> {
+        self.answer(locks.query_all()).await
+    }
+
+    /// Waits for an answer, as long as the service may take.
+    pub(super) async fn answer<T>(
+        &self,
+        question: impl Future<Output = Result<T, QueryError>>,
+    ) -> Result<T, Failure> {
+        match tokio::time::timeout(self.patience, question).await {
+            Ok(answer) => answer.map_err(unanswered),
+            Err(_) => Err(self.silent(self.patience)),
         }
     }
 
-    async fn connect_to_other(&self) -> Result<Locks, Failure> {
+    /// The service says nothing for too long.
+    pub(super) fn silent(&self, limit: Duration) -> Failure {
+        let url = self.url().map(str::to_owned);
+        let url = url.or_else(|| Some(Place::of_user().ok()?.url())).unwrap_or_default();
+        silent(&url, limit)
+    }
+
+    async fn connect_to_other(&self, limit: Duration) -> Result<Locks, Failure> {
         let url = self.url().unwrap_or_default();
         let mut connect = Locks::connect(url).partition(self.partition()).patience(None);
         if let Some(token) = self.token()? {
             connect = connect.token(token);
         }
+        if self.token_in_clear {
+            connect = connect.allow_token_in_clear();
+        }
         if let Some(file) = &self.ca_file {
             connect = connect.root_certificates(read(file)?);
         }
-        connect.await.map_err(|error| match missed(url, error) {
+        let Ok(connected) = tokio::time::timeout(limit, connect.into_future()).await else {
+            return Err(silent(url, limit));
+        };
+        connected.map_err(|error| match missed(url, error) {
             Missed::Nobody(failure) | Missed::Left(failure) | Missed::Failed(failure) => failure,
         })
     }
 
     /// Tries once to reach the user's own service.
-    async fn try_own(&self, place: &Place) -> Result<Locks, Missed> {
+    async fn try_own(&self, place: &Place, limit: Duration) -> Result<Locks, Missed> {
         let url = place.url();
         // In a folder that others can write to, somebody else's service might listen.
         if place.look().map_err(Missed::Failed)? == Found::Nothing {
             let message = format!("no service runs: there is no {}", place.folder().display());
             return Err(Missed::Nobody(Failure::new(Exit::Unavailable, message)));
         }
+        // Whoever waits in a queue may wait for ever; the others have a time limit of their own.
         let connect = Locks::connect(&url).partition(self.partition()).patience(Duration::ZERO);
-        connect.await.map_err(|error| missed(&url, error))
+        // For the command that runs under a lock: the service takes it for alive as long as its processes live.
+        let connect = connect.answers_within(None).keep_descriptor().into_future();
+        match tokio::time::timeout(limit, connect).await {
+            Ok(connected) => connected.map_err(|error| missed(&url, error)),
+            Err(_) => Err(Missed::Failed(silent(&url, limit))),
+        }
     }
 
     fn partition(&self) -> &str {
@@ -128,17 +204,49 @@ impl Target {
 
     fn token(&self) -> Result<Option<String>, Failure> {
         let text = match &self.token_file {
-            Some(file) => String::from_utf8_lossy(&read(file)?).into_owned(),
+            Some(file) => {
+                let text = navlocks_server::read_secret(file);
+                text.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?
+            }
             None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
         };
         let token = text.trim();
         Ok((!token.is_empty()).then(|| token.to_owned()))
     }
 
+    /// As [`finish`](Self::finish), if there is a connection.
+    pub(super) async fn finish_all(locks: Option<Locks>) {
+        if let Some(locks) = locks {
+            Self::finish(locks).await;
+        }
+    }
+
     /// Takes leave, so that the service knows before we are gone.
     pub(super) async fn finish(locks: Locks) {
         let _late = tokio::time::timeout(LEAVE_MAX, locks.disconnect()).await;
     }
+}
+
+pub(super) fn silent(url: &str, limit: Duration) -> Failure {
+    let message = format!(
+        "the service at {url} did not answer within {}, so what it holds is not known: is it stopped, or busy?",
+        duration::say(limit)
+    );
+    Failure::new(Exit::Silent, message)
+}
+
+fn leaving(place: &Place) -> Failure {
+    let url = place.url();
+    Failure::new(Exit::Service, format!("the service at {url} goes away when it is greeted"))
+}
+
+pub(super) fn without_socket(place: &Place) -> Failure {
+    let (folder, socket) = (place.folder().display(), place.socket());
+    let message = format!(
+        "a service lives in {folder}, but its socket {} is gone, so what it holds is not known: end that process",
+        socket.display()
+    );
+    Failure::new(Exit::Silent, message)
 }
 
 fn read(file: &PathBuf) -> Result<Vec<u8>, Failure> {
@@ -172,6 +280,7 @@ fn missed(url: &str, error: ConnectError) -> Missed {
                 }
             }
         }
+        ConnectError::Silent { within } => Missed::Failed(silent(url, within)),
         ConnectError::Handshake(problem) => {
             let message =
                 format!("what answers at {url} is no lock service of this version: {problem}");
@@ -191,6 +300,12 @@ fn missed(url: &str, error: ConnectError) -> Missed {
             }
             _ => failed(Exit::Service, fault.to_string()),
         },
+        ConnectError::TokenInClear { host } => failed(
+            Exit::Usage,
+            format!(
+                "the access token would go to {host} unencrypted: use wss://, or say --token-in-clear"
+            ),
+        ),
         ConnectError::BadUrl(_) | ConnectError::BadToken | ConnectError::BadCertificate(_) => {
             failed(Exit::Usage, error.to_string())
         }

@@ -5,14 +5,14 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::{Events, Locks, QueryError, Snapshot};
+use navlocks::{Event, Events, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::screen::Screen;
 use super::target::{Target, unanswered};
-use super::{json, table};
+use super::{json, table, time};
 use crate::exit::{Exit, Failure};
-use crate::printer::{self, Palette, Reader};
+use crate::printer::{self, Harmless, Palette, Reader};
 
 /// How many of the last events are kept on the screen.
 const EVENTS_SHOWN: usize = 12;
@@ -21,10 +21,13 @@ const EVENTS_SHOWN: usize = 12;
 const REDRAW_MIN: Duration = Duration::from_millis(50);
 const REDRAW_MAX: Duration = Duration::from_secs(1);
 
+/// Stands where events may be missing.
+const GAP: &str = "the service was out of reach: events may be missing here";
+
 /// Watch locks being asked for, granted and released
 ///
 /// On a terminal: a screen with all that is held and waited for, and what happened last; Ctrl-C ends it. Elsewhere: a line
-/// for each event.
+/// for each event, with the time. Where events may be missing, because the service was restarted, a line says so.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     /// Print a JSON object for each event, one on a line
@@ -38,17 +41,27 @@ impl Watch {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let locks = self.target.connect().await?;
         if !self.json && stdout().is_terminal() {
-            return show(&locks).await;
+            return show(&self.target, &locks).await;
         }
         let mut events = locks.events();
         loop {
             let event = events.next().await;
-            let line = if self.json { json::event(&event) } else { format!("{event}\n") };
-            if printer::print_bytes(line.as_bytes())? == Reader::Gone {
+            let now = time::now();
+            let mut lines = String::new();
+            if event.after_gap {
+                lines = if self.json { json::gap(&now) } else { format!("{now} {GAP}\n") };
+            }
+            lines += &if self.json { json::event(&event, &now) } else { line(&event, &now) + "\n" };
+            if printer::print_bytes(lines.as_bytes())? == Reader::Gone {
                 return Ok(());
             }
         }
     }
+}
+
+/// An event for people. Names and tags are those of strangers.
+fn line(event: &Event, now: &str) -> String {
+    format!("{now} {}", Harmless(&event.to_string()))
 }
 
 /// The signals that a screen must not die of, because it would be left as it is.
@@ -92,7 +105,7 @@ impl Keys {
     }
 }
 
-async fn show(locks: &Locks) -> Result<(), Failure> {
+async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
     let mut keys = Keys::listen().map_err(|error| {
         Failure::new(Exit::System, format!("the system refuses to listen for signals: {error}"))
     })?;
@@ -100,11 +113,13 @@ async fn show(locks: &Locks) -> Result<(), Failure> {
     let mut last: VecDeque<String> = VecDeque::new();
     let mut screen = Screen::enter()?;
     loop {
-        let snapshot = match locks.query().await {
-            Ok(snapshot) => Some(snapshot),
+        let answer = tokio::time::timeout(target.patience, locks.query()).await;
+        let snapshot = match answer {
+            Ok(Ok(snapshot)) => Ok(snapshot),
             // It may come back; whoever needs it starts it.
-            Err(QueryError::Unreachable) => None,
-            Err(error) => return Err(unanswered(error)),
+            Ok(Err(QueryError::Unreachable)) => Err("no service runs"),
+            Ok(Err(error)) => return Err(unanswered(error)),
+            Err(_) => Err("the service does not answer"),
         };
         if screen.draw(&picture(snapshot.as_ref(), &last, Palette::of_stdout()))? == Reader::Gone {
             return Ok(());
@@ -131,7 +146,11 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     let mut event = events.next().await;
     tokio::time::sleep(REDRAW_MIN).await;
     loop {
-        last.push_front(event.to_string());
+        let now = time::now();
+        if event.after_gap {
+            last.push_front(format!("{now} {GAP}"));
+        }
+        last.push_front(line(&event, &now));
         last.truncate(EVENTS_SHOWN);
         match events.try_next() {
             Some(next) => event = next,
@@ -140,14 +159,19 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     }
 }
 
-fn picture(now: Option<&Snapshot>, last: &VecDeque<String>, palette: Palette) -> Vec<String> {
+/// What is on the screen: what is held, or why that is not known.
+fn picture(
+    now: Result<&Snapshot, &&str>,
+    last: &VecDeque<String>,
+    palette: Palette,
+) -> Vec<String> {
     let (head, table) = match now {
-        Some(now) => {
+        Ok(now) => {
             let (held, pending) = (now.held.len(), now.pending.len());
             let head = format!("{held} held, {pending} waiting   (Ctrl-C ends)");
             (palette.good(&head), table::lines(now, palette))
         }
-        None => (palette.bad("no service runs   (Ctrl-C ends)"), Vec::new()),
+        Err(why) => (palette.bad(&format!("{why}   (Ctrl-C ends)")), Vec::new()),
     };
     let mut lines = vec![head, String::new()];
     lines.extend(table);

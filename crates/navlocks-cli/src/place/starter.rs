@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode};
 
 use super::{Place, unusable};
 use crate::exit::{Exit, Failure};
@@ -30,6 +30,23 @@ const ENVIRONMENT: [&str; 5] = ["PATH", "LANG", "TZ", "RUST_BACKTRACE", "NAVLOCK
 pub struct Starter<'a> {
     place: &'a Place,
     _lock: File,
+    _umask: Umask,
+}
+
+/// Files that this process makes meanwhile are its user's alone, and its user's for certain.
+#[derive(Debug)]
+struct Umask(Mode);
+
+impl Umask {
+    fn private() -> Self {
+        Self(rustix::process::umask(Mode::RWXG | Mode::RWXO))
+    }
+}
+
+impl Drop for Umask {
+    fn drop(&mut self) {
+        rustix::process::umask(self.0);
+    }
 }
 
 impl Place {
@@ -39,6 +56,7 @@ impl Place {
     ///
     /// The folder cannot be made or written, or is not private.
     pub fn starter(&self) -> Result<Starter<'_>, Failure> {
+        let umask = Umask::private();
         self.prepare()?;
         let path = self.start_lock();
         let failed = |error: io::Error| unusable(&self.folder, &error);
@@ -48,7 +66,7 @@ impl Place {
                 return Err(failed(error.into()));
             }
         }
-        Ok(Starter { place: self, _lock: lock })
+        Ok(Starter { place: self, _lock: lock, _umask: umask })
     }
 
     /// The last line of the log, if there is one.
@@ -68,7 +86,8 @@ impl Starter<'_> {
     ///
     /// # Errors
     ///
-    /// It ended instead; the reason is in the log.
+    /// It ended instead; the reason is in the log. [`Exit::Busy`] when another service has the place, which may be about to
+    /// end or to make its socket again.
     pub fn start(&self) -> Result<(), Failure> {
         let log = self.open_log().map_err(|error| unusable(&self.place.folder, &error))?;
         let mut command = Command::new(own_program());
@@ -76,8 +95,6 @@ impl Starter<'_> {
             .arg("serve")
             .arg("--socket")
             .arg(self.place.socket())
-            .arg("--state-dir")
-            .arg(self.place.prepare_state()?)
             .arg("--idle-exit")
             .arg(std::env::var_os(IDLE_EXIT_VARIABLE).unwrap_or_else(|| IDLE_EXIT.into()))
             .current_dir("/")
@@ -101,14 +118,16 @@ impl Starter<'_> {
     }
 
     fn no_start(&self, ended: io::Result<std::process::ExitStatus>) -> Failure {
-        let how = match ended {
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
+        let busy = Some(Exit::Busy.code().into());
+        let (how, exit) = match ended {
+            Ok(status) if status.code() == busy => (status.to_string(), Exit::Busy),
+            Ok(status) => (status.to_string(), Exit::NoStart),
+            Err(error) => (error.to_string(), Exit::NoStart),
         };
         let log = self.place.log();
         let why = self.place.last_words().unwrap_or(how);
         let message = format!("the service did not start: {why} (its log is {})", log.display());
-        Failure::new(Exit::NoStart, message)
+        Failure::new(exit, message)
     }
 
     fn open_log(&self) -> io::Result<File> {

@@ -2,15 +2,21 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group,
+};
 
 use super::terminal::Terminal;
 use crate::exit::{Exit, Failure};
 use crate::system;
+
+/// The smallest number for the connection in the command: scripts use smaller ones.
+const CONNECTION_FD_MIN: i32 = 200;
 
 /// A status that means a signal is this plus the signal's number.
 const SIGNALLED: i32 = 128;
@@ -20,6 +26,8 @@ const SIGNALLED: i32 = 128;
 pub(crate) struct Child {
     /// Its number, and that of its group.
     pid: Pid,
+    /// Children of this process that are no processes of the command: a service that was started for it.
+    others: Vec<Pid>,
 }
 
 /// What became of the child.
@@ -38,6 +46,7 @@ impl Child {
     pub(crate) fn spawn(
         command: &[OsString],
         environment: Vec<(&'static str, Option<String>)>,
+        connection: Option<OwnedFd>,
         terminal: &mut Option<Terminal>,
     ) -> Result<Self, Failure> {
         let Some((program, arguments)) = command.split_first() else {
@@ -53,10 +62,13 @@ impl Child {
         }
         // The child takes it, before it does anything else. If it cannot start after that, it is taken back from it.
         let lent = terminal.as_mut().and_then(Terminal::lend_to_child);
-        system::bind_child(&mut spawned, lent);
+        // Not one of those that scripts use.
+        let kept = connection.and_then(|fd| fcntl_dupfd_cloexec(fd, CONNECTION_FD_MIN).ok());
+        system::bind_child(&mut spawned, lent, kept.as_ref().map(AsRawFd::as_raw_fd));
+        let others = children(rustix::process::getpid()).collect();
         let child = spawned.spawn().map_err(|error| not_started(program, &error))?;
         match Pid::from_raw(child.id() as i32) {
-            Some(pid) => Ok(Self { pid }),
+            Some(pid) => Ok(Self { pid, others }),
             None => Err(Failure::new(Exit::System, "the command has no process number")),
         }
     }
@@ -85,15 +97,61 @@ impl Child {
         Ok(ended.map_or(Change::None, |code| Change::Ended(code as u8)))
     }
 
+    /// Sends a signal to it alone. That it is gone already is fine.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _gone = kill_process(self.pid, signal);
+    }
+
+    /// Sends a signal to all that descend from it, in whatever group or session they are.
+    pub(crate) fn signal_descendants(&self, signal: Signal) {
+        for descendant in self.descendants() {
+            let _gone = kill_process(descendant, signal);
+        }
+    }
+
+    /// All processes of the command. Those whose parents have ended are children of this process.
+    fn descendants(&self) -> Vec<Pid> {
+        let mut found: Vec<Pid> = Vec::new();
+        let mut parents = vec![rustix::process::getpid()];
+        while let Some(parent) = parents.pop() {
+            for child in children(parent) {
+                if !found.contains(&child) && !self.others.contains(&child) {
+                    found.push(child);
+                    parents.push(child);
+                }
+            }
+        }
+        found
+    }
+
+    /// Takes note of the end of processes whose parents have ended.
+    pub(crate) fn reap_orphans(&self) {
+        // The command's own end is for whoever asks for it.
+        for orphan in children(rustix::process::getpid()).filter(|pid| *pid != self.pid) {
+            let _lives = rustix::process::waitpid(Some(orphan), WaitOptions::NOHANG);
+        }
+    }
+
     /// Sends a signal to it and to all of its group. That they are gone already is fine.
     pub(crate) fn signal_group(&self, signal: Signal) {
         let _gone = kill_process_group(self.pid, signal);
     }
 
-    /// Whether anybody of its group lives, once its own end was seen.
-    pub(crate) fn group_lives(&self) -> bool {
-        test_kill_process_group(self.pid) != Err(Errno::SRCH)
+    /// Whether any process of its group or of its descendants lives, once its own end was seen.
+    pub(crate) fn others_live(&self) -> bool {
+        self.reap_orphans();
+        test_kill_process_group(self.pid) != Err(Errno::SRCH) || !self.descendants().is_empty()
     }
+}
+
+/// The children of a process, with those that have ended and nobody took note of.
+fn children(parent: Pid) -> impl Iterator<Item = Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| {
+        let pids = list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        pids.collect::<Vec<_>>()
+    })
 }
 
 fn not_started(program: &OsString, error: &io::Error) -> Failure {

@@ -5,13 +5,13 @@ mod signals;
 mod terminal;
 mod waiting;
 
-pub(crate) use waiting::Waiting;
+pub(crate) use waiting::{Waiting, who};
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use navlocks::{Lock, Loss};
-use rustix::process::Signal;
+use rustix::process::{Signal, set_child_subreaper};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
@@ -22,6 +22,17 @@ use terminal::Terminal;
 
 /// How often it is looked whether the group of an ended child is gone. Nobody is told, so there is nothing to wait for.
 const GROUP_POLL: Duration = Duration::from_millis(20);
+
+/// What becomes of a command whose lock is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnLoss {
+    /// It is ended.
+    Terminate,
+    /// It goes on.
+    Continue,
+    /// It is sent a signal, and goes on.
+    Signal(Signal),
+}
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +50,19 @@ pub(crate) async fn supervise(
     command: &[OsString],
     environment: Vec<(&'static str, Option<String>)>,
     lock: &Lock,
+    on_loss: OnLoss,
     grace: Duration,
 ) -> Result<Ending, Failure> {
     // Before the child is there, so that no signal and no end of it goes unnoticed.
     let mut signals = Signals::listen()?;
     let mut ends = signal(SignalKind::child()).map_err(refused)?;
     let mut terminal = Terminal::controlling();
-    let child = Child::spawn(command, environment, &mut terminal)?;
-    let mut run = Run { child, terminal, grace, lost: None };
+    // Processes of the command whose parents end become children of this one, and so are found.
+    let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
+    let connection = lock.locks().descriptor();
+    let child = Child::spawn(command, environment, connection, &mut terminal)?;
+    let mut run = Run { child, terminal, on_loss, grace, lost: None };
+    let mut known = false;
     loop {
         let lost = run.lost;
         let grace_over = lost.map_or_else(Instant::now, |(_, until)| until);
@@ -58,9 +74,13 @@ pub(crate) async fn supervise(
                 }
             }
             caught = signals.next() => run.pass_on(caught),
-            loss = lock.lost(), if lost.is_none() => run.lose(loss),
+            loss = lock.lost(), if !known => {
+                known = true;
+                run.lose(loss);
+            }
             () = sleep_until(grace_over), if lost.is_some() => {
                 run.child.signal_group(Signal::KILL);
+                run.child.signal_descendants(Signal::KILL);
                 // The end of the child comes next, and nothing else.
                 ends.recv().await;
                 if let Some(status) = run.child_changed()? {
@@ -74,6 +94,7 @@ pub(crate) async fn supervise(
 struct Run {
     child: Child,
     terminal: Option<Terminal>,
+    on_loss: OnLoss,
     grace: Duration,
     /// Why the lock is lost, and until when the command may end by itself.
     lost: Option<(Loss, Instant)>,
@@ -82,6 +103,7 @@ struct Run {
 impl Run {
     /// What became of the child since it was last looked at. Its status, when it has ended.
     fn child_changed(&mut self) -> Result<Option<u8>, Failure> {
+        self.child.reap_orphans();
         loop {
             match self.child.change().map_err(refused)? {
                 Change::None => return Ok(None),
@@ -118,14 +140,29 @@ impl Run {
         {
             terminal.lend_if_wanted(self.child.group());
         }
-        self.child.signal_group(caught);
+        // In a pipeline keys are for all who read them; otherwise a signal is for the one that it was sent to.
+        match &self.terminal {
+            Some(terminal) if !terminal.is_lent() => self.child.signal_group(caught),
+            _ => self.child.signal(caught),
+        }
     }
 
     fn lose(&mut self, loss: Loss) {
+        match self.on_loss {
+            OnLoss::Terminate => {}
+            OnLoss::Continue => {
+                return crate::printer::tell(&format!("{loss}; the command goes on without it"));
+            }
+            OnLoss::Signal(signal) => {
+                crate::printer::tell(&format!("{loss}; the command is told by a signal"));
+                return self.child.signal(signal);
+            }
+        }
         let seconds = self.grace.as_secs_f64();
         crate::printer::tell(&format!("{loss}; the command has {seconds} s to end"));
         self.lost = Some((loss, Instant::now() + self.grace));
         self.child.signal_group(Signal::TERM);
+        self.child.signal_descendants(Signal::TERM);
         // A command that is stopped ends when it goes on.
         self.child.signal_group(Signal::CONT);
     }
@@ -136,10 +173,11 @@ impl Run {
             terminal.take_back();
         }
         let Some((loss, until)) = self.lost else { return Ending::Own(status) };
-        while Instant::now() < until && self.child.group_lives() {
+        while Instant::now() < until && self.child.others_live() {
             sleep_until(until.min(Instant::now() + GROUP_POLL)).await;
         }
         self.child.signal_group(Signal::KILL);
+        self.child.signal_descendants(Signal::KILL);
         Ending::Lost(loss)
     }
 }

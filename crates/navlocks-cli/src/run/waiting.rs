@@ -106,7 +106,7 @@ fn sentence(scope: &Scope, holders: &[&LockInfo], ahead: usize, outer: Option<&s
 }
 
 /// A holder as people know it.
-fn who(info: &LockInfo) -> String {
+pub(crate) fn who(info: &LockInfo) -> String {
     let name = match &info.tag {
         Some(tag) if !tag.is_empty() => Harmless(tag).to_string(),
         _ => info.client.to_string(),

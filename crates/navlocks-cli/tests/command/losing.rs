@@ -1,5 +1,7 @@
 //! A command does not go on when its lock is lost.
 
+use std::future::IntoFuture;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Talk, World, assert_ended, eventually, lives, text};
@@ -99,4 +101,58 @@ fn nothing_to_take_away() {
     assert_ended(&world.run("steal x"), 1, "nobody holds 'x'");
     assert_ended(&world.run("release --force x"), 1, "nobody holds 'x'");
     holder.end().assert(0, "");
+}
+
+#[test]
+fn descendants_in_sessions_of_their_own_are_ended_too() {
+    let world = World::new();
+    // Its parent has ended, and it does not listen.
+    let inner = "trap \"\" TERM; echo $$; while :; do sleep 1000; done";
+    let script = format!("(setsid sh -c '{inner}' & ); echo held; sleep 1000 & wait");
+    let mut victim = Talk::start(world.script("run --grace 300ms x", &script));
+    let mut said = [victim.line(), victim.line()];
+    said.sort();
+    let pid: i32 = said[0].parse().unwrap();
+    assert_ended(&world.run("steal x"), 0, "");
+    victim.wait().assert(90, "stolen");
+    eventually("the end of the descendant", || !lives(pid));
+    assert_eq!(world.services().len(), 1, "the service is no process of the command");
+}
+
+#[test]
+fn loss_is_told_by_a_signal_or_not_at_all_if_that_is_asked_for() {
+    let world = World::new();
+    let script = "trap 'echo told; kill $!; exit 5' USR1; echo held; sleep 1000 & wait";
+    let victim = holder(&world, "--on-loss USR1", script);
+    assert_ended(&world.run("steal x"), 0, "");
+    victim.wait().assert(5, "told");
+    let mut victim = holder(&world, "--on-loss=continue", "echo held; read line; exit 6");
+    assert_ended(&world.run("steal x"), 0, "");
+    victim.line_after("navlocks: the lock was stolen");
+    victim.end().assert(6, "");
+    let wrong = world.run("run --on-loss=shout x -- true");
+    assert_ended(&wrong, 64, "terminate, continue or one of HUP");
+}
+
+#[test]
+fn names_that_no_shell_should_use_can_be_taken_away() {
+    use navlocks::Locks;
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let url = format!("unix:{}", world.place().join("socket").display());
+    for name in ["", "-x"] {
+        let locks = navlocks::blocking::block_on(Locks::connect(&url).into_future()).unwrap();
+        for command in ["steal --", "release --force --"] {
+            let lock = locks.request(name).wait().unwrap();
+            let mut command = world.navlocks(command);
+            command.arg(name);
+            let output = crate::support::finish(command);
+            assert_ended(&output, 0, "");
+            assert!(
+                text(&output).starts_with(&format!("took '{name}' from client c")),
+                "{output:?}"
+            );
+            navlocks::blocking::block_on(lock.lost());
+        }
+    }
 }

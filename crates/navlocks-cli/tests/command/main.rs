@@ -4,9 +4,12 @@ mod support;
 
 mod child;
 mod death;
+mod hanging;
 mod help;
 mod input;
 mod losing;
+mod operators;
+mod place;
 mod questions;
 mod starting;
 mod terminal;

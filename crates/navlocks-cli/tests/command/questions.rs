@@ -101,6 +101,30 @@ fn stop_ends_the_service_but_not_under_locks() {
 }
 
 #[test]
+fn stop_is_refused_for_locks_in_any_partition_and_names_them() {
+    let world = World::new();
+    let holder = world.hold("run --partition builds --tag nightly x");
+    let refused = world.run("stop");
+    assert_ended(
+        &refused,
+        1,
+        "1 lock is held and would be lost ('x' in partition builds by nightly",
+    );
+    assert_eq!(world.services().len(), 1);
+    assert_eq!(text(&world.run("query")), "nothing is held\n");
+    let all = world.run("query --all-partitions");
+    assert!(text(&all).starts_with("partition builds\nNAME "), "{}", text(&all));
+    let all = world.run("query --all-partitions --json");
+    let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
+    let names = |all: &serde_json::Value| all["held"][0]["names"].clone();
+    let builds = all["partitions"].as_array().unwrap().iter();
+    let builds = builds.filter(|one| one["partition"] == "builds").collect::<Vec<_>>();
+    assert_eq!(names(builds[0]), serde_json::json!(["x"]));
+    holder.end().assert(0, "");
+    assert_ended(&world.run("stop"), 0, "");
+}
+
+#[test]
 fn waiters_go_on_when_the_service_is_stopped() {
     let world = World::new();
     let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
@@ -143,4 +167,71 @@ fn doctor_finds_what_is_wrong() {
     std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_ended(&world.run("doctor"), 1, "things are not as they should be");
     std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn watch_marks_a_gap_and_times_and_does_not_play_with_the_terminal() {
+    let world = World::new();
+    let mut json = Talk::start(world.navlocks("watch --json"));
+    let mut plain = Talk::start(world.navlocks("watch"));
+    let told = |watch: &mut Talk, tag: &str, wanted: &str| {
+        let mut said = Vec::new();
+        eventually(wanted, || {
+            let mut run = world.navlocks("run --tag");
+            run.arg(tag).args(["x", "--", "true"]);
+            assert_ended(&crate::support::finish(run), 0, "");
+            said.extend(std::iter::from_fn(|| watch.try_line()));
+            said.iter().any(|line| line.contains(wanted))
+        });
+        said
+    };
+    let forged = "a\n\x1b[2Jforged";
+    let lines = told(&mut plain, forged, "released");
+    assert!(lines.iter().all(|line| line.contains("Z r")), "each begins with a time: {lines:?}");
+    assert!(lines.iter().any(|line| line.contains("a\\u{a}\\u{1b}[2Jforged")), "{lines:?}");
+    let lines = told(&mut json, "t", "released");
+    assert!(lines.iter().all(|line| line.contains(r#""time":"2"#)), "{lines:?}");
+    assert_ended(&world.run("stop --force"), 0, "");
+    told(&mut plain, "t", "events may be missing here");
+    told(&mut json, "t", r#"{"event":"gap","time":"2"#);
+    plain.signal(rustix::process::Signal::TERM);
+    json.signal(rustix::process::Signal::TERM);
+}
+
+/// Runs `navlocks doctor` by a shell after these words, with mounts of its own that nobody else sees.
+fn doctor_after(world: &World, words: &str) -> std::process::Output {
+    let mut command = std::process::Command::new("unshare");
+    let script = format!(r#"set -e; {words}; exec "$0" doctor"#);
+    command.args(["-rm", "sh", "-c", &script]).arg(crate::support::program());
+    world.settle(&mut command);
+    command.env("STATE", world.place());
+    crate::support::finish(command)
+}
+
+#[test]
+fn doctor_finds_a_folder_that_cannot_be_written_or_is_full_or_foreign() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    assert_ended(&world.run("stop"), 0, "");
+    let mount = "mount -t tmpfs -o mode=0700,size=4k";
+    for (words, said) in [
+        (format!("{mount},ro none $STATE"), "cannot remember fencing tokens"),
+        (format!("{mount} none $STATE; cat /dev/zero >$STATE/x 2>/dev/null || true"), "is full"),
+        ("mount --rbind / $STATE".to_owned(), "others can enter"),
+    ] {
+        let doctor = doctor_after(&world, &words);
+        assert_ended(&doctor, 1, "not as it should be");
+        assert!(text(&doctor).contains(said), "{words}: {}", text(&doctor));
+    }
+    assert_ended(&world.run("doctor"), 0, "");
+}
+
+#[test]
+fn doctor_finds_a_private_folder_for_temporary_files() {
+    let world = World::new();
+    let words = "mkdir -p $PRIVATE; unset NAVLOCKS_DIR; mount --bind $PRIVATE /tmp";
+    let private = world.file("systemd-private-0-unit");
+    let doctor = doctor_after(&world, &format!("PRIVATE={}; {words}", private.display()));
+    assert_ended(&doctor, 1, "");
+    assert!(text(&doctor).contains("/tmp is private to this unit"), "{}", text(&doctor));
 }

@@ -213,8 +213,12 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    pub(crate) fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub(crate) fn start(command: Command) -> Self {
+        Self::with_input(command, Stdio::piped())
+    }
+
+    pub(crate) fn with_input(mut command: Command, input: Stdio) -> Self {
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Guarded(command.spawn().expect("the program starts"));
         let stdin = process.0.stdin.take();
         let (send, lines) = std::sync::mpsc::channel();

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -144,6 +145,7 @@ fn the_log_can_be_read_by_programs_and_has_no_secrets() {
     let folder = Folder::new();
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, "bakery:0123456789abcdef-b\n").unwrap();
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
     let log = folder.path().join("log");
     let mut command = shell("");
     command.env("NAVLOCKS_LOG", "trace").stderr(std::fs::File::create(&log).unwrap());

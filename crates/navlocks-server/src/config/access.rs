@@ -1,7 +1,9 @@
 //! Access tokens: who may come in over TCP, and as whose tenant.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -58,7 +60,7 @@ impl Access {
     /// The file cannot be read, or what is in it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let unusable = |error| explain(error, "cannot use the token file", path);
-        Self::from_text(&std::fs::read_to_string(path).map_err(unusable)?).map_err(unusable)
+        Self::from_text(&read_secret(path)?).map_err(unusable)
     }
 
     /// Whether nobody needs a token.
@@ -80,6 +82,24 @@ impl Access {
         }
         self.tokens.get(found as usize).map(|(tenant, _)| tenant.as_str())
     }
+}
+
+/// The text of a file with access tokens, which others must not be able to read.
+///
+/// # Errors
+///
+/// The file cannot be read, or is open to others.
+pub fn read_secret(path: &Path) -> io::Result<String> {
+    let unusable = |error| explain(error, "cannot use the token file", path);
+    let mut file = File::open(path).map_err(unusable)?;
+    let mode = file.metadata().map_err(unusable)?.mode() & 0o777;
+    if mode & 0o027 != 0 {
+        let text = format!("others can use it (its mode is {mode:o}): close it with chmod 600");
+        return Err(unusable(io::Error::new(io::ErrorKind::InvalidData, text)));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unusable)?;
+    Ok(text)
 }
 
 /// The token in a request: as `Authorization: Bearer …`, or from a browser as a subprotocol.

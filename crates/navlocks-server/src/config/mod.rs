@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use navlocks_core::DeadlockPolicy;
 
-pub use access::Access;
+pub use access::{Access, read_secret};
 pub use limits::Limits;
 
 /// The configuration of a service.

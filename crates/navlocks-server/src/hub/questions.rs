@@ -7,16 +7,19 @@ use navlocks_wire::{
     self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey, ToClient,
 };
 
-use crate::hub::Hub;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::sessions::{Client, Known};
+use crate::hub::{Hub, Peer};
 
 impl Hub {
     pub(crate) fn ask(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {
         let Ask { id, client, question } = ask;
         let Some(session) = self.sessions.get(number) else { return Ok(()) };
         let reply = match session.client(client)? {
-            Some(&Client { partition, .. }) => self.reply(partition, question, now),
+            Some(&Client { partition, .. }) => {
+                let peer = session.peer.clone();
+                self.reply(partition, &peer, question, now)
+            }
             None => {
                 let text = format!("client {client} is closed");
                 Reply::Refused(Fault::new(FaultCode::BadState, text))
@@ -33,10 +36,27 @@ impl Hub {
         Ok(())
     }
 
-    fn reply(&mut self, index: PartitionIndex, question: Question, now: Instant) -> Reply {
+    fn reply(
+        &mut self,
+        index: PartitionIndex,
+        peer: &Peer,
+        question: Question,
+        now: Instant,
+    ) -> Reply {
         let partition = &self.partitions[index];
         match question {
-            Question::Query => partition.snapshot(&self.sessions, now),
+            Question::Query => {
+                let (held, pending) = partition.snapshot(&self.sessions, now);
+                Reply::Snapshot { held, pending }
+            }
+            Question::QueryAll => {
+                let all = self.partitions.visible_to(peer).into_iter();
+                let all = all.map(|(described, partition)| {
+                    let (held, pending) = partition.snapshot(&self.sessions, now);
+                    wire::Partition { held, pending, ..described }
+                });
+                Reply::Partitions(all.collect())
+            }
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
                     Some(id) => partition.manager().blockers(id),

@@ -141,6 +141,7 @@ fn visitor(headers: &HeaderMap, door: &Door, config: &Config) -> Result<Peer, Fa
     }
     let origin = origin::origin(headers, &config.allow_origins)?;
     let Some(tenant) = config.access.tenant(headers) else {
+        tracing::warn!("a client without a known access token was turned away");
         let text = "the service takes an access token, and this is none that it knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };

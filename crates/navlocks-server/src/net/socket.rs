@@ -1,64 +1,97 @@
 //! The Unix socket: in a folder that is its user's alone, made by one service at a time.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{
-    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
-    PermissionsExt as _,
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::inotify;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixListener;
+use tokio::net::unix::pipe;
 
 use crate::config::explain;
+use crate::store::{FolderLock, StateFile};
+
+/// How often the socket file is looked at where the system does not tell of changes.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// The right to the socket file of a path. Held as long as the service lives.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Its lock is held as long as it is open.
-    _lock: File,
+    folder: PathBuf,
+    /// Of the folder; none, if the state file is in there as well and so the folder is locked already.
+    lock: Option<FolderLock>,
+    /// Which file it is, to know it from another one of the same path.
+    identity: (u64, u64),
 }
 
 impl SocketFile {
     /// Makes the socket. What a dead service left in its place is removed; a living one keeps it.
-    pub(crate) fn bind(path: &Path) -> io::Result<(Self, UnixListener)> {
+    pub(crate) fn bind(path: &Path, state: Option<&StateFile>) -> io::Result<(Self, UnixListener)> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
         check_folder(folder)?;
-        let mut lock_path = path.as_os_str().to_owned();
-        lock_path.push(".lock");
-        let lock_path = PathBuf::from(lock_path);
-        let lock = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&lock_path)
-            .map_err(|error| explain(error, "cannot make", &lock_path))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let text = format!("another service listens on {} already", path.display());
-                return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
-            }
-            Err(error) => return Err(explain(error.into(), "cannot lock", &lock_path)),
+        let lock = lock(path, folder, state)?;
+        let (listener, identity) = listen(path)?;
+        let (path, folder) = (path.to_owned(), folder.to_owned());
+        Ok((Self { path, folder, lock, identity }, listener))
+    }
+
+    /// Makes the socket again after its file was removed, perhaps with its folder.
+    pub(crate) fn bind_again(&mut self, state: Option<&StateFile>) -> io::Result<UnixListener> {
+        check_folder(&self.folder)?;
+        if self.lock.as_ref().is_none_or(|lock| !lock.is_of(&self.folder)) {
+            self.lock = lock(&self.path, &self.folder, state)?;
         }
-        remove_stale(path)?;
-        let listener =
-            UnixListener::bind(path).map_err(|error| explain(error, "cannot listen on", path))?;
-        // Nobody else gets into the folder; this is for those who look at the socket alone.
-        fs::set_permissions(path, Permissions::from_mode(0o600))
-            .map_err(|error| explain(error, "cannot protect", path))?;
-        Ok((Self { path: path.to_owned(), _lock: lock }, listener))
+        let (listener, identity) = listen(&self.path)?;
+        self.identity = identity;
+        Ok(listener)
+    }
+
+    /// Returns when the file at the path is not the one that this service made.
+    pub(crate) async fn gone(&self) {
+        let mut watch = self.watch();
+        let mut changes = [0; 1024];
+        while self.is_there() {
+            let changed = async {
+                match &mut watch {
+                    Some(watch) => watch.read(&mut changes).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let _in_vain = tokio::time::timeout(LOOK_EVERY, changed).await;
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity)
+    }
+
+    /// Tells of changes in the folder. None, when the system has no room for that.
+    fn watch(&self) -> Option<pipe::Receiver> {
+        use inotify::{CreateFlags, WatchFlags};
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+        let changes =
+            WatchFlags::DELETE | WatchFlags::MOVE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&watch, &self.folder, changes).ok()?;
+        // To be read from is all that a pipe can do, too.
+        pipe::Receiver::from_owned_fd_unchecked(watch).ok()
     }
 
     /// Removes the socket file, so that nobody knocks at a closed door.
     pub(crate) fn remove(&self) {
-        let _gone = fs::remove_file(&self.path);
+        if self.is_there() {
+            let _gone = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -100,5 +133,52 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         let text = format!("{} is there and is no socket: move it away", path.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
+    if answers(path)? {
+        return Err(in_use(path));
+    }
     fs::remove_file(path).map_err(|error| explain(error, "cannot remove", path))
+}
+
+/// Whether a process listens at the socket. Does not wait, not even for one that hangs.
+fn answers(path: &Path) -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let asked = SocketAddrUnix::new(path).and_then(|address| {
+        connect(&socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?, &address)
+    });
+    match asked {
+        Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS) => Ok(true),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+        Err(error) => Err(explain(error.into(), "cannot ask at", path)),
+    }
+}
+
+/// Locks the folder of the socket, unless the service has locked it for its state.
+fn lock(path: &Path, folder: &Path, state: Option<&StateFile>) -> io::Result<Option<FolderLock>> {
+    if state.is_some_and(|state| state.is_in(folder)) {
+        return Ok(None);
+    }
+    let taken = FolderLock::take(folder).map_err(|error| explain(error, "cannot lock", folder))?;
+    taken.map(Some).ok_or_else(|| in_use(path))
+}
+
+/// Makes the socket file where no living one is.
+fn listen(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
+    remove_stale(path)?;
+    let listener =
+        UnixListener::bind(path).map_err(|error| explain(error, "cannot listen on", path))?;
+    // Nobody else gets into the folder; this is for those who look at the socket alone.
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(|error| explain(error, "cannot protect", path))?;
+    let found =
+        fs::symlink_metadata(path).map_err(|error| explain(error, "cannot look at", path))?;
+    Ok((listener, identity(&found)))
+}
+
+fn in_use(path: &Path) -> io::Error {
+    let text = format!("another service listens on {} already", path.display());
+    io::Error::new(io::ErrorKind::AddrInUse, text)
+}
+
+fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::config::Limits;
 use state_file::{Earlier, State};
 
-pub(crate) use state_file::StateFile;
+pub(crate) use state_file::{FolderLock, StateFile};
 
 /// JavaScript's numbers are exact below this.
 const TOKENS_END: u64 = 1 << 53;
@@ -70,6 +70,13 @@ impl Store {
         Ok(store)
     }
 
+    /// The state file. Its folder is made again if it was removed.
+    pub(crate) fn kept_file(&mut self) -> io::Result<Option<&StateFile>> {
+        let Some(file) = &mut self.file else { return Ok(None) };
+        file.keep()?;
+        Ok(Some(file))
+    }
+
     /// The largest token that may have been given by earlier services.
     pub(crate) fn tokens_before(&self) -> u64 {
         self.state.tokens_reserved_to - self.block
@@ -81,7 +88,7 @@ impl Store {
     }
 
     fn write(&mut self, state: State) -> io::Result<()> {
-        if let Some(file) = &self.file {
+        if let Some(file) = &mut self.file {
             file.write(&state)?;
         }
         self.state = state;

@@ -1,16 +1,23 @@
 //! The state file: the little that must outlive a service.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::config::explain;
 
 /// What is written. A file of another version is as good as none.
 const VERSION: u32 = 1;
+
+/// How often a folder that is in use is tried again, and how long that takes each time.
+const LOOKS_MAX: u32 = 3;
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// What must outlive a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +42,7 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct StateFile {
     folder: PathBuf,
-    /// Its lock is held as long as it is open.
-    _lock: File,
+    lock: FolderLock,
 }
 
 /// What an earlier service left.
@@ -53,20 +59,30 @@ pub(crate) enum Earlier {
 impl StateFile {
     /// Takes the folder, which is made if it is missing.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let unusable = |error| explain(error, "cannot use the state folder", folder);
-        fs::create_dir_all(folder).map_err(unusable)?;
-        let lock = File::create(folder.join("service.lock")).map_err(unusable)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+        match FolderLock::take(folder) {
+            Ok(Some(lock)) => Ok(Self { folder: folder.to_owned(), lock }),
+            Ok(None) => {
                 let folder = folder.display();
                 let text = format!(
                     "another service remembers in {folder}: end it, or give this one a folder of its own with --state-dir"
                 );
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
             }
-            Err(error) => Err(unusable(error.into())),
+            Err(error) => Err(explain(error, "cannot use the state folder", folder)),
         }
+    }
+
+    /// Makes the folder again if it was removed, unless another service has it by now.
+    pub(crate) fn keep(&mut self) -> io::Result<()> {
+        if !self.lock.is_of(&self.folder) {
+            *self = Self::open(&self.folder)?;
+        }
+        Ok(())
+    }
+
+    /// Whether this is the folder that the state file is in.
+    pub(crate) fn is_in(&self, folder: &Path) -> bool {
+        self.lock.is_of(folder)
     }
 
     fn path(&self) -> PathBuf {
@@ -92,7 +108,8 @@ impl StateFile {
     }
 
     /// Writes the state so that a crash leaves the old or the new one, never half of one.
-    pub(crate) fn write(&self, state: &State) -> io::Result<()> {
+    pub(crate) fn write(&mut self, state: &State) -> io::Result<()> {
+        self.keep()?;
         let path = self.path();
         self.write_in_steps(state, &path).map_err(|error| explain(error, "cannot write", &path))
     }
@@ -106,5 +123,64 @@ impl StateFile {
         fs::rename(&new, path)?;
         // The new name is on the disk once the folder is.
         File::open(&self.folder)?.sync_all()
+    }
+}
+
+/// The sole use of a folder, as long as this lives.
+///
+/// The folder itself is locked, not a file in it: programs that clean up temporary folders leave a locked folder alone, with
+/// all that is in it.
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    folder: File,
+    /// Locked instead, where the system does not lock folders.
+    _file: Option<File>,
+}
+
+impl FolderLock {
+    /// Makes the folder if it is missing, and locks it. None, when another process has it.
+    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
+        let mut tries = 0;
+        loop {
+            DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            let folder = File::options()
+                .read(true)
+                .custom_flags(OFlags::DIRECTORY.bits() as i32)
+                .open(path)?;
+            let mut file = None;
+            match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                // A command that looks whether the folder is in use has it for a moment.
+                Err(Errno::WOULDBLOCK) if tries < LOOKS_MAX => {
+                    tries += 1;
+                    std::thread::sleep(LOOK_PAUSE);
+                    continue;
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                // Network file systems lock only what is open for writing, which no folder is.
+                Err(Errno::BADF | Errno::NOTSUP | Errno::NOLCK) => {
+                    let lock = file.insert(File::create(path.join("service.lock"))?);
+                    match flock(lock, FlockOperation::NonBlockingLockExclusive) {
+                        Ok(()) => {}
+                        Err(Errno::WOULDBLOCK) => return Ok(None),
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let lock = Self { folder, _file: file };
+            // It may have been removed and made again between the two calls.
+            if lock.is_of(path) {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
+    /// Whether this folder is the locked one.
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        match (self.folder.metadata(), fs::metadata(path)) {
+            (Ok(locked), Ok(found)) => (locked.dev(), locked.ino()) == (found.dev(), found.ino()),
+            _ => false,
+        }
     }
 }

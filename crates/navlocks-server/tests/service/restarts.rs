@@ -168,6 +168,12 @@ fn a_state_folder_that_cannot_be_written_is_an_error_at_the_start() {
     assert!(!socket.exists());
 }
 
+/// Puts a file where the folder was: one that is only removed would be made again.
+fn make_unwritable(state: &std::path::Path) {
+    std::fs::remove_dir_all(state).unwrap();
+    std::fs::write(state, "").unwrap();
+}
+
 #[test]
 fn a_service_that_cannot_reserve_tokens_goes_on_and_ends_before_one_repeats() {
     let service = Running::with(|config| {
@@ -181,7 +187,7 @@ fn a_service_that_cannot_reserve_tokens_goes_on_and_ends_before_one_repeats() {
         rest.split_once([',', '}']).expect("it ends").0.parse().unwrap()
     };
     let mut client = Client::unix(service.unix());
-    std::fs::remove_dir_all(&state).unwrap();
+    make_unwritable(&state);
     let mut last = 0;
     for id in 1.. {
         client.say(format!(r#"{{"request":{{"id":{id},"names":["a"]}}}}"#));
@@ -218,7 +224,7 @@ fn tokens_are_reserved_again_before_they_run_out() {
 #[test]
 fn a_session_that_outlives_its_connection_is_not_given_when_it_cannot_be_remembered() {
     let service = Running::start();
-    std::fs::remove_dir_all(service.folder().join("state")).unwrap();
+    make_unwritable(&service.folder().join("state"));
     let mut client = Client::tcp_hello(service.tcp(), r#"{"version":1}"#);
     assert_eq!(client.error().0, FaultCode::Internal);
     // Those that do not are served.

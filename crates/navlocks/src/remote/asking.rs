@@ -15,9 +15,17 @@ pub(super) struct Asked {
     pub(super) ask: Ask,
     reply: Option<Reply>,
     waker: Option<Waker>,
+    /// The service said nothing for too long.
+    given_up: bool,
 }
 
 impl Asked {
+    /// The service says nothing. Whoever waits for the answer hears of it.
+    pub(super) fn give_up(&mut self, wakes: &mut Wakes) {
+        self.given_up = true;
+        self.wake(wakes);
+    }
+
     pub(super) fn wake(&mut self, wakes: &mut Wakes) {
         wakes.add_all(self.waker.take());
     }
@@ -51,8 +59,11 @@ impl Session {
             let text = wire::write(&message);
             state.fits(&text).map_err(|fault| QueryError::Refused(fault.into()))?;
             state.say_text(text);
+            state.begin_silence();
             if let ToService::Ask(ask) = message {
-                state.asked.insert(number, Asked { ask, reply: None, waker: None });
+                state
+                    .asked
+                    .insert(number, Asked { ask, reply: None, waker: None, given_up: false });
             }
             Ok(number)
         })?;
@@ -79,6 +90,7 @@ impl Session {
                 return Poll::Ready(Err(QueryError::ClientEnded));
             }
             match link {
+                _ if asked.given_up => return Poll::Ready(Err(QueryError::Unreachable)),
                 LinkState::Hopeless => return Poll::Ready(Err(QueryError::Unreachable)),
                 LinkState::Refused(refusal) => {
                     return Poll::Ready(Err(QueryError::Refused(refusal.clone())));

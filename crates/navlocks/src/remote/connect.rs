@@ -14,7 +14,10 @@ use super::session::Handle;
 use super::url::Url;
 use navlocks_wire::Fault;
 
-/// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens until it is awaited.
+/// The shortest silence that follows from a patience: a service may be busy for a moment.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
+
+/// A connection in the making, from [`Locks::connect`]. Nothing happens until it is awaited.
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
 pub struct Connect {
@@ -30,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) token: Option<String>,
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
+    pub(crate) answers_within: Option<Duration>,
+    pub(crate) keep_descriptor: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
 }
 
@@ -39,7 +44,11 @@ struct Settings {
     token: Option<String>,
     lease: Option<Duration>,
     patience: Option<Duration>,
-    roots: Vec<u8>,
+    /// None, if it is not said: then it follows from the patience.
+    answers_within: Option<Option<Duration>>,
+    keep_descriptor: bool,
+    token_in_clear: bool,
+    roots: Option<Vec<u8>>,
 }
 
 impl fmt::Debug for Settings {
@@ -49,6 +58,7 @@ impl fmt::Debug for Settings {
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("lease", &self.lease)
             .field("patience", &self.patience)
+            .field("answers_within", &self.answers_within)
             .finish_non_exhaustive()
     }
 }
@@ -63,7 +73,10 @@ impl Connect {
             token: None,
             lease: None,
             patience: Some(Self::DEFAULT_PATIENCE),
-            roots: Vec::new(),
+            answers_within: None,
+            keep_descriptor: false,
+            token_in_clear: false,
+            roots: None,
         };
         Self { url: url.to_owned(), options }
     }
@@ -77,6 +90,19 @@ impl Connect {
     /// What proves to the service who asks. Services that listen beyond their own machine require one.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.options.token = Some(token.into());
+        self
+    }
+
+    /// Lets the token go to another machine over `ws:`, where everybody on the way can read it. Otherwise that is
+    /// [`ConnectError::TokenInClear`].
+    pub fn allow_token_in_clear(mut self) -> Self {
+        self.options.token_in_clear = true;
+        self
+    }
+
+    /// Keeps a copy of the descriptor of a connection over a Unix socket, for [`Locks::descriptor`].
+    pub fn keep_descriptor(mut self) -> Self {
+        self.options.keep_descriptor = true;
         self
     }
 
@@ -94,21 +120,44 @@ impl Connect {
         self
     }
 
+    /// How long a service that is connected may say nothing at all before requests and questions that wait for it fail with
+    /// `Unreachable`; `None` lets them wait for ever. By default as long as the [`patience`](Self::patience), and at least a second.
+    ///
+    /// A service that hangs keeps its connections, so nothing else tells. It is asked for a sign of life while something waits
+    /// for it; that a lock is not free is no silence. Held locks stay held.
+    pub fn answers_within(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options.answers_within = Some(limit.into());
+        self
+    }
+
     /// Certificates in PEM form of the authorities to trust for `wss:`, instead of those that the system trusts.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.options.roots = pem.into();
+        self.options.roots = Some(pem.into());
         self
     }
 
     /// Makes the connection.
     pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
         let Self { url, options } = self;
-        let Settings { partition, token, lease, patience, roots } = options;
+        let Settings { partition, token, lease, patience, answers_within, .. } = options;
+        let Settings { keep_descriptor, token_in_clear, roots, .. } = options;
+        let answers_within =
+            answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
-        let roots = CertificateDer::pem_slice_iter(&roots)
-            .collect::<Result<_, _>>()
-            .map_err(|error| ConnectError::BadCertificate(error.to_string()))?;
-        let options = Options { url, partition, token, lease, patience, roots };
+        if let (Some(_), Some(host), false) = (&token, url.is_in_clear(), token_in_clear) {
+            return Err(ConnectError::TokenInClear { host: host.to_owned() });
+        }
+        let roots = roots.map_or(Ok(Vec::new()), |pem| certificates(&pem))?;
+        let options = Options {
+            url,
+            partition,
+            token,
+            lease,
+            patience,
+            answers_within,
+            keep_descriptor,
+            roots,
+        };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
         let driver = async move {
@@ -134,6 +183,13 @@ impl Connect {
     }
 }
 
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let bad = |problem: String| ConnectError::BadCertificate(problem);
+    let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|error| bad(error.to_string()))?;
+    if all.is_empty() { Err(bad("there is none in the PEM text".into())) } else { Ok(all) }
+}
+
 /// Why a service was not reached.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -142,10 +198,20 @@ pub enum ConnectError {
     BadUrl(String),
     /// The token has characters that no header can carry.
     BadToken,
+    /// The token would go to another machine where everybody on the way can read it.
+    TokenInClear {
+        /// The machine.
+        host: String,
+    },
     /// A certificate cannot be read.
     BadCertificate(String),
     /// Nobody answers there.
     Unreachable(io::Error),
+    /// A process listens there, and says nothing.
+    Silent {
+        /// For so long.
+        within: Duration,
+    },
     /// Somebody answers who is no service of this kind.
     Handshake(String),
     /// The service refuses this client.
@@ -159,10 +225,20 @@ impl fmt::Display for ConnectError {
             Self::BadToken => f.write_str(
                 "the access token has characters that no token has: is it the right file?",
             ),
+            Self::TokenInClear { host } => write!(
+                f,
+                "the access token would go to {host} unencrypted: use wss:, or allow it by name"
+            ),
             Self::BadCertificate(problem) => {
                 write!(f, "a root certificate cannot be read: {problem}")
             }
             Self::Unreachable(error) => write!(f, "the lock service cannot be reached: {error}"),
+            Self::Silent { within } => {
+                write!(
+                    f,
+                    "the lock service did not answer within {within:?}: is it stopped, or busy?"
+                )
+            }
             Self::Handshake(problem) => {
                 write!(f, "what answers there is no lock service for this client: {problem}")
             }

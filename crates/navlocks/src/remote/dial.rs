@@ -1,11 +1,14 @@
 //! Reaching a service: the socket, TLS, and the WebSocket handshake.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -27,21 +30,36 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
 pub(crate) type Link = WebSocketStream<Box<dyn Socket>>;
 
-/// For the whole way to the other side of the handshake.
+/// Before a socket is tried again that has no room for another connection.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
+
+/// For the way to the socket.
 const DIAL_MAX: Duration = Duration::from_secs(10);
 
-/// Connects to the service, up to the end of the handshake.
-pub(crate) async fn dial(options: &Options) -> Result<Link, ConnectError> {
-    let late = io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {DIAL_MAX:?}"));
-    match tokio::time::timeout(DIAL_MAX, open(options)).await {
-        Ok(link) => link,
-        Err(_) => Err(ConnectError::Unreachable(late)),
-    }
+/// A socket, and what is to be said over it first.
+pub(crate) struct Dialed {
+    request: Request,
+    socket: Box<dyn Socket>,
+    /// A copy of the socket's, if one is to be kept.
+    pub(crate) descriptor: Option<OwnedFd>,
 }
 
-async fn open(options: &Options) -> Result<Link, ConnectError> {
+/// Connects to the service, up to the socket. What follows has a limit of its own.
+pub(crate) async fn dial(options: &Options) -> Result<Dialed, ConnectError> {
     let request = request(options)?;
-    let socket = socket(options).await?;
+    let limit = match (&options.url, options.answers_within) {
+        (Url::Unix(_), Some(limit)) => limit.min(DIAL_MAX),
+        _ => DIAL_MAX,
+    };
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"));
+    let socket = tokio::time::timeout(limit, socket(options)).await;
+    let (socket, descriptor) = socket.map_err(|_| ConnectError::Unreachable(late()))??;
+    Ok(Dialed { request, socket, descriptor })
+}
+
+/// Opens a WebSocket.
+pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
+    let Dialed { request, socket, .. } = dialed;
     // Messages are short: a small buffer serves, a program may have many connections, and every read clears all of it first.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
@@ -56,10 +74,17 @@ async fn open(options: &Options) -> Result<Link, ConnectError> {
     }
 }
 
-async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
+async fn socket(options: &Options) -> Result<(Box<dyn Socket>, Option<OwnedFd>), ConnectError> {
     let unreachable = ConnectError::Unreachable;
-    Ok(match &options.url {
-        Url::Unix(path) => Box::new(UnixStream::connect(path).await.map_err(unreachable)?),
+    let socket: Box<dyn Socket> = match &options.url {
+        Url::Unix(path) => {
+            let stream = unix(path).await.map_err(unreachable)?;
+            if options.keep_descriptor {
+                let descriptor = stream.as_fd().try_clone_to_owned().map_err(unreachable)?;
+                return Ok((Box::new(stream), Some(descriptor)));
+            }
+            Box::new(stream)
+        }
         Url::Web { host, port, tls, .. } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
             stream.set_nodelay(true).map_err(unreachable)?;
@@ -67,12 +92,49 @@ async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|_| ConnectError::BadUrl(format!("'{host}' is no host name")))?;
                 let tls = TlsConnector::from(Arc::new(tls_config(&options.roots)?));
-                Box::new(tls.connect(name, stream).await.map_err(unreachable)?)
+                Box::new(tls.connect(name, stream).await.map_err(tls_failed)?)
             } else {
                 Box::new(stream)
             }
         }
-    })
+    };
+    Ok((socket, None))
+}
+
+/// Why no TLS connection came about, and what to do where that is known.
+fn tls_failed(error: io::Error) -> ConnectError {
+    use tokio_rustls::rustls::{CertificateError, Error};
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    let Some(Error::InvalidCertificate(problem)) = tls else {
+        return ConnectError::Unreachable(error);
+    };
+    let advice = match problem {
+        CertificateError::UnknownIssuer => {
+            "its certificate is of an authority that is not trusted here: name that authority's certificate"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired: the service needs a new one"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name: use the name that is in it"
+        }
+        // The usual self-signed certificate is marked as an authority's.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is marked as an authority's: make it with basicConstraints=CA:FALSE"
+        }
+        _ => "its certificate is not valid",
+    };
+    ConnectError::Handshake(format!("{advice} ({error})"))
+}
+
+/// A service that hangs takes no connections, and when many wait for that the kernel takes no more either.
+async fn unix(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(FULL_PAUSE).await,
+            connected => return connected,
+        }
+    }
 }
 
 /// Trusts the certificates given; without any, those that the system trusts.

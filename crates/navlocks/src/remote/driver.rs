@@ -11,7 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::connect::{ConnectError, Options};
-use super::dial::{Link, dial};
+use super::dial::{Link, dial, open};
 use super::lease::Instant;
 use super::pacing::{Alarm, Pauses};
 use super::session::{Session, Standing};
@@ -26,7 +26,7 @@ enum End {
     Broken,
 }
 
-/// For the service to answer the hello.
+/// For the service to answer the handshake and the hello.
 const WELCOME_MAX: Duration = Duration::from_secs(10);
 
 /// For the service to close after its last message, and to take in ours.
@@ -70,14 +70,20 @@ impl Drop for Gone {
 
 /// Connects, says hello, and hears the welcome.
 async fn greet(session: &Session) -> Result<Link, ConnectError> {
-    let mut link = dial(&session.options).await?;
-    let said = Instant::now();
-    let hello = session.hello();
-    let text = wire::write(&ToService::Hello(hello.clone()));
-    let welcome = tokio::time::timeout(WELCOME_MAX, first_answer(&mut link, text)).await;
-    let late = || ConnectError::Handshake(format!("it did not answer within {WELCOME_MAX:?}"));
-    session.welcome(welcome.map_err(|_| late())??, &hello, said);
-    Ok(link)
+    let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
+    let mut dialed = dial(&session.options).await?;
+    session.keep_descriptor(dialed.descriptor.take());
+    let greeted = async {
+        let mut link = open(dialed).await?;
+        let said = Instant::now();
+        let hello = session.hello();
+        let text = wire::write(&ToService::Hello(hello.clone()));
+        let welcome = first_answer(&mut link, text).await?;
+        session.welcome(welcome, &hello, said);
+        Ok(link)
+    };
+    let greeted = tokio::time::timeout(within, greeted).await;
+    greeted.unwrap_or(Err(ConnectError::Silent { within }))
 }
 
 async fn first_answer(link: &mut Link, hello: String) -> Result<Welcome, ConnectError> {
@@ -224,7 +230,9 @@ impl Carrier<'_> {
         if said.is_ready() {
             return said;
         }
-        self.alarm.set(self.session.believed_until(), cx);
+        // Only now: what the service said while this process slept has been heard.
+        let silent_at = self.session.check_silence();
+        self.alarm.set(self.session.believed_until().min(silent_at), cx);
         // From here on the driver is woken when that changes.
         match self.session.standing() {
             Standing::Carried => Poll::Pending,

@@ -86,6 +86,7 @@ impl Session {
             }
             state.outbox.clear();
             state.say_all(resumed);
+            state.begin_silence();
         });
     }
 
@@ -93,6 +94,8 @@ impl Session {
     pub(super) fn link_broken(&self) {
         self.input(|state| {
             state.outbox.clear();
+            state.drop_descriptor();
+            state.silence = None;
             if state.link == LinkState::Up {
                 state.link = LinkState::Down;
             }
@@ -283,6 +286,8 @@ mod tests {
             token: None,
             lease: None,
             patience: Some(Duration::ZERO),
+            answers_within: None,
+            keep_descriptor: false,
             roots: Vec::new(),
         });
         let long_ago = Instant::from_raw(0);

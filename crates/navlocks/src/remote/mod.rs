@@ -22,6 +22,7 @@ mod receiving;
 mod asking;
 mod translation;
 mod lease;
+mod silence;
 mod driver;
 mod pacing;
 mod dial;

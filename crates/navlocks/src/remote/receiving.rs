@@ -17,6 +17,7 @@ impl Session {
             if !state.link.carries() {
                 return false;
             }
+            state.break_silence();
             match message {
                 ToClient::Granted(Granted { id, token }) => state.granted(id, token),
                 ToClient::Unavailable(id) => state.not_granted(id, Over::Unavailable),

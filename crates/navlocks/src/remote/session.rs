@@ -1,6 +1,7 @@
 //! What the users of a connection and its driver share.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -12,6 +13,7 @@ use super::asking::Asked;
 use super::connect::Options;
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
+use super::silence::Silence;
 use crate::error::{Loss, Refusal, RequestError};
 use crate::request::Request;
 use crate::space::{Answer, Grant};
@@ -41,6 +43,10 @@ pub(super) struct State {
     /// What proves that the session is ours, while it can go on.
     pub(super) secret: Option<String>,
     pub(super) lease: Option<Lease>,
+    /// A copy of the connection's, if one is to be kept.
+    descriptor: Option<OwnedFd>,
+    /// Since when nothing was heard, while something may wait for the service.
+    pub(super) silence: Option<Silence>,
     pub(super) link: LinkState,
     /// The longest message that the service takes; longer ones would end the session, and be said again in the next.
     pub(super) message_bytes_max: usize,
@@ -124,6 +130,8 @@ impl Session {
                 number: 0,
                 secret: None,
                 lease: None,
+                descriptor: None,
+                silence: None,
                 link: LinkState::Down,
                 message_bytes_max: usize::MAX,
                 outbox: VecDeque::new(),
@@ -161,6 +169,16 @@ impl Session {
         drop(state);
         wakes.wake();
         result
+    }
+
+    /// Keeps a copy of the descriptor of the connection that begins.
+    pub(super) fn keep_descriptor(&self, descriptor: Option<OwnedFd>) {
+        self.lock().descriptor = descriptor;
+    }
+
+    /// Another copy of the connection's descriptor, while there is a connection.
+    pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
+        self.lock().descriptor.as_ref()?.try_clone().ok()
     }
 
     pub(crate) fn client_id(&self, client: u64) -> ClientId {
@@ -210,6 +228,7 @@ impl Session {
             }
             state.next_request += 1;
             state.say_text(text);
+            state.begin_silence();
             if let ToService::Request(request) = message {
                 state.entries.insert(number, Entry::new(request, waker.clone()));
             }
@@ -400,6 +419,7 @@ impl Session {
     /// All users are gone, or one wants the connection to end.
     pub(crate) fn leave(&self) {
         self.input(|state| {
+            state.drop_descriptor();
             if !state.link.is_over() {
                 // Whoever still holds a lock must know before the service hears of this and grants it to somebody else.
                 self.end_entries(state, |_| true);
@@ -426,6 +446,11 @@ impl Session {
 }
 
 impl State {
+    /// Drops the copy of the descriptor of a connection that is over.
+    pub(super) fn drop_descriptor(&mut self) {
+        self.descriptor = None;
+    }
+
     /// Notes something to be said, if there is somebody to hear it. Otherwise it follows from the state later.
     pub(super) fn say(&mut self, message: &ToService) {
         if self.link == LinkState::Up {

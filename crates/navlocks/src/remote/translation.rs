@@ -8,7 +8,7 @@ use navlocks_wire::{self as wire, About};
 use crate::deadlock::Cycle;
 use crate::error::{Loss, Refusal};
 use crate::events::{Event, Kind};
-use crate::query::{LockInfo, Snapshot};
+use crate::query::{LockInfo, PartitionSnapshot, Snapshot};
 
 impl From<wire::Fault> for Refusal {
     fn from(fault: wire::Fault) -> Self {
@@ -41,6 +41,7 @@ impl From<wire::Event> for Event {
             tag: tag.map(Into::into),
             pid,
             what: what.into(),
+            after_gap: false,
         }
     }
 }
@@ -94,5 +95,12 @@ impl Snapshot {
     pub(crate) fn told(held: Vec<wire::Info>, pending: Vec<wire::Info>) -> Self {
         let infos = |infos: Vec<wire::Info>| infos.into_iter().map(Into::into).collect();
         Self { held: infos(held), pending: infos(pending) }
+    }
+}
+
+impl From<wire::Partition> for PartitionSnapshot {
+    fn from(told: wire::Partition) -> Self {
+        let wire::Partition { partition, tenant, origin, held, pending } = told;
+        Self { partition, tenant, origin, snapshot: Snapshot::told(held, pending) }
     }
 }

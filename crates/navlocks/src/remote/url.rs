@@ -15,6 +15,14 @@ pub(crate) enum Url {
 }
 
 impl Url {
+    /// The host of another machine to which everything goes unencrypted.
+    pub(crate) fn is_in_clear(&self) -> Option<&str> {
+        let Self::Web { host, tls: false, .. } = self else { return None };
+        let address = host.parse::<std::net::IpAddr>();
+        let here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        (!here).then_some(host)
+    }
+
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -66,6 +74,16 @@ mod tests {
         };
         assert_eq!(parts("ws://127.0.0.1:7600"), ("127.0.0.1".into(), 7600, false));
         assert_eq!(parts("wss://[::1]"), ("::1".into(), 443, true));
+    }
+
+    #[test]
+    fn another_machine_without_tls_is_in_clear() {
+        let clear = |text| Url::parse(text).unwrap().is_in_clear().map(str::to_owned);
+        for text in ["unix:/a", "ws://127.0.0.1:1", "ws://[::1]:1", "ws://localhost:1", "wss://a"] {
+            assert_eq!(clear(text), None, "{text}");
+        }
+        assert_eq!(clear("ws://10.0.0.1:1").as_deref(), Some("10.0.0.1"));
+        assert_eq!(clear("ws://locks.example").as_deref(), Some("locks.example"));
     }
 
     #[test]

@@ -195,8 +195,7 @@ fn a_service_that_never_answers_is_not_waited_for() {
         // Ten seconds pass.
         tokio::time::pause();
         let error = unanswered.await.unwrap().unwrap_err();
-        let ConnectError::Unreachable(error) = error else { panic!("{error:?}") };
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(matches!(error, ConnectError::Silent { .. }), "{error:?}");
         assert_eq!(socket.read(&mut [0]).await.unwrap(), 0, "the connection is given up");
 
         tokio::time::resume();
@@ -204,7 +203,7 @@ fn a_service_that_never_answers_is_not_waited_for() {
         let talk = peer.greeted().await.0;
         tokio::time::pause();
         let error = unwelcome.await.unwrap().unwrap_err();
-        assert!(matches!(error, ConnectError::Handshake(_)), "{error:?}");
+        assert!(matches!(error, ConnectError::Silent { .. }), "{error:?}");
         assert!(error.to_string().contains("did not answer"), "{error}");
         talk.ends().await;
     });

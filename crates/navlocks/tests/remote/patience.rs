@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use navlocks::{Locks, Loss, QueryError, RequestError};
-use navlocks_wire::{Answer, Reply, ToClient};
+use navlocks_wire::{Answer, Reply, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
 use crate::client::{begun, connected_by, held, polled, said, to};
-use crate::peer::{Peer, leased, welcome};
+use crate::peer::{Peer, Pings, leased, welcome};
 use crate::run;
 
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -121,5 +121,50 @@ fn a_request_has_its_own_time_without_a_service() {
         let after = Duration::from_millis(20);
         let error = locks.request("a").timeout(after).await.unwrap_err();
         assert_eq!(error, RequestError::TimedOut { after });
+    });
+}
+
+/// The connection is there, and nothing comes over it.
+#[test]
+fn silent_service_fails_what_waits_within_patience_and_keeps_held_locks() {
+    run(async {
+        let peer = Peer::unix().await;
+        let connect = to(&peer).answers_within(PATIENCE);
+        let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.pings = Pings::Ignored;
+        let waiting = begun(locks.request("b"));
+        let question = asking(&locks);
+        assert!(matches!(locks.request("c").if_available().await, Err(RequestError::Unreachable)));
+        assert_eq!(waiting.await.unwrap_err(), RequestError::Unreachable);
+        assert_eq!(question.await.unwrap().unwrap_err(), QueryError::Unreachable);
+        assert_eq!(lock.loss(), None);
+        // It goes on, and hears that nothing of it is wanted any more.
+        talk.pings = Pings::Answered;
+        talk.hears(said(2, "b")).await;
+        talk.hear().await;
+        talk.hear().await;
+        let mut aborted = [talk.hear().await, talk.hear().await];
+        aborted.sort_by_key(|abort| format!("{abort:?}"));
+        assert_eq!(aborted, [ToService::Abort(2), ToService::Abort(3)]);
+        drop(held(&locks, "d", &mut talk).await);
+    });
+}
+
+#[test]
+fn request_in_the_queue_waits_as_long_as_pings_are_answered() {
+    run(async {
+        let peer = Peer::unix().await;
+        let connect = to(&peer).answers_within(PATIENCE);
+        let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
+        talk.pings = Pings::Heard;
+        let waiting = begun(locks.request("a"));
+        talk.hears(said(1, "a")).await;
+        for _ in 0..4 {
+            talk.hears(ToService::Ping(0)).await;
+            talk.says(ToClient::Pong(0)).await;
+        }
+        talk.grants(1, 1).await;
+        drop(waiting.await.unwrap());
     });
 }

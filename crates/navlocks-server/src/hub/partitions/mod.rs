@@ -10,6 +10,7 @@ use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
 use navlocks_core::{DeadlockPolicy, FencingToken, HashKey, LockManager};
+use navlocks_wire as wire;
 
 use crate::hub::Peer;
 pub(crate) use partition::{Around, Asking, Partition};
@@ -26,6 +27,21 @@ impl PartitionKey {
     /// The bucket of this name among those of a peer.
     pub(crate) fn of(peer: &Peer, bucket: &str) -> Self {
         Self { tenant: peer.tenant.clone(), origin: peer.origin.clone(), bucket: bucket.into() }
+    }
+}
+
+impl PartitionKey {
+    /// Whether a peer may know of it: all of them, if it is the service's own user.
+    fn is_visible_to(&self, peer: &Peer) -> bool {
+        peer.local || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
+    }
+
+    /// What it belongs to and its name, without what is in it.
+    fn describe(&self) -> wire::Partition {
+        let Self { tenant, origin, bucket } = self;
+        let (tenant, origin) = (tenant.to_string(), origin.to_string());
+        let partition = bucket.to_string();
+        wire::Partition { partition, tenant, origin, held: Vec::new(), pending: Vec::new() }
     }
 }
 
@@ -86,6 +102,17 @@ impl Partitions {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Partition> {
         self.partitions.iter()
+    }
+
+    /// Those that a peer may know of, described, in the order of their names.
+    pub(crate) fn visible_to(&self, peer: &Peer) -> Vec<(wire::Partition, &Partition)> {
+        let visible = self.indices.iter().filter(|(key, _)| key.is_visible_to(peer));
+        let mut found: Vec<_> =
+            visible.map(|(key, &index)| (key.describe(), &self[index])).collect();
+        found.sort_by(|(a, _), (b, _)| {
+            (&a.tenant, &a.origin, &a.partition).cmp(&(&b.tenant, &b.origin, &b.partition))
+        });
+        found
     }
 
     pub(crate) fn indices(&self) -> Vec<PartitionIndex> {

@@ -200,8 +200,12 @@ impl Partition {
         }
     }
 
-    /// Returns the locks held and requests pending.
-    pub(crate) fn snapshot(&self, sessions: &Sessions, now: Instant) -> wire::Reply {
+    /// Returns the locks held, and the requests pending.
+    pub(crate) fn snapshot(
+        &self,
+        sessions: &Sessions,
+        now: Instant,
+    ) -> (Vec<wire::Info>, Vec<wire::Info>) {
         let snapshot = self.manager().snapshot();
         let age = |since: Instant| now.saturating_duration_since(since).as_millis() as u64;
         let describe = |info: LockInfo| {
@@ -227,10 +231,9 @@ impl Partition {
                 pid: sessions.pid(asking.client.session),
             },
         });
-        wire::Reply::Snapshot {
-            held: snapshot.held.into_iter().map(describe).collect(),
-            pending: snapshot.pending.into_iter().map(describe).chain(early).collect(),
-        }
+        let held = snapshot.held.into_iter().map(describe).collect();
+        let pending = snapshot.pending.into_iter().map(describe).chain(early).collect();
+        (held, pending)
     }
 
     /// Returns the names of requests for clients of other sessions.

@@ -1,0 +1,162 @@
+//! What people who run services type, and what they must not have to find out by themselves.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::support::{Talk, World, assert_ended, finish, program, text};
+
+const TOKEN: &str = "0123456789abcdef";
+
+fn write(path: &Path, text: &str, mode: u32) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A service over TCP, and its address.
+fn over_tcp(world: &World, arguments: &str) -> (Talk, String) {
+    let mut serve = world.navlocks(&format!("serve --no-socket {arguments} --state-dir"));
+    serve.arg(world.file("state"));
+    let mut service = Talk::start(serve);
+    let url = service.line_after("listening on ");
+    (service, url)
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let world = World::new();
+    assert!(text(&world.run("help")).contains("Usage: navlocks"));
+    assert!(text(&world.run("help run")).contains("Usage: navlocks run"));
+}
+
+#[test]
+fn options_of_flock_and_longer_times_are_understood() {
+    let world = World::new();
+    for arguments in ["run -x x -- true", "run -e x -- true", "run -w 1m30s --exclusive x -- true"]
+    {
+        assert_ended(&world.run(arguments), 0, "");
+    }
+    assert_ended(&world.run("run -x -s x -- true"), 64, "contradict each other");
+}
+
+#[test]
+fn service_listens_on_a_name() {
+    let world = World::new();
+    let (service, url) = over_tcp(&world, "--listen localhost:0");
+    assert!(url.starts_with("ws://127.0.0.1:"), "{url}");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+    assert_ended(&world.run("serve --no-socket --listen 7400"), 64, "HOST:PORT");
+}
+
+#[test]
+fn token_files_that_others_can_read_are_refused() {
+    let world = World::new();
+    let tokens = world.file("tokens");
+    write(&tokens, TOKEN, 0o644);
+    let file = format!("--token-file {}", tokens.display());
+    let refused = world.run(&format!("serve --no-socket --listen 127.0.0.1:0 {file}"));
+    assert_ended(&refused, 64, "others can use it (its mode is 644)");
+    let refused = world.run(&format!("query --url ws://127.0.0.1:1 {file}"));
+    assert_ended(&refused, 64, "others can use it (its mode is 644)");
+    write(&tokens, TOKEN, 0o600);
+    let (mut service, url) = over_tcp(&world, &format!("--listen 127.0.0.1:0 {file}"));
+    let mut command = world.navlocks("run x -- true");
+    command.env("NAVLOCKS_URL", &url).env("NAVLOCKS_TOKEN_FILE", &tokens);
+    assert_ended(&finish(command), 0, "");
+    assert_ended(&world.run(&format!("query --url {url}")), 77, "access token");
+    service.line_after("");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "a client without a known access token was turned away");
+}
+
+#[test]
+fn token_does_not_go_to_another_machine_in_clear() {
+    let world = World::new();
+    let tokens = world.file("tokens");
+    write(&tokens, TOKEN, 0o600);
+    let file = format!("--token-file {}", tokens.display());
+    let url = "ws://locks.invalid:7400";
+    let refused = world.run(&format!("query --url {url} {file}"));
+    assert_ended(&refused, 64, "would go to locks.invalid unencrypted: use wss://");
+    let allowed = world.run(&format!("query --url {url} {file} --token-in-clear"));
+    assert_ended(&allowed, 69, "cannot be reached");
+}
+
+#[test]
+fn file_without_a_certificate_is_an_error() {
+    let world = World::new();
+    let file = world.file("ca.pem");
+    for content in ["", "no certificate\n"] {
+        write(&file, content, 0o600);
+        let mut command = world.navlocks("query --url wss://127.0.0.1:1");
+        command.env("NAVLOCKS_CA_FILE", &file);
+        assert_ended(&finish(command), 64, "there is none in the PEM text");
+    }
+}
+
+#[test]
+fn question_before_a_clean_end_does_not_hold_up_the_next_service() {
+    let world = World::new();
+    for command in ["query", "query --all-partitions", "doctor"] {
+        let (service, url) = over_tcp(&world, "--listen 127.0.0.1:0");
+        assert_ended(&world.run(&format!("{command} --url {url}")), 0, "");
+        service.signal(Signal::TERM);
+        service.wait().assert(0, "");
+        let state = fs::read_to_string(world.file("state/service.json")).unwrap();
+        assert!(state.contains(r#""clean":true"#), "{command}: {state}");
+    }
+}
+
+#[test]
+fn manual_says_codes_variables_and_files() {
+    let world = World::new();
+    for page in ["man", "man run"] {
+        let page = world.run(page);
+        for said in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "NAVLOCKS_PATIENCE"] {
+            assert!(text(&page).contains(said), "{said}: {}", text(&page));
+        }
+    }
+}
+
+#[test]
+fn too_few_file_descriptors_are_an_error_and_no_panic() {
+    let world = World::new();
+    for limit in 5..12 {
+        let mut command = std::process::Command::new("sh");
+        let script = format!(r#"ulimit -n {limit}; exec "$0" run x -- true"#);
+        command.arg("-c").arg(script).arg(program());
+        world.settle(&mut command);
+        let output = finish(command);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("panicked"), "{limit}: {said}");
+        assert!(
+            output.status.code().is_some_and(|code| (1..101).contains(&code)),
+            "{limit}: {said}"
+        );
+    }
+}
+
+/// The form for the middle of a script that `run --help` shows.
+#[test]
+fn script_that_locks_itself_runs_once_at_a_time() {
+    let world = World::new();
+    let script = world.file("deploy");
+    let line = r#"[ "$NAVLOCKS_NAME" = deploy ] || exec "$navlocks" run deploy -- "$0" "$@""#;
+    write(&script, &format!("#!/bin/sh\n{line}\necho \"$NAVLOCKS_NAME $1\"\nread line\n"), 0o700);
+    let run = |argument: &str| {
+        let mut command = std::process::Command::new(&script);
+        command.arg(argument).env("navlocks", program());
+        world.settle(&mut command);
+        Talk::start(command)
+    };
+    let mut first = run("one");
+    assert_eq!(first.line(), "deploy one");
+    let mut second = run("two");
+    world.until(1, 1);
+    first.end();
+    assert_eq!(second.line(), "deploy two");
+    second.end();
+}

@@ -1,0 +1,205 @@
+//! One place, one service, one order of fencing tokens, however the service is started.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use rustix::process::{Signal, kill_process};
+
+use crate::support::{Talk, World, assert_ended, eventually, finish, program, text};
+
+/// The exit code of a service that finds another one in its place.
+const BUSY: i32 = 91;
+
+/// The fencing token of a command that runs now.
+fn token(world: &World) -> u64 {
+    let output = world.run_script("run x", "echo $NAVLOCKS_FENCING_TOKEN");
+    assert_ended(&output, 0, "");
+    text(&output).trim().parse().expect("a token")
+}
+
+/// `navlocks serve`, with a home folder of the test's own.
+fn serve(world: &World, arguments: &str) -> Command {
+    let mut command = world.navlocks(&format!("serve {arguments}"));
+    command.env("HOME", world.file("home")).env_remove("XDG_STATE_HOME");
+    command
+}
+
+fn started(command: Command) -> Talk {
+    let mut service = Talk::start(command);
+    service.line_after("listening on ");
+    service
+}
+
+/// A service whose socket was made for it, as systemd does it: descriptor 3, and two variables that say so.
+fn activated(world: &World) -> Talk {
+    let _made = fs::DirBuilder::new().mode(0o700).create(world.place());
+    let listener = UnixListener::bind(world.place().join("socket")).expect("a socket");
+    let mut command = Command::new("sh");
+    let words = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$; export LISTEN_FDS LISTEN_PID;";
+    command.arg("-c").arg(format!(r#"{words} exec "$0" "$@""#)).arg(program()).arg("serve");
+    world.settle(&mut command);
+    command.env("HOME", world.file("home")).env_remove("XDG_STATE_HOME");
+    let mut service = Talk::with_input(command, OwnedFd::from(listener).into());
+    service.line_after("listening on ");
+    service
+}
+
+#[test]
+fn tokens_grow_however_the_service_is_started() {
+    let world = World::new();
+    let mut tokens = Vec::new();
+    for _ in 0..3 {
+        tokens.push(token(&world));
+        assert_ended(&world.run("stop"), 0, "");
+    }
+    let service = started(serve(&world, ""));
+    tokens.push(token(&world));
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+    let service = activated(&world);
+    tokens.push(token(&world));
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+    fs::remove_file(world.place().join("socket")).unwrap();
+    tokens.push(token(&world));
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+#[test]
+fn services_with_folders_of_their_own_do_not_know_each_other() {
+    let (one, other) = (World::new(), World::new());
+    for arguments in ["", "--no-socket --listen 127.0.0.1:0"] {
+        let command = |world: &World| {
+            let mut command = serve(world, arguments);
+            command.env("HOME", one.file("home"));
+            command
+        };
+        let services = [started(command(&one)), started(command(&other))];
+        for service in services {
+            service.signal(Signal::TERM);
+            service.wait().assert(0, "");
+        }
+    }
+}
+
+#[test]
+fn second_service_is_refused_although_lock_files_were_cleaned_away() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    for entry in fs::read_dir(world.place()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "lock") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    assert_ended(&finish(serve(&world, "")), BUSY, "another service");
+    world.until(1, 0);
+    holder.end().assert(0, "");
+}
+
+#[test]
+fn removed_socket_is_made_again_and_holders_stay() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let service = world.service();
+    fs::remove_file(world.place().join("socket")).unwrap();
+    world.until(1, 0);
+    assert_ended(&world.run("run -n x -- true"), 1, "held by");
+    fs::remove_dir_all(world.place()).unwrap();
+    world.until(1, 0);
+    assert_ended(&world.run("run -n x -- true"), 1, "held by");
+    assert_eq!(world.service(), service);
+    assert_ended(&world.run("stop"), 1, "is held");
+    holder.end().assert(0, "");
+    assert_ended(&world.run("stop"), 0, "");
+    assert_ended(&world.run("run x -- true"), 0, "");
+}
+
+#[test]
+fn service_without_its_socket_is_not_taken_for_none() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let service = world.service();
+    kill_process(service, Signal::STOP).unwrap();
+    fs::remove_file(world.place().join("socket")).unwrap();
+    let commands = [
+        ("query", 92, "its socket"),
+        ("stop", 92, "its socket"),
+        ("stop --force", 92, "its socket"),
+        ("doctor", 1, "its socket"),
+        ("run -n x -- true", BUSY, "another service"),
+    ];
+    let ended = commands.map(|(arguments, ..)| Talk::start(world.navlocks(arguments)));
+    for (ended, (_, code, said)) in ended.into_iter().zip(commands) {
+        ended.wait().assert(code, said);
+    }
+    kill_process(service, Signal::CONT).unwrap();
+    world.until(1, 0);
+    holder.end().assert(0, "");
+}
+
+#[test]
+fn live_socket_is_asked_before_it_is_replaced() {
+    let world = World::new();
+    let holder = world.hold("run x");
+    let mut beside = serve(&world, "--socket");
+    beside.arg(world.place().join("socket")).arg("--state-dir").arg(world.file("state"));
+    assert_ended(&finish(beside), BUSY, "another service listens on");
+    world.until(1, 0);
+    holder.end().assert(0, "");
+    assert_ended(&world.run("stop"), 0, "");
+    // Of one that has not been taken over yet, nothing else tells.
+    let path = world.place().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let before = fs::metadata(&path).unwrap().ino();
+    assert_ended(&finish(serve(&world, "")), BUSY, "another service listens on");
+    assert_eq!(fs::metadata(&path).unwrap().ino(), before);
+    drop(listener);
+}
+
+#[test]
+fn service_whose_socket_was_replaced_gives_way_in_good_order() {
+    let world = World::new();
+    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
+    assert_eq!(holder.line(), "held");
+    let before = world.service();
+    let first: u64 = world.query()["held"][0]["token"].as_u64().unwrap();
+    // As systemd does when its socket unit starts.
+    fs::remove_file(world.place().join("socket")).unwrap();
+    kill_process(before, Signal::STOP).unwrap();
+    let _gone = fs::remove_file(world.place().join("socket"));
+    let making = std::thread::scope(|scope| {
+        let service = scope.spawn(|| activated(&world));
+        eventually("the socket of the other", || world.place().join("socket").exists());
+        kill_process(before, Signal::CONT).unwrap();
+        service.join().unwrap()
+    });
+    holder.wait().assert(90, "");
+    assert!(token(&world) > first);
+    making.signal(Signal::TERM);
+    making.wait().assert(0, "");
+}
+
+#[test]
+fn folders_and_files_are_private_and_usable_whatever_the_umask() {
+    for umask in ["0", "777"] {
+        let world = World::new();
+        let mut command = Command::new("sh");
+        let script = format!(r#"umask {umask}; exec "$0" run x -- sh -c umask"#);
+        command.arg("-c").arg(script).arg(program());
+        world.settle(&mut command);
+        let output = finish(command);
+        assert_ended(&output, 0, "");
+        assert_eq!(text(&output).trim().trim_start_matches('0'), umask.trim_matches('0'));
+        let mode = |name: &str| fs::metadata(world.place().join(name)).unwrap().mode() & 0o777;
+        assert_eq!(mode(""), 0o700);
+        for name in ["socket", "log", "service.json", "start.lock"] {
+            assert_eq!(mode(name), 0o600, "{name} with umask {umask}");
+        }
+        assert_ended(&world.run("stop"), 0, "");
+        assert_ended(&world.run("run x -- true"), 0, "");
+    }
+}
