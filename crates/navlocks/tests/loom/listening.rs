@@ -51,3 +51,24 @@ fn a_listener_comes_and_goes() {
         assert_nothing_left(&locks, "a");
     });
 }
+
+/// A stream that waits, or is being made, finds the end of its client in every order.
+#[test]
+fn a_stream_meets_the_end_of_its_client() {
+    model(|| {
+        let locks = Locks::new();
+        let mut events = locks.events();
+        let waiting = thread::spawn(move || block_on(events.recv()));
+        locks.end();
+        assert_eq!(waiting.join().unwrap(), None);
+    });
+    model(|| {
+        let locks = Locks::new();
+        let made = thread::spawn({
+            let locks = locks.clone();
+            move || block_on(locks.events().recv())
+        });
+        locks.end();
+        assert_eq!(made.join().unwrap(), None);
+    });
+}
