@@ -143,7 +143,7 @@ fn names_that_no_shell_should_use_can_be_taken_away() {
     for name in ["", "-x"] {
         let locks = navlocks::blocking::block_on(Locks::connect(&url).into_future()).unwrap();
         for command in ["steal --", "release --force --"] {
-            let lock = locks.request(name).wait().unwrap();
+            let lock = locks.request(name).blocking().unwrap();
             let mut command = world.navlocks(command);
             command.arg(name);
             let output = crate::support::finish(command);
