@@ -205,8 +205,7 @@ impl Name {
         self.as_wtf8().len()
     }
 
-    /// Whether the first code unit is U+002D HYPHEN-MINUS. The standard reserves such names; the engine does
-    /// not, see [`request_method_steps`](crate::request_method_steps).
+    /// Returns true if the first code unit is `-`. The standard's surface reserves such names; the engine does not.
     pub fn starts_with_hyphen(&self) -> bool {
         self.as_wtf8().first() == Some(&b'-')
     }

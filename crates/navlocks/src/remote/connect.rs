@@ -17,7 +17,7 @@ use navlocks_wire::Fault;
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
-/// A connection in the making, from [`Locks::connect`]. Nothing happens until it is awaited.
+/// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens until it is awaited.
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
 pub struct Connect {
@@ -100,7 +100,8 @@ impl Connect {
         self
     }
 
-    /// Keeps a copy of the descriptor of a connection over a Unix socket, for [`Locks::descriptor`].
+    /// Keeps a copy of the descriptor of a connection over a Unix socket, for
+    /// [`Locks::descriptor`](crate::Locks::descriptor).
     pub fn keep_descriptor(mut self) -> Self {
         self.options.keep_descriptor = true;
         self
