@@ -94,8 +94,8 @@ const [newest, deno] = [bin('node'), bin('deno')];
 const newestVersion = await version(newest);
 
 const columns = [
-  { name: `Node ${newestVersion}`, native: true, run: () => nativeRows([newest]) },
-  { name: `Deno ${await version(deno)}`, native: true, run: () => nativeRows([deno, 'run', '--quiet', '--allow-all']) },
+  { name: `Node ${newestVersion}`, native: true, run: () => nativeRows([newest, '--expose-gc']) },
+  { name: `Deno ${await version(deno)}`, native: true, run: () => nativeRows([deno, 'run', '--quiet', '--allow-all', '--v8-flags=--expose-gc']) },
   { name: `Chromium ${chromium}`, native: true, run: () => browserRows(browsers, site, { kind: 'page', provider: 'native' }, LIMIT_NATIVE) },
   { name: `Node ${process.versions.node.split('.', 2).join('.')}`, run: () => ownRows(process.execPath, 'navlocks') },
   { name: `Node ${newestVersion}`, run: () => ownRows(newest, 'navlocks') },
