@@ -137,7 +137,8 @@ export const explainer = [
       const reason = new Error('thrown');
       await rejects(requestLock(name(), () => { throw reason; }), { value: reason });
       equal(await available(name()), true);
-      await rejects(requestLock(name(), () => {}, { signal: AbortSignal.abort(reason) }), { value: reason });
+      const error = await rejects(requestLock(name(), () => {}, { signal: AbortSignal.abort(reason) }), 'AbortError');
+      equal(error.cause, reason);
     },
   },
   {
