@@ -156,9 +156,9 @@ class ScopedEntry extends CallbackEntry {
     if (this.loss !== undefined) this.over?.(reason);
   }
 
-  /** The end of the callback ends the request, not that of the lock. */
+  /** The lock itself is released, and settles `released`; the request goes on until the end of its callback. */
   letGo() {
-    return this.release();
+    return super.release();
   }
 }
 

@@ -135,6 +135,12 @@ export const explainer = [
       equal(result, 'result');
       equal(await available(name()), true);
       const reason = new Error('thrown');
+      // A promise that the lock waits for and that rejects ends the lock, and not the callback.
+      const early = await requestLock(name(), async (lock) => {
+        await rejects(lock.waitUntil(Promise.reject(reason)), { value: reason });
+        return [await available(name()), lock.release()];
+      });
+      same(early, [true, false]);
       await rejects(requestLock(name(), () => { throw reason; }), { value: reason });
       equal(await available(name()), true);
       const error = await rejects(requestLock(name(), () => {}, { signal: AbortSignal.abort(reason) }), 'AbortError');
