@@ -17,8 +17,9 @@ const PROGRAM = `
   class ExtendedLock {}
   class Flag {}
   export const own = [Lock, LockManager, LockHandle, Locks, ServiceLocks, ExtendedLock, Flag];
-  export * as lineage from './lineage.js';
-  export * as browser from './browser.js';
+  // By the package's own names: a bundle for browsers has nothing of Node.
+  export * as lineage from 'navlocks/lineage';
+  export * as browser from 'navlocks/browser';
   export { createInterfaces } from './locks.js';
   export { createExtended } from './extended.js';
 `;
