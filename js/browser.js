@@ -173,8 +173,8 @@ function createEnvironment(realm) {
     };
   }
 
-  /** The locks of a storage bucket: a session of its own, so that they can end alone. */
-  function openBucket(name, url, { partition: within, ...options } = {}) {
+  /** The locks of a storage bucket: a session of its own, so that they can end alone. The browser has none of its own for it. */
+  function openBucket(name, url, { partition: within, native: _, ...options } = {}) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
     start(session);
     const { transport, ...host } = openHost(session, 0);

@@ -32,14 +32,12 @@ export function joined(list) {
   return text;
 }
 
+const { sort, splice } = Array.prototype;
+
 /** Takes away so many values at the beginning. */
 export function dropFirst(list, count) {
-  const left = list.length - count;
-  for (let index = 0; index < left; index++) list[index] = list[index + count];
-  list.length = left;
+  Reflect.apply(splice, list, [0, count]);
 }
-
-const { sort } = Array.prototype;
 
 /** Sorts strings by code unit. */
 export function sortStrings(list) {

@@ -108,11 +108,20 @@ async function handle(promise) {
 
 const { releaseItself } = Lock;
 
+/** These documents have an AbortError of their own; the signal's reason is its cause. */
+function abortError(host, reason) {
+  return host.exception('AbortError', 'the request was aborted by its signal', reason);
+}
+
 /** A request whose promise gives a lock. */
 class LockEntry extends Entry {
   constructor(host, scope, options, wait, make) {
     super(host, scope, options, wait);
     this.make = make;
+  }
+
+  cancel(reason) {
+    super.cancel(this.signal === undefined ? reason : abortError(this.host, reason));
   }
 
   begin() {
@@ -132,6 +141,10 @@ class LockEntry extends Entry {
 
 /** A request of the callback form: its promise is that of the callback, or rejects when the lock is lost. */
 class ScopedEntry extends CallbackEntry {
+  cancel(reason) {
+    super.cancel(abortError(this.host, reason));
+  }
+
   release() {
     const released = super.release();
     if (released) this.over?.();
@@ -143,9 +156,9 @@ class ScopedEntry extends CallbackEntry {
     if (this.loss !== undefined) this.over?.(reason);
   }
 
-  /** The end of the callback ends the request, not that of the lock. */
+  /** The lock itself is released, and settles `released`; the request goes on until the end of its callback. */
   letGo() {
-    return this.release();
+    return super.release();
   }
 }
 
@@ -172,6 +185,8 @@ export function createModels({ host: given, interfaces: { internals } }) {
       const names = convert.scope(scope, true);
       const options = convertOptions();
       checkEnvironment(host);
+      const { signal } = options;
+      if (signal?.aborted) throw abortError(host, signal.reason);
       return createEntry(names, options, checkOptions(options)).ask();
     } catch (error) {
       return Promise.reject(error);

@@ -80,6 +80,24 @@ test('F12 install: navigator.locks is there at once, and what is asked waits for
   page.tell('pagehide', { persisted: false });
 });
 
+test('F12 the getter of navigator.locks knows every Navigator of its realm, and nothing else', () => {
+  class Navigator {
+    #agent = 'agent';
+    get userAgent() {
+      return this.#agent;
+    }
+  }
+  const page = new Page();
+  page.navigator = new Navigator();
+  const locks = install(page, { url: service.tcp });
+  const { get } = Object.getOwnPropertyDescriptor(Navigator.prototype, 'locks');
+  assert.equal(page.navigator.locks, locks);
+  // A window that was navigated from its first, empty document has a second one.
+  assert.equal(get.call(new Navigator()), locks);
+  for (const wrong of [{}, Object.create(page.navigator), Navigator.prototype, undefined]) assert.throws(() => get.call(wrong), TypeError);
+  page.tell('pagehide', { persisted: false });
+});
+
 test('an address is understood as the page would, and a bad one is a SyntaxError', () => {
   const page = new Page();
   install(page, { url: '/locks' });

@@ -14,8 +14,12 @@ const PROGRAM = `
   class LockHandle {}
   class Locks {}
   class ServiceLocks {}
-  export const own = [Lock, LockManager, LockHandle, Locks, ServiceLocks];
-  export * as browser from './browser.js';
+  class ExtendedLock {}
+  class Flag {}
+  export const own = [Lock, LockManager, LockHandle, Locks, ServiceLocks, ExtendedLock, Flag];
+  // By the package's own names: a bundle for browsers has nothing of Node.
+  export * as lineage from 'navlocks/lineage';
+  export * as browser from 'navlocks/browser';
   export { createInterfaces } from './locks.js';
   export { createExtended } from './extended.js';
 `;
@@ -25,11 +29,13 @@ for (const minify of [false, true]) {
     const stdin = { contents: PROGRAM, resolveDir };
     const { outputFiles } = await build({ stdin, bundle: true, minify, format: 'esm', platform: 'browser', write: false });
     const source = Buffer.from(outputFiles[0].contents).toString('base64');
-    const { browser, createExtended, createInterfaces } = await import(`data:text/javascript;base64,${source}`);
+    const { browser, createExtended, createInterfaces, lineage } = await import(`data:text/javascript;base64,${source}`);
     const tag = ({ prototype }) => Object.prototype.toString.call(prototype);
     const { LockManager, Lock, LockHandle } = browser;
     assert.deepEqual([LockManager.name, Lock.name, LockHandle.name], ['LockManager', 'Lock', 'LockHandle']);
     assert.deepEqual([tag(LockManager), tag(Lock), tag(LockHandle)], ['[object LockManager]', '[object Lock]', '[object Lock]']);
+    assert.deepEqual([browser.ExtendedLock.name, lineage.Lock.name, lineage.Flag.name], ['ExtendedLock', 'Lock', 'Flag']);
+    assert.deepEqual([tag(lineage.Lock), tag(lineage.Flag)], ['[object Lock]', '[object Flag]']);
     const { createLocks, createServiceLocks } = createExtended(createInterfaces(globalThis));
     const names = [createLocks({}), createServiceLocks({})].map(({ constructor }) => constructor.name);
     assert.deepEqual(names, ['Locks', 'ServiceLocks']);

@@ -67,6 +67,8 @@ test('examples/two-devices has one lock, by whichever of its addresses a page wa
   for (const address of addresses) {
     const page = await browser.newPage();
     await page.goto(address);
+    // Its buttons work when it shows the lock for the first time.
+    await page.waitForFunction(() => document.querySelector('.state').dataset.mode !== 'unknown');
     await page.click('#exclusive');
     // The first holds, the others wait behind it.
     await page.waitForFunction(([held, pending]) => {

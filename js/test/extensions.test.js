@@ -77,6 +77,15 @@ test('errors and promises are of the realm that the manager was installed in', a
   );
   assert.deepEqual([promise, error], [true, true]);
   assert.ok(vm.runInContext('navigator.locks instanceof LockManager', context));
+  const own = await vm.runInContext(
+    `navigator.locks.request('realm', async () => {
+      const snapshot = await navigator.locks.query();
+      const row = snapshot.held.find(({ name }) => name === 'realm');
+      return [snapshot instanceof Object, snapshot.held instanceof Array, snapshot.pending instanceof Array, row instanceof Object];
+    })`,
+    context,
+  );
+  assert.deepEqual([...own], [true, true, true, true]);
   assert.notEqual(vm.runInContext('LockManager', context), LockManager);
 });
 

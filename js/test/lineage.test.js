@@ -7,10 +7,12 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import vm from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { install, locks } from 'navlocks';
+import { connect, install, locks } from 'navlocks';
 import * as direct from 'navlocks/lineage';
 import { tryRow } from './conformance/bench.js';
 import { rowsFor } from './conformance/rows.js';
+import { Proxy } from './proxy.js';
+import { Service } from './service.js';
 import { loadProvider } from './threads.js';
 
 for (const providerName of ['lineage', 'strict-realm', 'service-unix', 'service-tcp']) {
@@ -47,6 +49,38 @@ test('Q16 a failure of the work that no caller handles ends the process, as ever
   const run = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);
   await assert.rejects(run, ({ code, stdout, stderr }) => code === 1 && stdout === '' && stderr.includes('the work failed'));
 });
+
+for (const [cause, end] of Object.entries({
+  ClientEnded: ({ connection }) => connection.close(),
+  ServiceGone: ({ service }) => service.kill(),
+  LeaseLapsed: ({ proxy }) => proxy.silence(),
+})) {
+  test(`Q21 a lock that is lost by ${cause}: its promises reject and its signal aborts, with the cause`, async (t) => {
+    const service = await Service.start(['--lease', '2s']);
+    t.after(() => service.kill());
+    const proxy = await Proxy.start(service.tcp);
+    // Locks that are held do not keep a process alive.
+    const alive = setInterval(() => {}, 1000);
+    t.after(() => clearInterval(alive));
+    // Over a Unix socket a service that ends is gone at once; over TCP it has a lease.
+    const connection = await connect(cause === 'ServiceGone' ? service.unix : proxy.url);
+    t.after(() => connection.close());
+    const { acquire, auto, explicit, requestFlag, scoped } = direct.lineageOf(connection);
+    const never = new Promise(() => {});
+    const flag = await requestFlag('flag', 'shared');
+    flag.waitUntil(never);
+    const lock = await auto.requestLock(['a', 'b']);
+    lock.waitUntil(never);
+    const held = await explicit.requestLock('c');
+    const { signal } = held;
+    const lost = [acquire('d', () => never), scoped.requestLock('e', () => never), flag.released, lock.released, held.released];
+    await connection.query();
+    const reasons = Promise.allSettled(lost);
+    await end({ connection, service, proxy });
+    for (const { reason } of await reasons) assert.deepEqual([reason.name, reason.cause], ['AbortError', cause]);
+    assert.deepEqual([signal.aborted, signal.reason.cause, held.release()], [true, cause, false]);
+  });
+}
 
 test('the direct exports are the lineage of this process', () => {
   const lineage = direct.lineageOf(locks);

@@ -128,6 +128,24 @@ test('F125 who cannot be heard knows that its locks are lost before somebody els
   await service.kill();
 });
 
+test('F125 a silent client loses its locks before one with a lease of four times as long', async () => {
+  const service = await Service.start(['--lease-max', '60s']);
+  const proxy = await Proxy.start(service.tcp);
+  const [brief, patient, other] = await Promise.all([
+    connect(proxy.url, { lease: LEASE_MS }),
+    connect(proxy.url, { lease: 4 * LEASE_MS }),
+    connect(service.unix),
+  ]);
+  await Promise.all([brief.hold('brief'), patient.hold('patient')]);
+  const order = [];
+  const next = ['patient', 'brief'].map((name) => other.request(name, () => order.push(name)));
+  proxy.silence();
+  await Promise.all(next);
+  assert.deepEqual(order, ['brief', 'patient']);
+  await Promise.all([brief.close(), patient.close(), other.close()]);
+  await service.kill();
+});
+
 test('patience: who waits for a service that is gone hears so, and it is tried again', async () => {
   const service = await Service.start();
   const [patient, hasty] = await Promise.all([connect(service.unix, { patience: Infinity }), connect(service.unix, { patience: 0 })]);

@@ -10,7 +10,7 @@ import { Worker } from 'node:worker_threads';
 import { Browsers } from './browser/chromium.js';
 import { KINDS, runRows } from './browser/rows.js';
 import { startSite } from './browser/site.js';
-import { rows, rowsFor } from './conformance/rows.js';
+import { compared, rowsFor } from './conformance/rows.js';
 import { peersTable } from './peers-table.js';
 import { Service } from './service.js';
 
@@ -28,7 +28,7 @@ const NATIVE = { navigator: {}, global: {}, newClient() {} };
 /** Verdicts by row: its place in the list, and whether it passed. */
 function verdicts(results) {
   const left = [...results];
-  return rows.map(({ id, title }) => {
+  return compared.map(({ id, title }) => {
     const at = left.findIndex((result) => result.id === id && result.title === title);
     return at < 0 ? undefined : left.splice(at, 1)[0].passed;
   });
@@ -54,22 +54,30 @@ async function nativeRows(command) {
   return verdicts(results);
 }
 
-async function ownRows(node, provider) {
-  const { stdout } = await promisify(execFile)(node, [runner, provider, `${LIMIT}`], { maxBuffer: 2 ** 26 });
-  return verdicts(stdout.trim().split('\n').map((line) => JSON.parse(line)));
-}
-
-async function threadRows() {
-  const worker = new Worker(runner, { workerData: { providerName: 'installed' } });
+async function ownRows(node, provider, ancestors = provider) {
   const results = [];
-  worker.on('message', (result) => results.push(result));
-  await once(worker, 'exit');
+  for (const [name, body] of [[provider, 'standard'], [ancestors, 'lineage']]) {
+    const { stdout } = await promisify(execFile)(node, [runner, name, `${LIMIT}`, 'all', body], { maxBuffer: 2 ** 26 });
+    results.push(...stdout.trim().split('\n').map((line) => JSON.parse(line)));
+  }
   return verdicts(results);
 }
 
-async function browserRows(browsers, site, given, limit) {
+async function threadRows() {
   const results = [];
-  for await (const result of runRows(() => browsers.open(), site.origin, given, { limit })) results.push(result);
+  for (const workerData of [{ providerName: 'installed' }, { providerName: 'lineage', body: 'lineage' }]) {
+    const worker = new Worker(runner, { workerData });
+    worker.on('message', (result) => results.push(result));
+    await once(worker, 'exit');
+  }
+  return verdicts(results);
+}
+
+async function browserRows(browsers, site, bodies, limit) {
+  const results = [];
+  for (const given of bodies) {
+    for await (const result of runRows(() => browsers.open(), site.origin, given, { limit })) results.push(result);
+  }
   return verdicts(results);
 }
 
@@ -82,7 +90,7 @@ async function version(program, ...given) {
 async function servedRows(browsers, site, kind) {
   const service = await Service.start(['--lease-max', '10m', '--allow-origin', site.origin]);
   const given = { kind, provider: 'service', service: service.tcp, lease: 600_000 };
-  const found = await browserRows(browsers, site, given, LIMIT);
+  const found = await browserRows(browsers, site, [given, { ...given, body: 'lineage' }], LIMIT);
   await service.kill();
   return found;
 }
@@ -94,11 +102,11 @@ const [newest, deno] = [bin('node'), bin('deno')];
 const newestVersion = await version(newest);
 
 const columns = [
-  { name: `Node ${newestVersion}`, native: true, run: () => nativeRows([newest]) },
-  { name: `Deno ${await version(deno)}`, native: true, run: () => nativeRows([deno, 'run', '--quiet', '--allow-all']) },
-  { name: `Chromium ${chromium}`, native: true, run: () => browserRows(browsers, site, { kind: 'page', provider: 'native' }, LIMIT_NATIVE) },
-  { name: `Node ${process.versions.node.split('.', 2).join('.')}`, run: () => ownRows(process.execPath, 'navlocks') },
-  { name: `Node ${newestVersion}`, run: () => ownRows(newest, 'navlocks') },
+  { name: `Node ${newestVersion}`, native: true, run: () => nativeRows([newest, '--expose-gc']) },
+  { name: `Deno ${await version(deno)}`, native: true, run: () => nativeRows([deno, 'run', '--quiet', '--allow-all', '--v8-flags=--expose-gc']) },
+  { name: `Chromium ${chromium}`, native: true, run: () => browserRows(browsers, site, [{ kind: 'page', provider: 'native' }], LIMIT_NATIVE) },
+  { name: `Node ${process.versions.node.split('.', 2).join('.')}`, run: () => ownRows(process.execPath, 'navlocks', 'lineage') },
+  { name: `Node ${newestVersion}`, run: () => ownRows(newest, 'navlocks', 'lineage') },
   { name: 'worker thread', run: threadRows },
   { name: '`unix:`', run: () => ownRows(process.execPath, 'service-unix') },
   { name: '`ws:`', run: () => ownRows(process.execPath, 'service-tcp') },
@@ -117,7 +125,7 @@ for (const column of columns) {
 
 const page = file('../../docs/peers.md');
 const text = await readFile(page, 'utf8');
-await writeFile(page, peersTable(text, rows, columns));
+await writeFile(page, peersTable(text, compared, columns));
 await browsers.close();
 await site.close();
 process.exit(0);

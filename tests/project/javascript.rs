@@ -24,8 +24,8 @@ fn rows(file: &File) -> Vec<Test> {
     let mut ids = Vec::new();
     for line in file.text.lines().map(str::trim) {
         if let Some(literal) = line.strip_prefix("id: ") {
-            ids = literal_at_start(literal)
-                .map_or_else(Vec::new, |literal| split_ids(&format!("{literal} ")).0);
+            let found = literal_at_start(literal).map(|ids| split_ids(&format!("{ids} ")).0);
+            ids = found.unwrap_or_default();
         } else if let Some(title) = line.strip_prefix("title: ").and_then(literal_at_start)
             && !ids.is_empty()
         {

@@ -20,7 +20,7 @@ const NO_SANDBOX = '--no-sandbox';
 function launch() {
   return chromium.launch({
     executablePath,
-    args: [NO_SANDBOX, `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
+    args: [NO_SANDBOX, '--js-flags=--expose-gc', `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
     // What pages have to expect from browsers is tested, so it is not switched off.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
   });

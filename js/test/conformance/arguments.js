@@ -49,7 +49,11 @@ export const args = [
     id: 'G13',
     title: 'arguments beyond the third are ignored, also undefined ones count',
     async run({ locks, base }) {
-      equal(await locks.request(base, {}, () => 'third', () => 'fourth'), 'third');
+      const called = [];
+      const functions = ['second', 'third', 'fourth'].map((name) => () => (called.push(name), name));
+      equal(await locks.request(base, ...functions), 'third');
+      equal(await locks.request(base, {}, ...functions), 'second');
+      same(called, ['third', 'second']);
       await rejects(locks.request(base, nothing, undefined), 'TypeError');
     },
   },

@@ -16,8 +16,11 @@ import { lineage } from './lineage/rows.js';
 
 export const rows = [names, shape, args, grants, scheduling, ifAvailable, signals, steals, queries, clients].flat();
 
-/** All bodies by name. The rows of the standard are compared with other implementations, the others are ours alone. */
+/** All bodies by name. */
 const bodies = { standard: rows, extensions, lineage };
+
+/** What runtimes are compared by. The ancestors are navlocks' alone, and the extensions of no document. */
+export const compared = [...rows, ...lineage];
 
 /** Rows of a body that a provider can be asked for: some need other clients, some the extended locks. */
 export function rowsFor(provider, body = 'standard') {

@@ -214,7 +214,14 @@ export const signals = [
         return EventTarget.prototype.removeEventListener.apply(this, given);
       };
       for (let count = 0; count < 1000; count++) await locks.request(base, { signal }, () => equal(listening, 0));
-      controller.abort();
+      // One that waits listens, in whatever way: an abort ends that one, and not the holder.
+      const holder = locks.request(base, { signal }, async () => {
+        const ended = rejects(locks.request(base, { signal }, () => ok(false, 'the waiter was granted')), 'AbortError');
+        controller.abort();
+        await ended;
+        return 'kept';
+      });
+      equal(await holder, 'kept');
     },
   },
   {

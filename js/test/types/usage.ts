@@ -2,7 +2,7 @@
 
 import { connect, install, Lock, type LockHandle, LockManager, locks, type ServiceLocks } from 'navlocks';
 import * as browser from 'navlocks/browser';
-import { acquire, requestFlag, requestLock } from 'navlocks/lineage';
+import { acquire, installLineage, lineageOf, requestFlag, requestLock } from 'navlocks/lineage';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 
@@ -40,6 +40,8 @@ const manager: LockManager = install(globalThis);
 manager.request(['a'], () => {});
 // @ts-expect-error: nor timeouts
 manager.request('a', { timeout: 5 }, () => {});
+// @ts-expect-error: nor tokens
+manager.request('a', (lock) => lock.fencingToken);
 // @ts-expect-error: there is no such mode
 locks.request('a', { mode: 'other' }, () => {});
 // @ts-expect-error: cannot be constructed
@@ -55,6 +57,14 @@ export async function lineage(): Promise<void> {
   await requestFlag('a');
   const result = await acquire('a', (held) => held.name);
   same<typeof result, string>(true);
+  const { auto, explicit, scoped } = lineageOf(await connect());
+  (await explicit.requestLock(['a', 'b'], { mode: 'shared' })).release();
+  await (await auto.requestLock('a')).released;
+  const size = await scoped.requestLock('a', (held) => held.scope.length);
+  same<typeof size, number>(true);
+  // @ts-expect-error: there is no such option
+  await auto.requestLock('a', { steal: true });
+  installLineage(globalThis, locks);
 }
 
 export async function services(): Promise<void> {
@@ -68,7 +78,7 @@ export async function services(): Promise<void> {
   const { pending } = await page.inspect();
   await page.blockers(pending[0]?.id ?? 1);
   install(globalThis, remote);
-  browser.install(globalThis, { url: '/locks' });
+  browser.install(globalThis, { url: '/locks', native: 'also', partitioned: false });
   // @ts-expect-error: a browser has no service of its own
   browser.install(globalThis, {});
 }

@@ -21,18 +21,8 @@ const limits = [
   },
   {
     place: /^Chromium/,
-    test: /\/storage-buckets\./,
-    why: "Chromium's storage buckets have no attribute 'locks'",
-  },
-  {
-    place: /^Chromium/,
     test: /\/clientids\./,
     why: 'a page cannot learn its own Client.id, so the ids are those of the service',
-  },
-  {
-    place: /^Chromium/,
-    test: /\/partitioned-web-locks\./,
-    why: 'a connection shows its origin and not the site at the top: pages that want it apart say so by the option partition',
   },
   {
     place: /^Chromium/,

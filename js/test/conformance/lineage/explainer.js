@@ -135,9 +135,16 @@ export const explainer = [
       equal(result, 'result');
       equal(await available(name()), true);
       const reason = new Error('thrown');
+      // A promise that the lock waits for and that rejects ends the lock, and not the callback.
+      const early = await requestLock(name(), async (lock) => {
+        await rejects(lock.waitUntil(Promise.reject(reason)), { value: reason });
+        return [await available(name()), lock.release()];
+      });
+      same(early, [true, false]);
       await rejects(requestLock(name(), () => { throw reason; }), { value: reason });
       equal(await available(name()), true);
-      await rejects(requestLock(name(), () => {}, { signal: AbortSignal.abort(reason) }), { value: reason });
+      const error = await rejects(requestLock(name(), () => {}, { signal: AbortSignal.abort(reason) }), 'AbortError');
+      equal(error.cause, reason);
     },
   },
   {

@@ -185,12 +185,20 @@ export const scopes = [
   {
     id: 'Q20',
     title: 'an abort ends a request that waits, and is ignored after the grant',
-    async run({ lineage: { auto, explicit }, name, available }) {
+    async run({ lineage: { auto, explicit, scoped }, name, available }) {
       const controller = new AbortController();
-      const lock = await explicit.requestLock(name(), { signal: controller.signal });
-      const waiting = rejects(auto.requestLock(name(), { signal: controller.signal }), 'AbortError');
-      controller.abort();
-      await waiting;
+      const { signal } = controller;
+      const lock = await explicit.requestLock(name(), { signal });
+      const waiting = [
+        rejects(auto.requestLock(name(), { signal }), 'AbortError'),
+        rejects(explicit.requestLock(name(), { signal }), 'AbortError'),
+        rejects(scoped.requestLock(name(), () => {}, { signal }), 'AbortError'),
+      ];
+      const reason = new Error('the reason of the signal');
+      controller.abort(reason);
+      // A new AbortError, as the document has it; the reason is its cause.
+      for (const error of await Promise.all(waiting)) same([error instanceof DOMException, error.cause === reason], [true, true]);
+      equal((await rejects(auto.requestLock(name(), { signal }), 'AbortError')).cause, reason);
       equal(await available(name()), false);
       equal(lock.release(), true);
     },
