@@ -23,4 +23,5 @@ mod rows_x20;
 mod rows_s;
 mod decisions;
 mod tokens;
+mod families;
 mod fast_path;

@@ -45,11 +45,18 @@ pub(crate) struct Clients {
     next_serial: u64,
     /// Clients suspended until contention, in order of their serials.
     sleeping: BTreeSet<ClientId>,
+    /// Pairs of a parent and a child that it waits for; for the deadlock search alone.
+    families: BTreeSet<(ClientId, ClientId)>,
 }
 
 impl Clients {
     pub(crate) fn new() -> Self {
-        Self { clients: Slots::new(), next_serial: 1, sleeping: BTreeSet::new() }
+        Self {
+            clients: Slots::new(),
+            next_serial: 1,
+            sleeping: BTreeSet::new(),
+            families: BTreeSet::new(),
+        }
     }
 
     /// Returns the same clients under the same ids, resumed and without entries.
@@ -61,7 +68,8 @@ impl Clients {
             suspension: None,
         };
         let clients = self.clients.map(awake);
-        Self { clients, next_serial: self.next_serial, sleeping: BTreeSet::new() }
+        let families = self.families.clone();
+        Self { clients, next_serial: self.next_serial, sleeping: BTreeSet::new(), families }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -83,6 +91,7 @@ impl Clients {
         if client.suspension.take().is_some() {
             self.sleeping.remove(&id);
         }
+        self.families.retain(|&(parent, child)| parent != id && child != id);
         self.clients.remove(index);
     }
 
@@ -100,6 +109,18 @@ impl Clients {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Client)> {
         self.clients.iter().filter(|(_, client)| client.serial != 0)
+    }
+
+    /// Notes that `parent` waits until `child` ends.
+    pub(crate) fn add_child(&mut self, parent: Index, child: Index) {
+        self.families.insert((self.id(parent), self.id(child)));
+    }
+
+    /// Returns the clients that a client waits for until they end.
+    pub(crate) fn children(&self, parent: Index) -> impl Iterator<Item = Index> + '_ {
+        let parent = self.id(parent);
+        let from = self.families.range((parent, ClientId::new(0, 0))..);
+        from.take_while(move |family| family.0 == parent).map(|(_, child)| child.slot() as Index)
     }
 
     /// Returns the clients suspended until contention, in order of their serials.

@@ -89,6 +89,11 @@ impl<E: Embedder> Space<E> {
         self.manager.add_client()
     }
 
+    /// As [`LockManager::add_child`].
+    pub fn add_child(&mut self, parent: ClientId, child: ClientId) -> bool {
+        self.manager.add_child(parent, child)
+    }
+
     /// As [`LockManager::advance_token`].
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Deadlocks: cycles of clients that wait for each other.
 //!
 //! The graph has a node for each entry and each client. A pending entry waits for the earlier entries that it
-//! conflicts with; a held one for its client, who may keep it until all that the client waits for is granted; a client for its
-//! pending entries. A strongly connected component with more than one node is a deadlock.
+//! conflicts with; a held one for its client, which may keep it until all that the client waits for is granted; a client
+//! for its pending entries and for its children. A strongly connected component with more than one node is a deadlock.
 //!
 //! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right before it, or else for the
 //! exclusive one there, which in turn waits for those before. So the graph is no larger than the queues.
@@ -53,6 +53,16 @@ impl LockManager {
         deadlocks
     }
 
+    /// Declares that `parent` keeps its locks until `child` ends: a program that waits for one that it started.
+    /// Only the search for deadlocks uses it. Returns false when one of them is not known.
+    pub fn add_child(&mut self, parent: ClientId, child: ClientId) -> bool {
+        let known = self.clients.find(parent).zip(self.clients.find(child));
+        if let Some((parent, child)) = known {
+            self.clients.add_child(parent, child);
+        }
+        known.is_some()
+    }
+
     /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks), but only over what the
     /// request waits for, directly or not.
     pub fn deadlock_through(&self, request: RequestId) -> Option<Deadlock> {
@@ -98,11 +108,12 @@ impl<'a> WaitsFor<'a> {
     fn successors(&mut self, node: Node) -> Vec<Node> {
         let manager = self.manager;
         match node {
-            Node::Client(client) => manager
-                .entries_of(client)
-                .filter(|&entry| !manager.seating.is_held(entry))
-                .map(Node::Entry)
-                .collect(),
+            Node::Client(client) => {
+                let pending = manager.entries_of(client);
+                let pending = pending.filter(|&entry| !manager.seating.is_held(entry));
+                let children = manager.clients.children(client).map(Node::Client);
+                pending.map(Node::Entry).chain(children).collect()
+            }
             Node::Entry(entry) if manager.seating.is_held(entry) => {
                 [Node::Client(manager.owner(entry))].into()
             }
