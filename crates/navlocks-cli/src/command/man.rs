@@ -39,7 +39,7 @@ impl Man {
 }
 
 /// The variables that the command reads, and those that it sets for what runs under a lock.
-const ENVIRONMENT: [(&str, &str); 13] = [
+const ENVIRONMENT: [(&str, &str); 14] = [
     ("NAVLOCKS_URL", "The service to use; the user's own otherwise."),
     ("NAVLOCKS_PARTITION", "The lock space to use."),
     ("NAVLOCKS_TOKEN, NAVLOCKS_TOKEN_FILE", "The access token, or a file with it."),
@@ -57,6 +57,10 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     (
         "NAVLOCKS_FENCING_TOKEN",
         "Set for a command that runs under a lock: larger than every token before.",
+    ),
+    (
+        "NAVLOCKS_CLIENT",
+        "Set for a command that runs under a lock: by it deadlocks of nested runs are found.",
     ),
     ("LISTEN_FDS, LISTEN_PID", "Sockets that were opened for serve."),
 ];

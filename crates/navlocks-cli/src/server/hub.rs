@@ -145,7 +145,12 @@ impl Hub {
             let text = "the service cannot write its state file, and takes no session that outlives its connection";
             return Err(Fault::new(FaultCode::Internal, text));
         }
-        let number = self.sessions.insert(Session::new(peer.clone(), secret, lease, now));
+        let mut session = Session::new(peer.clone(), secret, lease, now);
+        let is_ours = |parent: &ClientKey| {
+            self.sessions.get(parent.session).is_some_and(|other| other.peer.is_same_party(peer))
+        };
+        session.parent = hello.parent.filter(is_ours);
+        let number = self.sessions.insert(session);
         match self.open(number, 0, &hello.partition) {
             Ok(()) => Ok(number),
             Err(fault) => {

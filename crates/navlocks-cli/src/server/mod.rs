@@ -30,6 +30,7 @@ mod hub;
 mod questions;
 mod quotas;
 mod rehearsal;
+mod lineage;
 mod resuming;
 mod session;
 mod sessions;

@@ -11,6 +11,7 @@ use navlocks_core::{ClientId, Event, LockManager, Mode, Request, RequestId, Stat
 
 use super::contention::Contention;
 use super::early::Early;
+use super::lineage::Lineage;
 use super::listeners::Listeners;
 use super::metrics::Metrics;
 use super::partitions::PartitionKey;
@@ -166,9 +167,8 @@ impl Partition {
     /// refused.
     fn begin_to_wait(&mut self, id: RequestId, request: &Request, around: &mut Around<'_>) -> bool {
         if around.deadlocks != DeadlockPolicy::Ignore
-            && let Some(deadlock) = self.manager.deadlock_through(id)
+            && let Some(cycle) = self.cycle_through(id, around.sessions)
         {
-            let cycle = self.cycle(&deadlock);
             self.listeners.tell(id, around.sessions, || What::Deadlock(cycle.clone()));
             around.metrics.deadlocks.inc();
             if around.deadlocks == DeadlockPolicy::Refuse {
@@ -186,6 +186,34 @@ impl Partition {
             around.sessions.say(session, &ToClient::Contended(number));
         }
         true
+    }
+
+    /// A cycle that a pending request closes, also by way of programs that wait for those they started.
+    fn cycle_through(&self, id: RequestId, sessions: &Sessions) -> Option<Cycle> {
+        match self.manager.deadlock_through(id) {
+            Some(deadlock) => Some(self.cycle(&deadlock)),
+            None => Lineage::new(self, sessions)?.cycle_through(self.owner(id)),
+        }
+    }
+
+    /// All cycles of clients that wait for each other.
+    pub(crate) fn cycles(&self, sessions: &Sessions) -> Vec<Cycle> {
+        let deadlocks = self.manager.deadlocks();
+        let mut cycles: Vec<Cycle> = deadlocks.iter().map(|one| self.cycle(one)).collect();
+        let more = Lineage::new(self, sessions).map_or(Vec::new(), |lineage| lineage.cycles());
+        for cycle in more {
+            let is_in = |known: &Cycle| known.clients.iter().all(|one| cycle.clients.contains(one));
+            if !cycles.iter().any(is_in) {
+                cycles.push(cycle);
+            }
+        }
+        cycles
+    }
+
+    /// The client whose request it is.
+    pub(crate) fn owner(&self, id: RequestId) -> ClientKey {
+        let asked = &self.asked[id.slot()];
+        ClientKey::new(asked.session, asked.client)
     }
 
     /// Releases a lock, or takes a request out of the queue.

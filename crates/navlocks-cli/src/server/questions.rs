@@ -70,10 +70,7 @@ impl Hub {
                 let contended = |id| partition.manager.is_contended(id);
                 Reply::Contended(self.find(index, key).is_some_and(contended))
             }
-            Question::Deadlocks => {
-                let deadlocks = partition.manager.deadlocks();
-                Reply::Deadlocks(deadlocks.iter().map(|one| partition.cycle(one)).collect())
-            }
+            Question::Deadlocks => Reply::Deadlocks(partition.cycles(&self.sessions)),
             Question::ForceRelease(name) => {
                 let (partitions, mut around) = self.around(now);
                 Reply::Released(partitions[index].force_release(&name, &mut around) as u64)

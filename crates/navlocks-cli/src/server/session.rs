@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks::wire::{Cause, Fault, FaultCode};
+use navlocks::wire::{Cause, ClientKey, Fault, FaultCode};
 use navlocks_core::{ClientId, RequestId};
 
 use super::outbox::Outbox;
@@ -16,6 +16,8 @@ use super::secret::Secret;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) peer: Rc<Peer>,
+    /// The client that waits for the program of this one.
+    pub(crate) parent: Option<ClientKey>,
     pub(crate) secret: Secret,
     /// For how long it lives on in silence; none when the end of its connection is its own.
     pub(crate) lease: Option<Duration>,
@@ -63,6 +65,7 @@ impl Session {
     ) -> Self {
         Self {
             peer,
+            parent: None,
             secret,
             lease,
             heard: now,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use navlocks::wire::ToClient;
+use navlocks::wire::{ClientKey, ToClient};
 
 use super::session::Session;
 
@@ -53,6 +53,12 @@ impl Sessions {
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<Session> {
         self.living.remove(&number)
+    }
+
+    /// The clients that have a parent, with it.
+    pub(crate) fn lineage(&self) -> impl Iterator<Item = (ClientKey, ClientKey)> {
+        let sessions = self.living.iter();
+        sessions.filter_map(|(&number, session)| Some((session.parent?, ClientKey::new(number, 0))))
     }
 
     pub(crate) fn numbers(&self) -> Vec<u32> {

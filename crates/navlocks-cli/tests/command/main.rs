@@ -8,6 +8,7 @@ mod hanging;
 mod help;
 mod input;
 mod losing;
+mod nesting;
 mod operators;
 mod place;
 mod questions;

@@ -220,7 +220,7 @@ fn doctor_finds_a_folder_that_cannot_be_written_or_is_full_or_foreign() {
         ("mount --rbind / $STATE".to_owned(), "others can enter"),
     ] {
         let doctor = doctor_after(&world, &words);
-        assert_ended(&doctor, 1, "not as it should be");
+        assert_ended(&doctor, 1, "should be");
         assert!(text(&doctor).contains(said), "{words}: {}", text(&doctor));
     }
     assert_ended(&world.run("doctor"), 0, "");

@@ -15,7 +15,7 @@ use super::runtime;
 use super::session::Handle;
 use super::url::Url;
 use crate::locks::Locks;
-use crate::wire::Fault;
+use crate::wire::{ClientKey, Fault};
 
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
@@ -38,6 +38,7 @@ pub(crate) struct Options {
     pub(crate) patience: Option<Duration>,
     pub(crate) answers_within: Option<Duration>,
     pub(crate) keep_descriptor: bool,
+    pub(crate) parent: Option<ClientKey>,
     pub(crate) roots: Vec<CertificateDer<'static>>,
 }
 
@@ -50,6 +51,7 @@ struct Settings {
     /// None, if it is not said: then it follows from the patience.
     answers_within: Option<Option<Duration>>,
     keep_descriptor: bool,
+    parent: Option<ClientKey>,
     token_in_clear: bool,
     roots: Option<Vec<u8>>,
 }
@@ -78,6 +80,7 @@ impl Connect {
             patience: Some(Self::DEFAULT_PATIENCE),
             answers_within: None,
             keep_descriptor: false,
+            parent: None,
             token_in_clear: false,
             roots: None,
         };
@@ -106,6 +109,13 @@ impl Connect {
     /// Keeps a copy of the descriptor of a connection over a Unix socket, for [`Locks::descriptor`].
     pub fn keep_descriptor(mut self) -> Self {
         self.options.keep_descriptor = true;
+        self
+    }
+
+    /// The client under whose locks this program runs, as `navlocks run` tells it in `NAVLOCKS_CLIENT`: it waits until this
+    /// program ends. Through it deadlocks of programs that start each other are found.
+    pub fn parent(mut self, client: ClientKey) -> Self {
+        self.options.parent = Some(client);
         self
     }
 
@@ -142,7 +152,7 @@ impl Connect {
     async fn connect(self) -> Result<Locks, ConnectError> {
         let Self { url, options } = self;
         let Settings { partition, token, lease, patience, answers_within, .. } = options;
-        let Settings { keep_descriptor, token_in_clear, roots, .. } = options;
+        let Settings { keep_descriptor, parent, token_in_clear, roots, .. } = options;
         let answers_within =
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
@@ -158,6 +168,7 @@ impl Connect {
             patience,
             answers_within,
             keep_descriptor,
+            parent,
             roots,
         };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
