@@ -11,6 +11,7 @@ use crate::acquire::{Acquire, TryAcquire};
 use crate::auto::AutoLock;
 use crate::block_on;
 use crate::error::RequestError;
+use crate::home::Home;
 use crate::lock::Lock;
 use crate::owner::Owner;
 
@@ -127,17 +128,32 @@ impl Request {
     }
 
     /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
-    /// all tasks of that thread.
+    /// all tasks of that thread, and where that thread carries the connection to a service it fails with
+    /// [`RequestError::BlocksConnection`].
     ///
     /// # Errors
     ///
     /// As awaiting the request.
     pub fn wait(self) -> Result<Lock, RequestError> {
+        self.check_blocking()?;
         block_on(self.into_future())
     }
 }
 
 impl Request {
+    /// Whether this thread may block until there is an answer.
+    fn check_blocking(&self) -> Result<(), RequestError> {
+        match &self.owner.client.home {
+            Home::Local(_) => Ok(()),
+            #[cfg(feature = "connect")]
+            Home::Remote(session) if session.is_driven_here() => {
+                Err(RequestError::BlocksConnection)
+            }
+            #[cfg(feature = "connect")]
+            Home::Remote(_) => Ok(()),
+        }
+    }
+
     #[inline]
     pub(crate) fn timeout_of(&self) -> Option<Duration> {
         self.extras.as_ref().and_then(|extras| extras.timeout)
@@ -224,6 +240,7 @@ impl TryRequest {
     ///
     /// As awaiting the request.
     pub fn wait(self) -> Result<Option<Lock>, RequestError> {
+        self.0.check_blocking()?;
         block_on(self.into_future())
     }
 }

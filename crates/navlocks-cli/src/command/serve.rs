@@ -214,7 +214,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let wrong =
         |why: &dyn std::fmt::Display| format!("write HOST:PORT, such as 127.0.0.1:7400 ({why})");
     let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| wrong(&error))?.collect();
-    let older = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    let older = found.iter().find(|address| address.is_ipv4()).or_else(|| found.first());
     older.copied().ok_or_else(|| wrong(&"the name has no address"))
 }
 

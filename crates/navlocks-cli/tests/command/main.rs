@@ -12,6 +12,7 @@ mod nesting;
 mod operators;
 mod place;
 mod questions;
+mod rust;
 mod starting;
 mod terminal;
 mod waiting;

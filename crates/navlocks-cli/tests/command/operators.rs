@@ -11,8 +11,8 @@ use crate::support::{Talk, World, assert_ended, finish, program, text};
 const TOKEN: &str = "0123456789abcdef";
 
 fn write(path: &Path, text: &str, mode: u32) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    fs::write(path, text).expect("a new file");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own file");
 }
 
 /// A service over TCP, and its address.

@@ -170,8 +170,8 @@ fn a_state_folder_that_cannot_be_written_is_an_error_at_the_start() {
 
 /// Puts a file where the folder was: one that is only removed would be made again.
 fn make_unwritable(state: &std::path::Path) {
-    std::fs::remove_dir_all(state).unwrap();
-    std::fs::write(state, "").unwrap();
+    std::fs::remove_dir_all(state).expect("it is there");
+    std::fs::write(state, "").expect("a file in its place");
 }
 
 #[test]

@@ -287,6 +287,7 @@ mod tests {
             answers_within: None,
             keep_descriptor: false,
             parent: None,
+            own_thread: false,
             roots: Vec::new(),
         });
         let long_ago = Instant::from_raw(0);
