@@ -120,7 +120,7 @@ impl Locks {
     }
 
     /// The lock spaces of the user's own service, which the command `navlocks` uses: its socket is in the folder that
-    /// `NAVLOCKS_DIR` names, or else in `/tmp/navlocks-UID`. [`start`](Connect::start) starts it if it does not run.
+    /// `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`. [`start`](Connect::start) starts it if it does not run.
     #[cfg(feature = "connect")]
     pub fn connect_own() -> Connect {
         Connect::own()
