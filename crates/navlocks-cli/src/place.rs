@@ -273,11 +273,11 @@ mod tests {
 
     #[test]
     fn state_of_a_socket_is_beside_it_unless_its_folder_does_not_last() {
-        let state = |socket: &str| state_folder(Some(Path::new(socket))).unwrap();
-        assert_eq!(state("/run/locks/socket"), Path::new("/run/locks"));
-        let name = name_of_user();
-        assert_eq!(state(&format!("/tmp/{name}/socket")), Path::new("/var/tmp").join(&name));
-        assert_eq!(state(&format!("/tmp/{name}/other")), Path::new("/tmp").join(&name));
+        let state = |socket: &Path| state_folder(Some(socket)).unwrap();
+        assert_eq!(state(Path::new("/run/locks/socket")), Path::new("/run/locks"));
+        let folder = Path::new("/tmp").join(name_of_user());
+        assert_eq!(state(&folder.join(SOCKET)), Path::new("/var/tmp").join(name_of_user()));
+        assert_eq!(state(&folder.join("other")), folder);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use navlocks_core::{Mode, Name, Wait};
 use serde::{Deserialize, Serialize};
 
-use super::id::RequestKey;
+use super::id::{ClientKey, RequestKey};
 use super::info::mode;
 use super::name::{Names, single};
 
@@ -49,6 +49,10 @@ pub struct Hello {
     /// The lease that the client would like, in milliseconds. What it gets is in the welcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
+    /// The client under whose locks the program of this one runs, and which waits for it therefore. Deadlocks are found
+    /// through it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ClientKey>,
     /// The session that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,

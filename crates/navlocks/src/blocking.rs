@@ -21,6 +21,24 @@ impl Wake for Unpark {
     }
 }
 
+/// Polls until it is ready, for so long at most. Returns whether it was.
+#[cfg(feature = "service")]
+pub(crate) fn wait_for(
+    mut poll: impl FnMut(&Waker) -> Poll<()>,
+    limit: std::time::Duration,
+) -> bool {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let until = std::time::Instant::now() + limit;
+    while poll(&waker).is_pending() {
+        let left = until.saturating_duration_since(std::time::Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        thread::park_timeout(left);
+    }
+    true
+}
+
 /// Runs a future to its end on this thread, which sleeps in between. For threads and programs without an async runtime.
 ///
 /// ```

@@ -99,6 +99,8 @@ pub enum RequestError {
     ExclusiveOvertake,
     /// The service has been out of reach for longer than anybody was to wait.
     Unreachable,
+    /// The thread was to block until the service answers, and its runtime has no other that carries the connection.
+    BlocksConnection,
     /// The service does not take the request.
     Refused(Refusal),
 }
@@ -116,7 +118,7 @@ impl RequestError {
             | Self::Deadlock(_) => "AbortError",
             Self::Unreachable => "NetworkError",
             Self::Refused(refusal) => refusal.dom_exception_name(),
-            Self::ClientSuspended => "InvalidStateError",
+            Self::ClientSuspended | Self::BlocksConnection => "InvalidStateError",
             Self::ExclusiveOvertake => "NotSupportedError",
         }
     }
@@ -166,6 +168,9 @@ impl fmt::Display for RequestError {
             Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
             Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),
             Self::Unreachable => f.write_str(UNREACHABLE),
+            Self::BlocksConnection => f.write_str(
+                "a blocking request would block the runtime that carries the connection: await the request, or connect on a thread without a runtime",
+            ),
             Self::Refused(refusal) => refusal.fmt(f),
         }
     }

@@ -114,6 +114,13 @@ impl Locks {
         Connect::new(url.as_ref())
     }
 
+    /// The lock spaces of the user's own service, which the command `navlocks` uses: its socket is in the folder that
+    /// `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`. [`start`](Connect::start) starts it if it does not run.
+    #[cfg(feature = "service")]
+    pub fn connect_own() -> Connect {
+        Connect::own()
+    }
+
     #[cfg(feature = "service")]
     fn at_service(session: Arc<Handle>, number: u64) -> Self {
         let id = ClientId::foreign(0, number);
@@ -203,8 +210,9 @@ impl Locks {
     /// Takes leave of a service, for all clients of this connection, and waits until everything that was said has been sent.
     /// Their locks are released, and their requests fail. In process it does nothing.
     ///
-    /// Dropping all that belongs to a connection takes leave as well, in the background: a program that ends right after
-    /// that may be gone before the service was told, and then its locks are kept until its lease is over.
+    /// Dropping all that belongs to a connection takes leave as well: where this crate has a thread of its own for the connection,
+    /// the drop waits for that, half a second at most; in a runtime the connection's task takes leave, at the latest when the
+    /// runtime shuts down. A program that is killed takes no leave, and its locks are kept until its lease is over.
     pub async fn disconnect(&self) {
         match &self.client().home {
             Home::Local(_) => {}

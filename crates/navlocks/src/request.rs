@@ -10,6 +10,7 @@ use navlocks_core::{Mode, Scope, Wait};
 use crate::acquire::{Acquire, TryAcquire};
 use crate::blocking::block_on;
 use crate::error::RequestError;
+use crate::home::Home;
 use crate::lock::Lock;
 use crate::owner::Owner;
 
@@ -113,17 +114,32 @@ impl Request {
     }
 
     /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
-    /// all tasks of that thread.
+    /// all tasks of that thread, and where that thread carries the connection to a service it fails with
+    /// [`RequestError::BlocksConnection`].
     ///
     /// # Errors
     ///
     /// As awaiting the request.
     pub fn blocking(self) -> Result<Lock, RequestError> {
+        self.check_blocking()?;
         block_on(self.into_future())
     }
 }
 
 impl Request {
+    /// Whether this thread may block until there is an answer.
+    fn check_blocking(&self) -> Result<(), RequestError> {
+        match &self.owner.client.home {
+            Home::Local(_) => Ok(()),
+            #[cfg(feature = "service")]
+            Home::Remote(session) if session.is_driven_here() => {
+                Err(RequestError::BlocksConnection)
+            }
+            #[cfg(feature = "service")]
+            Home::Remote(_) => Ok(()),
+        }
+    }
+
     #[inline]
     pub(crate) fn timeout_of(&self) -> Option<Duration> {
         self.extras.as_ref().and_then(|extras| extras.timeout)
@@ -201,6 +217,7 @@ impl TryRequest {
     ///
     /// As awaiting the request.
     pub fn blocking(self) -> Result<Option<Lock>, RequestError> {
+        self.0.check_blocking()?;
         block_on(self.into_future())
     }
 }

@@ -39,13 +39,13 @@ impl Man {
 }
 
 /// The variables that the command reads, and those that it sets for what runs under a lock.
-const ENVIRONMENT: [(&str, &str); 13] = [
+const ENVIRONMENT: [(&str, &str); 14] = [
     ("NAVLOCKS_URL", "The service to use; the user's own otherwise."),
     ("NAVLOCKS_PARTITION", "The lock space to use."),
     ("NAVLOCKS_TOKEN, NAVLOCKS_TOKEN_FILE", "The access token, or a file with it."),
     ("NAVLOCKS_CA_FILE", "The certificates to trust for wss://."),
     ("NAVLOCKS_PATIENCE", "How long the service may take to answer."),
-    ("NAVLOCKS_DIR", "The folder of the user's own service, instead of /tmp/navlocks-UID."),
+    ("NAVLOCKS_DIR", "The folder of the user's own service, instead of navlocks-UID in /tmp."),
     ("NAVLOCKS_IDLE_EXIT", "For how long a service that started by itself stays idle."),
     ("NAVLOCKS_LOG", "What a service logs, such as warn or debug."),
     ("NO_COLOR", "Without colours."),
@@ -58,13 +58,17 @@ const ENVIRONMENT: [(&str, &str); 13] = [
         "NAVLOCKS_FENCING_TOKEN",
         "Set for a command that runs under a lock: larger than every token before.",
     ),
+    (
+        "NAVLOCKS_CLIENT",
+        "Set for a command that runs under a lock: by it deadlocks of nested runs are found.",
+    ),
     ("LISTEN_FDS, LISTEN_PID", "Sockets that were opened for serve."),
 ];
 
 const FILES: [(&str, &str); 3] = [
-    ("/tmp/navlocks-UID/socket", "The socket of the user's own service."),
-    ("/tmp/navlocks-UID/log", "What a service that started by itself has to say."),
-    ("/var/tmp/navlocks-UID/service.json", "What outlives it: which fencing tokens it gave."),
+    ("navlocks-UID/socket in /tmp", "The socket of the user's own service."),
+    ("navlocks-UID/log in /tmp", "What a service that started by itself has to say."),
+    ("navlocks-UID/service.json in /var/tmp", "What outlives it: which fencing tokens it gave."),
 ];
 
 /// The sections that follow from no option.

@@ -13,7 +13,7 @@ use navlocks_wire::{self as wire, Names};
 
 use rustix::process::Signal;
 
-use super::target::Target;
+use super::target::{self, Target};
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
 use crate::run::{Ending, OnLoss, Waiting, supervise, who};
@@ -32,7 +32,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 ///
 /// COMMAND has the terminal, the input, the signals and the exit status that it would have without navlocks. Its
 /// environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that of every holder before; NAVLOCKS_NAMES,
-/// the names as a JSON array; NAVLOCKS_NAME, if it is only one; NAVLOCKS_MODE, exclusive or shared.
+/// the names as a JSON array; NAVLOCKS_NAME, if it is only one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which
+/// deadlocks of commands that run others under locks are found.
 ///
 /// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes that it started get SIGTERM, and
 /// SIGKILL after the grace time; --on-loss says otherwise. If navlocks itself is killed, COMMAND is killed by the kernel (not if
@@ -88,7 +89,8 @@ impl Run {
     pub(super) async fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let scope = self.check(arguments)?;
         let lock = self.acquire(&scope).await?;
-        let environment = environment(&lock);
+        let mut environment = environment(&lock);
+        environment.push((target::PARENT_VARIABLE, self.target.lineage(&lock.locks())));
         let ending = supervise(&self.command, environment, &lock, self.on_loss, self.grace).await;
         let locks = lock.locks();
         drop(lock);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
-use navlocks_wire::FaultCode;
+use navlocks_wire::{ClientKey, FaultCode};
 
 use super::duration;
 use crate::exit::{Exit, Failure};
@@ -15,6 +15,9 @@ use crate::place::{Found, Place};
 
 /// The variable with the access token. Never an argument: those can be read by everybody on the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
+
+/// The variable with the client under whose lock a command runs, and its service.
+pub(super) const PARENT_VARIABLE: &str = "NAVLOCKS_CLIENT";
 
 /// How often a service that goes away in the middle of a greeting is tried again: it may have been about to end.
 const GREETINGS_MAX: u32 = 50;
@@ -132,6 +135,15 @@ impl Target {
         Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
+    /// What a command that runs under a lock of this client is told, for those that it starts.
+    pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
+        let url = match self.url() {
+            Some(url) => url.to_owned(),
+            None => Place::of_user().ok()?.url(),
+        };
+        Some(format!("{} {url}", ClientKey::try_from(locks.client_id()).ok()?))
+    }
+
     /// Asks for all that is held and pending.
     pub(super) async fn query(&self, locks: &Locks) -> Result<Snapshot, Failure> {
         self.answer(locks.query()).await
@@ -166,6 +178,9 @@ impl Target {
         if let Some(token) = self.token()? {
             connect = connect.token(token);
         }
+        if let Some(parent) = parent(url) {
+            connect = connect.parent(parent);
+        }
         if self.token_in_clear {
             connect = connect.allow_token_in_clear();
         }
@@ -189,7 +204,10 @@ impl Target {
             return Err(Missed::Nobody(Failure::new(Exit::Unavailable, message)));
         }
         // Whoever waits in a queue may wait for ever; the others have a time limit of their own.
-        let connect = Locks::connect(&url).partition(self.partition()).patience(Duration::ZERO);
+        let mut connect = Locks::connect(&url).partition(self.partition()).patience(Duration::ZERO);
+        if let Some(parent) = parent(&url) {
+            connect = connect.parent(parent);
+        }
         // For the command that runs under a lock: the service takes it for alive as long as its processes live.
         let connect = connect.answers_within(None).keep_descriptor().into_future();
         match tokio::time::timeout(limit, connect).await {
@@ -225,6 +243,13 @@ impl Target {
     pub(super) async fn finish(locks: Locks) {
         let _late = tokio::time::timeout(LEAVE_MAX, locks.disconnect()).await;
     }
+}
+
+/// The client under whose lock this process runs, if it is one of this service.
+fn parent(url: &str) -> Option<ClientKey> {
+    let variable = std::env::var(PARENT_VARIABLE).ok()?;
+    let (client, service) = variable.split_once(' ')?;
+    client.parse().ok().filter(|_| service == url)
 }
 
 pub(super) fn silent(url: &str, limit: Duration) -> Failure {

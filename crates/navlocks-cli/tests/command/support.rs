@@ -1,7 +1,7 @@
 //! A folder for each test, with a service of its own, and processes that do not outlive the test.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -258,6 +258,12 @@ impl Talk {
                 return rest.to_owned();
             }
         }
+    }
+
+    /// Writes an empty line to its input.
+    pub(crate) fn say_line(&mut self) {
+        let input = self.stdin.as_mut().expect("its input is ours");
+        input.write_all(b"\n").expect("it reads");
     }
 
     pub(crate) fn pid(&self) -> Pid {

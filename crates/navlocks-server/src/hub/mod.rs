@@ -172,12 +172,28 @@ impl Hub {
             return Err(Fault::new(FaultCode::Internal, text));
         }
         let number = self.sessions.insert(Session::new(peer.clone(), secret, lease, now));
-        match self.open(number, 0, &hello.partition) {
-            Ok(()) => Ok(number),
-            Err(fault) => {
-                self.sessions.remove(number);
-                Err(fault)
-            }
+        if let Err(fault) = self.open(number, 0, &hello.partition) {
+            self.sessions.remove(number);
+            return Err(fault);
+        }
+        if let Some(parent) = hello.parent {
+            self.add_child(parent, number);
+        }
+        Ok(number)
+    }
+
+    /// Notes that a client waits until this session's program ends, if both are of one party and one partition.
+    fn add_child(&mut self, parent: ClientKey, child: u32) {
+        let Self { sessions, partitions, .. } = self;
+        let (Some(elder), Some(own)) = (sessions.get(parent.session), sessions.get(child)) else {
+            return;
+        };
+        let clients = (elder.clients.get(&parent.client), own.clients.get(&0));
+        if let (Some(elder_client), Some(own_client)) = clients
+            && elder.peer.is_same_party(&own.peer)
+            && elder_client.partition == own_client.partition
+        {
+            partitions[own_client.partition].add_child(elder_client.id, own_client.id);
         }
     }
 

@@ -1,6 +1,7 @@
 //! `Locks::connect`: how to reach a service.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -9,10 +10,11 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use super::driver;
+use super::own;
 use super::runtime;
 use super::session::Handle;
 use super::url::Url;
-use navlocks_wire::Fault;
+use navlocks_wire::{ClientKey, Fault};
 
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
@@ -21,8 +23,18 @@ const SILENCE_MIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
 pub struct Connect {
-    url: String,
+    service: Service,
     options: Settings,
+}
+
+/// Which service is meant.
+#[derive(Clone, Debug)]
+enum Service {
+    At(String),
+    /// The user's own, and by which command it is started if it does not run.
+    Own {
+        start: Option<OsString>,
+    },
 }
 
 /// All that a driver must know to reach its service, again and again.
@@ -35,6 +47,9 @@ pub(crate) struct Options {
     pub(crate) patience: Option<Duration>,
     pub(crate) answers_within: Option<Duration>,
     pub(crate) keep_descriptor: bool,
+    pub(crate) parent: Option<ClientKey>,
+    /// Whether the driver runs on the thread of this crate.
+    pub(crate) own_thread: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
 }
 
@@ -47,6 +62,7 @@ struct Settings {
     /// None, if it is not said: then it follows from the patience.
     answers_within: Option<Option<Duration>>,
     keep_descriptor: bool,
+    parent: Option<ClientKey>,
     token_in_clear: bool,
     roots: Option<Vec<u8>>,
 }
@@ -68,6 +84,14 @@ impl Connect {
     pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 
     pub(crate) fn new(url: &str) -> Self {
+        Self::to(Service::At(url.to_owned()))
+    }
+
+    pub(crate) fn own() -> Self {
+        Self::to(Service::Own { start: None })
+    }
+
+    fn to(service: Service) -> Self {
         let options = Settings {
             partition: String::new(),
             token: None,
@@ -75,10 +99,26 @@ impl Connect {
             patience: Some(Self::DEFAULT_PATIENCE),
             answers_within: None,
             keep_descriptor: false,
+            parent: None,
             token_in_clear: false,
             roots: None,
         };
-        Self { url: url.to_owned(), options }
+        Self { service, options }
+    }
+
+    /// Starts the user's own service if it does not run, by the command `navlocks`: the one that the variable `NAVLOCKS_BIN`
+    /// names, or else that of the `PATH`. Of no meaning for a service with an address.
+    pub fn start(self) -> Self {
+        let named = std::env::var_os("NAVLOCKS_BIN").filter(|name| !name.is_empty());
+        self.start_by(named.unwrap_or_else(|| "navlocks".into()))
+    }
+
+    /// As [`start`](Self::start), by this command.
+    pub fn start_by(mut self, command: impl Into<OsString>) -> Self {
+        if let Service::Own { start } = &mut self.service {
+            *start = Some(command.into());
+        }
+        self
     }
 
     /// The partition of the service to use, the default one otherwise. Partitions know nothing of each other.
@@ -104,6 +144,13 @@ impl Connect {
     /// [`Locks::descriptor`](crate::Locks::descriptor).
     pub fn keep_descriptor(mut self) -> Self {
         self.options.keep_descriptor = true;
+        self
+    }
+
+    /// The client under whose locks this program runs, as `navlocks run` tells it in `NAVLOCKS_CLIENT`: it waits until this
+    /// program ends. Through it deadlocks of programs that start each other are found.
+    pub fn parent(mut self, client: ClientKey) -> Self {
+        self.options.parent = Some(client);
         self
     }
 
@@ -139,12 +186,21 @@ impl Connect {
 
     /// Makes the connection.
     pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
-        let Self { url, options } = self;
+        let Self { service, options } = self;
         let Settings { partition, token, lease, patience, answers_within, .. } = options;
-        let Settings { keep_descriptor, token_in_clear, roots, .. } = options;
+        let Settings { keep_descriptor, parent, token_in_clear, roots, .. } = options;
         let answers_within =
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
-        let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
+        let url = match service {
+            Service::At(url) => Url::parse(&url).map_err(ConnectError::BadUrl)?,
+            Service::Own { start } => {
+                let socket = own::socket()?;
+                if let Some(command) = start {
+                    own::start(&socket, command).await?;
+                }
+                Url::Unix(socket)
+            }
+        };
         if let (Some(_), Some(host), false) = (&token, url.is_in_clear(), token_in_clear) {
             return Err(ConnectError::TokenInClear { host: host.to_owned() });
         }
@@ -157,6 +213,8 @@ impl Connect {
             patience,
             answers_within,
             keep_descriptor,
+            parent,
+            own_thread: tokio::runtime::Handle::try_current().is_err(),
             roots,
         };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
@@ -204,6 +262,8 @@ pub enum ConnectError {
         /// The machine.
         host: String,
     },
+    /// The folder of the user's own service is not the user's alone, so somebody else may listen there.
+    Unsafe(String),
     /// A certificate cannot be read.
     BadCertificate(String),
     /// Nobody answers there.
@@ -222,7 +282,7 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BadUrl(problem) => f.write_str(problem),
+            Self::BadUrl(problem) | Self::Unsafe(problem) => f.write_str(problem),
             Self::BadToken => f.write_str(
                 "the access token has characters that no token has: is it the right file?",
             ),

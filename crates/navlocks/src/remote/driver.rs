@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use futures_util::{Sink, Stream};
@@ -188,8 +188,14 @@ async fn carry(session: &Session, link: Link) -> End {
         heard_all: false,
         ponging: false,
         closing: None,
+        ended: false,
     };
-    poll_fn(|cx| carrier.poll(cx)).await
+    poll_fn(|cx| {
+        let end = carrier.poll(cx);
+        carrier.ended = end.is_ready();
+        end
+    })
+    .await
 }
 
 struct Carrier<'a> {
@@ -204,6 +210,17 @@ struct Carrier<'a> {
     ponging: bool,
     /// Rings when the end of the connection has been waited for long enough.
     closing: Option<Pin<Box<Sleep>>>,
+    ended: bool,
+}
+
+/// A runtime that shuts down drops its tasks. What fits into the socket is still sent, so that the service need not wait for a lease.
+impl Drop for Carrier<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.session.say_farewell();
+            let _as_much_as_fits = self.poll_say(&mut Context::from_waker(Waker::noop()));
+        }
+    }
 }
 
 impl Carrier<'_> {

@@ -62,6 +62,7 @@ impl Session {
         Hello {
             version: wire::VERSION,
             partition: self.options.partition.clone(),
+            parent: self.options.parent,
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
             resume,
         }
@@ -288,6 +289,8 @@ mod tests {
             patience: Some(Duration::ZERO),
             answers_within: None,
             keep_descriptor: false,
+            parent: None,
+            own_thread: false,
             roots: Vec::new(),
         });
         let long_ago = Instant::from_raw(0);

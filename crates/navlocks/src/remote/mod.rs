@@ -15,6 +15,7 @@
 // In reading order.
 mod url;
 mod connect;
+mod own;
 mod session;
 mod entry;
 mod link;

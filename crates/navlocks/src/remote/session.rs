@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use navlocks_core::{ClientId, RequestId};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -14,6 +15,7 @@ use super::connect::Options;
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::silence::Silence;
+use crate::blocking::wait_for;
 use crate::error::{Loss, Refusal, RequestError};
 use crate::request::Request;
 use crate::space::{Answer, Grant};
@@ -21,6 +23,9 @@ use crate::subscribers::Inboxes;
 use crate::wakes::Wakes;
 use crate::watch::Watched;
 use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
+
+/// How long the last user of a connection waits until the service was told.
+const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 /// The users' side of a session: when the last one goes, so does the session.
 #[derive(Debug)]
@@ -117,7 +122,12 @@ impl std::ops::Deref for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        // Without a lease the end of the process tells the service as well.
+        let tell = self.0.options.own_thread && self.0.lock().lease.is_some();
         self.0.leave();
+        if tell && tokio::runtime::Handle::try_current().is_err() {
+            let _in_time = wait_for(|waker| self.0.poll_left(waker), FAREWELL_MAX);
+        }
     }
 }
 
@@ -179,6 +189,15 @@ impl Session {
     /// Another copy of the connection's descriptor, while there is a connection.
     pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
         self.lock().descriptor.as_ref()?.try_clone().ok()
+    }
+
+    /// Whether a thread that blocks here holds up the driver, on whose work it waits.
+    pub(crate) fn is_driven_here(&self) -> bool {
+        let current = tokio::runtime::Handle::try_current();
+        let alone = |handle: tokio::runtime::Handle| {
+            handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::CurrentThread
+        };
+        !self.options.own_thread && current.is_ok_and(alone)
     }
 
     pub(crate) fn client_id(&self, client: u64) -> ClientId {
@@ -426,6 +445,16 @@ impl Session {
                 state.say(&ToService::Bye);
                 state.link = LinkState::Leaving;
                 state.wake_streams();
+            }
+        });
+    }
+
+    /// The runtime that carries the connection shuts down: all locks are lost, and the service is to hear of it.
+    pub(super) fn say_farewell(&self) {
+        self.input(|state| {
+            if state.link == LinkState::Up {
+                state.say(&ToService::Bye);
+                self.lapse(state, Loss::ServiceGone);
             }
         });
     }

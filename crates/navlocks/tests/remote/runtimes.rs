@@ -76,6 +76,8 @@ fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
         assert_eq!(lock.lost().await, Loss::ServiceGone);
         assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
+        // So that the service need not wait for the lease.
+        talk.hears(ToService::Bye).await;
         talk.ends().await;
         assert_eq!(locks.request("c").await.unwrap_err(), RequestError::ClientEnded);
         locks.disconnect().await;

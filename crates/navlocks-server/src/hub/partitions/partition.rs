@@ -120,6 +120,11 @@ impl Partition {
         id
     }
 
+    /// Notes that `parent` keeps its locks until `child` ends, for the search for deadlocks.
+    pub(crate) fn add_child(&mut self, parent: ClientId, child: ClientId) {
+        self.space.add_child(parent, child);
+    }
+
     /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
     pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
         let bytes = asking.bytes();

@@ -1,0 +1,75 @@
+//! Commands under locks that run other commands under locks.
+
+use rustix::process::Signal;
+
+use crate::support::{Talk, World, assert_ended, eventually, program, text};
+
+/// A script that holds a name, says so, and takes another one when it is told to.
+fn nested(world: &World, outer: &str, inner: &str) -> Talk {
+    let navlocks = program().display();
+    let script = format!("echo held; read line; {navlocks} run -q {inner} -- echo inner");
+    let mut talk = Talk::start(world.script(&format!("run {outer}"), &script));
+    assert_eq!(talk.line(), "held");
+    talk
+}
+
+#[test]
+fn scripts_that_take_two_locks_in_opposite_order_are_found() {
+    let world = World::new();
+    let mut scripts = [nested(&world, "a", "b"), nested(&world, "b", "a")];
+    assert_ended(&world.run("doctor"), 0, "");
+    scripts.iter_mut().for_each(Talk::say_line);
+    world.until(2, 2);
+    let doctor = world.run("doctor");
+    assert_ended(&doctor, 1, "one thing");
+    for said in ["wait for each other", "holds 'a'", "holds 'b'", "waits for 'a'", "waits for 'b'"]
+    {
+        assert!(text(&doctor).contains(said), "{said}: {}", text(&doctor));
+    }
+    assert_ended(&world.run("release --force a"), 0, "");
+    for script in scripts {
+        script.wait();
+    }
+}
+
+#[test]
+fn run_inside_its_own_lock_is_found_and_one_beside_it_is_not() {
+    let world = World::new();
+    let mut script = nested(&world, "a", "a");
+    script.say_line();
+    world.until(1, 1);
+    let doctor = world.run("doctor");
+    assert_ended(&doctor, 1, "");
+    assert!(text(&doctor).contains("waits for 'a'"), "{}", text(&doctor));
+    assert_ended(&world.run("steal a"), 0, "");
+    script.wait().assert(90, "");
+    // Two children of one command take turns, which is no deadlock.
+    let navlocks = program().display();
+    let one = format!("{navlocks} run -q b -- sh -c 'echo child; read line'");
+    let mut script =
+        Talk::start(world.script("run a", &format!("exec 4<&0; {one} <&4 & {one} <&4 & wait")));
+    assert_eq!(script.line(), "child");
+    world.until(2, 1);
+    assert_ended(&world.run("doctor"), 0, "");
+    script.end().assert(0, "child");
+}
+
+#[test]
+fn service_that_refuses_deadlocks_refuses_those_of_nested_runs() {
+    let world = World::new();
+    let mut service = Talk::start(world.navlocks("serve --deadlocks refuse"));
+    service.line_after("listening on ");
+    let mut scripts = [nested(&world, "a", "b"), nested(&world, "b", "a")];
+    scripts[0].say_line();
+    world.until(2, 1);
+    scripts[1].say_line();
+    let [first, second] = scripts;
+    second.wait().assert(89, "waiting would close a deadlock");
+    first.wait().assert(0, "inner");
+    let mut within = nested(&world, "a", "a");
+    within.say_line();
+    within.wait().assert(89, "waiting would close a deadlock");
+    eventually("the end of all requests", || world.query()["held"] == serde_json::json!([]));
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+}

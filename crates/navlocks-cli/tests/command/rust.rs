@@ -1,0 +1,120 @@
+//! Rust programs beside the command: real processes that use the crate, and end as programs do.
+
+use std::future::IntoFuture as _;
+use std::process::Command;
+
+use navlocks::blocking::block_on;
+use navlocks::{Locks, RequestError};
+use rustix::process::Signal;
+
+use crate::support::{Talk, World, assert_ended, finish, program};
+
+/// The variable that makes a test the program, with the service that it uses.
+const SERVICE: &str = "NAVLOCKS_TEST_SERVICE";
+
+/// Runs the test with this name as a program of its own.
+fn as_program(test: &str, service: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", test, "--nocapture"]).env(SERVICE, service);
+    command
+}
+
+/// A service over TCP with a lease that no test waits for.
+fn over_tcp(world: &World) -> (Talk, String) {
+    let mut serve =
+        world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 60s --state-dir");
+    serve.arg(world.file("state"));
+    let mut service = Talk::start(serve);
+    let url = service.line_after("listening on ");
+    (service, url)
+}
+
+/// The program ends, and its lock is free without a wait for its lease.
+fn assert_takes_leave(test: &str) {
+    let world = World::new();
+    let (service, url) = over_tcp(&world);
+    let output = finish(as_program(test, &url));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("it is held"), "{said}");
+    assert_ended(&world.run(&format!("run --url {url} -w 30 x -- true")), 0, "");
+    service.signal(Signal::TERM);
+    service.blocking().assert(0, "");
+}
+
+#[test]
+fn program_without_a_runtime_takes_leave_when_it_ends() {
+    if let Ok(url) = std::env::var(SERVICE) {
+        let locks = block_on(Locks::connect(url).into_future()).expect("a service");
+        let _lock = locks.request("x").blocking().expect("a lock");
+        println!("it is held");
+        return;
+    }
+    assert_takes_leave("rust::program_without_a_runtime_takes_leave_when_it_ends");
+}
+
+#[test]
+fn program_that_panics_takes_leave() {
+    if let Ok(url) = std::env::var(SERVICE) {
+        let locks = block_on(Locks::connect(url).into_future()).expect("a service");
+        let _lock = locks.request("x").blocking().expect("a lock");
+        println!("it is held");
+        panic!("as programs do");
+    }
+    assert_takes_leave("rust::program_that_panics_takes_leave");
+}
+
+#[test]
+fn program_with_a_runtime_takes_leave_when_it_ends() {
+    if let Ok(url) = std::env::var(SERVICE) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let locks = Locks::connect(url).await.expect("a service");
+            let _lock = locks.request("x").await.expect("a lock");
+            println!("it is held");
+        });
+        return;
+    }
+    assert_takes_leave("rust::program_with_a_runtime_takes_leave_when_it_ends");
+}
+
+#[test]
+fn wait_in_the_runtime_that_carries_the_connection_says_what_to_do() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let url = format!("unix:{}", world.place().join("socket").display());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let locks = Locks::connect(&url).await.unwrap();
+        assert_eq!(locks.request("x").blocking().unwrap_err(), RequestError::BlocksConnection);
+        let tried = locks.request("x").if_available().blocking();
+        assert_eq!(tried.unwrap_err(), RequestError::BlocksConnection);
+        drop(locks.request("x").await.unwrap());
+        locks.disconnect().await;
+    });
+}
+
+#[test]
+fn program_starts_the_users_own_service_and_shares_its_locks() {
+    if std::env::var(SERVICE).is_ok() {
+        assert!(block_on(Locks::connect_own().into_future()).is_err(), "none runs");
+        let missing = Locks::connect_own().start_by("/nowhere/navlocks");
+        let error = block_on(missing.into_future()).expect_err("there is no such command");
+        assert!(error.to_string().contains("NAVLOCKS_BIN"), "{error}");
+        let locks = block_on(Locks::connect_own().start().into_future()).expect("a service");
+        let _lock = locks.request("x").blocking().expect("a lock");
+        println!("it is held");
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).expect("a line or the end");
+        return;
+    }
+    let world = World::new();
+    let test = "rust::program_starts_the_users_own_service_and_shares_its_locks";
+    let mut command = as_program(test, "own");
+    world.settle(&mut command);
+    command.env("NAVLOCKS_BIN", program()).env(SERVICE, "own");
+    let mut talk = Talk::start(command);
+    while !talk.line().contains("it is held") {}
+    assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
+    talk.end().assert(0, "");
+    assert_ended(&world.run("run -n x -- true"), 0, "");
+}

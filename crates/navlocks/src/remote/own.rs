@@ -1,0 +1,70 @@
+//! The service of a user: where it lives, and how it is started. The command has the same in its `place.rs`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use tokio::net::UnixStream;
+
+use super::connect::ConnectError;
+
+/// The variable that names another folder.
+const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
+
+/// The socket of this user's service, which nobody else can have put there.
+pub(super) fn socket() -> Result<PathBuf, ConnectError> {
+    let user = rustix::process::geteuid().as_raw();
+    let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
+    let folder = match named {
+        Some(folder) => std::path::absolute(folder).map_err(ConnectError::Unreachable)?,
+        None => Path::new("/tmp").join(format!("navlocks-{user}")),
+    };
+    let found = match fs::symlink_metadata(&folder) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folder.join("socket")),
+        Err(error) => return Err(ConnectError::Unreachable(error)),
+    };
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o077 != 0 {
+        return Err(ConnectError::Unsafe(format!(
+            "{} is not a folder of user {user} alone: set {FOLDER_VARIABLE} to one that is",
+            folder.display()
+        )));
+    }
+    Ok(folder.join("socket"))
+}
+
+/// Starts the service if nobody listens at the socket. The command does it when it is given something to run: once, however many
+/// want it at the same time.
+pub(super) async fn start(socket: &Path, command: OsString) -> Result<(), ConnectError> {
+    if UnixStream::connect(socket).await.is_ok() {
+        return Ok(());
+    }
+    let (tell, told) = tokio::sync::oneshot::channel();
+    // To wait for a process blocks, and must not block the runtime.
+    let run = move || drop(tell.send(run(&command)));
+    let started = thread::Builder::new().name("navlocks-start".into()).spawn(run);
+    started.map_err(ConnectError::Unreachable)?;
+    let ended = told.await.unwrap_or_else(|_| Err("its start was not waited for".into()));
+    ended.map_err(|why| {
+        ConnectError::Unreachable(io::Error::other(format!("its service did not start: {why}")))
+    })
+}
+
+fn run(command: &OsString) -> Result<(), String> {
+    let shown = command.display();
+    let mut run = Command::new(command);
+    run.args(["run", "--partition", "navlocks-start", "start", "--"]).arg(command).arg("--version");
+    run.env_remove("NAVLOCKS_URL").env_remove("NAVLOCKS_TOKEN").stdin(Stdio::null());
+    match run.output() {
+        Ok(ended) if ended.status.success() => Ok(()),
+        Ok(ended) => Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(format!("there is no command '{shown}': install it, or name it with NAVLOCKS_BIN"))
+        }
+        Err(error) => Err(format!("'{shown}' cannot be executed: {error}")),
+    }
+}
