@@ -38,7 +38,7 @@ fn assert_takes_leave(test: &str) {
     assert!(said.contains("it is held"), "{said}");
     assert_ended(&world.run(&format!("run --url {url} -w 30 x -- true")), 0, "");
     service.signal(Signal::TERM);
-    service.blocking().assert(0, "");
+    service.wait().assert(0, "");
 }
 
 #[test]
