@@ -24,3 +24,4 @@ mod rows_s;
 mod decisions;
 mod tokens;
 mod fast_path;
+mod kit;

@@ -15,6 +15,7 @@
 // In reading order.
 mod url;
 mod connect;
+mod handle;
 mod session;
 mod entry;
 mod link;
@@ -28,4 +29,3 @@ mod dial;
 mod runtime;
 
 pub use connect::{Connect, ConnectError};
-pub(crate) use session::Handle;
