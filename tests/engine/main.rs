@@ -25,3 +25,4 @@ mod decisions;
 mod tokens;
 mod families;
 mod fast_path;
+mod kit;

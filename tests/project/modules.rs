@@ -5,31 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::{self, File};
 use crate::source::shipped_code;
 
-/// Each crate with the circles that it still has. The list may only become shorter.
-const CRATES: [(&str, &[&[&str]]); 4] = [
-    (
-        "crates/navlocks-core",
-        &[&["client", "manager", "snapshot", "suspending"], &["hash", "queue"]],
-    ),
-    ("crates/navlocks-wire", &[]),
-    (
-        "crates/navlocks",
-        // A request keeps its client, and backends take whole requests.
-        &[&["acquire", "home", "lock", "owner", "part", "registry", "remote", "request", "space"]],
-    ),
-    ("crates/navlocks-server", &[]),
-];
+const CRATES: [&str; 4] =
+    ["crates/navlocks-core", "crates/navlocks-wire", "crates/navlocks", "crates/navlocks-server"];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
 fn modules_of_a_crate_have_no_import_circle() {
-    for (folder, known) in CRATES {
+    for folder in CRATES {
         let sources = files::rust_below(&format!("{folder}/src"));
         let graph = graph(&format!("{folder}/src/"), &sources);
         assert!(graph.values().any(|uses| !uses.is_empty()), "{folder}: no import was found");
         let circles = circles(&graph);
-        assert_eq!(circles, known, "{folder}: the first are the circles of its modules now");
+        assert!(circles.is_empty(), "{folder}: modules that import each other: {circles:?}");
     }
 }
 

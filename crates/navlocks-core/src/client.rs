@@ -9,7 +9,21 @@ use crate::entry::Member;
 use crate::id::{Index, NIL};
 use crate::seating::Seating;
 use crate::slots::Slots;
-use crate::{ClientId, Event, SuspendPolicy};
+use crate::{ClientId, Event};
+
+/// The fate of the locks of a client that is suspended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SuspendPolicy {
+    /// The client keeps its locks until another client needs one: a suspended client never blocks others. As
+    /// soon as the request of another client would wait behind one of its entries, held or pending, or another
+    /// client [queries](crate::LockManager::query), it is [evicted](Event::Evicted) and loses them all. The default.
+    #[default]
+    EvictOnContention,
+    /// The client loses its locks at once. Its requests keep their places in the queue; the turn of one that
+    /// comes while the client is suspended passes.
+    ReleaseAtOnce,
+}
 
 /// One client and the list of its entries, in order of arrival.
 #[derive(Debug)]

@@ -1,16 +1,40 @@
 //! SipHash-1-3, the keyed hash of std, for names that come from strangers.
 //!
-//! By hand, because every request hashes a name: one that is here as a whole takes half the time of a hasher that is fed
-//! piece by piece.
+//! Written out, because every request hashes a name: hashing a whole name takes half the time of a hasher
+//! that is fed in pieces.
 
-use crate::HashKey;
 use crate::name::last_word;
+
+/// The key under which a manager hashes names. A client that cannot guess the key cannot choose names
+/// that all collide. Nothing that a caller can observe depends on it.
+#[derive(Clone, Copy)]
+pub struct HashKey([u8; 16]);
+
+impl HashKey {
+    /// Makes a key of these bytes. Take them from a random source wherever names may come from outside.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Draws a key from a random source, such as std's `RandomState`.
+    pub fn drawn_from(source: &impl core::hash::BuildHasher) -> Self {
+        let (low, high) = (source.hash_one(0), source.hash_one(1));
+        Self((u128::from(high) << 64 | u128::from(low)).to_ne_bytes())
+    }
+}
+
+/// Hides the key, which is a secret.
+impl core::fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("HashKey(..)")
+    }
+}
 
 /// The state before the first word.
 #[derive(Clone, Copy)]
 pub(crate) struct Seed([u64; 4]);
 
-/// Says nothing of the key, which is a secret.
+/// Hides the key, which is a secret.
 impl core::fmt::Debug for Seed {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Seed(..)")

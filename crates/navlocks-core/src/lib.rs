@@ -67,12 +67,11 @@ mod numbers;
 mod manager;
 pub mod kit;
 
+pub use client::SuspendPolicy;
 pub use event::{Cause, Event};
+pub use hash::HashKey;
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
-pub use manager::{
-    Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Snapshot, State, SuspendPolicy,
-};
+pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Snapshot, State};
 pub use name::{EscapeError, Name};
-pub use queue::HashKey;
 pub use request::{Answer, Mode, Request, RequestError, Wait};
 pub use scope::{EmptyScope, Scope};

@@ -20,12 +20,12 @@ use core::borrow::Borrow;
 pub use blockers::Blockers;
 pub use deadlock::{Deadlock, DeadlockPolicy};
 pub use snapshot::{LockInfo, Snapshot, State};
-pub use suspending::SuspendPolicy;
 
-use crate::client::Clients;
+use crate::client::{Clients, SuspendPolicy};
+use crate::hash::HashKey;
 use crate::id::{Index, Shard};
 use crate::numbers::Numbers;
-use crate::queue::{HashKey, Queues};
+use crate::queue::Queues;
 use crate::seating::Seating;
 use crate::{Answer, ClientId, Event, FencingToken, Mode, Name, Request, RequestError, RequestId};
 use crate::{TokenTooLarge, Wait};

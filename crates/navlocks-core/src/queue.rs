@@ -6,36 +6,9 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
 
 use crate::Name;
-use crate::hash::Seed;
+use crate::hash::{HashKey, Seed};
 use crate::id::{Index, NIL};
 use crate::slots::Slots;
-
-/// The key under which a manager hashes names. A client that cannot guess the key cannot choose names
-/// that all collide. Nothing that a caller can observe depends on it.
-#[derive(Clone, Copy)]
-pub struct HashKey(pub(crate) [u8; 16]);
-
-impl HashKey {
-    /// Makes a key of these bytes. Take them from a random source wherever names may come from outside.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl HashKey {
-    /// Draws a key from a random source, such as std's `RandomState`.
-    pub fn drawn_from(source: &impl core::hash::BuildHasher) -> Self {
-        let (low, high) = (source.hash_one(0), source.hash_one(1));
-        Self((u128::from(high) << 64 | u128::from(low)).to_ne_bytes())
-    }
-}
-
-/// Hides the key, which is a secret.
-impl core::fmt::Debug for HashKey {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("HashKey(..)")
-    }
-}
 
 /// All seats for one name, held and pending, as a list in order. Its *clear* prefix is either one
 /// exclusive seat or a run of shared ones: those that no earlier seat of the list conflicts with.

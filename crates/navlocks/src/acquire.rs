@@ -1,17 +1,17 @@
 //! A request on its way: the future that waits for the lock.
 
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_timer::Delay;
-use navlocks_core::RequestId;
+use navlocks_core::{RequestId, Wait};
 
+use crate::backend::{Answer, Grant};
 use crate::error::RequestError;
 use crate::lock::Lock;
-use crate::request::Request;
-use crate::space::{Answer, Grant};
+use crate::request::{Request, TryRequest};
 
 /// The future of a [`Request`]: resolves to the [`Lock`].
 ///
@@ -26,19 +26,20 @@ use crate::space::{Answer, Grant};
 /// granted and the future not been polled since, the lock passes on. Polling again with another future starts at the end of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
-// In this order, so that a request is moved here in the pieces in which it was written: others would wait for the writes.
+// In this order, so that a request is moved here in the pieces in which it was written: others would
+// cause store-forwarding stalls.
 #[repr(C)]
 pub struct Acquire {
-    /// Gone once the result was given.
+    /// Taken when the future is ready.
     request: Option<Request>,
-    /// The place in the queue, while there is one.
+    /// The place in the queue, while the request is pending.
     waiting: Option<Waiting>,
 }
 
 #[derive(Debug)]
 struct Waiting {
     id: RequestId,
-    /// Runs while there is a limit to the wait.
+    /// Runs if the request has a timeout.
     timer: Option<Box<Delay>>,
 }
 
@@ -53,18 +54,18 @@ pub struct TryAcquire(Acquire);
 
 impl Acquire {
     #[inline]
-    pub(crate) fn new(request: Request) -> Self {
+    fn new(request: Request) -> Self {
         Self { request: Some(request), waiting: None }
     }
 
-    /// The answer, and `Pending` while there is none.
+    /// Returns the answer of this moment.
     #[inline]
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Answer {
         if self.waiting.is_some() {
             return self.poll_waiting(cx);
         }
         let Some(request) = &self.request else { over() };
-        request.owner.home.request(request, cx.waker())
+        request.owner.backend.request(&request.ask(), cx.waker())
     }
 
     #[inline(never)]
@@ -72,36 +73,36 @@ impl Acquire {
         let (Some(request), Some(waiting)) = (&self.request, &mut self.waiting) else {
             return Answer::Unavailable;
         };
-        let home = &request.owner.home;
+        let backend = &request.owner.backend;
         let id = waiting.id;
-        let mut answer = home.poll_request(id, cx.waker());
+        let mut answer = backend.poll_request(id, cx.waker());
         if let (Answer::Pending(_), Some(timer)) = (&answer, &mut waiting.timer) {
             if Pin::new(timer).poll(cx).is_pending() {
                 return answer;
             }
             answer = match request.timeout_of() {
-                Some(after) if home.time_out(id) => {
+                Some(after) if backend.time_out(id) => {
                     Answer::Failed(RequestError::TimedOut { after })
                 }
-                // It was decided just before its time was up, and that counts.
-                _ => home.poll_request(id, cx.waker()),
+                // It was decided just before its timeout, and that counts.
+                _ => backend.poll_request(id, cx.waker()),
             };
         }
         if !matches!(answer, Answer::Pending(_)) {
-            // From here on the guard has the place, or nobody.
+            // From here on the guard releases, and not this future.
             self.waiting = None;
         }
         answer
     }
 
-    /// The lock of a request that was granted. It is given once.
+    /// Makes the guard of a granted request, once.
     #[inline]
     fn lock(&mut self, grant: Grant) -> Lock {
-        let Some(Request { owner, asked, .. }) = self.request.take() else { over() };
-        Lock::new(owner, grant, asked)
+        let Some(Request { owner, inner, .. }) = self.request.take() else { over() };
+        Lock::new(owner, grant, inner)
     }
 
-    /// What the future gives for any answer.
+    /// Returns the output of the future for any answer.
     #[inline(never)]
     fn finish(
         &mut self,
@@ -127,7 +128,7 @@ impl Acquire {
         })
     }
 
-    /// Notes the place in the queue of a request without extras, which waits as long as it takes. False for any other.
+    /// Notes the place of a pending request without extras. Returns false for any other.
     #[inline]
     fn waits_for_ever(&mut self, id: RequestId) -> bool {
         let plain = self.request.as_ref().is_some_and(|request| request.extras.is_none());
@@ -146,20 +147,43 @@ impl Acquire {
     }
 }
 
-/// There is nothing more to give.
+/// Panics, because the future was ready before.
 #[cold]
 fn over() -> ! {
     panic!("a lock request was polled after it had given its result")
 }
 
+impl IntoFuture for Request {
+    type Output = Result<Lock, RequestError>;
+    type IntoFuture = Acquire;
+
+    #[inline(always)]
+    fn into_future(mut self) -> Acquire {
+        // A request without time to wait tries once, and leaves no trace.
+        if self.timeout_of() == Some(Duration::ZERO) && self.inner.wait == Wait::Queue {
+            self.inner.wait = Wait::IfAvailable;
+        }
+        Acquire::new(self)
+    }
+}
+
+impl IntoFuture for TryRequest {
+    type Output = Result<Option<Lock>, RequestError>;
+    type IntoFuture = TryAcquire;
+
+    fn into_future(self) -> TryAcquire {
+        TryAcquire(Acquire::new(self.into_inner()))
+    }
+}
+
 impl Future for Acquire {
     type Output = Result<Lock, RequestError>;
 
-    // Always, like all between the making of a request and here: what is not called by itself is not moved.
+    // Inlined, so that the guard is built in place: moving it costs a store-forwarding stall.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = self.poll_answer(cx);
-        // Looked at where it is, and the lock made in one go: every move of theirs costs as much as a part of the request.
+        // Matched by reference, so that the answer is not moved before the guard is built.
         match &answer {
             Answer::Granted(grant) => return Poll::Ready(Ok(self.lock(*grant))),
             Answer::Pending(id) if self.waits_for_ever(*id) => return Poll::Pending,
@@ -168,12 +192,6 @@ impl Future for Acquire {
         // Among requests that may wait, only one that has no time to is ever unavailable.
         let timed_out = || RequestError::TimedOut { after: Duration::ZERO };
         self.finish(answer, cx).map(|finished| finished?.ok_or_else(timed_out))
-    }
-}
-
-impl TryAcquire {
-    pub(crate) fn new(request: Request) -> Self {
-        Self(Acquire::new(request))
     }
 }
 
@@ -190,7 +208,7 @@ impl Drop for Acquire {
     #[inline]
     fn drop(&mut self) {
         if let (Some(waiting), Some(request)) = (&self.waiting, &self.request) {
-            request.owner.home.abandon(waiting.id);
+            request.owner.backend.abandon(waiting.id);
         }
     }
 }

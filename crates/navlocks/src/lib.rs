@@ -45,7 +45,7 @@
 
 #![forbid(unsafe_code)]
 
-// In reading order: the way in, a request, the lock it gives, what can be known, and how it is done.
+// In reading order: the way in, a request, the lock it gives, questions and events, the backends.
 mod locks;
 mod request;
 mod acquire;
@@ -56,18 +56,15 @@ pub mod events;
 mod stream;
 pub mod deadlock;
 pub mod blocking;
-mod home;
-mod registry;
-mod space;
 mod owner;
-mod part;
-mod subscribers;
-mod watch;
+mod backend;
+mod local;
+#[cfg(feature = "service")]
+mod remote;
+mod inbox;
 mod wakes;
 mod clock;
 mod sync;
-#[cfg(feature = "service")]
-mod remote;
 // The older APIs and release models, on the same engine.
 pub mod lineage;
 

@@ -8,39 +8,38 @@ use std::task::{Context, Poll, Waker};
 
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
+use crate::backend::{Grant, Watched};
 use crate::error::{Loss, QueryError};
 use crate::owner::Owner;
-use crate::space::Grant;
-use crate::watch::Watched;
 
 /// A lock that is held. Dropping it releases it, also in a panic.
 ///
 /// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or thread hands the
 /// lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
-// In this order, so that a lock is moved in the pieces in which it was written: others would wait for the writes. The word that says
-// whether there is a lock at all is within the request.
+// In this order, so that a lock is moved in the pieces in which it was written: others would cause
+// store-forwarding stalls. The word that tells `Some` from `None` is within the request.
 #[repr(C)]
 pub struct Lock {
     grant: Grant,
     pub(crate) owner: Arc<Owner>,
-    asked: Request,
+    request: Request,
 }
 
 impl Lock {
     #[inline]
-    pub(crate) fn new(owner: Arc<Owner>, grant: Grant, asked: Request) -> Self {
-        Self { owner, grant, asked }
+    pub(crate) fn new(owner: Arc<Owner>, grant: Grant, request: Request) -> Self {
+        Self { owner, grant, request }
     }
 
     /// The names that are locked, in order.
     pub fn scope(&self) -> &Scope {
-        &self.asked.scope
+        &self.request.scope
     }
 
     /// Shared or exclusive.
     pub fn mode(&self) -> Mode {
-        self.asked.mode
+        self.request.mode
     }
 
     /// A number larger than that of every lock granted before in this space. Send it along with each write to the
@@ -62,13 +61,13 @@ impl Lock {
     /// There was nothing to release: the lock had been taken away, and how.
     pub fn release(mut self) -> Result<(), Loss> {
         self.grant.losses = Grant::OVER;
-        self.owner.home.release(self.grant.id)
+        self.owner.backend.release(self.grant.id)
     }
 
     /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
     pub fn loss(&self) -> Option<Loss> {
-        let home = &self.owner.home;
-        if home.losses() == self.grant.losses { None } else { home.loss(self.grant.id) }
+        let backend = &self.owner.backend;
+        if backend.losses() == self.grant.losses { None } else { backend.loss(self.grant.id) }
     }
 
     /// Resolves when the lock is taken away, with the cause; never, if it is not.
@@ -93,15 +92,14 @@ impl Lock {
         Contended(Watching { lock: self, watched: Watched::Contention, watch: None })
     }
 
-    /// Whether what is watched for has come; if not, `waker` is woken when it may have.
+    /// Returns whether the watched event has come; if not, wakes `waker` when it may have.
     pub(crate) fn poll_watch(
         &self,
         watched: Watched,
         watch: &mut Option<u64>,
         waker: &Waker,
     ) -> Poll<Result<(), Loss>> {
-        let Self { owner, grant, asked } = self;
-        owner.home.poll_watch(grant.id, &asked.scope, watched, watch, waker)
+        self.owner.backend.poll_watch(self.grant.id, watched, watch, waker)
     }
 
     /// Whether somebody waits for the lock now.
@@ -110,7 +108,7 @@ impl Lock {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn is_contended(&self) -> Result<bool, QueryError> {
-        self.owner.home.is_contended(self.owner.id, self.grant.id).await
+        self.owner.backend.is_contended(self.owner.id, self.grant.id).await
     }
 }
 
@@ -118,8 +116,8 @@ impl fmt::Debug for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lock")
             .field("request", &self.grant.id)
-            .field("scope", &self.asked.scope)
-            .field("mode", &self.asked.mode)
+            .field("scope", &self.request.scope)
+            .field("mode", &self.request.mode)
             .field("fencing_token", &self.grant.token)
             .finish_non_exhaustive()
     }
@@ -129,8 +127,8 @@ impl Drop for Lock {
     #[inline]
     fn drop(&mut self) {
         if self.grant.losses != Grant::OVER {
-            // Whoever drops a lock does not ask whether it had been lost.
-            let _lost_or_released = self.owner.home.release(self.grant.id);
+            // A dropped guard has no use for the loss.
+            let _lost_or_released = self.owner.backend.release(self.grant.id);
         }
     }
 }
@@ -182,7 +180,7 @@ impl Future for Contended<'_> {
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.watch {
-            self.lock.owner.home.unwatch(self.lock.grant.id, watch);
+            self.lock.owner.backend.unwatch(self.lock.grant.id, watch);
         }
     }
 }

@@ -7,20 +7,17 @@ use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
+use crate::backend::{Backend, Member};
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
-use crate::home::Home;
+use crate::local;
 use crate::lock::Lock;
 use crate::owner::{Client, Owners};
 use crate::query::{PartitionSnapshot, Snapshot};
-use crate::registry::Registry;
 #[cfg(feature = "service")]
-use crate::remote::{Connect, ConnectError, Handle};
+use crate::remote::{Connect, ConnectError};
 use crate::request::Request;
-use crate::space::Space;
 use crate::stream::Events;
-#[cfg(feature = "service")]
-use navlocks_wire::{Question, Reply};
 
 /// Locks by name, and one client that asks for them.
 ///
@@ -70,9 +67,7 @@ impl Builder {
 
     /// A new lock space with these options.
     pub fn build(self) -> Locks {
-        let registry = Arc::new(Registry::new(self.deadlocks));
-        // The default partition is the one without a name, as in a service.
-        Locks::in_space(Registry::partition(&registry, ""))
+        Locks::of(local::new_space(self.deadlocks))
     }
 }
 
@@ -114,56 +109,35 @@ impl Locks {
         Connect::new(url.as_ref())
     }
 
-    /// The lock spaces of the user's own service, which the command `navlocks` uses: its socket is in the folder that
-    /// `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`. [`start`](Connect::start) starts it if it does not run.
+    /// Connects to the user's own service, which the command `navlocks` uses: its socket is in the folder that
+    /// `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`. [`start`](Connect::start) starts it
+    /// if it does not run.
     #[cfg(feature = "service")]
     pub fn connect_own() -> Connect {
         Connect::own()
     }
 
-    #[cfg(feature = "service")]
-    fn at_service(session: Arc<Handle>, number: u64) -> Self {
-        let id = ClientId::foreign(0, number);
-        Self::of(Client::new(Home::Remote(session), id))
-    }
-
-    fn in_space(space: Arc<Space>) -> Self {
-        let id = space.add_client();
-        Self::of(Client::new(Home::Local(space), id))
-    }
-
-    /// That client.
-    fn of(client: Arc<Client>) -> Self {
-        Self { owners: Owners::new(client) }
+    fn of(member: Member) -> Self {
+        Self { owners: Owners::new(member) }
     }
 
     fn client(&self) -> &Client {
         &self.owners.client
     }
 
+    fn backend(&self) -> &Arc<dyn Backend> {
+        &self.client().backend
+    }
+
     /// Another client in the same lock space.
     pub fn new_client(&self) -> Self {
-        match &self.client().home {
-            Home::Local(space) => Self::in_space(space.clone()),
-            #[cfg(feature = "service")]
-            Home::Remote(session) => {
-                let number = session.add_client(None, self.client().id.serial());
-                Self::at_service(session.clone(), number)
-            }
-        }
+        Self::of(self.backend().clone().new_client(self.client().id))
     }
 
     /// A client in the lock space of that name: the same for all who are related by [`new_client`](Self::new_client),
     /// `partition` and cloning, and independent of every other. It is forgotten when nobody uses it.
     pub fn partition(&self, name: &str) -> Self {
-        match &self.client().home {
-            Home::Local(space) => Self::in_space(Registry::partition(space.registry(), name)),
-            #[cfg(feature = "service")]
-            Home::Remote(session) => {
-                let number = session.add_client(Some(name), self.client().id.serial());
-                Self::at_service(session.clone(), number)
-            }
-        }
+        Self::of(self.backend().clone().partition(name))
     }
 
     /// Who this is in queries and events.
@@ -186,7 +160,7 @@ impl Locks {
     /// ```
     #[inline(always)]
     pub fn request(&self, scope: impl Into<Scope>) -> Request {
-        // The scope first: what is written before an owner is counted can be moved right after without a wait.
+        // The scope first: counting the owner gives its stores the time to complete before it is moved.
         let scope = scope.into();
         Request::new(self.owners.of(&scope), scope)
     }
@@ -198,7 +172,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn force_release(&self, name: impl Into<Name>) -> Result<usize, QueryError> {
-        self.client().home.force_release(self.client().id, name.into()).await
+        self.backend().force_release(self.client().id, name.into()).await
     }
 
     /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
@@ -214,14 +188,8 @@ impl Locks {
     /// the drop waits for that, half a second at most; in a runtime the connection's task takes leave, at the latest when the
     /// runtime shuts down. A program that is killed takes no leave, and its locks are kept until its lease is over.
     pub async fn disconnect(&self) {
-        match &self.client().home {
-            Home::Local(_) => {}
-            #[cfg(feature = "service")]
-            Home::Remote(session) => {
-                session.leave();
-                std::future::poll_fn(|cx| session.poll_left(cx.waker())).await;
-            }
-        }
+        self.backend().leave();
+        std::future::poll_fn(|cx| self.backend().poll_left(cx.waker())).await;
     }
 
     /// A copy of the descriptor of the connection, if it was made with [`keep_descriptor`](Connect::keep_descriptor) over a Unix
@@ -231,10 +199,7 @@ impl Locks {
     /// child processes can hand them this, so that its locks are not free before they have ended, even if it is killed itself.
     #[cfg(feature = "service")]
     pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
-        match &self.client().home {
-            Home::Local(_) => None,
-            Home::Remote(session) => session.descriptor(),
-        }
+        self.backend().descriptor()
     }
 
     /// All locks held and requests pending in this space, at one moment.
@@ -243,7 +208,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn query(&self) -> Result<Snapshot, QueryError> {
-        self.client().home.query(self.client().id).await
+        self.backend().query(self.client().id).await
     }
 
     /// All locks held and requests pending in every partition that is in use, in the order of their names. Of a service: those
@@ -253,16 +218,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn query_all(&self) -> Result<Vec<PartitionSnapshot>, QueryError> {
-        match &self.client().home {
-            Home::Local(space) => Ok(Registry::snapshots(space.registry())),
-            #[cfg(feature = "service")]
-            Home::Remote(session) => {
-                match session.ask(self.client().id.serial(), Question::QueryAll).await? {
-                    Reply::Partitions(all) => Ok(all.into_iter().map(Into::into).collect()),
-                    _ => Err(QueryError::Misunderstood),
-                }
-            }
-        }
+        self.backend().query_all(self.client().id).await
     }
 
     /// What a request waits for: nothing, if it does not wait.
@@ -271,7 +227,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn blockers(&self, request: RequestId) -> Result<Blockers, QueryError> {
-        self.client().home.blockers(self.client().id, request).await
+        self.backend().blockers(self.client().id, request).await
     }
 
     /// Clients that wait for each other at this moment.
@@ -280,7 +236,7 @@ impl Locks {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn deadlocks(&self) -> Result<Vec<Cycle>, QueryError> {
-        self.client().home.deadlocks(self.client().id).await
+        self.backend().deadlocks(self.client().id).await
     }
 
     /// Everything that happens in this space from now on, in order.
@@ -308,17 +264,14 @@ impl IntoFuture for Connect {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let handle = self.connect().await?;
-            Ok(Locks::at_service(Arc::new(handle), 0))
-        })
+        Box::pin(async move { Ok(Locks::of(self.connect().await?)) })
     }
 }
 
 impl Lock {
     /// The client that requested it, for further requests.
     pub fn locks(&self) -> Locks {
-        Locks::of(self.owner.client.clone())
+        Locks { owners: Owners::of_client(self.owner.client.clone()) }
     }
 }
 

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use navlocks_core::{Mode, Scope, Wait};
 
-use crate::acquire::{Acquire, TryAcquire};
+use crate::backend::Ask;
 use crate::blocking::block_on;
 use crate::error::RequestError;
-use crate::home::Home;
 use crate::lock::Lock;
 use crate::owner::Owner;
 
@@ -21,8 +20,8 @@ use crate::owner::Owner;
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request {
     pub(crate) owner: Arc<Owner>,
-    pub(crate) asked: navlocks_core::Request,
-    /// What few requests have; apart, so that the others are small.
+    pub(crate) inner: navlocks_core::Request,
+    /// Boxed, because few requests have any.
     pub(crate) extras: Option<Box<Extras>>,
 }
 
@@ -40,7 +39,7 @@ pub struct TryRequest(Request);
 impl Request {
     #[inline]
     pub(crate) fn new(owner: Arc<Owner>, scope: Scope) -> Self {
-        Self { owner, asked: navlocks_core::Request::exclusive(scope), extras: None }
+        Self { owner, inner: navlocks_core::Request::exclusive(scope), extras: None }
     }
 
     /// For a lock that others may share.
@@ -50,7 +49,7 @@ impl Request {
 
     /// For a lock of this mode; exclusive is the default.
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.asked.mode = mode;
+        self.inner.mode = mode;
         self
     }
 
@@ -58,7 +57,7 @@ impl Request {
     /// [`steal`](Self::steal) and [`overtake`](Self::overtake) the last one said counts; a [`timeout`](Self::timeout) has no
     /// effect then.
     pub fn if_available(mut self) -> TryRequest {
-        self.asked.wait = Wait::IfAvailable;
+        self.inner.wait = Wait::IfAvailable;
         TryRequest(self)
     }
 
@@ -66,20 +65,20 @@ impl Request {
     /// that does not let go: it may go on working for a while, so protect the resource with the
     /// [fencing token](Lock::fencing_token).
     pub fn steal(mut self) -> Self {
-        self.asked.wait = Wait::Steal;
+        self.inner.wait = Wait::Steal;
         self
     }
 
     /// As [`steal`](Self::steal), and throws all who wait out of the queue: the steal of 2017.
     pub(crate) fn steal_all(mut self) -> Self {
-        self.asked.wait = Wait::StealAll;
+        self.inner.wait = Wait::StealAll;
         self
     }
 
     /// Does not queue behind exclusive requests that wait themselves. For shared requests; a stream of such readers can
     /// starve writers.
     pub fn overtake(mut self) -> Self {
-        self.asked.wait = Wait::Overtake;
+        self.inner.wait = Wait::Overtake;
         self
     }
 
@@ -127,17 +126,19 @@ impl Request {
 }
 
 impl Request {
-    /// Whether this thread may block until there is an answer.
+    /// Returns an error if this thread must not block until there is an answer.
     fn check_blocking(&self) -> Result<(), RequestError> {
-        match &self.owner.client.home {
-            Home::Local(_) => Ok(()),
-            #[cfg(feature = "service")]
-            Home::Remote(session) if session.is_driven_here() => {
-                Err(RequestError::BlocksConnection)
-            }
-            #[cfg(feature = "service")]
-            Home::Remote(_) => Ok(()),
+        if self.owner.backend.is_driven_here() {
+            return Err(RequestError::BlocksConnection);
         }
+        Ok(())
+    }
+
+    /// Returns the request as backends take it.
+    #[inline]
+    pub(crate) fn ask(&self) -> Ask<'_> {
+        let Self { owner, inner, .. } = self;
+        Ask { request: inner, client: owner.id, shard: owner.shard, tag: self.tag_of() }
     }
 
     #[inline]
@@ -146,39 +147,29 @@ impl Request {
     }
 
     #[inline]
-    pub(crate) fn tag_of(&self) -> Option<&Arc<str>> {
+    fn tag_of(&self) -> Option<&Arc<str>> {
         self.extras.as_ref().and_then(|extras| extras.tag.as_ref())
-    }
-}
-
-impl IntoFuture for Request {
-    type Output = Result<Lock, RequestError>;
-    type IntoFuture = Acquire;
-
-    #[inline(always)]
-    fn into_future(mut self) -> Acquire {
-        // A request without time to wait tries once, and leaves no trace.
-        if self.timeout_of() == Some(Duration::ZERO) && self.asked.wait == Wait::Queue {
-            self.asked.wait = Wait::IfAvailable;
-        }
-        Acquire::new(self)
     }
 }
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { owner, asked, extras } = self;
+        let Self { owner, inner, extras } = self;
         f.debug_struct("Request")
             .field("client", &owner.client.shown_id())
-            .field("scope", &asked.scope)
-            .field("mode", &asked.mode)
-            .field("wait", &asked.wait)
+            .field("scope", &inner.scope)
+            .field("mode", &inner.mode)
+            .field("wait", &inner.wait)
             .field("extras", extras)
             .finish()
     }
 }
 
 impl TryRequest {
+    pub(crate) fn into_inner(self) -> Request {
+        self.0
+    }
+
     /// For a lock that others may share.
     pub fn shared(self) -> Self {
         Self(self.0.shared())
@@ -219,14 +210,5 @@ impl TryRequest {
     pub fn blocking(self) -> Result<Option<Lock>, RequestError> {
         self.0.check_blocking()?;
         block_on(self.into_future())
-    }
-}
-
-impl IntoFuture for TryRequest {
-    type Output = Result<Option<Lock>, RequestError>;
-    type IntoFuture = TryAcquire;
-
-    fn into_future(self) -> TryAcquire {
-        TryAcquire::new(self.0)
     }
 }

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 
 use crate::events::{Event, Lagged};
+use crate::inbox::Inboxes;
 use crate::owner::Client;
-use crate::subscribers::Inboxes;
 
 /// The most events that a stream keeps for a slow subscriber, unless it [says otherwise](Events::capacity).
 const CAPACITY: usize = 4096;
@@ -27,8 +27,8 @@ impl Events {
     pub(crate) fn new(client: Arc<Client>) -> Self {
         client.add_stream();
         // A client that has ended has no streams, and the number of none.
-        let number =
-            client.home.listen(client.id, |inboxes| inboxes.add(CAPACITY)).unwrap_or_default();
+        let number = client.backend.inboxes(client.id, |inboxes| inboxes.add(CAPACITY));
+        let number = number.unwrap_or_default();
         Self { client, number }
     }
 
@@ -90,9 +90,9 @@ impl Events {
         poll
     }
 
-    /// Runs `work` on the streams; `None` when the client is no more.
+    /// Runs `work` on the inboxes. Returns none when no event will come any more.
     fn change<T>(&self, work: impl FnOnce(&mut Inboxes, u64) -> T) -> Option<T> {
-        self.client.home.listen(self.client.id, |inboxes| work(inboxes, self.number))
+        self.client.backend.inboxes(self.client.id, |inboxes| work(inboxes, self.number))
     }
 }
 
@@ -114,6 +114,6 @@ impl Drop for Events {
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { client, number } = self;
-        f.debug_struct("Events").field("home", &client.home).field("number", number).finish()
+        f.debug_struct("Events").field("backend", &client.backend).field("number", number).finish()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::task::Waker;
 
-/// Wakers collected while the state is locked. To be woken after, because waking may run anything, this crate
-/// included; one is the common case and takes no allocation.
+/// Wakers collected while the state is locked, and woken after: a waker may run anything, this crate
+/// included. One waker is the common case and takes no allocation.
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct Wakes {
@@ -32,6 +32,7 @@ impl Wakes {
         }
     }
 
+    #[inline]
     pub(crate) fn add_all(&mut self, wakers: impl IntoIterator<Item = Waker>) {
         for waker in wakers {
             self.add(waker);

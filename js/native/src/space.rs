@@ -136,7 +136,7 @@ impl Space {
     /// Ends a client and all its requests.
     pub(crate) fn end_client(&self, id: ClientId) {
         self.input(None, &mut Postbag::new(&mut []), |space, mailboxes| {
-            if space.end_client(id, now(), mailboxes) {
+            if space.end_client(id, mailboxes) {
                 mailboxes.clients[id.slot()] = None;
             }
         });
@@ -151,9 +151,8 @@ impl Space {
         tag: Option<Name>,
         post: &mut Postbag<'_>,
     ) -> Option<RequestId> {
-        let now = now();
         self.input(Some(client), post, |space, mailboxes| {
-            let made = space.request(client, request, (Some(client), tag), now, mailboxes);
+            let made = space.request(client, request, (Some(client), tag), mailboxes);
             made.ok().map(|(id, _)| id)
         })
     }
@@ -167,7 +166,7 @@ impl Space {
         post: &mut Postbag<'_>,
     ) -> bool {
         self.input(Some(client), post, |space, mailboxes| {
-            owns(space, client, request) && space.release(request, now(), mailboxes)
+            owns(space, client, request) && space.release(request, mailboxes)
         })
     }
 
@@ -178,10 +177,9 @@ impl Space {
         request: RequestId,
         post: &mut Postbag<'_>,
     ) -> bool {
-        let now = now();
         self.input(Some(client), post, |space, mailboxes| {
             owns(space, client, request)
-                && (space.abort(request, now, mailboxes) || space.release(request, now, mailboxes))
+                && (space.abort(request, mailboxes) || space.release(request, mailboxes))
         })
     }
 
@@ -192,9 +190,7 @@ impl Space {
         name: &Name,
         post: &mut Postbag<'_>,
     ) -> usize {
-        self.input(Some(client), post, |space, mailboxes| {
-            space.force_release(name, now(), mailboxes)
-        })
+        self.input(Some(client), post, |space, mailboxes| space.force_release(name, mailboxes))
     }
 
     /// Takes the mail that fits. The bell may ring again from now on, unless the client polls.
@@ -258,6 +254,11 @@ fn owns(space: &kit::Space<Threads>, client: ClientId, request: RequestId) -> bo
 }
 
 impl Sink<Threads> for Mailboxes {
+    #[inline]
+    fn now(&self) -> u64 {
+        now()
+    }
+
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Threads>, notice: &Notice<'_, u64>) {
         let (kind, value) = match *notice {

@@ -7,7 +7,8 @@ use core::marker::PhantomData;
 use super::limits::{LimitExceeded, Limits, within};
 use super::{Embedder, Notes, Notice, Refusal, Sink, Space};
 use crate::{
-    Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestId, Snapshot,
+    Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,
+    Snapshot,
 };
 
 /// Clients that end together: a page and its workers, a process and its connections.
@@ -200,9 +201,12 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
             return Err(HostError::UnknownMember);
         };
         let attached = (Some((member, number)), tag);
-        let mut forward = Forward { requests, sink };
-        let made = space.request(member.client, request, attached, now, &mut forward);
-        let (id, answer) = made.map_err(HostError::Refused)?;
+        let mut forward = Forward { requests, sink, now };
+        let made = space.request(member.client, request, attached, &mut forward);
+        let (id, answer) = made.map_err(|refusal| match refusal {
+            Refusal::Request(RequestError::UnknownClient) => HostError::UnknownMember,
+            refusal => HostError::Refused(refusal),
+        })?;
         if answer != Answer::Unavailable {
             self.requests.insert(member, number, id);
         }
@@ -217,7 +221,7 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         now: Time,
         sink: &mut impl HostSink<Time>,
     ) -> bool {
-        self.with(member, number, sink, |space, id, sink| space.release(id, now, sink))
+        self.with((member, number), now, sink, |space, id, sink| space.release(id, sink))
     }
 
     /// Aborts a pending request of this client. Returns false when its request of this number is not pending.
@@ -228,7 +232,7 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         now: Time,
         sink: &mut impl HostSink<Time>,
     ) -> bool {
-        self.with(member, number, sink, |space, id, sink| space.abort(id, now, sink))
+        self.with((member, number), now, sink, |space, id, sink| space.abort(id, sink))
     }
 
     /// Returns the locks held and requests pending in the partition of a client.
@@ -278,7 +282,7 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
     fn end(&mut self, member: Member, now: Time, sink: &mut impl HostSink<Time>) {
         let Self { spaces, requests, partitions, .. } = self;
         let Some((partition, space)) = spaces.get_mut(&member.partition) else { return };
-        space.end_client(member.client, now, &mut Forward { requests, sink });
+        space.end_client(member.client, &mut Forward { requests, sink, now });
         if space.manager().client_count() == 0 {
             partitions.remove(partition);
             spaces.remove(&member.partition);
@@ -287,15 +291,15 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
 
     fn with<S: HostSink<Time>>(
         &mut self,
-        member: Member,
-        number: u64,
+        (member, number): (Member, u64),
+        now: Time,
         sink: &mut S,
-        verb: impl FnOnce(&mut Space<Hosted<Time, Tag>>, RequestId, &mut Forward<'_, S>) -> bool,
+        verb: impl FnOnce(&mut Space<Hosted<Time, Tag>>, RequestId, &mut Forward<'_, S, Time>) -> bool,
     ) -> bool {
         let Some(&id) = self.requests.ids.get(&(member, number)) else { return false };
         let Self { spaces, requests, .. } = self;
         let Some((_, space)) = spaces.get_mut(&member.partition) else { return false };
-        verb(space, id, &mut Forward { requests, sink })
+        verb(space, id, &mut Forward { requests, sink, now })
     }
 
     fn take_number(&mut self) -> u64 {
@@ -305,12 +309,17 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
 }
 
 /// Forgets requests that are over, and passes every notice on.
-struct Forward<'a, S> {
+struct Forward<'a, S, Time> {
     requests: &'a mut Requests,
     sink: &'a mut S,
+    now: Time,
 }
 
-impl<Time: Copy, Tag: Clone, S: HostSink<Time>> Sink<Hosted<Time, Tag>> for Forward<'_, S> {
+impl<Time: Copy, Tag: Clone, S: HostSink<Time>> Sink<Hosted<Time, Tag>> for Forward<'_, S, Time> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
     fn notify(
         &mut self,
         id: RequestId,

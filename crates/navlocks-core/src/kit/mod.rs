@@ -72,6 +72,9 @@ pub trait Embedder {
 
 /// How an embedder is notified. Called in engine order.
 pub trait Sink<E: Embedder> {
+    /// Returns the time of the embedder's clock. Called once for each request and each grant.
+    fn now(&self) -> E::Time;
+
     /// Notifies the client of a request. `notes` has what the embedder attached to it, and to others.
     ///
     /// The outcome of a request that was just made is notified too, in its place: after the losses that it

@@ -102,8 +102,9 @@ impl<E: Embedder> Notes<E> {
     }
 }
 
-impl<E: Embedder> fmt::Debug for Notes<E> {
+impl<E: Embedder<Note: fmt::Debug, Time: fmt::Debug>> fmt::Debug for Notes<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").field("slots", &self.slots.len()).finish_non_exhaustive()
+        let slots = self.slots.iter().map(|noted| (&noted.note, &noted.since));
+        f.debug_list().entries(slots).finish()
     }
 }

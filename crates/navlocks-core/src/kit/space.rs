@@ -114,9 +114,9 @@ impl<E: Embedder> Space<E> {
         client: ClientId,
         request: &Request,
         (note, tag): (E::Note, Option<E::Tag>),
-        now: E::Time,
         sink: &mut impl Sink<E>,
     ) -> Result<(RequestId, Answer), Refusal> {
+        let now = sink.now();
         let (id, answer) = self.manager.request(client, request)?;
         self.notes.attach(id, note, now);
         if let Some(tag) = tag {
@@ -127,14 +127,14 @@ impl<E: Embedder> Space<E> {
                 self.notify(id, &Notice::Granted { token, since: now }, sink);
             }
             Answer::Pending if self.is_quiet() && self.waits_unnoticed() => {}
-            _ => self.follow_request(client, request, (id, answer), now, sink)?,
+            _ => self.follow_request(client, request, (id, answer), sink)?,
         }
         Ok((id, answer))
     }
 
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
-    pub fn release(&mut self, id: RequestId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+    pub fn release(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
         if !self.manager.release(id) {
             return false;
         }
@@ -143,24 +143,24 @@ impl<E: Embedder> Space<E> {
             self.notify(id, &notice, sink);
             self.drop_idle_memory();
         } else {
-            self.follow_release(id, &notice, now, sink);
+            self.follow_release(id, &notice, sink);
         }
         true
     }
 
     /// Takes a pending request out of the queue. Returns false, and nothing happens, when it is not pending.
-    pub fn abort(&mut self, id: RequestId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+    pub fn abort(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
         let aborted = self.manager.abort(id);
         if aborted {
-            self.follow_release(id, &Notice::Withdrawn, now, sink);
+            self.follow_release(id, &Notice::Withdrawn, sink);
         }
         aborted
     }
 
     /// Takes away all locks held on a name. Returns how many there were.
-    pub fn force_release(&mut self, name: &Name, now: E::Time, sink: &mut impl Sink<E>) -> usize {
+    pub fn force_release(&mut self, name: &Name, sink: &mut impl Sink<E>) -> usize {
         let count = self.manager.force_release(name);
-        self.drain(None, now, sink);
+        self.drain(None, sink);
         count
     }
 
@@ -169,31 +169,30 @@ impl<E: Embedder> Space<E> {
         &mut self,
         client: ClientId,
         policy: SuspendPolicy,
-        now: E::Time,
         sink: &mut impl Sink<E>,
     ) -> bool {
         let suspended = self.manager.suspend(client, policy);
-        self.drain(None, now, sink);
+        self.drain(None, sink);
         suspended
     }
 
     /// Resumes a client, as [`LockManager::resume`]: the sink receives its events of the meantime. Returns false
     /// when it is not known or not suspended.
-    pub fn resume(&mut self, client: ClientId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+    pub fn resume(&mut self, client: ClientId, sink: &mut impl Sink<E>) -> bool {
         let resumed = self.manager.resume(client);
-        self.drain(None, now, sink);
+        self.drain(None, sink);
         resumed
     }
 
     /// Returns the lock state as a client sees it, as [`LockManager::query`], which evicts suspended clients.
-    pub fn query(&mut self, now: E::Time, sink: &mut impl Sink<E>) -> Snapshot {
+    pub fn query(&mut self, sink: &mut impl Sink<E>) -> Snapshot {
         let snapshot = self.manager.query();
-        self.drain(None, now, sink);
+        self.drain(None, sink);
         snapshot
     }
 
     /// Ends a client and all its requests. Returns false when it is not known.
-    pub fn end_client(&mut self, client: ClientId, now: E::Time, sink: &mut impl Sink<E>) -> bool {
+    pub fn end_client(&mut self, client: ClientId, sink: &mut impl Sink<E>) -> bool {
         let requests: Vec<RequestId> = self.manager.requests_of(client).collect();
         for id in requests {
             let held = matches!(self.manager.state(id), Some(State::Held(_)));
@@ -201,7 +200,7 @@ impl<E: Embedder> Space<E> {
             self.end(id, &Notice::ClientEnded { held_since }, sink);
         }
         let known = self.manager.terminate(client);
-        self.drain(None, now, sink);
+        self.drain(None, sink);
         known
     }
 
@@ -309,7 +308,6 @@ impl<E: Embedder> Space<E> {
         client: ClientId,
         request: &Request,
         (id, answer): (RequestId, Answer),
-        now: E::Time,
         sink: &mut impl Sink<E>,
     ) -> Result<(), Refusal> {
         if let Some(described) = &mut self.described {
@@ -319,14 +317,14 @@ impl<E: Embedder> Space<E> {
             self.publish(id, &Notice::Requested, sink);
         }
         match answer {
-            Answer::Granted(token) => self.drain(Some((id, token)), now, sink),
+            Answer::Granted(token) => self.drain(Some((id, token)), sink),
             Answer::Unavailable => {
-                self.drain(None, now, sink);
+                self.drain(None, sink);
                 self.end(id, &Notice::Unavailable, sink);
             }
             Answer::Pending => {
-                self.begin_to_wait(id, &request.scope, now, sink)?;
-                self.drain(None, now, sink);
+                self.begin_to_wait(id, &request.scope, sink)?;
+                self.drain(None, sink);
             }
         }
         Ok(())
@@ -337,7 +335,6 @@ impl<E: Embedder> Space<E> {
         &mut self,
         id: RequestId,
         scope: &Scope,
-        now: E::Time,
         sink: &mut impl Sink<E>,
     ) -> Result<(), Refusal> {
         if self.deadlocks != DeadlockPolicy::Ignore
@@ -346,7 +343,7 @@ impl<E: Embedder> Space<E> {
             self.notify(id, &Notice::Deadlock(&deadlock), sink);
             self.publish(id, &Notice::Deadlock(&deadlock), sink);
             if self.deadlocks == DeadlockPolicy::Refuse {
-                self.abort(id, now, sink);
+                self.abort(id, sink);
                 return Err(Refusal::Deadlock(deadlock));
             }
         }
@@ -361,27 +358,21 @@ impl<E: Embedder> Space<E> {
         &mut self,
         id: RequestId,
         notice: &Notice<'_, E::Time>,
-        now: E::Time,
         sink: &mut impl Sink<E>,
     ) {
         self.end(id, notice, sink);
-        self.drain(None, now, sink);
+        self.drain(None, sink);
     }
 
     /// Passes the engine's events on. A request's own grant stands before those with larger tokens.
-    fn drain(
-        &mut self,
-        mut own: Option<(RequestId, FencingToken)>,
-        now: E::Time,
-        sink: &mut impl Sink<E>,
-    ) {
+    fn drain(&mut self, mut own: Option<(RequestId, FencingToken)>, sink: &mut impl Sink<E>) {
         while let Some(event) = self.manager.poll_event() {
             match event {
                 Event::Granted { request, token, .. } => {
                     if let Some((id, token)) = own.take_if(|(_, own)| *own < token) {
-                        self.granted(id, token, now, sink);
+                        self.granted(id, token, sink);
                     }
-                    self.granted(request, token, now, sink);
+                    self.granted(request, token, sink);
                 }
                 Event::Lost { request, cause, .. } => {
                     let since = self.notes.since(request);
@@ -394,19 +385,13 @@ impl<E: Embedder> Space<E> {
             }
         }
         if let Some((id, token)) = own {
-            self.granted(id, token, now, sink);
+            self.granted(id, token, sink);
         }
         self.drop_idle_memory();
     }
 
-    fn granted(
-        &mut self,
-        id: RequestId,
-        token: FencingToken,
-        now: E::Time,
-        sink: &mut impl Sink<E>,
-    ) {
-        let since = self.notes.grant(id, now);
+    fn granted(&mut self, id: RequestId, token: FencingToken, sink: &mut impl Sink<E>) {
+        let since = self.notes.grant(id, sink.now());
         let notice = Notice::Granted { token, since };
         self.notify(id, &notice, sink);
         self.publish(id, &notice, sink);
@@ -456,8 +441,19 @@ impl<E: Embedder> Space<E> {
     }
 }
 
-impl<E: Embedder> fmt::Debug for Space<E> {
+impl<E> fmt::Debug for Space<E>
+where
+    E: Embedder<Note: fmt::Debug, Time: fmt::Debug, Tag: fmt::Debug>,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Space").field("manager", &self.manager).finish_non_exhaustive()
+        let Self { manager, notes, tags, contention, described, deadlocks } = self;
+        f.debug_struct("Space")
+            .field("manager", manager)
+            .field("notes", notes)
+            .field("tags", tags)
+            .field("contention", contention)
+            .field("described", described)
+            .field("deadlocks", deadlocks)
+            .finish()
     }
 }

@@ -8,9 +8,10 @@ use alloc::vec::Vec;
 use super::LockManager;
 use crate::client::Clients;
 use crate::entry::Order;
+use crate::hash::HashKey;
 use crate::id::{Index, Shard};
 use crate::numbers::Numbers;
-use crate::queue::{HashKey, Queues};
+use crate::queue::Queues;
 use crate::seating::Seating;
 use crate::{Name, RequestId, Snapshot};
 

@@ -3,23 +3,9 @@
 use alloc::vec::Vec;
 
 use super::LockManager;
-use crate::client::Suspension;
+use crate::client::{SuspendPolicy, Suspension};
 use crate::id::Index;
 use crate::{Cause, ClientId, Event, Request, Wait};
-
-/// What becomes of the locks of a client that is suspended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SuspendPolicy {
-    /// The client keeps its locks until another client needs one: a suspended client never blocks others. As
-    /// soon as the request of another client would wait behind one of its entries, held or pending, or another
-    /// client [queries](LockManager::query), it is [evicted](Event::Evicted) and loses them all. The default.
-    #[default]
-    EvictOnContention,
-    /// The client loses its locks at once. Its requests keep their places in the queue; the turn of one that
-    /// comes while the client is suspended passes.
-    ReleaseAtOnce,
-}
 
 impl LockManager {
     /// Suspends a client: its events are kept for it until it is [resumed](Self::resume), and its locks are

@@ -48,7 +48,7 @@ impl Drop for Waiting<'_> {
 
 impl Session {
     /// Asks the service. Dropping the future forgets the question.
-    pub(crate) async fn ask(&self, client: u64, question: Question) -> Result<Reply, QueryError> {
+    pub(super) async fn ask(&self, client: u64, question: Question) -> Result<Reply, QueryError> {
         let number = self.input(|state| {
             if !state.clients.contains_key(&client) {
                 return Err(QueryError::ClientEnded);

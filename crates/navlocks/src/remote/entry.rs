@@ -2,19 +2,20 @@
 
 use std::task::Waker;
 
-use navlocks_core::FencingToken;
+use navlocks_core::{FencingToken, Wait};
 
+use crate::backend::Watched;
 use crate::error::{Loss, RequestError};
 use crate::wakes::Wakes;
-use crate::watch::Watched;
 use navlocks_wire as wire;
 
 /// A request as this side knows it.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) client: u64,
+    /// As it was sent, to be sent again over another connection.
+    pub(super) request: wire::Request,
     pub(super) stage: Stage,
-    /// Whoever waits for the answer.
+    /// The task that waits for the answer.
     pub(super) waker: Option<Waker>,
     /// Holders that wait for something to happen to the lock.
     pub(super) watches: Vec<Watch>,
@@ -23,13 +24,13 @@ pub(super) struct Entry {
 /// How far it has come.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// Not answered yet. Kept as it was said, to be said again over another connection.
-    Pending(wire::Request),
-    /// Granted, and its owner has not heard of it: if the session ends first, it goes back to the queue.
-    Granted(FencingToken, wire::Request),
+    /// Not answered yet.
+    Pending,
+    /// Granted, and its future has not received that: if the session ends first, it waits again.
+    Granted(FencingToken),
     /// There is a guard.
     Held(FencingToken),
-    /// Over, and its owner has not heard of it or not let go yet.
+    /// Over, until its future has received that or its guard is dropped.
     Over(Over),
 }
 
@@ -52,11 +53,20 @@ pub(super) struct Watch {
 
 impl Entry {
     pub(super) fn new(request: wire::Request, waker: Waker) -> Self {
-        let client = request.client;
-        Self { client, stage: Stage::Pending(request), waker: Some(waker), watches: Vec::new() }
+        Self { request, stage: Stage::Pending, waker: Some(waker), watches: Vec::new() }
     }
 
-    /// Whether the service is to keep it.
+    /// Returns true if a later request of the same client takes this lock away: it steals, and their
+    /// scopes intersect.
+    pub(super) fn is_robbed_by(&self, thief: &wire::Request) -> bool {
+        let own = &self.request;
+        thief.id > own.id
+            && thief.client == own.client
+            && matches!(thief.wait, Wait::Steal | Wait::StealAll)
+            && thief.names.0.intersects(&own.names.0)
+    }
+
+    /// Returns true if the service is to keep it.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(self.stage, Stage::Over(_))
     }
@@ -83,8 +93,8 @@ impl Entry {
                 self.end(Over::Lost(loss), wakes);
                 true
             }
-            Stage::Granted(_, request) => {
-                self.stage = Stage::Pending(request);
+            Stage::Granted(_) => {
+                self.stage = Stage::Pending;
                 false
             }
             earlier => {

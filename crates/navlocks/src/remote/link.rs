@@ -195,7 +195,7 @@ impl State {
         let Self { entries, wakes, asked, link, .. } = self;
         let error = link.error();
         for entry in entries.values_mut() {
-            if let (Stage::Pending(_), Some(error)) = (&entry.stage, &error) {
+            if let (Stage::Pending, Some(error)) = (&entry.stage, &error) {
                 entry.end(Over::Failed(error.clone()), wakes);
             }
         }
@@ -228,7 +228,7 @@ impl State {
         for (&number, client) in &mut self.clients {
             if client.inboxes.restart() {
                 said.push(ToService::Listen(number));
-            } else if std::mem::take(&mut client.listens) && resumed.is_some() {
+            } else if std::mem::take(&mut client.subscribed) && resumed.is_some() {
                 said.push(ToService::Unlisten(number));
             }
         }
@@ -249,8 +249,8 @@ impl State {
     fn request_again(&mut self, number: u64) {
         let Some(entry) = self.entries.get(&number) else { return };
         let contention = entry.watches_contention();
-        if let Stage::Pending(request) = &entry.stage {
-            let text = wire::write(&ToService::Request(request.clone()));
+        if let Stage::Pending = entry.stage {
+            let text = wire::write(&ToService::Request(entry.request.clone()));
             match self.fits(&text) {
                 Ok(()) => self.say_text(text),
                 Err(fault) => {

@@ -16,6 +16,7 @@
 mod url;
 mod connect;
 mod own;
+mod handle;
 mod session;
 mod entry;
 mod link;
@@ -30,4 +31,3 @@ mod dial;
 mod runtime;
 
 pub use connect::{Connect, ConnectError};
-pub(crate) use session::Handle;

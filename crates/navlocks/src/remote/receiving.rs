@@ -1,12 +1,12 @@
 //! What the service says, and what that changes.
 
-use navlocks_core::FencingToken;
+use navlocks_core::{FencingToken, RequestId};
 
-use super::entry::{Over, Stage};
+use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestError};
-use navlocks_wire::{Fault, FaultCode, Granted, Lost, Refused, ToClient};
+use navlocks_wire::{Fault, FaultCode, Granted, Lost, Refused, Request, ToClient};
 
 impl Session {
     /// Takes in one message. Whoever it concerns is woken after. False when the session is over, and with it the connection.
@@ -19,7 +19,7 @@ impl Session {
             }
             state.break_silence();
             match message {
-                ToClient::Granted(Granted { id, token }) => state.granted(id, token),
+                ToClient::Granted(Granted { id, token }) => self.granted(state, id, token),
                 ToClient::Unavailable(id) => state.not_granted(id, Over::Unavailable),
                 ToClient::Lost(Lost { id, cause }) => {
                     state.lost(id, cause.into());
@@ -68,6 +68,49 @@ impl Session {
         })
     }
 
+    /// Notes a grant, unless a later request of the same client steals the lock: then its loss is on
+    /// its way.
+    fn granted(&self, state: &mut State, id: u64, token: u64) {
+        let State { entries, thieves, wakes, number, .. } = state;
+        thieves.retain(|&thief| {
+            thief != id
+                && entries.get(&thief).is_some_and(|thief| matches!(thief.stage, Stage::Pending))
+        });
+        let robbed = |entry: &Entry, thief: &&u64| {
+            entries.get(*thief).is_some_and(|thief| entry.is_robbed_by(&thief.request))
+        };
+        // A request that was abandoned meanwhile is not here any more, and the service knows.
+        let Some(entry) = entries.get(&id) else { return };
+        let thief = thieves.iter().find(|thief| robbed(entry, thief)).copied();
+        let Some(entry) = entries.get_mut(&id) else { return };
+        if let Stage::Pending = entry.stage {
+            match thief {
+                Some(thief) => {
+                    let by = RequestId::foreign(*number, thief);
+                    entry.end(Over::Lost(Loss::Stolen { by }), wakes);
+                    self.count_loss();
+                }
+                None => {
+                    entry.stage = Stage::Granted(FencingToken::new(token));
+                    wakes.add_all(entry.waker.take());
+                }
+            }
+        }
+    }
+
+    /// Ends the locks that a client steals from itself: it knows before the service does.
+    pub(super) fn rob(&self, state: &mut State, thief: &Request) {
+        let State { entries, thieves, wakes, number, .. } = state;
+        let by = RequestId::foreign(*number, thief.id);
+        for entry in entries.values_mut().filter(|entry| entry.is_robbed_by(thief)) {
+            if let Stage::Granted(_) | Stage::Held(_) = entry.stage {
+                entry.end(Over::Lost(Loss::Stolen { by }), wakes);
+                self.count_loss();
+            }
+        }
+        thieves.push(thief.id);
+    }
+
     /// The next ping, if the lease is to be kept.
     pub(super) fn ping(&self) {
         self.input(|state| {
@@ -84,20 +127,11 @@ impl Session {
 }
 
 impl State {
-    fn granted(&mut self, id: u64, token: u64) {
-        // One that was given up meanwhile is not here any more, and the service has heard so.
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        if let Stage::Pending(request) = &entry.stage {
-            entry.stage = Stage::Granted(FencingToken::new(token), request.clone());
-            self.wakes.add_all(entry.waker.take());
-        }
-    }
-
     /// A request is over without a lock. A lock that is held is not talked away like that.
     pub(super) fn not_granted(&mut self, id: u64, over: Over) {
         let Self { entries, wakes, .. } = self;
         if let Some(entry) = entries.get_mut(&id)
-            && let Stage::Pending(_) = entry.stage
+            && let Stage::Pending = entry.stage
         {
             entry.end(over, wakes);
         }

@@ -65,7 +65,7 @@ impl State {
     }
 
     fn is_waited_for(&self) -> bool {
-        let pending = |entry: &super::entry::Entry| matches!(entry.stage, Stage::Pending(_));
+        let pending = |entry: &super::entry::Entry| matches!(entry.stage, Stage::Pending);
         !self.asked.is_empty() || self.entries.values().any(pending)
     }
 
@@ -73,7 +73,7 @@ impl State {
     fn give_up_waiting(&mut self) {
         let mut given_up = Vec::new();
         for (&number, entry) in &mut self.entries {
-            if let Stage::Pending(_) = entry.stage {
+            if let Stage::Pending = entry.stage {
                 entry.end(Over::Failed(RequestError::Unreachable), &mut self.wakes);
                 given_up.push(number);
             }

@@ -74,7 +74,7 @@ fn held(locks: &Locks) -> Vec<RequestId> {
     snapshot.held.iter().map(|lock| lock.request).collect()
 }
 
-/// Nothing is held or pending, no table remembers anybody, and the name can be had.
+/// Asserts that no request is left, no table remembers one, and the name is free.
 fn assert_nothing_left(locks: &Locks, name: &str) {
     let snapshot = block_on(locks.query()).unwrap();
     assert!(snapshot.held.is_empty() && snapshot.pending.is_empty(), "{snapshot:#?}");
@@ -82,12 +82,14 @@ fn assert_nothing_left(locks: &Locks, name: &str) {
     let space = format!("{:?}", locks.events());
     for (table, empty) in [
         ("ended: ", "ended: {}"),
-        ("watches: ", "watches: Watches { locks: {}, names: {}"),
-        ("requests: ", "requests: {}"),
+        ("watchers: ", "watchers: Watchers { locks: {}"),
+        ("tags: ", "tags: {}"),
+        ("contention: ", "contention: Contention { locks: {}, names: {} }"),
+        ("described: Some(", "described: Some({})"),
     ] {
         let (all, empty) = (space.matches(table).count(), space.matches(empty).count());
         assert!(all > 0 && empty == all, "{empty} of {all} tables are empty: {space}");
     }
-    assert!(!space.contains("waker: Some"), "{space}");
+    assert!(space.contains("notes: [") && !space.contains("Some(Waker"), "{space}");
     assert!(block_on(locks.request(name).if_available().into_future()).unwrap().is_some());
 }

@@ -14,6 +14,7 @@ mod stopping;
 mod unix;
 mod patience;
 mod refusals;
+mod stealing;
 mod dropping;
 mod leaving;
 mod runtimes;

@@ -136,9 +136,8 @@ impl Partition {
         let pid = around.sessions.pid(session).and_then(NonZero::new);
         let address = Address { session, bytes: bytes as u32, pid, client, number };
         self.bytes += bytes;
-        let now = around.now;
-        let made = self
-            .with(around, |space, sink| space.request(owner, &request, (address, tag), now, sink));
+        let made =
+            self.with(around, |space, sink| space.request(owner, &request, (address, tag), sink));
         match made {
             Ok((_, Answer::Unavailable)) => None,
             Ok((id, _)) => Some(id),
@@ -166,14 +165,12 @@ impl Partition {
     /// Releases a lock, or takes a request out of the queue.
     #[inline]
     pub(crate) fn give_up(&mut self, id: RequestId, around: &mut Around<'_>) {
-        let now = around.now;
-        self.with(around, |space, sink| space.release(id, now, sink) || space.abort(id, now, sink));
+        self.with(around, |space, sink| space.release(id, sink) || space.abort(id, sink));
     }
 
     /// Takes away all held locks that have this name. Returns how many there were.
     pub(crate) fn force_release(&mut self, name: &Name, around: &mut Around<'_>) -> usize {
-        let now = around.now;
-        self.with(around, |space, sink| space.force_release(name, now, sink))
+        self.with(around, |space, sink| space.force_release(name, sink))
     }
 
     /// Ends a client and all its requests. Returns the numbers of the requests that it had.
@@ -183,8 +180,7 @@ impl Partition {
         let mut numbers = self.early.remove_client(client);
         let requests = self.manager().requests_of(client);
         numbers.extend(requests.map(|id| address(self.space.notes(), id).number));
-        let now = around.now;
-        self.with(around, |space, sink| space.end_client(client, now, sink));
+        self.with(around, |space, sink| space.end_client(client, sink));
         numbers
     }
 
@@ -290,6 +286,11 @@ struct Outboxes<'p, 'a> {
 }
 
 impl Sink<Served> for Outboxes<'_, '_> {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.around.now
+    }
+
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
         let Address { session, bytes, client, number, .. } = address(notes, id);

@@ -13,10 +13,10 @@ use navlocks_core::{FencingToken, Mode, RequestId, Scope};
 
 use super::ReleaseError;
 use super::wakeups::Wakeups;
+use crate::backend::Watched;
 use crate::error::Loss;
 use crate::lock::Lock;
 use crate::sync::{Mutex, MutexGuard};
-use crate::watch::Watched;
 
 type Outcome = Result<(), ReleaseError>;
 type Failure = Arc<dyn Error + Send + Sync>;

@@ -5,23 +5,31 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use navlocks_core::DeadlockPolicy;
 
+use super::space::Space;
+use crate::backend::Member;
 use crate::query::PartitionSnapshot;
-use crate::space::Space;
 
-/// The partitions that are in use, of one family of lock spaces in this process.
+/// The partitions in use, of one family of lock spaces.
 #[derive(Debug)]
-pub(crate) struct Registry {
+pub(super) struct Registry {
     partitions: Mutex<HashMap<String, Weak<Space>>>,
     deadlocks: DeadlockPolicy,
 }
 
+/// Makes a lock space with one client, related to no other.
+pub(crate) fn new_space(deadlocks: DeadlockPolicy) -> Member {
+    let registry = Arc::new(Registry { partitions: Mutex::default(), deadlocks });
+    // The default partition is the one without a name, as in a service.
+    Registry::partition(&registry, "").with_client()
+}
+
 impl Registry {
-    pub(crate) fn new(deadlocks: DeadlockPolicy) -> Self {
-        Self { partitions: Mutex::new(HashMap::new()), deadlocks }
+    fn space(registry: &Arc<Self>) -> Arc<Space> {
+        Arc::new(Space::new(registry.deadlocks, registry.clone()))
     }
 
-    /// Returns the locks held and requests pending in all partitions.
-    pub(crate) fn snapshots(&self) -> Vec<PartitionSnapshot> {
+    /// Returns the locks held and requests pending in all partitions, in the order of their names.
+    pub(super) fn snapshots(&self) -> Vec<PartitionSnapshot> {
         let partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
         let living = partitions.iter().filter_map(|(name, space)| Some((name, space.upgrade()?)));
         let mut spaces: Vec<_> = living.map(|(name, space)| (name.clone(), space)).collect();
@@ -31,18 +39,18 @@ impl Registry {
             partition,
             tenant: String::new(),
             origin: String::new(),
-            snapshot: space.query(),
+            snapshot: space.snapshot(),
         };
         spaces.into_iter().map(describe).collect()
     }
 
-    /// The lock space of that name.
-    pub(crate) fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
+    /// Returns the lock space of this name, and makes it when no client uses it.
+    pub(super) fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
         let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
         let known = partitions.get(name).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             partitions.retain(|_, space| space.strong_count() > 0);
-            let space = Arc::new(Space::new(registry.deadlocks, registry.clone()));
+            let space = Self::space(registry);
             partitions.insert(name.to_owned(), Arc::downgrade(&space));
             space
         })

@@ -1,0 +1,177 @@
+//! The seam: what every backend does, and the plain data that goes through it.
+//!
+//! ```text
+//!   Locks, Request, Lock, Events       what a program sees: guards and futures
+//!        │  Ask, RequestId                 ▲  Answer, Grant, Loss, wakers
+//!        ▼                                 │
+//!   dyn Backend ─┬─ local/                 engines behind mutexes, in this process
+//!                └─ remote/                a session with a service
+//! ```
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use navlocks_core::{
+    Blockers, ClientId, FencingToken, LockManager, Name, Request, RequestId, Scope,
+};
+
+use crate::deadlock::Cycle;
+use crate::error::{Loss, QueryError, RequestError};
+use crate::inbox::Inboxes;
+use crate::query::{PartitionSnapshot, Snapshot};
+
+/// A lock space, as its clients reach it. No method blocks; a user's wakers run after it unlocked.
+pub(crate) trait Backend: Debug + Send + Sync {
+    /// Requests a lock. If the request has to wait, wakes `waker` once it is decided.
+    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer;
+
+    /// Returns the outcome of a request. While it is pending, wakes `waker` once it is decided.
+    fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer;
+
+    /// Aborts a pending request, or releases its lock if its future did not receive the grant.
+    fn abandon(&self, id: RequestId);
+
+    /// Aborts a request whose timeout is over. Returns false when it was decided before.
+    fn time_out(&self, id: RequestId) -> bool;
+
+    /// Releases a lock, or returns how it was lost.
+    fn release(&self, id: RequestId) -> Result<(), Loss>;
+
+    /// Returns how many locks were lost here: while it stands still, no holder needs to ask.
+    fn losses(&self) -> u64;
+
+    /// Returns how a lock was lost. The answer stands until its guard is dropped.
+    fn loss(&self, id: RequestId) -> Option<Loss>;
+
+    /// Returns whether the watched event has come; if not, wakes `waker` when it may have. The first
+    /// call writes the number of the watch to `watch`.
+    fn poll_watch(
+        &self,
+        id: RequestId,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>>;
+
+    /// Ends a watch.
+    fn unwatch(&self, id: RequestId, watch: u64);
+
+    /// Adds a client to the lock space of the client `like`.
+    fn new_client(self: Arc<Self>, like: ClientId) -> Member;
+
+    /// Adds a client to the lock space of this name.
+    fn partition(self: Arc<Self>, name: &str) -> Member;
+
+    /// Ends a client and all its requests.
+    fn end_client(&self, client: ClientId);
+
+    /// Returns the id of a client in queries and events.
+    fn shown_id(&self, client: ClientId) -> ClientId {
+        client
+    }
+
+    /// Runs `work` on the event inboxes of a client, unless no event will come any more.
+    fn with_inboxes(&self, client: ClientId, work: &mut dyn FnMut(&mut Inboxes));
+
+    /// Ends the connection of all clients, if there is one.
+    fn leave(&self) {}
+
+    /// Returns whether the connection has ended; if not, wakes `waker` when it has.
+    fn poll_left(&self, _waker: &Waker) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    /// Returns true if a thread that blocks here holds up the task that carries the connection.
+    fn is_driven_here(&self) -> bool {
+        false
+    }
+
+    /// Returns a copy of the connection's descriptor, if one is kept.
+    #[cfg(feature = "service")]
+    fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
+        None
+    }
+
+    fn query(&self, client: ClientId) -> Reply<'_, Snapshot>;
+    fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>>;
+    fn blockers(&self, client: ClientId, request: RequestId) -> Reply<'_, Blockers>;
+    fn is_contended(&self, client: ClientId, lock: RequestId) -> Reply<'_, bool>;
+    fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>>;
+    fn force_release(&self, client: ClientId, name: Name) -> Reply<'_, usize>;
+}
+
+/// The answer to a question of a client.
+pub(crate) type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, QueryError>> + Send + 'a>>;
+
+/// A client, and the lock space that knows it.
+pub(crate) type Member = (Arc<dyn Backend>, ClientId);
+
+impl dyn Backend {
+    /// Runs `work` on the event inboxes of a client. Returns none when no event will come any more.
+    pub(crate) fn inboxes<T>(
+        &self,
+        client: ClientId,
+        work: impl FnOnce(&mut Inboxes) -> T,
+    ) -> Option<T> {
+        let (mut work, mut result) = (Some(work), None);
+        self.with_inboxes(client, &mut |inboxes| {
+            result = work.take().map(|work| work(inboxes));
+        });
+        result
+    }
+}
+
+/// A request on its way to a backend.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) client: ClientId,
+    /// The [shard](shard_of) of its scope.
+    pub(crate) shard: usize,
+    pub(crate) tag: Option<&'a Arc<str>>,
+}
+
+/// The outcome of a request at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Granted(Grant),
+    Unavailable,
+    Pending(RequestId),
+    Failed(RequestError),
+}
+
+/// A lock as it is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) id: RequestId,
+    pub(crate) token: FencingToken,
+    /// The [losses](Backend::losses) until then; [`OVER`](Self::OVER) once the lock is released.
+    pub(crate) losses: u64,
+}
+
+impl Grant {
+    /// Larger than every count of losses.
+    pub(crate) const OVER: u64 = u64::MAX;
+}
+
+/// An event that a holder can wait for. A loss ends both kinds of wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Loss,
+    Contention,
+}
+
+/// The number of shards of a lock space. Two under the model checker, so that it comes to an end.
+pub(crate) const SHARDS: usize = if cfg!(loom) { 2 } else { 8 };
+
+/// Returns the shard that requests of this scope concern first, below [`SHARDS`].
+#[inline]
+pub(crate) fn shard_of(scope: &Scope) -> usize {
+    match scope.names() {
+        [name] => LockManager::shard_of::<SHARDS>(name),
+        _ => 0,
+    }
+}

@@ -1,0 +1,138 @@
+//! The inboxes of subscribers: events wait here until each stream takes them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Waker;
+
+use crate::events::{Event, Lagged};
+use crate::wakes::Wakes;
+
+/// The events that each stream has yet to take.
+#[derive(Debug, Default)]
+pub(crate) struct Inboxes {
+    inboxes: BTreeMap<u64, Inbox>,
+    next: u64,
+    /// How many subscriptions were sent to the service over this connection.
+    #[cfg(feature = "service")]
+    sent: u64,
+    /// How many of them the service has answered.
+    answered: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    events: VecDeque<Event>,
+    /// The most events that wait here; the oldest make room for later ones.
+    capacity: usize,
+    /// How many events were dropped since the subscriber last received the count.
+    missed: u64,
+    waker: Option<Waker>,
+    /// Events before this answer of the service happened before the stream was made.
+    begins: u64,
+    /// Events may be missing since the last one, because the connection was lost.
+    gap: bool,
+}
+
+impl Inbox {
+    fn push(&mut self, event: Event) {
+        // At least the newest event stays.
+        self.make_room(self.capacity.max(1) - 1);
+        let after_gap = std::mem::take(&mut self.gap);
+        self.events.push_back(Event { after_gap, ..event });
+    }
+
+    /// Drops the oldest events until no more than this are left.
+    fn make_room(&mut self, left: usize) {
+        let over = self.events.len().saturating_sub(left);
+        self.events.drain(..over);
+        self.missed += over as u64;
+    }
+}
+
+impl Inboxes {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inboxes.is_empty()
+    }
+
+    /// Adds a stream that keeps at most so many events.
+    pub(crate) fn add(&mut self, capacity: usize) -> u64 {
+        self.next += 1;
+        let events = VecDeque::new();
+        let inbox = Inbox { events, capacity, missed: 0, waker: None, begins: 0, gap: false };
+        self.inboxes.insert(self.next, inbox);
+        self.next
+    }
+
+    /// Changes how many events a stream keeps.
+    pub(crate) fn resize(&mut self, number: u64, capacity: usize) {
+        if let Some(inbox) = self.inboxes.get_mut(&number) {
+            inbox.capacity = capacity;
+            inbox.make_room(capacity);
+        }
+    }
+
+    /// Ends a stream. Returns its inbox, to be dropped after unlocking.
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Inbox> {
+        self.inboxes.remove(&number)
+    }
+
+    /// Takes the next event of a stream, or first the number of events that are missing before it.
+    pub(crate) fn take(&mut self, number: u64) -> Option<Result<Event, Lagged>> {
+        let inbox = self.inboxes.get_mut(&number)?;
+        match std::mem::take(&mut inbox.missed) {
+            0 => inbox.events.pop_front().map(Ok),
+            missed => Some(Err(Lagged { missed })),
+        }
+    }
+
+    /// Takes the wakers of all streams, so that they look whether their client has ended.
+    pub(crate) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> {
+        self.inboxes.values_mut().filter_map(|inbox| inbox.waker.take())
+    }
+
+    /// Keeps the waker of a stream. Returns an earlier one, to be dropped after unlocking.
+    pub(crate) fn wait(&mut self, number: u64, waker: Waker) -> Option<Waker> {
+        self.inboxes.get_mut(&number)?.waker.replace(waker)
+    }
+
+    /// Sends an event to all streams.
+    pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
+        for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answered) {
+            inbox.push(event.clone());
+            wakes.add_all(inbox.waker.take());
+        }
+    }
+
+    #[cfg(feature = "service")]
+    pub(crate) fn len(&self) -> usize {
+        self.inboxes.len()
+    }
+
+    /// Keeps events from the newest stream until the service has answered its subscription.
+    #[cfg(feature = "service")]
+    pub(crate) fn mute_newest(&mut self) {
+        self.sent += 1;
+        if let Some(mut newest) = self.inboxes.last_entry() {
+            newest.get_mut().begins = self.sent;
+        }
+    }
+
+    /// Counts an answer of the service to a subscription. Answers come in the order of subscriptions.
+    #[cfg(feature = "service")]
+    pub(crate) fn begin(&mut self) {
+        self.answered = (self.answered + 1).min(self.sent);
+    }
+
+    /// Begins another connection. Returns true if a subscription is to be sent, once for all streams.
+    #[cfg(feature = "service")]
+    pub(crate) fn restart(&mut self) -> bool {
+        for inbox in self.inboxes.values_mut() {
+            let has_begun = inbox.begins <= self.answered;
+            inbox.begins = u64::from(!has_begun);
+            inbox.gap |= has_begun;
+        }
+        self.answered = 0;
+        self.sent = u64::from(!self.inboxes.is_empty());
+        !self.inboxes.is_empty()
+    }
+}

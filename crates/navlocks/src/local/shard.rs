@@ -1,0 +1,297 @@
+//! A shard: one space of the embedding kit, and the tasks that its notices concern.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
+use navlocks_core::{
+    Answer, ClientId, DeadlockPolicy, LockManager, Name, RequestId, State as Stage,
+};
+
+use super::watchers::Watchers;
+use crate::backend::{Ask, Watched};
+use crate::clock::Moment;
+use crate::error::Loss;
+use crate::events::{Event, Kind};
+use crate::inbox::Inboxes;
+use crate::sync::AtomicU64;
+use crate::wakes::Wakes;
+
+/// The state behind one mutex.
+#[derive(Debug)]
+pub(super) struct Shard {
+    space: Space<Tasks>,
+    notices: Notices,
+    /// How often an input left no request here, if this is the whole. The lock space counts.
+    pub(super) idle_times: u32,
+}
+
+/// What this backend attaches to a request: the waker of its task, while it waits.
+#[derive(Debug)]
+struct Tasks;
+
+impl Embedder for Tasks {
+    type Note = Option<Waker>;
+    type Time = Moment;
+    type Tag = Arc<str>;
+}
+
+/// What tasks have yet to receive.
+#[derive(Debug, Default)]
+struct Notices {
+    /// Requests that another client ended, until their future or guard is gone.
+    ended: HashMap<RequestId, Loss>,
+    watchers: Watchers,
+    inboxes: Inboxes,
+    /// To be woken after unlocking. Empty between inputs.
+    wakes: Wakes,
+}
+
+/// Collects the notices of one input.
+struct Collect<'a> {
+    notices: &'a mut Notices,
+    /// The losses of the whole lock space.
+    losses: &'a AtomicU64,
+    /// The time of this input, if it was read before locking. Most releases need none.
+    now: Option<Moment>,
+}
+
+impl Shard {
+    pub(super) fn new(manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
+        let space = Space::new(manager, deadlocks);
+        Self { space, notices: Notices::default(), idle_times: 0 }
+    }
+
+    /// Returns the engine, for questions.
+    #[inline]
+    pub(super) fn manager(&self) -> &LockManager {
+        self.space.manager()
+    }
+
+    pub(super) fn add_client(&mut self) -> ClientId {
+        self.space.add_client()
+    }
+
+    /// Returns true if no request is left, and no task has something to receive.
+    pub(super) fn is_idle(&self) -> bool {
+        let Notices { ended, watchers, inboxes, .. } = &self.notices;
+        self.space.is_idle() && ended.is_empty() && watchers.is_empty() && inboxes.is_empty()
+    }
+
+    /// Takes everything from the shards of a divided lock space.
+    pub(super) fn gather<const COUNT: usize>(&mut self, mut shards: [&mut Self; COUNT]) {
+        self.space.gather(shards.each_mut().map(|shard| &mut shard.space));
+        for shard in shards {
+            let Notices { ended, watchers, .. } = std::mem::take(&mut shard.notices);
+            self.notices.ended.extend(ended);
+            self.notices.watchers.absorb(watchers);
+        }
+    }
+
+    /// Returns true if an input has no task to wake.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        self.notices.wakes.is_empty()
+    }
+
+    pub(super) fn take_wakes(&mut self) -> Wakes {
+        std::mem::take(&mut self.notices.wakes)
+    }
+
+    #[inline]
+    pub(super) fn request(
+        &mut self,
+        ask: &Ask<'_>,
+        now: Moment,
+        losses: &AtomicU64,
+    ) -> Result<(RequestId, Answer), Refusal> {
+        let Self { space, notices, .. } = self;
+        let mut sink = Collect { notices, losses, now: Some(now) };
+        space.request(ask.client, ask.request, (None, ask.tag.cloned()), &mut sink)
+    }
+
+    /// Keeps the waker of a pending request. Returns an earlier one, to be dropped after unlocking.
+    #[inline]
+    pub(super) fn register(&mut self, id: RequestId, waker: &Waker) -> Option<Waker> {
+        let known = self.space.note_mut(id)?;
+        if known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            return None;
+        }
+        known.replace(waker.clone())
+    }
+
+    /// Releases a lock, or returns how it was lost and forgets that.
+    #[inline]
+    pub(super) fn release(&mut self, id: RequestId, losses: &AtomicU64) -> Result<(), Loss> {
+        let Self { space, notices, .. } = self;
+        if space.release(id, &mut Collect { notices, losses, now: None }) {
+            Ok(())
+        } else {
+            Err(self.take_loss(id))
+        }
+    }
+
+    pub(super) fn abort(&mut self, id: RequestId, losses: &AtomicU64) -> bool {
+        self.input(losses, |space, sink| space.abort(id, sink))
+    }
+
+    pub(super) fn force_release(&mut self, name: &Name, losses: &AtomicU64) -> usize {
+        self.input(losses, |space, sink| space.force_release(name, sink))
+    }
+
+    /// Ends a client. Guards and futures of it may live on, and receive the loss.
+    pub(super) fn end_client(&mut self, client: ClientId, losses: &AtomicU64) {
+        self.input(losses, |space, sink| space.end_client(client, sink));
+    }
+
+    fn input<T>(
+        &mut self,
+        losses: &AtomicU64,
+        input: impl FnOnce(&mut Space<Tasks>, &mut Collect<'_>) -> T,
+    ) -> T {
+        let Self { space, notices, .. } = self;
+        input(space, &mut Collect { notices, losses, now: None })
+    }
+
+    pub(super) fn stage(&self, id: RequestId) -> Option<Stage> {
+        self.manager().state(id)
+    }
+
+    /// Returns how a lock was lost, if it was.
+    pub(super) fn loss(&self, id: RequestId) -> Option<Loss> {
+        self.notices.ended.get(&id).copied()
+    }
+
+    /// Returns how a request ended that is not live, and forgets it: its future or guard asks once.
+    pub(super) fn take_loss(&mut self, id: RequestId) -> Loss {
+        self.notices.ended.remove(&id).unwrap_or(Loss::ClientEnded)
+    }
+
+    /// Returns the tag of a live request, and for how long it has been pending or held.
+    pub(super) fn about(&self, id: RequestId) -> (Option<Arc<str>>, Duration) {
+        (self.space.tag(id).cloned(), self.space.notes().since(id).age())
+    }
+
+    /// Registers a watch unless its event has come, and returns a waker to be dropped after unlocking.
+    pub(super) fn watch(
+        &mut self,
+        id: RequestId,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: Waker,
+        losses: &AtomicU64,
+    ) -> (Poll<Result<(), Loss>>, Option<Waker>) {
+        if let Some(loss) = self.loss(id) {
+            return (Poll::Ready(Err(loss)), Some(waker));
+        }
+        if watched == Watched::Contention {
+            if self.manager().is_contended(id) {
+                return (Poll::Ready(Ok(())), Some(waker));
+            }
+            self.input(losses, |space, sink| space.watch_contention(id, sink));
+        }
+        (Poll::Pending, self.notices.watchers.register(id, watched, watch, waker))
+    }
+
+    /// Ends a watch. Returns a waker to be dropped after unlocking.
+    pub(super) fn unwatch(&mut self, id: RequestId, watch: u64) -> Option<Waker> {
+        let waker = self.notices.watchers.unregister(id, watch);
+        if !self.notices.watchers.watch_contention(id) {
+            self.space.unwatch_contention(id);
+        }
+        waker
+    }
+
+    /// Runs `work` on the inboxes. Requests are described as long as there is one.
+    pub(super) fn with_inboxes(&mut self, work: &mut dyn FnMut(&mut Inboxes)) {
+        work(&mut self.notices.inboxes);
+        if self.notices.inboxes.is_empty() {
+            self.space.stop_describing();
+        } else {
+            self.space.describe();
+        }
+    }
+}
+
+impl Sink<Tasks> for Collect<'_> {
+    #[inline]
+    fn now(&self) -> Moment {
+        self.now.unwrap_or_else(Moment::now)
+    }
+
+    #[inline]
+    fn notify(&mut self, id: RequestId, notes: &mut Notes<Tasks>, notice: &Notice<'_, Moment>) {
+        match *notice {
+            Notice::Granted { .. } => self.notices.wakes.add_all(take_waker(notes, id)),
+            Notice::Released { .. } => {
+                let Notices { watchers, wakes, .. } = &mut *self.notices;
+                watchers.end(id, wakes);
+            }
+            Notice::Lost { cause, .. } => self.lose(id, notes, cause.into()),
+            Notice::Aborted(cause) => self.end(id, notes, cause.into()),
+            Notice::ClientEnded { .. } => self.lose(id, notes, Loss::ClientEnded),
+            Notice::Withdrawn => {
+                if let Some(waker) = take_waker(notes, id) {
+                    self.notices.wakes.discard(waker);
+                }
+            }
+            Notice::Contended => {
+                let Notices { watchers, wakes, .. } = &mut *self.notices;
+                watchers.contend(id, wakes);
+            }
+            Notice::Requested | Notice::Unavailable | Notice::Deadlock(_) => {}
+        }
+    }
+
+    #[cold]
+    fn publish(
+        &mut self,
+        id: RequestId,
+        about: &About<Arc<str>>,
+        _notes: &Notes<Tasks>,
+        notice: &Notice<'_, Moment>,
+    ) {
+        let what = match *notice {
+            Notice::Requested => Kind::Requested,
+            Notice::Granted { token, .. } => Kind::Granted(token),
+            Notice::Unavailable => Kind::Unavailable,
+            Notice::Released { .. } => Kind::Released,
+            Notice::Withdrawn => Kind::Withdrawn,
+            Notice::Aborted(cause) => Kind::Aborted(cause.into()),
+            Notice::Lost { cause, .. } => Kind::Lost(cause.into()),
+            Notice::ClientEnded { held_since: Some(_) } => Kind::Lost(Loss::ClientEnded),
+            Notice::ClientEnded { held_since: None } => Kind::Aborted(Loss::ClientEnded),
+            Notice::Deadlock(deadlock) => Kind::Deadlock(deadlock.clone().into()),
+            Notice::Contended => return,
+        };
+        let About { client, scope, mode, tag } = about.clone();
+        let (pid, after_gap) = (None, false);
+        let event = Event { request: id, client, scope, mode, tag, pid, what, after_gap };
+        let Notices { inboxes, wakes, .. } = &mut *self.notices;
+        inboxes.deliver(&event, wakes);
+    }
+}
+
+impl Collect<'_> {
+    /// Ends a request that its client had not heard the last of, and counts that.
+    fn lose(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: Loss) {
+        self.losses.fetch_add(1, Ordering::Release);
+        self.end(id, notes, loss);
+    }
+
+    /// Ends a request that another client ended.
+    fn end(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: Loss) {
+        let Notices { ended, watchers, wakes, .. } = &mut *self.notices;
+        ended.insert(id, loss);
+        wakes.add_all(take_waker(notes, id));
+        watchers.end(id, wakes);
+    }
+}
+
+#[inline]
+fn take_waker(notes: &mut Notes<Tasks>, id: RequestId) -> Option<Waker> {
+    notes.get_mut(id)?.take()
+}

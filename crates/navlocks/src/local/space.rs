@@ -1,0 +1,421 @@
+//! A lock space in this process: shards behind mutexes.
+//!
+//! Nothing of a user's runs while a shard is locked, except that a waker is cloned; wakers are woken
+//! and dropped after unlocking.
+//!
+//! ```text
+//!   divided     shard 0: a c   shard 1: b   …   shard 7: z     each behind its own mutex
+//!                     │             │                │
+//!                     ▼  a scope of several names,   ▲  the whole was left empty, many times
+//!                        a subscriber …              │
+//!   gathered    whole: a b c z                                 behind one mutex
+//! ```
+
+use std::future::ready;
+use std::hash::RandomState;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::task::{Poll, Waker};
+
+use navlocks_core::kit::Refusal;
+#[cfg(not(loom))]
+use navlocks_core::kit::spin;
+use navlocks_core::{
+    Answer as Decided, Blockers, ClientId, DeadlockPolicy, FencingToken, HashKey, LockManager,
+    Name, RequestId, State as Stage,
+};
+
+use super::registry::Registry;
+use super::shard::Shard;
+use crate::backend::{Answer, Ask, Backend, Grant, Member, Reply, SHARDS, Watched};
+use crate::clock::Moment;
+use crate::deadlock::Cycle;
+use crate::error::{Loss, QueryError, RequestError};
+use crate::inbox::Inboxes;
+use crate::query::{PartitionSnapshot, Snapshot};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
+use crate::wakes::Wakes;
+
+/// One partition, shared by its clients.
+#[derive(Debug)]
+pub(super) struct Space {
+    shards: [Place; SHARDS],
+    whole: Place,
+    /// Whether all requests are in the whole. Changes only while everything is locked.
+    gathered: AtomicBool,
+    /// How many locks were lost here.
+    losses: AtomicU64,
+    deadlocks: DeadlockPolicy,
+    /// Where related lock spaces are found by name.
+    registry: Arc<Registry>,
+}
+
+/// A mutex that shares no cache line with the next.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Place(Mutex<Shard>);
+
+/// A space of which everything is locked.
+struct All<'a> {
+    shards: [MutexGuard<'a, Shard>; SHARDS],
+    whole: MutexGuard<'a, Shard>,
+}
+
+/// The space is divided again after the whole was left empty this often.
+const IDLE_TIMES: u32 = if cfg!(loom) { 1 } else { 1000 };
+
+impl Space {
+    pub(super) fn new(deadlocks: DeadlockPolicy, registry: Arc<Registry>) -> Self {
+        let shards = LockManager::shards(HashKey::drawn_from(&RandomState::new()));
+        let whole = LockManager::whole(&shards.each_ref());
+        Self {
+            shards: shards.map(|shard| Place::new(shard, deadlocks)),
+            whole: Place::new(whole, deadlocks),
+            // Deadlocks are found in the whole alone.
+            gathered: AtomicBool::new(deadlocks != DeadlockPolicy::Ignore),
+            losses: AtomicU64::new(0),
+            deadlocks,
+            registry,
+        }
+    }
+
+    /// Adds a client, and returns it with its lock space.
+    pub(super) fn with_client(self: Arc<Self>) -> Member {
+        let mut all = self.lock_all();
+        // All shards know the same clients, and so give the same id.
+        for shard in &mut all.shards {
+            shard.add_client();
+        }
+        let id = all.whole.add_client();
+        drop(all);
+        (self, id)
+    }
+}
+
+impl Backend for Space {
+    #[inline(never)]
+    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer {
+        let now = Moment::now();
+        let mut shard = match ask.request.scope.names() {
+            [_] => self.lock(ask.shard),
+            _ => self.lock_whole(),
+        };
+        match shard.request(ask, now, &self.losses) {
+            // Returned here and not below, because the answer is written at once to its final place.
+            Ok((id, Decided::Granted(token))) if shard.is_settled() => self.granted(id, token),
+            Ok((id, Decided::Pending)) if shard.is_settled() => {
+                shard.register(id, waker);
+                Answer::Pending(id)
+            }
+            decided => self.settle_and_answer(shard, decided, waker),
+        }
+    }
+
+    fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
+        let mut shard = self.lock(shard_of(id));
+        match shard.stage(id) {
+            Some(Stage::Held(token)) => self.granted(id, token),
+            Some(Stage::Pending) => {
+                let earlier = shard.register(id, waker);
+                drop(shard);
+                drop(earlier);
+                Answer::Pending(id)
+            }
+            None => Answer::Failed(shard.take_loss(id).into()),
+        }
+    }
+
+    fn abandon(&self, id: RequestId) {
+        if !self.time_out(id) {
+            // If it was granted and its future did not receive that, the lock passes on.
+            let _lost_or_released = self.release(id);
+        }
+    }
+
+    fn time_out(&self, id: RequestId) -> bool {
+        let mut shard = self.lock_request(id);
+        let aborted = shard.abort(id, &self.losses);
+        self.settle(shard);
+        aborted
+    }
+
+    #[inline(never)]
+    fn release(&self, id: RequestId) -> Result<(), Loss> {
+        let mut shard = self.lock(shard_of(id));
+        let released = shard.release(id, &self.losses);
+        self.settle(shard);
+        released
+    }
+
+    #[inline]
+    fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Acquire)
+    }
+
+    fn loss(&self, id: RequestId) -> Option<Loss> {
+        self.lock_request(id).loss(id)
+    }
+
+    fn poll_watch(
+        &self,
+        id: RequestId,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>> {
+        let waker = waker.clone();
+        let mut shard = self.lock_request(id);
+        let (poll, unused) = shard.watch(id, watched, watch, waker, &self.losses);
+        drop(shard);
+        drop(unused);
+        poll
+    }
+
+    fn unwatch(&self, id: RequestId, watch: u64) {
+        let _dropped_unlocked = self.lock_request(id).unwatch(id, watch);
+    }
+
+    fn new_client(self: Arc<Self>, _like: ClientId) -> Member {
+        self.with_client()
+    }
+
+    fn partition(self: Arc<Self>, name: &str) -> Member {
+        Registry::partition(&self.registry, name).with_client()
+    }
+
+    fn end_client(&self, client: ClientId) {
+        let mut all = self.lock_all();
+        let has_any = |manager: &&&LockManager| manager.requests_of(client).next().is_some();
+        if all.managers().iter().filter(has_any).count() > 1 {
+            // All grants of one step come in queue order, whatever their names.
+            self.gather(&mut all);
+        }
+        let end = |shard: &mut Shard| {
+            shard.end_client(client, &self.losses);
+            shard.take_wakes()
+        };
+        let of_whole = end(&mut all.whole);
+        let of_shards = all.shards.each_mut().map(|shard| end(shard));
+        drop(all);
+        of_shards.into_iter().chain([of_whole]).for_each(Wakes::wake);
+    }
+
+    /// Subscribers receive everything in one order, so all names are behind one mutex then.
+    fn with_inboxes(&self, _client: ClientId, work: &mut dyn FnMut(&mut Inboxes)) {
+        self.lock_whole().with_inboxes(work);
+    }
+
+    fn query(&self, client: ClientId) -> Reply<'_, Snapshot> {
+        self.reply(client, || self.snapshot())
+    }
+
+    fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {
+        self.reply(client, || self.registry.snapshots())
+    }
+
+    fn blockers(&self, client: ClientId, request: RequestId) -> Reply<'_, Blockers> {
+        self.reply(client, || self.lock_request(request).manager().blockers(request))
+    }
+
+    fn is_contended(&self, client: ClientId, lock: RequestId) -> Reply<'_, bool> {
+        self.reply(client, || self.lock_request(lock).manager().is_contended(lock))
+    }
+
+    fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>> {
+        self.reply(client, || {
+            let deadlocks = LockManager::whole(&self.lock_all().managers()).deadlocks();
+            deadlocks.into_iter().map(Cycle::from).collect()
+        })
+    }
+
+    fn force_release(&self, client: ClientId, name: Name) -> Reply<'_, usize> {
+        self.reply(client, || {
+            let mut shard = self.lock_where_it_is(LockManager::shard_of::<SHARDS>(&name));
+            let count = shard.force_release(&name, &self.losses);
+            self.settle(shard);
+            count
+        })
+    }
+}
+
+/// How an input ends.
+impl Space {
+    #[inline]
+    fn granted(&self, id: RequestId, token: FencingToken) -> Answer {
+        Answer::Granted(Grant { id, token, losses: self.losses.load(Ordering::Relaxed) })
+    }
+
+    /// Answers a request that concerns other tasks, or has no lock.
+    #[inline(never)]
+    fn settle_and_answer(
+        &self,
+        mut shard: MutexGuard<'_, Shard>,
+        decided: Result<(RequestId, Decided), Refusal>,
+        waker: &Waker,
+    ) -> Answer {
+        let answer = match decided {
+            Ok((id, Decided::Granted(token))) => self.granted(id, token),
+            Ok((id, Decided::Pending)) => {
+                shard.register(id, waker);
+                Answer::Pending(id)
+            }
+            Ok((_, Decided::Unavailable)) => Answer::Unavailable,
+            Err(Refusal::Request(error)) => Answer::Failed(error.into()),
+            Err(Refusal::Deadlock(cycle)) => Answer::Failed(RequestError::Deadlock(cycle.into())),
+        };
+        self.settle(shard);
+        answer
+    }
+
+    /// Ends an input: unlocks, and then wakes the tasks that it concerns.
+    #[inline]
+    fn settle(&self, shard: MutexGuard<'_, Shard>) {
+        if self.gathered.load(Ordering::Relaxed) || !shard.is_settled() {
+            self.unlock_and_wake(shard);
+        }
+    }
+
+    #[inline(never)]
+    fn unlock_and_wake(&self, mut shard: MutexGuard<'_, Shard>) {
+        let divide = self.gathered.load(Ordering::Relaxed) && self.is_idle_often(&mut shard);
+        if shard.is_settled() {
+            drop(shard);
+        } else {
+            let wakes = shard.take_wakes();
+            drop(shard);
+            wakes.wake();
+        }
+        if divide {
+            self.divide();
+        }
+    }
+
+    /// Answers a question of a client that has not ended.
+    fn reply<T: Send + 'static>(
+        &self,
+        client: ClientId,
+        answer: impl FnOnce() -> T,
+    ) -> Reply<'static, T> {
+        let known = self.whole.lock().manager().knows(client);
+        Box::pin(ready(if known { Ok(answer()) } else { Err(QueryError::ClientEnded) }))
+    }
+}
+
+/// Where everything is.
+impl Space {
+    /// Returns the locks held and requests pending, at one moment.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let all = self.lock_all();
+        let snapshot = LockManager::snapshot_of(&all.managers());
+        Snapshot::new(snapshot, |id| {
+            let gathered = self.gathered.load(Ordering::Relaxed);
+            let shard = if gathered { &all.whole } else { &all.shards[shard_of(id)] };
+            shard.about(id)
+        })
+    }
+
+    /// Locks the shard with this number, or the whole if that has its requests.
+    #[inline(always)]
+    fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        let gathered = || self.gathered.load(Ordering::Relaxed);
+        if !gathered()
+            && let Ok(locked) = self.shards[shard].0.try_lock()
+            && !gathered()
+        {
+            debug_assert!(locked.is_settled(), "an input left a task to wake");
+            return locked;
+        }
+        self.lock_where_it_is(shard)
+    }
+
+    /// Does the same, even if the names are in the whole or another thread has locked them.
+    #[inline(never)]
+    fn lock_where_it_is(&self, shard: usize) -> MutexGuard<'_, Shard> {
+        loop {
+            let gathered = self.gathered.load(Ordering::Relaxed);
+            let locked = if gathered { self.whole.lock() } else { self.shards[shard].lock() };
+            if self.gathered.load(Ordering::Relaxed) == gathered {
+                return locked;
+            }
+        }
+    }
+
+    fn lock_request(&self, id: RequestId) -> MutexGuard<'_, Shard> {
+        self.lock_where_it_is(shard_of(id))
+    }
+
+    /// Locks everything, in the one order in which more than one mutex is ever locked.
+    fn lock_all(&self) -> All<'_> {
+        All { shards: self.shards.each_ref().map(Place::lock), whole: self.whole.lock() }
+    }
+
+    /// Locks the whole, with everything in it.
+    fn lock_whole(&self) -> MutexGuard<'_, Shard> {
+        let mut whole = self.whole.lock();
+        if !self.gathered.load(Ordering::Relaxed) {
+            drop(whole);
+            let mut all = self.lock_all();
+            self.gather(&mut all);
+            whole = all.whole;
+        }
+        whole.idle_times = 0;
+        whole
+    }
+
+    /// Moves everything to the whole.
+    fn gather(&self, all: &mut All<'_>) {
+        if self.gathered.load(Ordering::Relaxed) {
+            return;
+        }
+        let All { shards, whole } = all;
+        whole.gather(shards.each_mut().map(|shard| &mut **shard));
+        self.gathered.store(true, Ordering::Relaxed);
+    }
+
+    /// Divides the space again if the whole is empty.
+    #[cold]
+    fn divide(&self) {
+        let mut all = self.lock_all();
+        all.whole.idle_times = 0;
+        if all.whole.is_idle() {
+            self.gathered.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns true if the whole was left without requests often enough to divide the space.
+    fn is_idle_often(&self, whole: &mut Shard) -> bool {
+        let idle = self.deadlocks == DeadlockPolicy::Ignore && whole.manager().name_count() == 0;
+        whole.idle_times += u32::from(idle);
+        idle && whole.idle_times >= IDLE_TIMES
+    }
+}
+
+/// Returns the shard in which a request was made, unless that was in the whole.
+#[inline]
+fn shard_of(id: RequestId) -> usize {
+    id.slot() % SHARDS
+}
+
+impl All<'_> {
+    /// Returns all engines, of which those of the shards or that of the whole have no requests.
+    fn managers(&self) -> Vec<&LockManager> {
+        self.shards.iter().chain([&self.whole]).map(|shard| shard.manager()).collect()
+    }
+}
+
+impl Place {
+    fn new(manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
+        Self(Mutex::new(Shard::new(manager, deadlocks)))
+    }
+
+    /// Locks, even after a panic: that would be a bug of the engine, and holders must be able to release.
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Shard> {
+        // The model checker would try every number of tries.
+        #[cfg(not(loom))]
+        if let Some(shard) = spin(|| self.0.try_lock().ok()) {
+            return shard;
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

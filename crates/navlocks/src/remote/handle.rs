@@ -1,0 +1,391 @@
+//! The users' side of a session: the verbs of a backend, sent over a connection.
+
+use std::future::Future;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use navlocks_core::{Blockers, ClientId, Name, RequestId, Wait};
+use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
+
+use super::entry::{Entry, Over, Stage};
+use super::session::{Client, LinkState, Session, State};
+use crate::backend::{Answer, Ask, Backend, Grant, Member, Reply, Watched};
+use crate::blocking::wait_for;
+use crate::deadlock::Cycle;
+use crate::error::{Loss, QueryError, RequestError};
+use crate::inbox::Inboxes;
+use crate::query::{PartitionSnapshot, Snapshot};
+
+/// How long the last user of a connection waits until the service was informed.
+const FAREWELL_MAX: Duration = Duration::from_millis(500);
+
+/// A session, as its users share it: when the last one goes, so does the session.
+#[derive(Debug)]
+pub(crate) struct Handle(Arc<Session>);
+
+impl Handle {
+    pub(super) fn new(session: Arc<Session>) -> Self {
+        Self(session)
+    }
+
+    /// Returns the client that every session begins with.
+    pub(super) fn first_client(self) -> Member {
+        (Arc::new(self), ClientId::foreign(0, 0))
+    }
+
+    /// Adds a client: to this partition, or to that of the client `like`.
+    fn add_client(self: Arc<Self>, partition: Option<&str>, like: ClientId) -> Member {
+        let number = self.input(|state| {
+            let partition = match partition {
+                Some(partition) => partition.into(),
+                // An ended client has left its partition; a new client then finds the default one.
+                None => state
+                    .clients
+                    .get(&like.serial())
+                    .map(|known| known.partition.clone())
+                    .unwrap_or_default(),
+            };
+            let number = state.next_client;
+            state.next_client += 1;
+            state.say(&ToService::Open(Open { client: number, partition: partition.to_string() }));
+            state.clients.insert(number, Client { partition, ..Client::default() });
+            number
+        });
+        (self, ClientId::foreign(0, number))
+    }
+
+    /// Asks the service. `read` takes the reply that fits the question.
+    fn question<'a, T: 'a>(
+        &'a self,
+        client: ClientId,
+        question: Question,
+        read: impl FnOnce(Answered) -> Option<T> + Send + 'a,
+    ) -> impl Future<Output = Result<T, QueryError>> + Send + 'a {
+        async move {
+            let reply = self.ask(client.serial(), question).await?;
+            read(reply).ok_or(QueryError::Misunderstood)
+        }
+    }
+
+    /// Asks about a request. A service does not know requests that it did not name: the answer is
+    /// the default.
+    fn question_about<'a, T: Default + Send + 'a>(
+        &'a self,
+        client: ClientId,
+        request: RequestId,
+        question: fn(RequestKey) -> Question,
+        read: impl FnOnce(Answered) -> Option<T> + Send + 'a,
+    ) -> Reply<'a, T> {
+        match RequestKey::try_from(request) {
+            Ok(key) => Box::pin(self.question(client, question(key), read)),
+            Err(_) => Box::pin(async move {
+                let known = self.lock().clients.contains_key(&client.serial());
+                if known { Ok(T::default()) } else { Err(QueryError::ClientEnded) }
+            }),
+        }
+    }
+}
+
+impl Deref for Handle {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Without a lease the end of the process informs the service as well.
+        let waits = self.0.options.own_thread && self.0.lock().lease.is_some();
+        self.0.leave();
+        if waits && tokio::runtime::Handle::try_current().is_err() {
+            let _in_time = wait_for(|waker| self.poll_left(waker), FAREWELL_MAX);
+        }
+    }
+}
+
+impl Backend for Handle {
+    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer {
+        let client = ask.client.serial();
+        let navlocks_core::Request { scope, mode, wait } = ask.request;
+        self.input(|state| {
+            if let Err(error) = state.hope(client) {
+                return Answer::Failed(error);
+            }
+            let number = state.next_request;
+            let message = ToService::Request(wire::Request {
+                id: number,
+                client,
+                names: wire::Names(scope.clone()),
+                mode: *mode,
+                wait: *wait,
+                tag: ask.tag.map(|tag| tag.as_ref().into()),
+            });
+            let text = wire::write(&message);
+            if let Err(fault) = state.fits(&text) {
+                return Answer::Failed(RequestError::Refused(fault.into()));
+            }
+            state.next_request += 1;
+            state.say_text(text);
+            state.begin_silence();
+            if let ToService::Request(request) = message {
+                if matches!(wait, Wait::Steal | Wait::StealAll) {
+                    self.rob(state, &request);
+                }
+                state.entries.insert(number, Entry::new(request, waker.clone()));
+            }
+            Answer::Pending(RequestId::foreign(state.number, number))
+        })
+    }
+
+    fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
+        self.check_lease();
+        let losses = self.losses.load(Ordering::Relaxed);
+        self.input(|state| {
+            let State { entries, wakes, number: session, .. } = state;
+            let number = number_of(id);
+            let Some(entry) = entries.get_mut(&number) else {
+                return Answer::Failed(RequestError::ClientEnded);
+            };
+            match &entry.stage {
+                Stage::Pending => {
+                    if !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker))
+                        && let Some(earlier) = entry.waker.replace(waker.clone())
+                    {
+                        wakes.discard(earlier);
+                    }
+                    Answer::Pending(id)
+                }
+                Stage::Granted(token) | Stage::Held(token) => {
+                    let token = *token;
+                    entry.stage = Stage::Held(token);
+                    let id = RequestId::foreign(*session, number);
+                    Answer::Granted(Grant { id, token, losses })
+                }
+                Stage::Over(over) => {
+                    let over = over.clone();
+                    entries.remove(&number);
+                    match over {
+                        Over::Unavailable => Answer::Unavailable,
+                        Over::Failed(error) => Answer::Failed(error),
+                        Over::Lost(loss) => {
+                            state.say(&ToService::Release(number));
+                            Answer::Failed(loss.into())
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    fn abandon(&self, id: RequestId) {
+        self.input(|state| {
+            let number = number_of(id);
+            if let Some(entry) = state.entries.remove(&number) {
+                state.wakes.discard_all(entry.waker);
+                state.say(&ToService::Abort(number));
+            }
+        });
+    }
+
+    fn time_out(&self, id: RequestId) -> bool {
+        let waits = self.input(|state| {
+            let entry = state.entries.get(&number_of(id));
+            entry.is_some_and(|entry| matches!(entry.stage, Stage::Pending))
+        });
+        if waits {
+            self.abandon(id);
+        }
+        waits
+    }
+
+    fn release(&self, id: RequestId) -> Result<(), Loss> {
+        self.check_lease();
+        self.input(|state| {
+            let number = number_of(id);
+            // A guard's entry stays until the guard is dropped, so there is one.
+            let Some(entry) = state.entries.remove(&number) else { return Ok(()) };
+            let loss = entry.loss();
+            state.wakes.add_all(entry.into_wakers());
+            state.say(&ToService::Release(number));
+            loss.map_or(Ok(()), Err)
+        })
+    }
+
+    fn losses(&self) -> u64 {
+        self.check_lease();
+        self.losses.load(Ordering::Acquire)
+    }
+
+    fn loss(&self, id: RequestId) -> Option<Loss> {
+        self.lock().entries.get(&number_of(id)).and_then(Entry::loss)
+    }
+
+    fn poll_watch(
+        &self,
+        id: RequestId,
+        watched: Watched,
+        watch: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Poll<Result<(), Loss>> {
+        self.check_lease();
+        let waker = waker.clone();
+        self.input(|state| {
+            let number = number_of(id);
+            let Some(entry) = state.entries.get_mut(&number) else { return Poll::Pending };
+            if let Some(loss) = entry.loss() {
+                return Poll::Ready(Err(loss));
+            }
+            let is_new = watch.is_none();
+            let watch = *watch.get_or_insert_with(|| {
+                state.next_watch += 1;
+                state.next_watch
+            });
+            let (come, earlier) = entry.watch(watch, watched, waker);
+            state.wakes.discard_all(earlier);
+            if is_new && watched == Watched::Contention {
+                state.say(&ToService::Contention(number));
+            }
+            if come { Poll::Ready(Ok(())) } else { Poll::Pending }
+        })
+    }
+
+    fn unwatch(&self, id: RequestId, watch: u64) {
+        self.input(|state| {
+            let entry = state.entries.get_mut(&number_of(id));
+            let waker = entry.and_then(|entry| entry.unwatch(watch));
+            state.wakes.discard_all(waker);
+        });
+    }
+
+    fn new_client(self: Arc<Self>, like: ClientId) -> Member {
+        self.add_client(None, like)
+    }
+
+    fn partition(self: Arc<Self>, name: &str) -> Member {
+        self.add_client(Some(name), ClientId::foreign(0, 0))
+    }
+
+    fn end_client(&self, client: ClientId) {
+        let client = client.serial();
+        self.input(|state| {
+            let Some(mut ended) = state.clients.remove(&client) else { return };
+            state.wakes.add_all(ended.inboxes.take_wakers());
+            self.end_entries(state, |owner| owner == client);
+            state.say(&ToService::Close(client));
+        });
+    }
+
+    /// Ids of a session begin with its number, which another connection may change.
+    fn shown_id(&self, client: ClientId) -> ClientId {
+        ClientId::foreign(self.lock().number, client.serial())
+    }
+
+    /// Subscribes at the service when a stream begins, and unsubscribes when the last one ends.
+    fn with_inboxes(&self, client: ClientId, work: &mut dyn FnMut(&mut Inboxes)) {
+        let client = client.serial();
+        self.input(|state| {
+            if state.link.is_over() || state.link == LinkState::Leaving {
+                return;
+            }
+            let up = state.link == LinkState::Up;
+            let Some(known) = state.clients.get_mut(&client) else { return };
+            let Client { inboxes, subscribed, .. } = known;
+            let before = inboxes.len();
+            work(inboxes);
+            let after = inboxes.len();
+            if after > before {
+                *subscribed = true;
+                inboxes.mute_newest();
+                state.say(&ToService::Listen(client));
+            } else if before > 0 && after == 0 {
+                *subscribed = !up;
+                state.say(&ToService::Unlisten(client));
+            }
+        });
+    }
+
+    fn leave(&self) {
+        self.0.leave();
+    }
+
+    fn poll_left(&self, waker: &Waker) -> Poll<()> {
+        let waker = waker.clone();
+        self.input(|state| {
+            if state.link.is_over() {
+                return Poll::Ready(());
+            }
+            if !state.leavers.iter().any(|known| known.will_wake(&waker)) {
+                state.leavers.push(waker);
+            }
+            Poll::Pending
+        })
+    }
+
+    fn is_driven_here(&self) -> bool {
+        let current = tokio::runtime::Handle::try_current();
+        let alone = |handle: tokio::runtime::Handle| {
+            handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::CurrentThread
+        };
+        !self.options.own_thread && current.is_ok_and(alone)
+    }
+
+    fn descriptor(&self) -> Option<OwnedFd> {
+        self.0.descriptor()
+    }
+
+    fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {
+        Box::pin(self.question(client, Question::QueryAll, |reply| match reply {
+            Answered::Partitions(all) => Some(all.into_iter().map(Into::into).collect()),
+            _ => None,
+        }))
+    }
+
+    fn query(&self, client: ClientId) -> Reply<'_, Snapshot> {
+        Box::pin(self.question(client, Question::Query, |reply| match reply {
+            Answered::Snapshot { held, pending } => Some(Snapshot::told(held, pending)),
+            _ => None,
+        }))
+    }
+
+    fn blockers(&self, client: ClientId, request: RequestId) -> Reply<'_, Blockers> {
+        self.question_about(client, request, Question::Blockers, |reply| match reply {
+            Answered::Blockers { hard, soft } => {
+                let ids = |keys: Vec<RequestKey>| keys.into_iter().map(Into::into).collect();
+                Some(Blockers { hard: ids(hard), soft: ids(soft) })
+            }
+            _ => None,
+        })
+    }
+
+    fn is_contended(&self, client: ClientId, lock: RequestId) -> Reply<'_, bool> {
+        self.question_about(client, lock, Question::Contended, |reply| match reply {
+            Answered::Contended(contended) => Some(contended),
+            _ => None,
+        })
+    }
+
+    fn deadlocks(&self, client: ClientId) -> Reply<'_, Vec<Cycle>> {
+        Box::pin(self.question(client, Question::Deadlocks, |reply| match reply {
+            Answered::Deadlocks(cycles) => Some(cycles.into_iter().map(Into::into).collect()),
+            _ => None,
+        }))
+    }
+
+    fn force_release(&self, client: ClientId, name: Name) -> Reply<'_, usize> {
+        Box::pin(self.question(client, Question::ForceRelease(name), |reply| match reply {
+            Answered::Released(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+            _ => None,
+        }))
+    }
+}
+
+/// Returns the number of a request in its session.
+fn number_of(id: RequestId) -> u64 {
+    id.serial()
+}

@@ -1,0 +1,495 @@
+//! The embedding kit: spaces and hosts notify in engine order, and keep nothing of what is over.
+
+use navlocks_core::kit::{
+    About, Embedder, Host, HostError, HostSink, LimitExceeded, Limits, Member, Memory, Notes,
+    Notice, Refusal, Sink, Space,
+};
+use navlocks_core::{
+    Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,
+    Scope, SuspendPolicy, Wait,
+};
+
+const KEY: HashKey = HashKey::from_bytes([7; 16]);
+
+/// Attaches a label to each request.
+struct Labels;
+
+impl Embedder for Labels {
+    type Note = &'static str;
+    type Time = u64;
+    type Tag = &'static str;
+}
+
+/// Writes down what the sink receives.
+#[derive(Default)]
+struct Record {
+    now: u64,
+    notified: Vec<String>,
+    published: Vec<String>,
+    evicted: Vec<ClientId>,
+}
+
+impl Record {
+    fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notified)
+    }
+}
+
+fn words(notice: &Notice<'_, u64>) -> String {
+    match notice {
+        Notice::Requested => "requested".into(),
+        Notice::Granted { token, since } => format!("granted {token}, requested at {since}"),
+        Notice::Unavailable => "unavailable".into(),
+        Notice::Released { since } => format!("released, granted at {since}"),
+        Notice::Withdrawn => "withdrawn".into(),
+        Notice::Aborted(cause) => format!("aborted, {cause}"),
+        Notice::Lost { cause, since } => format!("lost, {cause}, granted at {since}"),
+        Notice::ClientEnded { held_since: Some(since) } => format!("ended, granted at {since}"),
+        Notice::ClientEnded { held_since: None } => "ended, pending".into(),
+        Notice::Contended => "contended".into(),
+        Notice::Deadlock(deadlock) => format!("deadlock of {}", deadlock.clients.len()),
+    }
+}
+
+impl Sink<Labels> for Record {
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn notify(&mut self, id: RequestId, notes: &mut Notes<Labels>, notice: &Notice<'_, u64>) {
+        let label = notes.get(id).copied().unwrap_or("nobody");
+        self.notified.push(format!("{label}: {}", words(notice)));
+    }
+
+    fn publish(
+        &mut self,
+        _id: RequestId,
+        about: &About<&'static str>,
+        _notes: &Notes<Labels>,
+        notice: &Notice<'_, u64>,
+    ) {
+        let About { client, scope, mode, tag } = about;
+        let tag = tag.unwrap_or("-");
+        self.published.push(format!("{client} {mode} {scope} {tag}: {}", words(notice)));
+    }
+
+    fn evicted(&mut self, client: ClientId) {
+        self.evicted.push(client);
+    }
+}
+
+fn space(deadlocks: DeadlockPolicy) -> Space<Labels> {
+    Space::new(LockManager::new(KEY), deadlocks)
+}
+
+/// Requests a lock under a label. Panics when the space refuses.
+fn request(
+    space: &mut Space<Labels>,
+    client: ClientId,
+    label: &'static str,
+    request: &Request,
+    record: &mut Record,
+) -> RequestId {
+    space.request(client, request, (label, None), record).expect("not refused").0
+}
+
+#[test]
+fn own_grant_stands_after_losses_and_before_later_grants() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let client = space.add_client();
+    request(&mut space, client, "holder", &Request::exclusive(["a", "b"]), &mut record);
+    request(&mut space, client, "waiter", &Request::exclusive("b"), &mut record);
+    record.now = 5;
+    let steal = Request::exclusive("a").wait(Wait::Steal);
+    request(&mut space, client, "thief", &steal, &mut record);
+    assert_eq!(
+        record.take(),
+        [
+            "holder: granted 1, requested at 0",
+            "holder: lost, stolen by r3, granted at 0",
+            "thief: granted 2, requested at 5",
+            "waiter: granted 3, requested at 0",
+        ]
+    );
+}
+
+#[test]
+fn notices_say_since_when() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let client = space.add_client();
+    let first = request(&mut space, client, "first", &Request::exclusive("a"), &mut record);
+    record.now = 3;
+    let second = request(&mut space, client, "second", &Request::exclusive("a"), &mut record);
+    assert_eq!(space.notes().since(second), 3);
+    record.now = 8;
+    assert!(space.release(first, &mut record));
+    assert_eq!(space.notes().since(second), 8);
+    record.now = 9;
+    assert!(space.release(second, &mut record));
+    assert!(!space.release(second, &mut record));
+    assert_eq!(
+        record.take(),
+        [
+            "first: granted 1, requested at 0",
+            "first: released, granted at 0",
+            "second: granted 2, requested at 3",
+            "second: released, granted at 8",
+        ]
+    );
+}
+
+#[test]
+fn holder_is_notified_of_contention_once_for_each_watch() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let client = space.add_client();
+    let lock = request(&mut space, client, "holder", &Request::exclusive(["a", "b"]), &mut record);
+    record.take();
+    space.watch_contention(lock, &mut record);
+    request(&mut space, client, "elsewhere", &Request::exclusive("c"), &mut record);
+    record.take();
+    request(&mut space, client, "waiter", &Request::exclusive(["a", "b"]), &mut record);
+    assert_eq!(record.take(), ["holder: contended"]);
+    request(&mut space, client, "waiter", &Request::exclusive("b"), &mut record);
+    assert!(record.take().is_empty());
+    // A watch of a contended lock is over at once.
+    space.watch_contention(lock, &mut record);
+    assert_eq!(record.take(), ["holder: contended"]);
+    assert!(!space.is_idle());
+}
+
+#[test]
+fn unwatched_holder_is_not_notified_of_contention() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let client = space.add_client();
+    let lock = request(&mut space, client, "holder", &Request::exclusive("a"), &mut record);
+    space.watch_contention(lock, &mut record);
+    space.unwatch_contention(lock);
+    record.take();
+    let waiter = request(&mut space, client, "waiter", &Request::exclusive("a"), &mut record);
+    assert!(record.take().is_empty());
+    assert!(space.abort(waiter, &mut record));
+    space.watch_contention(lock, &mut record);
+    assert!(space.release(lock, &mut record));
+    assert!(space.is_idle(), "the watch of a released lock is left");
+}
+
+/// Two clients that each hold one name and then want the other's.
+fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, Refusal>) {
+    let (mut space, mut record) = (space(policy), Record::default());
+    let (one, two) = (space.add_client(), space.add_client());
+    request(&mut space, one, "one a", &Request::exclusive("a"), &mut record);
+    request(&mut space, two, "two b", &Request::exclusive("b"), &mut record);
+    request(&mut space, one, "one b", &Request::exclusive("b"), &mut record);
+    record.take();
+    space.describe();
+    let closing = Request::exclusive("a");
+    let made = space.request(two, &closing, ("two a", Some("tag")), &mut record);
+    (space, record, made.map(|(_, answer)| answer))
+}
+
+#[test]
+fn refused_deadlock_leaves_nothing_of_the_request() {
+    let (mut space, mut record, made) = deadlocked(DeadlockPolicy::Refuse);
+    let Err(Refusal::Deadlock(deadlock)) = made else { panic!("not refused: {made:?}") };
+    assert_eq!(deadlock.clients.len(), 2);
+    assert_eq!(record.take(), ["two a: deadlock of 2", "two a: withdrawn"]);
+    assert_eq!(
+        record.published,
+        [
+            "c2 exclusive a tag: requested",
+            "c2 exclusive a tag: deadlock of 2",
+            "c2 exclusive a tag: withdrawn",
+        ]
+    );
+    let manager = space.manager();
+    assert_eq!((manager.held_count(), manager.pending_count(), space.tag_count()), (2, 1, 0));
+    assert!(manager.deadlocks().is_empty());
+    let two = manager.snapshot().held[1].client;
+    assert!(space.end_client(two, &mut record));
+    assert_eq!(record.take(), ["two b: ended, granted at 0", "one b: granted 3, requested at 0"]);
+}
+
+#[test]
+fn reported_deadlock_keeps_the_request() {
+    let (space, mut record, made) = deadlocked(DeadlockPolicy::Report);
+    assert_eq!(made, Ok(Answer::Pending));
+    assert_eq!(record.take(), ["two a: deadlock of 2"]);
+    assert_eq!(space.manager().pending_count(), 2);
+}
+
+#[test]
+fn ignored_deadlock_is_not_looked_for() {
+    let (_, mut record, made) = deadlocked(DeadlockPolicy::Ignore);
+    assert_eq!((made, record.take()), (Ok(Answer::Pending), vec![]));
+}
+
+#[test]
+fn subscribers_receive_every_notice_between_describe_and_stop() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let client = space.add_client();
+    let held = Request::shared("a");
+    let (earlier, _) = space.request(client, &held, ("", Some("old")), &mut record).unwrap();
+    assert!(record.published.is_empty());
+    space.describe();
+    space.describe();
+    let waiter = request(&mut space, client, "", &Request::exclusive("a"), &mut record);
+    let trying = Request::exclusive("a").wait(Wait::IfAvailable);
+    request(&mut space, client, "", &trying, &mut record);
+    assert!(space.release(earlier, &mut record));
+    assert_eq!(space.force_release(&Name::from("a"), &mut record), 1);
+    assert!(!space.release(waiter, &mut record));
+    assert_eq!(
+        record.published,
+        [
+            "c1 exclusive a -: requested",
+            "c1 exclusive a -: requested",
+            "c1 exclusive a -: unavailable",
+            "c1 shared a old: released, granted at 0",
+            "c1 exclusive a -: granted 2, requested at 0",
+            "c1 exclusive a -: lost, force-released, granted at 0",
+        ]
+    );
+    assert!(!space.is_idle(), "subscribers are not idle");
+    space.stop_describing();
+    record.published.clear();
+    request(&mut space, client, "", &Request::exclusive("a"), &mut record);
+    assert!(record.published.is_empty());
+}
+
+#[test]
+fn ended_client_loses_all_its_requests_before_others_are_granted() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let (ended, other) = (space.add_client(), space.add_client());
+    request(&mut space, ended, "held", &Request::exclusive("a"), &mut record);
+    request(&mut space, ended, "pending", &Request::exclusive("a"), &mut record);
+    request(&mut space, other, "other", &Request::exclusive("a"), &mut record);
+    record.take();
+    record.now = 4;
+    assert!(space.end_client(ended, &mut record));
+    assert_eq!(
+        record.take(),
+        [
+            "held: ended, granted at 0",
+            "pending: ended, pending",
+            "other: granted 2, requested at 0",
+        ]
+    );
+    assert!(!space.end_client(ended, &mut record));
+    let refused = space.request(ended, &Request::exclusive("b"), ("", Some("tag")), &mut record);
+    assert_eq!(refused, Err(Refusal::Request(RequestError::UnknownClient)));
+    assert_eq!((space.tag_count(), record.take()), (0, vec![]));
+}
+
+#[test]
+fn suspended_client_is_evicted_and_receives_its_losses_when_resumed() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let (sleeper, other) = (space.add_client(), space.add_client());
+    request(&mut space, sleeper, "sleeper", &Request::exclusive("a"), &mut record);
+    assert!(space.suspend(sleeper, SuspendPolicy::EvictOnContention, &mut record));
+    record.take();
+    request(&mut space, other, "other", &Request::exclusive("a"), &mut record);
+    assert_eq!(record.evicted, [sleeper]);
+    assert_eq!(record.take(), ["other: granted 2, requested at 0"]);
+    assert!(space.resume(sleeper, &mut record));
+    assert!(!space.resume(sleeper, &mut record));
+    let lost = "sleeper: lost, evicted while its client was suspended, granted at 0";
+    assert_eq!(record.take(), [lost]);
+}
+
+#[test]
+fn idle_space_drops_the_memory_of_its_notes_and_tags() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let client = space.add_client();
+    let idle = space.memory();
+    let requests: Vec<RequestId> = (0..3000)
+        .map(|number| {
+            let request = Request::exclusive(format!("name {number}"));
+            space.request(client, &request, ("", Some("tag")), &mut record).unwrap().0
+        })
+        .collect();
+    assert!(space.memory() > idle + 3000 && space.tag_count() == 3000);
+    for id in requests {
+        assert!(space.release(id, &mut record));
+    }
+    assert_eq!((space.notes().slot_count(), space.tag_count()), (0, 0));
+    assert!(space.memory() < 3000, "{} bytes are left", space.memory());
+    assert!(space.is_idle());
+}
+
+#[test]
+fn gathered_space_keeps_notes_tags_times_and_watches() {
+    const SHARDS: usize = 4;
+    let mut shards: [Space<Labels>; SHARDS] =
+        LockManager::shards(KEY).map(|shard| Space::new(shard, DeadlockPolicy::Ignore));
+    let mut whole: Space<Labels> = Space::new(
+        LockManager::whole(&shards.each_ref().map(Space::manager)),
+        DeadlockPolicy::Ignore,
+    );
+    let client = whole.add_client();
+    for shard in &mut shards {
+        assert_eq!(shard.add_client(), client);
+    }
+    let mut record = Record::default();
+    // One lock and one waiter for each of these names, so that every shard has some.
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let mut locks = Vec::new();
+    for (now, name) in (10..).zip(names) {
+        record.now = now;
+        let shard = &mut shards[LockManager::shard_of::<SHARDS>(&Name::from(name))];
+        let request = Request::exclusive(name);
+        let (lock, _) = shard.request(client, &request, (name, Some(name)), &mut record).unwrap();
+        shard.watch_contention(lock, &mut record);
+        locks.push((lock, name, now));
+    }
+    assert!(shards.iter().filter(|shard| !shard.is_idle()).count() > 1);
+    record.take();
+    whole.gather(shards.each_mut());
+    assert!(shards.iter().all(|shard| shard.is_idle() && shard.tag_count() == 0));
+    for &(lock, name, since) in &locks {
+        assert_eq!(whole.notes().get(lock), Some(&name));
+        assert_eq!((whole.tag(lock), whole.notes().since(lock)), (Some(&name), since));
+    }
+    record.now = 99;
+    let all = Request::exclusive(Scope::new(names).unwrap());
+    request(&mut whole, client, "all", &all, &mut record);
+    let contended: Vec<String> = names.iter().map(|name| format!("{name}: contended")).collect();
+    assert_eq!(record.take(), contended);
+    for (lock, ..) in locks {
+        assert!(whole.release(lock, &mut record));
+    }
+    let last = record.take().pop().unwrap();
+    assert!(last.starts_with("all: granted ") && last.ends_with(", requested at 99"), "{last}");
+}
+
+/// Writes down the notices of a host.
+#[derive(Default)]
+struct Messages(Vec<(Member, u64, String)>);
+
+impl HostSink<u64> for Messages {
+    fn notify(&mut self, member: Member, number: u64, notice: &Notice<'_, u64>) {
+        self.0.push((member, number, words(notice)));
+    }
+}
+
+type TestHost = Host<&'static str, u64, &'static str>;
+
+fn host(limits: Limits) -> TestHost {
+    Host::new(KEY, limits)
+}
+
+#[test]
+fn number_of_a_live_request_is_refused_and_free_again_afterwards() {
+    let (mut host, mut messages) = (host(Limits::default()), Messages::default());
+    let group = host.add_group();
+    let member = host.open(group, "p").unwrap();
+    let lock = Request::exclusive("a");
+    let trying = lock.clone().wait(Wait::IfAvailable);
+    let mut request = |host: &mut TestHost, number, request: &Request| {
+        host.request(member, number, request, None, 0, &mut messages)
+    };
+    assert!(matches!(request(&mut host, 1, &lock), Ok(Answer::Granted(_))));
+    assert_eq!(request(&mut host, 1, &lock), Err(HostError::NumberInUse(1)));
+    assert_eq!(request(&mut host, 2, &trying), Ok(Answer::Unavailable));
+    assert_eq!(request(&mut host, 2, &lock), Ok(Answer::Pending));
+    let steal = lock.clone().wait(Wait::Steal);
+    assert!(matches!(request(&mut host, 3, &steal), Ok(Answer::Granted(_))));
+    // Request 1 was lost, so its number is free.
+    assert_eq!(request(&mut host, 1, &lock), Ok(Answer::Pending));
+    assert_eq!(host.memory().requests, 3);
+}
+
+#[test]
+fn client_cannot_release_or_abort_requests_of_another() {
+    let (mut host, mut messages) = (host(Limits::default()), Messages::default());
+    let group = host.add_group();
+    let (one, two) = (host.open(group, "p").unwrap(), host.open(group, "p").unwrap());
+    let lock = Request::exclusive("a");
+    host.request(one, 1, &lock, None, 0, &mut messages).unwrap();
+    host.request(one, 2, &lock, None, 0, &mut messages).unwrap();
+    assert!(!host.release(two, 1, 1, &mut messages));
+    assert!(!host.abort(two, 2, 1, &mut messages));
+    assert!(!host.abort(one, 1, 1, &mut messages), "a held request is not aborted");
+    assert!(!host.release(one, 2, 1, &mut messages), "a pending request is not released");
+    assert_eq!(host.query(two).held.len(), 1);
+    assert!(host.release(one, 1, 1, &mut messages));
+    assert!(host.release(one, 2, 2, &mut messages));
+    assert_eq!(host.memory().requests, 0);
+}
+
+#[test]
+fn group_ends_with_all_its_clients_and_no_others() {
+    let (mut host, mut messages) = (host(Limits::default()), Messages::default());
+    let (page, tab) = (host.add_group(), host.add_group());
+    let (window, worker) = (host.open(page, "p").unwrap(), host.open(page, "p").unwrap());
+    let other = host.open(tab, "p").unwrap();
+    let elsewhere = host.open(tab, "q").unwrap();
+    for (member, name) in [(window, "a"), (worker, "b"), (elsewhere, "a")] {
+        host.request(member, 1, &Request::exclusive(name), None, 0, &mut messages).unwrap();
+    }
+    let both = Request::exclusive(["a", "b"]);
+    host.request(other, 7, &both, None, 3, &mut messages).unwrap();
+    messages.0.clear();
+    assert!(host.end_group(page, 5, &mut messages));
+    let expected = [
+        (window, 1, "ended, granted at 0".to_owned()),
+        (worker, 1, "ended, granted at 0".to_owned()),
+        (other, 7, "granted 3, requested at 3".to_owned()),
+    ];
+    assert_eq!(messages.0, expected);
+    assert!(!host.end_group(page, 5, &mut messages));
+    assert_eq!(host.open(page, "p"), Err(HostError::UnknownGroup));
+    let refused = host.request(window, 2, &both, None, 5, &mut messages);
+    assert_eq!(refused, Err(HostError::UnknownMember));
+    assert!(!host.close(window, 5, &mut messages));
+    assert_eq!(host.query(elsewhere).held.len(), 1);
+}
+
+#[test]
+fn limits_are_refused_by_name() {
+    let mut limits = Limits::default();
+    limits.partitions_max = 2;
+    limits.clients_per_group_max = 3;
+    limits.requests_per_client_max = 2;
+    limits.names_per_request_max = 2;
+    limits.name_bytes_max = 4;
+    let (mut host, mut messages) = (host(limits), Messages::default());
+    let exceeded = |limit, max| Some(HostError::Limit(LimitExceeded { limit, max }));
+    let (group, spare) = (host.add_group(), host.add_group());
+    let member = host.open(group, "p").unwrap();
+    host.open(group, "q").unwrap();
+    assert_eq!(host.open(spare, "r").err(), exceeded("partitions_max", 2));
+    host.open(group, "q").unwrap();
+    assert_eq!(host.open(group, "p").err(), exceeded("clients_per_group_max", 3));
+    let mut request = |host: &mut TestHost, number, request: Request| {
+        host.request(member, number, &request, None, 0, &mut messages).err()
+    };
+    let three = Request::exclusive(["a", "b", "c"]);
+    assert_eq!(request(&mut host, 1, three), exceeded("names_per_request_max", 2));
+    let long = Request::exclusive(["a", "abcde"]);
+    assert_eq!(request(&mut host, 1, long), exceeded("name_bytes_max", 4));
+    assert_eq!(request(&mut host, 1, Request::exclusive(["a", "abcd"])), None);
+    assert_eq!(request(&mut host, 2, Request::exclusive("b")), None);
+    let third = request(&mut host, 3, Request::exclusive("b"));
+    assert_eq!(third, exceeded("requests_per_client_max", 2));
+    assert!(host.release(member, 1, 0, &mut messages));
+    let third = host.request(member, 3, &Request::exclusive("b"), None, 0, &mut messages);
+    assert_eq!(third, Ok(Answer::Pending), "a released request counts no more");
+}
+
+#[test]
+fn memory_of_a_host_falls_to_nothing() {
+    let (mut host, mut messages) = (host(Limits::default()), Messages::default());
+    let group = host.add_group();
+    for partition in ["p", "q"] {
+        let member = host.open(group, partition).unwrap();
+        for number in 0..100 {
+            let request = Request::shared(format!("name {number}"));
+            host.request(member, number, &request, Some("tag"), 0, &mut messages).unwrap();
+        }
+    }
+    let memory = host.memory();
+    assert_eq!((memory.partitions, memory.clients, memory.requests), (2, 2, 200));
+    assert!(memory.bytes > 200);
+    assert!(host.end_group(group, 1, &mut messages));
+    assert_eq!(host.memory(), Memory::default());
+}
