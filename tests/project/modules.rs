@@ -161,3 +161,31 @@ fn import_circle_is_found_through_braces_supers_and_the_root() {
     assert_eq!([uses("a"), uses("b"), uses("c")], [vec!["b", "d"], vec!["c", "d"], vec!["a"]]);
     assert_eq!(circles(&graph), [["a", "b", "c"]]);
 }
+
+/// Every source file that is in no table or picture of the architecture page.
+#[test]
+fn architecture_page_names_every_module() {
+    let page = files::below(".").into_iter().find(|file| file.path == "ARCHITECTURE.md").unwrap();
+    let named: BTreeSet<&str> =
+        page.text.split(|c: char| !(c.is_alphanumeric() || "_-".contains(c))).collect();
+    let sources = files::below(".").into_iter().filter(|file| {
+        let rust = file.path.starts_with("crates/")
+            && file.path.contains("/src/")
+            && file.path.ends_with(".rs");
+        let addon = file.path.starts_with("js/native/src/");
+        let package = file.path.starts_with("js/")
+            && file.path.ends_with(".js")
+            && file.path.matches('/').count() == 1;
+        rust || addon || package
+    });
+    let missing: Vec<String> = sources
+        .map(|file| file.path)
+        .filter(|path| {
+            let stem = path.rsplit('/').next().unwrap().split('.').next().unwrap();
+            let folder = path.rsplit('/').nth(1).unwrap();
+            let name = if stem == "mod" { folder } else { stem };
+            !["lib", "main", "build"].contains(&name) && !named.contains(name)
+        })
+        .collect();
+    assert!(missing.is_empty(), "not in ARCHITECTURE.md: {missing:?}");
+}
