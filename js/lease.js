@@ -41,6 +41,15 @@ export class Lease {
     return this.#length - this.#length / 8 - this.#said.age;
   }
 
+  /**
+   * How many milliseconds are left until the connection counts as dead: a ping was not answered for a quarter of the lease, and
+   * nothing for half of it. What is left of the lease is for another connection to go on with the session.
+   */
+  get silentIn() {
+    if (this.#pings.length === 0) return Infinity;
+    return Math.max(this.#length / 4 - this.#pings[0].said.age, this.#length / 2 - this.#said.age);
+  }
+
   /** Several pings may get lost before the lease is in danger. */
   get pingInterval() {
     return this.#length / 4;

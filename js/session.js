@@ -415,6 +415,7 @@ export class Session {
     const next = Math.min(
       lease?.left ?? Infinity,
       this.#link === UP ? (lease?.pingInterval ?? Infinity) : Infinity,
+      this.#link === UP ? (lease?.silentIn ?? Infinity) : Infinity,
       this.#link === DOWN ? this.#options.patience - this.#downSince.age : Infinity,
     );
     if (next !== Infinity) this.#alarm = this.#after(next, this.#wake);
@@ -422,6 +423,8 @@ export class Session {
 
   #wake = () => {
     this.check();
+    // A network can swallow all of one connection and carry another: the session goes on over that one.
+    if (this.#link === UP && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;
     if (this.#link === DOWN && this.#downSince.age >= patience) {

@@ -1,9 +1,10 @@
 //! A service without sockets and with a clock of its own: what the fuzz target plays with.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_server::hub::{Hub, Outbox, Peer};
+use navlocks_server::hub::{Frame, Hub, Outbox, Peer};
 use navlocks_server::{DeadlockPolicy, Limits};
 use navlocks_wire::{self as wire, ToClient, ToService};
 
@@ -69,13 +70,15 @@ impl Rehearsal {
 
     /// What was said over a connection since it was last asked.
     pub(crate) fn hear(&mut self, connection: usize) -> Vec<String> {
-        let mut frames = Vec::new();
+        let mut texts = Vec::new();
         if let Some(Some(open)) = self.connections.get(connection) {
+            let mut frames = VecDeque::new();
             open.outbox.take(&mut frames);
-            open.outbox.written();
-            frames.extend(open.outbox.ending().map(|fault| wire::write(&ToClient::Error(fault))));
+            open.outbox.written_all();
+            texts.extend(frames.iter().map(Frame::text));
+            texts.extend(open.outbox.ending().map(|fault| wire::write(&ToClient::Error(fault))));
         }
-        frames
+        texts
     }
 
     /// A connection breaks.

@@ -69,6 +69,25 @@ test('a connection that breaks is made again, and nobody notices', async () => {
   await service.kill();
 });
 
+test('a session goes on over another connection when one is silent for half of its lease', async () => {
+  const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
+  const proxy = await Proxy.start(service.tcp);
+  const locks = await connect(proxy.url);
+  const id = locks.clientId;
+  const held = await locks.hold('a');
+  for (let round = 0; round < 2; round++) {
+    proxy.swallow();
+    // Answered by the next connection.
+    const { held: known } = await locks.query();
+    assert.deepEqual(known.map(({ name }) => name), ['a']);
+    assert.equal(locks.clientId, id);
+    assert.ok(held.held);
+  }
+  held.release();
+  await locks.close();
+  await service.stop();
+});
+
 test('F134 decision 2: a service that is killed and comes again has lost the locks, and those who wait wait again', async () => {
   const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
   for (const url of [service.tcp, service.unix]) {

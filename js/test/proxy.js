@@ -6,6 +6,8 @@ import { connect, createServer } from 'node:net';
 export class Proxy {
   #pairs = new Set();
   #silent = false;
+  /** Connections whose bytes are swallowed. */
+  #swallowed = new WeakSet();
   #server;
 
   /** @param url of the service */
@@ -28,10 +30,10 @@ export class Proxy {
     this.#pairs.add(pair);
     for (const [from, to] of [pair, [outer, inner]]) {
       from.unref();
-      from.on('data', (bytes) => this.#silent || to.write(bytes));
+      from.on('data', (bytes) => this.#silent || this.#swallowed.has(pair) || to.write(bytes));
       from.on('error', () => {});
       from.on('close', () => {
-        if (!this.#silent) to.destroy();
+        if (!this.#silent && !this.#swallowed.has(pair)) to.destroy();
         this.#pairs.delete(pair);
       });
     }
@@ -45,6 +47,11 @@ export class Proxy {
   /** From now on nothing gets through, and nobody is told. */
   silence() {
     this.#silent = true;
+  }
+
+  /** From now on nothing gets through the connections of this moment, and nobody is told. New ones can be made. */
+  swallow() {
+    for (const pair of this.#pairs) this.#swallowed.add(pair);
   }
 
   /** Connections can be made again. Those of before stay dead. */

@@ -116,6 +116,8 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
+    pub(crate) const BYTES_PER_SEAT: usize = size_of::<Slot>();
+
     pub(crate) fn new(shard: Shard) -> Self {
         Self {
             slots: Slots::with_limit(shard.limit()),

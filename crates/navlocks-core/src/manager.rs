@@ -280,6 +280,9 @@ impl LockManager {
         self.seating.name_count()
     }
 
+    /// Bytes that each name of a live request takes at most, those of a name longer than 23 bytes aside.
+    pub(crate) const BYTES_PER_NAME: usize = Seating::BYTES_PER_NAME;
+
     /// Returns how many bytes the manager takes, names longer than 23 bytes aside.
     pub fn memory(&self) -> usize {
         self.seating.memory() + self.events.capacity() * size_of::<Event>()

@@ -44,6 +44,10 @@ pub(crate) enum Place {
 const IDLE_CAPACITY: usize = 1024;
 
 impl Seating {
+    /// A seat, a queue, and the queue's places in the table and in the list of free ones.
+    pub(crate) const BYTES_PER_NAME: usize =
+        Entries::BYTES_PER_SEAT + size_of::<crate::queue::Queue>() + 4 * size_of::<Index>();
+
     pub(crate) fn new(queues: Queues, shard: Shard) -> Self {
         Self {
             queues,

@@ -46,6 +46,7 @@ mod config;
 mod service;
 mod net;
 mod connection;
+mod reload;
 pub mod hub;
 mod store;
 

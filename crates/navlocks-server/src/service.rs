@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::connection::Shared;
 use crate::hub::Hub;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
+use crate::reload;
 use crate::store::{StateFile, Store};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to notice that first.
@@ -68,7 +69,7 @@ impl Service {
             socket_file = Some(file);
             sockets.add_unix(listener)?;
         }
-        let Sockets { listeners, addresses, .. } = sockets;
+        let Sockets { tls, listeners, addresses } = sockets;
         if listeners.is_empty() {
             let text = "there is nothing to listen on: name a socket or an address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -81,7 +82,7 @@ impl Service {
             }
         };
         let hub = Hub::new(config.limits.clone(), config.deadlocks, store);
-        Ok(Self { shared: Shared::new(config, hub), listeners, addresses, socket_file })
+        Ok(Self { shared: Shared::new(config, tls, hub), listeners, addresses, socket_file })
     }
 
     /// Where the service can be reached.
@@ -113,6 +114,9 @@ impl Service {
         if !earlier.is_zero() {
             spawn_local(let_go_after(earlier, shared.clone()));
         }
+        let pacing = shared.clone();
+        spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
+        spawn_local(reload::watch(shared.clone()));
         tracing::info!(?addresses, "the service listens");
         let exhausted = shared.hub.borrow().exhausted.clone();
         let (mut until, mut idle) = (pin!(until), pin!(idle(&shared)));
@@ -123,6 +127,9 @@ impl Service {
                     tracing::info!("nobody came for a while");
                     break Ok(());
                 }
+                () = shared.panicked.notified() => break Err(io::Error::other(
+                    "the service has failed, as the log says: start it again",
+                )),
                 () = exhausted.notified() => break Err(io::Error::other(
                     "the state file cannot be written, and fencing tokens would repeat: make room in the state folder",
                 )),
@@ -252,7 +259,7 @@ impl Sockets {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         self.addresses.push(Address::Tcp(address));
-        self.listeners.push(Listener::Tcp(listener, self.tls.clone()));
+        self.listeners.push(Listener::Tcp(listener));
         Ok(())
     }
 }

@@ -31,9 +31,11 @@ mod to_service;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
-pub use info::{About, Cause, Cycle, Event, Info, What};
+pub use info::{About, Cause, Cycle, Event, EventText, Info, What};
 pub use name::Names;
-pub use to_client::{Answer, Granted, Limits, Lost, Partition, Refused, Reply, ToClient, Welcome};
+pub use to_client::{
+    Answer, Granted, Limits, Lost, Partition, Place, Refused, Reply, ToClient, Welcome,
+};
 pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
 
 /// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the first message each way.
@@ -53,6 +55,33 @@ pub const TOKEN_SUBPROTOCOL: &str = "navlocks.token.";
 pub fn read<'a, M: serde::Deserialize<'a>>(text: &'a str) -> Result<M, Fault> {
     serde_json::from_str(text)
         .map_err(|error| Fault::new(FaultCode::BadMessage, format!("not a message: {error}")))
+}
+
+/// Writes a message as [`write`] does, and stops at a limit. Returns none if it has more than `bytes_max` bytes.
+pub fn write_within(message: &impl serde::Serialize, bytes_max: usize) -> Option<String> {
+    let mut bounded = Bounded { text: Vec::new(), bytes_max };
+    serde_json::to_writer(&mut bounded, message).ok()?;
+    String::from_utf8(bounded.text).ok()
+}
+
+/// Takes so many bytes and no more.
+struct Bounded {
+    text: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.text.len() + bytes.len() > self.bytes_max {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The text of the frame that carries a message.

@@ -132,6 +132,27 @@ pub struct Partition {
     pub pending: Vec<Info>,
 }
 
+impl Answer {
+    /// Returns what stands before the text of a reply that was written apart.
+    pub fn head(id: u64) -> String {
+        format!(r#"{{"answer":{{"id":{id},"reply":"#)
+    }
+
+    /// What stands after it.
+    pub const TAIL: &str = "}}";
+}
+
+/// Where a pending request stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// How many earlier requests that conflict with it wait themselves.
+    pub before: u64,
+    /// How many held locks conflict with it.
+    pub holders: u64,
+    /// The first of these locks.
+    pub held: Vec<Info>,
+}
+
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -152,6 +173,8 @@ pub enum Reply {
         /// Earlier requests that conflict with it and wait themselves.
         soft: Vec<RequestKey>,
     },
+    /// To `place`: none if no request of the client is pending.
+    Place(Option<Place>),
     /// To `contended`.
     Contended(bool),
     /// To `deadlocks`.

@@ -1,7 +1,8 @@
 //! What a client says.
 
 use navlocks_core::{Mode, Name, Wait};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::id::{ClientKey, RequestKey};
 use super::info::mode;
@@ -32,7 +33,7 @@ pub enum ToService {
     /// Has heard enough.
     Unlisten(u64),
     /// Shows that the client is alive, and renews the lease. Answered by `pong` with the same number.
-    Ping(u64),
+    Ping(#[serde(deserialize_with = "number")] u64),
     /// The client leaves and ends its session.
     Bye,
 }
@@ -80,6 +81,7 @@ pub struct Resume {
 #[serde(deny_unknown_fields)]
 pub struct Open {
     /// Its number: larger than all before.
+    #[serde(deserialize_with = "number")]
     pub client: u64,
     /// Its partition; the default one when it is missing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -91,6 +93,7 @@ pub struct Open {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Request {
     /// Its number: larger than all before in this session, except when it is sent again after a resume.
+    #[serde(deserialize_with = "number")]
     pub id: u64,
     /// Whose it is; client 0 when it is missing.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -113,6 +116,7 @@ pub struct Request {
 #[serde(deny_unknown_fields)]
 pub struct Ask {
     /// Its number, repeated in the answer.
+    #[serde(deserialize_with = "number")]
     pub id: u64,
     /// Whose lock space it is about; client 0's when it is missing.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -132,12 +136,23 @@ pub enum Question {
     QueryAll,
     /// What a request waits for.
     Blockers(RequestKey),
+    /// Where the first pending request of the client stands.
+    Place,
     /// Whether somebody waits for a lock.
     Contended(RequestKey),
     /// Clients that wait for each other.
     Deadlocks,
     /// Take all held locks away that have this name in their scope, and say how many there were.
     ForceRelease(#[serde(with = "single")] Name),
+}
+
+/// Reads a number that every client can repeat exactly: JavaScript's are exact below 2^53.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(deserializer)?;
+    if number < 1 << 53 {
+        return Ok(number);
+    }
+    Err(D::Error::custom(format_args!("the number {number} is not below 2^53")))
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]

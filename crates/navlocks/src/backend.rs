@@ -21,7 +21,7 @@ use navlocks_core::{
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Snapshot};
+use crate::query::{PartitionSnapshot, Place, Snapshot};
 
 /// A lock space, as its clients reach it. No method blocks; a user's wakers run after it unlocked.
 pub(crate) trait Backend: Debug + Send + Sync {
@@ -96,6 +96,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
     }
 
     fn query(&self, client: ClientId) -> Reply<'_, Snapshot>;
+    fn place(&self, client: ClientId) -> Reply<'_, Option<Place>>;
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>>;
     fn blockers(&self, client: ClientId, request: RequestId) -> Reply<'_, Blockers>;
     fn is_contended(&self, client: ClientId, lock: RequestId) -> Reply<'_, bool>;

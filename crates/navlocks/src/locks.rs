@@ -13,7 +13,7 @@ use crate::error::QueryError;
 use crate::local;
 use crate::lock::Lock;
 use crate::owner::{Client, Owners};
-use crate::query::{PartitionSnapshot, Snapshot};
+use crate::query::{PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "service")]
 use crate::remote::{Connect, ConnectError};
 use crate::request::Request;
@@ -219,6 +219,17 @@ impl Locks {
     /// [`QueryError`] says why there is no answer.
     pub async fn query_all(&self) -> Result<Vec<PartitionSnapshot>, QueryError> {
         self.backend().query_all(self.client().id).await
+    }
+
+    /// Returns where the first pending request of this client stands; none if it has no pending request.
+    ///
+    /// Costs what stands before the request, where a [query](Self::query) costs the whole lock space.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn place(&self) -> Result<Option<Place>, QueryError> {
+        self.backend().place(self.client().id).await
     }
 
     /// What a request waits for: nothing, if it does not wait.

@@ -14,6 +14,18 @@ pub struct Snapshot {
     pub pending: Vec<LockInfo>,
 }
 
+/// Where a pending request stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Place {
+    /// How many earlier requests that conflict with it wait themselves.
+    pub before: usize,
+    /// How many held locks conflict with it.
+    pub holders: usize,
+    /// These locks, in the order in which they were granted; a service describes the first sixteen.
+    pub held: Vec<LockInfo>,
+}
+
 /// One lock or request in a [`Snapshot`].
 #[derive(Clone, Debug)]
 pub struct LockInfo {

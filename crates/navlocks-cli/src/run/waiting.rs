@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use navlocks::{LockInfo, Locks, Scope};
+use navlocks::{LockInfo, Locks, Place, Scope};
 use tokio::time::{sleep, timeout};
 
 use crate::command::say;
@@ -11,6 +11,9 @@ use crate::printer::{self, Harmless};
 
 /// How long a wait goes unmentioned, and how often what is said is brought up to date.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often the service is asked once the wait is told, where what is said does not change.
+const PAUSE_ONCE_TOLD: Duration = Duration::from_secs(10);
 
 /// A wait that is told about: on a terminal with a line that changes, elsewhere once.
 #[derive(Debug)]
@@ -46,6 +49,10 @@ impl<'a> Waiting<'a> {
             };
             if let Some(text) = answer {
                 self.say(&text, &mut told, News::Queue);
+                // A line that does not change is told once; what follows only finds out whether the service answers.
+                if !self.live {
+                    sleep(PAUSE_ONCE_TOLD).await;
+                }
             }
         }
     }
@@ -62,13 +69,9 @@ impl<'a> Waiting<'a> {
 
     /// For whom we wait. Nothing, while the service is away or the request on its way.
     async fn sentence(&self) -> Option<String> {
-        let snapshot = self.locks.query().await.ok()?;
-        let own = snapshot.pending.iter().find(|info| info.client == self.locks.client_id())?;
-        let blockers = self.locks.blockers(own.request).await.ok()?;
-        let holders = snapshot.held.iter().filter(|info| blockers.hard.contains(&info.request));
-        let ahead = blockers.soft.len();
+        let place = self.locks.place().await.ok()??;
         let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
-        Some(sentence(self.scope, &holders.collect::<Vec<_>>(), ahead, outer.as_deref()))
+        Some(sentence(self.scope, &place, outer.as_deref()))
     }
 }
 
@@ -81,25 +84,25 @@ impl Drop for Waiting<'_> {
 }
 
 /// One line: who holds, for how long, and how many are before us. `outer` is the token of the lock under which we run ourselves.
-fn sentence(scope: &Scope, holders: &[&LockInfo], ahead: usize, outer: Option<&str>) -> String {
+fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
     let mut text = format!("waiting for '{scope}'");
-    if let Some((first, others)) = holders.split_first() {
+    if let Some(first) = place.held.first() {
         text.push_str(", held by ");
         text.push_str(&who(first));
-        match others.len() {
+        match place.holders.saturating_sub(1) {
             0 => {}
             1 => text.push_str(" and another"),
             more => text.push_str(&format!(" and {more} others")),
         }
         text.push_str(&format!(" for {}", say(first.age)));
     }
-    match ahead {
+    match place.before {
         0 => text.push_str("; next in the queue"),
         1 => text.push_str("; one waits before this"),
         more => text.push_str(&format!("; {more} wait before this")),
     }
-    let is_outer = |info: &&LockInfo| info.token.map(|token| token.to_string()).as_deref() == outer;
-    if outer.is_some() && holders.iter().any(is_outer) {
+    let is_outer = |info: &LockInfo| info.token.map(|token| token.to_string()).as_deref() == outer;
+    if outer.is_some() && place.held.iter().any(is_outer) {
         text.push_str("; this command runs under that very lock, so it waits for ever");
     }
     text

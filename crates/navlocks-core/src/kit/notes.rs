@@ -24,6 +24,8 @@ struct Noted<E: Embedder> {
 const IDLE_CAPACITY: usize = 1024;
 
 impl<E: Embedder> Notes<E> {
+    pub(super) const BYTES_PER_NAME: usize = size_of::<Noted<E>>();
+
     pub(super) fn new(shard: Shard) -> Self {
         Self { slots: Vec::new(), shard }
     }

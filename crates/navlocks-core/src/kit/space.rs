@@ -21,6 +21,8 @@ pub struct Space<E: Embedder> {
     contention: Contention,
     /// What events say of each live request, while there are subscribers.
     described: Option<IdMap<About<E::Tag>>>,
+    /// Ends of requests until the description is dropped that no subscriber needs any more.
+    forgotten_in: Option<usize>,
     deadlocks: DeadlockPolicy,
 }
 
@@ -66,6 +68,11 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 impl<E: Embedder> Space<E> {
+    /// Bytes that each name of a live request takes, the text of a long name aside.
+    ///
+    /// A name has a seat, a note and, where no other request wants it, a queue. Their tables grow by doubling.
+    pub const BYTES_PER_NAME: usize = LockManager::BYTES_PER_NAME + Notes::<E>::BYTES_PER_NAME;
+
     /// Makes a space around an engine.
     pub fn new(manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
         Self {
@@ -74,6 +81,7 @@ impl<E: Embedder> Space<E> {
             tags: IdMap::default(),
             contention: Contention::default(),
             described: None,
+            forgotten_in: None,
             deadlocks,
         }
     }
@@ -220,6 +228,7 @@ impl<E: Embedder> Space<E> {
 
     /// Begins to publish: from now on the sink receives every notice for subscribers.
     pub fn describe(&mut self) {
+        self.forgotten_in = None;
         if self.described.is_some() {
             return;
         }
@@ -232,9 +241,20 @@ impl<E: Embedder> Space<E> {
         self.described = Some(live.collect());
     }
 
-    /// Ends publishing, which then costs nothing.
+    /// Ends publishing. What it kept of each request is dropped when as many requests have ended, so that to
+    /// begin and end publishing in turn costs no copy of the space each time.
     pub fn stop_describing(&mut self) {
-        self.described = None;
+        if let Some(described) = &self.described {
+            self.forgotten_in.get_or_insert(described.len());
+            self.forget_description();
+        }
+    }
+
+    fn forget_description(&mut self) {
+        if self.forgotten_in == Some(0) {
+            self.described = None;
+            self.forgotten_in = None;
+        }
     }
 
     /// Returns what is attached to the requests.
@@ -261,7 +281,8 @@ impl<E: Embedder> Space<E> {
 
     /// Returns true if no request is left, and no holder watches.
     pub fn is_idle(&self) -> bool {
-        self.manager.name_count() == 0 && self.contention.is_empty() && self.described.is_none()
+        let published = self.described.is_some() && self.forgotten_in.is_none();
+        self.manager.name_count() == 0 && self.contention.is_empty() && !published
     }
 
     /// Returns how many bytes the space takes, names and tags that are longer than a few words aside.
@@ -409,6 +430,10 @@ impl<E: Embedder> Space<E> {
         self.publish(id, notice, sink);
         if let Some(described) = &mut self.described {
             described.remove(&id);
+            if let Some(left) = &mut self.forgotten_in {
+                *left = left.saturating_sub(1);
+                self.forget_description();
+            }
         }
         self.contention.unwatch(id);
         if !self.tags.is_empty() {
@@ -422,7 +447,9 @@ impl<E: Embedder> Space<E> {
     }
 
     fn publish(&self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
-        if let Some(about) = self.described.as_ref().and_then(|described| described.get(&id)) {
+        if self.forgotten_in.is_none()
+            && let Some(about) = self.described.as_ref().and_then(|described| described.get(&id))
+        {
             sink.publish(id, about, &self.notes, notice);
         }
     }
@@ -446,7 +473,7 @@ where
     E: Embedder<Note: fmt::Debug, Time: fmt::Debug, Tag: fmt::Debug>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { manager, notes, tags, contention, described, deadlocks } = self;
+        let Self { manager, notes, tags, contention, described, deadlocks, .. } = self;
         f.debug_struct("Space")
             .field("manager", manager)
             .field("notes", notes)
@@ -454,6 +481,6 @@ where
             .field("contention", contention)
             .field("described", described)
             .field("deadlocks", deadlocks)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -47,10 +47,15 @@ impl LockManager {
     ///
     /// Costs O(n log n) in the number of entries, and nothing while nobody asks.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
+        self.deadlocks_within(usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, unless the search would look at more entries than this, counted once for each name.
+    pub fn deadlocks_within(&self, entries_max: usize) -> Option<Vec<Deadlock>> {
         let clients = self.clients.iter().map(|(client, _)| Node::Client(client));
-        let mut deadlocks = WaitsFor::new(self).components(clients);
+        let mut deadlocks = WaitsFor::new(self, entries_max).components(clients)?;
         deadlocks.sort_unstable_by_key(|deadlock| deadlock.requests[0]);
-        deadlocks
+        Some(deadlocks)
     }
 
     /// Declares that `parent` keeps its locks until `child` ends: a program that waits for one that it started.
@@ -67,7 +72,7 @@ impl LockManager {
     /// request waits for, directly or not.
     pub fn deadlock_through(&self, request: RequestId) -> Option<Deadlock> {
         let entry = self.seating.find(request)?;
-        let mut deadlocks = WaitsFor::new(self).components([Node::Entry(entry)]);
+        let mut deadlocks = WaitsFor::new(self, usize::MAX).components([Node::Entry(entry)])?;
         let part = deadlocks.iter().position(|deadlock| deadlock.requests.contains(&request))?;
         Some(deadlocks.swap_remove(part))
     }
@@ -85,6 +90,8 @@ struct WaitsFor<'a> {
     scanned: BTreeSet<Index>,
     /// For each scanned seat, the entries right before it that it waits for.
     before: BTreeMap<Index, Vec<Index>>,
+    /// How many entries may still be looked at.
+    left: usize,
 }
 
 /// Tarjan's numbers for a node that was visited.
@@ -101,42 +108,58 @@ struct Frame {
 }
 
 impl<'a> WaitsFor<'a> {
-    fn new(manager: &'a LockManager) -> Self {
-        Self { manager, scanned: BTreeSet::new(), before: BTreeMap::new() }
+    fn new(manager: &'a LockManager, entries_max: usize) -> Self {
+        let (scanned, before) = (BTreeSet::new(), BTreeMap::new());
+        Self { manager, scanned, before, left: entries_max }
     }
 
-    fn successors(&mut self, node: Node) -> Vec<Node> {
+    /// Counts an entry that is looked at. Returns none if there were too many.
+    fn look(&mut self) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        Some(())
+    }
+
+    fn successors(&mut self, node: Node) -> Option<Vec<Node>> {
         let manager = self.manager;
+        let mut successors = Vec::new();
         match node {
             Node::Client(client) => {
-                let pending = manager.entries_of(client);
-                let pending = pending.filter(|&entry| !manager.seating.is_held(entry));
-                let children = manager.clients.children(client).map(Node::Client);
-                pending.map(Node::Entry).chain(children).collect()
+                for entry in manager.entries_of(client) {
+                    self.look()?;
+                    if !manager.seating.is_held(entry) {
+                        successors.push(Node::Entry(entry));
+                    }
+                }
+                for child in manager.clients.children(client) {
+                    self.look()?;
+                    successors.push(Node::Client(child));
+                }
             }
             Node::Entry(entry) if manager.seating.is_held(entry) => {
-                [Node::Client(manager.owner(entry))].into()
+                successors.push(Node::Client(manager.owner(entry)));
             }
             Node::Entry(entry) => {
-                let mut successors = Vec::new();
                 for (queue, seat) in manager.seating.queues_of(entry) {
-                    self.scan(queue);
+                    self.look()?;
+                    self.scan(queue)?;
                     let before = self.before.get(&seat).into_iter().flatten();
                     successors.extend(before.map(|&entry| Node::Entry(entry)));
                 }
-                successors
             }
         }
+        Some(successors)
     }
 
     /// Notes for each seat of a queue the entries right before it that it waits for.
-    fn scan(&mut self, queue: Index) {
+    fn scan(&mut self, queue: Index) -> Option<()> {
         if !self.scanned.insert(queue) {
-            return;
+            return Some(());
         }
         let mut exclusive = None;
         let mut shared = Vec::new();
-        for (seat, entry, mode) in self.manager.seating.seats_of(queue) {
+        let manager = self.manager;
+        for (seat, entry, mode) in manager.seating.seats_of(queue) {
+            self.look()?;
             let before = match mode {
                 Mode::Shared => {
                     shared.push(entry);
@@ -153,10 +176,12 @@ impl<'a> WaitsFor<'a> {
             };
             self.before.insert(seat, before);
         }
+        Some(())
     }
 
     /// The deadlocks among all that can be reached from `roots`: Tarjan's algorithm, without recursion.
-    fn components(mut self, roots: impl IntoIterator<Item = Node>) -> Vec<Deadlock> {
+    /// Returns none if that is more than may be looked at.
+    fn components(mut self, roots: impl IntoIterator<Item = Node>) -> Option<Vec<Deadlock>> {
         let mut visits: BTreeMap<Node, Visit> = BTreeMap::new();
         let mut open: Vec<Node> = Vec::new();
         let mut deadlocks = Vec::new();
@@ -168,7 +193,7 @@ impl<'a> WaitsFor<'a> {
                     let number = visits.len();
                     visits.insert(node, Visit { number, low: number, open: true });
                     open.push(node);
-                    path.push(Frame { node, successors: self.successors(node) });
+                    path.push(Frame { node, successors: self.successors(node)? });
                 }
                 let Some(frame) = path.last_mut() else { break };
                 let node = frame.node;
@@ -200,7 +225,7 @@ impl<'a> WaitsFor<'a> {
                 }
             }
         }
-        deadlocks
+        Some(deadlocks)
     }
 
     /// A component as what it means, if it is more than one node.

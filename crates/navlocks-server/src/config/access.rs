@@ -4,7 +4,8 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,7 +21,27 @@ const TOKEN_BYTES_MIN: usize = 16;
 /// Who may come in over TCP. By default everybody, who is then one of the tenant without a name.
 #[derive(Clone, Default)]
 pub struct Access {
-    tokens: Vec<(String, String)>,
+    tokens: Vec<Token>,
+    /// The file that they come from, to read it again when it changes.
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone)]
+struct Token {
+    tenant: String,
+    text: String,
+    id: TokenId,
+}
+
+/// Which token a connection has shown. No other one ever has the same, not even after the file was read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenId(u64);
+
+impl TokenId {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Access {
@@ -45,12 +66,13 @@ impl Access {
                     index + 1
                 ));
             }
-            tokens.push((tenant.to_owned(), token.to_owned()));
+            let (tenant, text) = (tenant.to_owned(), token.to_owned());
+            tokens.push(Token { tenant, text, id: TokenId::new() });
         }
         if tokens.is_empty() {
             return bad("there is no token: write one on a line, or TENANT:TOKEN".to_owned());
         }
-        Ok(Self { tokens })
+        Ok(Self { tokens, file: None })
     }
 
     /// The tokens in a file, as in [`from_text`](Self::from_text).
@@ -60,7 +82,33 @@ impl Access {
     /// The file cannot be read, or what is in it.
     pub fn from_file(path: &Path) -> io::Result<Self> {
         let unusable = |error| explain(error, "cannot use the token file", path);
-        Self::from_text(&read_secret(path)?).map_err(unusable)
+        let access = Self::from_text(&read_secret(path)?).map_err(unusable)?;
+        Ok(Self { file: Some(path.to_owned()), ..access })
+    }
+
+    /// The file of the tokens, if they have one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Reads the file again. A token that was there before stays the same.
+    pub(crate) fn read_again(&mut self) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let mut later = Self::from_file(file)?;
+        for token in &mut later.tokens {
+            let same =
+                |known: &&Token| (&known.tenant, &known.text) == (&token.tenant, &token.text);
+            if let Some(known) = self.tokens.iter().find(same) {
+                token.id = known.id;
+            }
+        }
+        *self = later;
+        Ok(())
+    }
+
+    /// Whether a connection that has shown this may stay.
+    pub(crate) fn knows(&self, id: Option<TokenId>) -> bool {
+        id.is_none_or(|id| self.tokens.iter().any(|token| token.id == id))
     }
 
     /// Whether nobody needs a token.
@@ -68,19 +116,19 @@ impl Access {
         self.tokens.is_empty()
     }
 
-    /// The tenant of whoever sent these headers; none when they have no token that is known.
-    pub(crate) fn tenant(&self, headers: &HeaderMap) -> Option<&str> {
+    /// The tenant that sent these headers, and its token; none when they have no token that is known.
+    pub(crate) fn tenant(&self, headers: &HeaderMap) -> Option<(&str, Option<TokenId>)> {
         if self.is_open() {
-            return Some("");
+            return Some(("", None));
         }
         let shown = shown(headers)?;
         // All are compared, so that time does not tell which one came close.
         let mut found = u32::MAX;
-        for (index, (_, token)) in self.tokens.iter().enumerate() {
-            let same: Choice = token.as_bytes().ct_eq(&shown);
+        for (index, token) in self.tokens.iter().enumerate() {
+            let same: Choice = token.text.as_bytes().ct_eq(&shown);
             found.conditional_assign(&(index as u32), same);
         }
-        self.tokens.get(found as usize).map(|(tenant, _)| tenant.as_str())
+        self.tokens.get(found as usize).map(|token| (token.tenant.as_str(), Some(token.id)))
     }
 }
 

@@ -25,14 +25,45 @@ pub struct Limits {
     pub requests_per_partition_max: usize,
     /// The most bytes that names and tags of one partition's requests take.
     pub partition_bytes_max: usize,
-    /// The most partitions at a time.
+    /// The most subscribers of one partition's events.
+    pub subscribers_per_partition_max: usize,
+    /// The most partitions at a time, over TCP and over the Unix socket each.
     pub partitions_max: usize,
-    /// The most sessions at a time, with and without a connection.
+    /// The most partitions that one tenant has open.
+    pub partitions_per_tenant_max: usize,
+    /// The most sessions at a time, with and without a connection; over TCP and over the Unix socket each.
     pub sessions_max: usize,
-    /// The most connections at a time.
+    /// The most sessions of one tenant.
+    pub sessions_per_tenant_max: usize,
+    /// The most connections at a time, over TCP and over the Unix socket each. An eighth of the process's file descriptors
+    /// stays free of TCP connections.
     pub connections_max: usize,
+    /// The most connections of one tenant.
+    pub connections_per_tenant_max: usize,
+    /// The most TCP connections that have not shown yet whose they are. A further one takes the place of the oldest.
+    pub strangers_max: usize,
+    /// The most of these from one address other than loopback. A further one takes the place of the oldest from there.
+    pub strangers_per_address_max: usize,
+    /// How long a connection keeps its place among these at least, while others come.
+    pub stranger_time_min: Duration,
+    /// The most requests of one tenant, held, pending and lost together.
+    pub requests_per_tenant_max: usize,
+    /// The most bytes of memory that the clients and requests of one session take.
+    pub bytes_per_session_max: usize,
+    /// The most bytes of memory that the sessions, clients and requests of one tenant take.
+    pub bytes_per_tenant_max: usize,
+    /// The longest answer to a question.
+    pub answer_bytes_max: usize,
+    /// The most entries that one search for deadlocks looks at.
+    pub deadlock_entries_max: usize,
     /// What may lie unread for one session before it counts as a slow reader.
     pub outbox_bytes_max: usize,
+    /// What may lie unread for all sessions of one tenant. Beyond it, those with more than an even part are slow readers.
+    pub unread_bytes_per_tenant_max: usize,
+    /// How often the service looks whether the files of tokens and certificates have changed.
+    pub reload_interval: Duration,
+    /// How long the connections of one tenant run before those of others have their turn.
+    pub tenant_turn_max: Duration,
     /// The longest header of an HTTP request.
     pub header_bytes_max: usize,
     /// How long a connection may take until its first message is there.
@@ -61,10 +92,25 @@ impl Default for Limits {
             clients_per_session_max: 10_000,
             requests_per_partition_max: 1_000_000,
             partition_bytes_max: 256 << 20,
+            subscribers_per_partition_max: 20_000,
             partitions_max: 10_000,
+            partitions_per_tenant_max: 2_500,
             sessions_max: 100_000,
+            sessions_per_tenant_max: 25_000,
             connections_max: 100_000,
+            connections_per_tenant_max: 25_000,
+            strangers_max: 1_000,
+            strangers_per_address_max: 100,
+            stranger_time_min: Duration::from_secs(1),
+            requests_per_tenant_max: 500_000,
+            bytes_per_session_max: 256 << 20,
+            bytes_per_tenant_max: 512 << 20,
+            answer_bytes_max: 8 << 20,
+            deadlock_entries_max: 100_000,
             outbox_bytes_max: 16 << 20,
+            unread_bytes_per_tenant_max: 64 << 20,
+            reload_interval: Duration::from_secs(5),
+            tenant_turn_max: Duration::from_millis(2),
             header_bytes_max: 16 << 10,
             handshake_max: Duration::from_secs(10),
             closing_max: Duration::from_secs(1),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use navlocks_core::DeadlockPolicy;
 
+pub(crate) use access::TokenId;
 pub use access::{Access, read_secret};
 pub use limits::Limits;
 

@@ -1,5 +1,7 @@
 //! How the service closes a connection: what is left to say, the reason, and a short wait until the other side has it.
 
+use std::collections::VecDeque;
+
 use futures_util::SinkExt as _;
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -10,7 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::config::Limits;
-use crate::hub::Outbox;
+use crate::hub::{Frame, Next, Outbox};
 
 /// The longest reason that fits into a close frame.
 const REASON_BYTES_MAX: usize = 123;
@@ -20,13 +22,13 @@ const REASON_BYTES_MAX: usize = 123;
 pub(crate) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: WebSocketStream<S>,
     fault: Option<Fault>,
-    outbox: &Outbox,
+    left: (VecDeque<Frame>, &Outbox),
     limits: &Limits,
 ) -> bool {
     let slow = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::SlowReader);
     let patience = if slow { std::time::Duration::ZERO } else { limits.closing_max };
     let closed = timeout(patience, async {
-        let said = say(&mut stream, fault, outbox).await.is_ok();
+        let said = say(&mut stream, fault, left).await.is_ok();
         // A socket that is closed with something unread in it takes back what it has sent.
         let mut rest = vec![0; 1 << 10];
         let stream = stream.get_mut();
@@ -45,20 +47,33 @@ pub(crate) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
 async fn say<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut WebSocketStream<S>,
     fault: Option<Fault>,
-    outbox: &Outbox,
+    (mut begun, outbox): (VecDeque<Frame>, &Outbox),
 ) -> Result<(), tokio_tungstenite::tungstenite::Error> {
-    let mut frames = Vec::new();
-    if fault.as_ref().is_none_or(|fault| fault.code != FaultCode::SlowReader) {
+    let slow = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::SlowReader);
+    // No other message may stand between the pieces of one.
+    let halved = slow && begun.front().is_some_and(Frame::is_begun);
+    if !slow {
+        let mut frames = VecDeque::new();
         outbox.take(&mut frames);
-    }
-    for frame in frames {
-        stream.feed(Message::text(frame)).await?;
+        begun.append(&mut frames);
+        for mut frame in begun {
+            loop {
+                let Next { message, last, .. } = frame.next();
+                stream.feed(message).await?;
+                if last {
+                    break;
+                }
+                stream.flush().await?;
+            }
+        }
     }
     let close = match fault {
         None => CloseFrame { code: CloseCode::Normal, reason: "".into() },
         Some(fault) => {
             let (code, reason) = (close_code(fault.code), reason(&fault.message));
-            stream.feed(Message::text(wire::write(&ToClient::Error(fault)))).await?;
+            if !halved {
+                stream.feed(Message::text(wire::write(&ToClient::Error(fault)))).await?;
+            }
             CloseFrame { code, reason: reason.into() }
         }
     };

@@ -2,7 +2,10 @@
 
 mod closing;
 mod shared;
+mod strangers;
+mod turns;
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -18,14 +21,19 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::config::Limits;
-use crate::hub::Peer;
-use crate::hub::{Full, Outbox};
+use crate::hub::{Frame, Full, Next, Outbox};
+use crate::hub::{Peer, Share};
 
 pub(crate) use closing::close;
-pub(crate) use shared::{Seat, Shared};
+pub(crate) use shared::{Seat, Shared, note_task};
+pub(crate) use turns::{Turns, in_turn};
 
-/// So many messages are taken from one connection before others get their turn.
+/// So many messages are taken from one connection before others get their turn, and so many bytes.
 const BATCH: usize = 64;
+const BATCH_BYTES: usize = 256 << 10;
+
+/// So many bytes lie in the library's buffer before they are written to the socket.
+const BUFFERED_BYTES_MAX: usize = 32 << 10;
 
 /// The bytes of a pong frame before its payload.
 const PONG_HEADER_BYTES: usize = 2;
@@ -40,13 +48,18 @@ pub(crate) fn websocket_config(limits: &Limits) -> WebSocketConfig {
 }
 
 /// Serves one connection from its first message to its end.
-pub(crate) async fn serve<S>(stream: WebSocketStream<S>, peer: Peer, shared: Rc<Shared>, seat: Seat)
-where
+pub(crate) async fn serve<S>(
+    stream: WebSocketStream<S>,
+    peer: Peer,
+    share: Rc<Share>,
+    shared: Rc<Shared>,
+    seat: Seat,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut connection = Connection::new(stream, peer, shared.clone());
+    let mut connection = Connection::new(stream, peer, share, shared.clone());
     let end = std::future::poll_fn(|cx| connection.poll(cx)).await;
-    let Connection { stream, outbox, session, lease, .. } = connection;
+    let Connection { stream, outbox, session, lease, frames, .. } = connection;
     let fault = match end {
         End::Broken => {
             drop(stream);
@@ -64,7 +77,7 @@ where
         shared.hub.borrow_mut().leave(number, connection, Instant::now());
     }
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
-    let closed = close(stream, fault, &outbox, &shared.config.limits).await;
+    let closed = close(stream, fault, (frames, &outbox), &shared.config.limits).await;
     if last && !closed {
         shared.could_not_tell(lease);
     }
@@ -101,7 +114,9 @@ struct Connection<S> {
     /// Until when the first message must be there, and after that when the lease is to be looked at.
     timer: Option<Pin<Box<Sleep>>>,
     /// What is being written.
-    frames: Vec<String>,
+    frames: VecDeque<Frame>,
+    /// Bytes that lie in the library's buffer.
+    buffered: usize,
     flushing: bool,
 }
 
@@ -116,9 +131,9 @@ enum End {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    fn new(stream: WebSocketStream<S>, peer: Peer, shared: Rc<Shared>) -> Self {
+    fn new(stream: WebSocketStream<S>, peer: Peer, share: Rc<Share>, shared: Rc<Shared>) -> Self {
         let limits = &shared.config.limits;
-        let outbox = Outbox::new(limits.outbox_bytes_max);
+        let outbox = Outbox::of(share, limits);
         let timer = Some(Box::pin(tokio::time::sleep(limits.handshake_max)));
         Self {
             stream,
@@ -128,7 +143,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             session: None,
             lease: None,
             timer,
-            frames: Vec::new(),
+            frames: VecDeque::new(),
+            buffered: 0,
             flushing: false,
         }
     }
@@ -162,7 +178,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         let mut now = None;
+        let mut bytes = 0;
         for _ in 0..BATCH {
+            if bytes > BATCH_BYTES {
+                break;
+            }
             if let Some(fault) = self.outbox.ending() {
                 return Poll::Ready(End::Fault(fault));
             }
@@ -173,11 +193,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             let now = *now.get_or_insert_with(Instant::now);
             let taken = match message {
-                Message::Text(text) => self.take(&text, now),
+                Message::Text(text) => {
+                    bytes += text.len();
+                    self.take(&text, now)
+                }
                 Message::Ping(payload) => {
                     // The library has put the pong into its own buffer, which has no limit.
                     self.flushing = true;
-                    match self.outbox.charge(PONG_HEADER_BYTES + payload.len()) {
+                    let pong = PONG_HEADER_BYTES + payload.len();
+                    self.buffered += pong;
+                    match self.outbox.charge(pong) {
                         Ok(()) => continue,
                         Err(Full) => {
                             let fault = self.shared.hub.borrow().slow_reader();
@@ -209,6 +234,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let message: ToService = wire::read(text.as_str())?;
         let mut hub = self.shared.hub.borrow_mut();
         let Some((number, _)) = self.session else {
+            if !self.shared.access.borrow().knows(self.peer.token) {
+                let text = "the access token was removed meanwhile";
+                return Err(Fault::new(FaultCode::Unauthorized, text));
+            }
             let ToService::Hello(hello) = message else {
                 let text = "the first message of a connection is hello";
                 return Err(Fault::new(FaultCode::BadState, text));
@@ -266,19 +295,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let mut written = 0;
         loop {
             if self.flushing {
                 let flushed = ready!(Pin::new(&mut self.stream).poll_flush(cx));
                 flushed.map_err(|_| Broken)?;
                 self.flushing = false;
-                self.outbox.written();
+                written += self.buffered;
+                self.outbox.written(std::mem::take(&mut self.buffered));
             }
-            self.outbox.take(&mut self.frames);
+            if written > BATCH_BYTES {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if self.frames.is_empty() {
+                self.outbox.take(&mut self.frames);
+            }
             if self.frames.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            for frame in self.frames.drain(..) {
-                Pin::new(&mut self.stream).start_send(Message::text(frame)).map_err(|_| Broken)?;
+            while self.buffered < BUFFERED_BYTES_MAX
+                && let Some(frame) = self.frames.front_mut()
+            {
+                let Next { message, bytes, copied, last } = frame.next();
+                Pin::new(&mut self.stream).start_send(message).map_err(|_| Broken)?;
+                self.buffered += bytes;
+                self.outbox.copied(copied);
+                if last {
+                    self.frames.pop_front();
+                }
             }
             self.flushing = true;
         }

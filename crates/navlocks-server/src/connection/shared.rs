@@ -1,20 +1,38 @@
 //! What all tasks of a service share. One thread runs them all.
 
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use navlocks_wire::{Fault, FaultCode};
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
 
-use crate::config::Config;
-use crate::hub::Hub;
+use super::strangers::Strangers;
+use super::turns::Pacing;
+use crate::config::{Access, Config, Limits};
+use crate::hub::{Hub, Peer, Share};
 
 /// What all tasks of a service share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) hub: RefCell<Hub>,
     pub(crate) config: Config,
-    connections: Cell<usize>,
+    /// Who may come in over TCP, as the file says now.
+    pub(crate) access: RefCell<Access>,
+    /// The certificate for TCP, as its files say now.
+    pub(crate) tls: RefCell<Option<TlsAcceptor>>,
+    /// Told when a task has panicked: the books may be wrong, so the service ends.
+    pub(crate) panicked: Notify,
+    pub(crate) pacing: Pacing,
+    /// The turns of connections without a tenant.
+    pub(crate) of_strangers: Rc<Share>,
+    strangers: Strangers,
+    places: Places,
+    unix: Cell<usize>,
+    tcp: Cell<usize>,
     /// How many connections there ever were.
     arrivals: Cell<u64>,
     /// Told when the last connection is gone, or the last session without one.
@@ -23,16 +41,56 @@ pub(crate) struct Shared {
     untold: Cell<Option<Duration>>,
 }
 
-/// One of the connections that are counted. Dropping it is the connection's end.
+/// How many connections there may be, as the limits and the process's file descriptors allow.
 #[derive(Debug)]
-pub(crate) struct Seat(Rc<Shared>);
+struct Places {
+    unix_max: usize,
+    tcp_max: usize,
+    per_tenant_max: usize,
+    strangers_max: usize,
+}
+
+impl Places {
+    fn new(config: &Config) -> Self {
+        let limits = &config.limits;
+        let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+        // The rest is for the Unix socket and for files.
+        let tcp = files - files / 8;
+        let strangers = limits.strangers_max.min(files / 8).max(1);
+        let tenants = tcp - strangers;
+        let per_tenant = if config.access.is_open() { tenants } else { tenants / 2 };
+        Self {
+            unix_max: limits.connections_max,
+            tcp_max: limits.connections_max.min(tcp),
+            per_tenant_max: limits.connections_per_tenant_max.min(per_tenant),
+            strangers_max: strangers,
+        }
+    }
+}
+
+/// One of the connections that are counted. Dropping it is the connection's end.
+pub(crate) struct Seat {
+    shared: Rc<Shared>,
+    local: bool,
+    /// Its number among those without a tenant.
+    stranger: Option<u64>,
+    share: Option<Rc<Share>>,
+}
 
 impl Shared {
-    pub(crate) fn new(config: Config, hub: Hub) -> Rc<Self> {
+    pub(crate) fn new(config: Config, tls: Option<TlsAcceptor>, hub: Hub) -> Rc<Self> {
         Rc::new(Self {
             hub: RefCell::new(hub),
+            places: Places::new(&config),
+            access: RefCell::new(config.access.clone()),
+            tls: RefCell::new(tls),
             config,
-            connections: Cell::new(0),
+            panicked: Notify::new(),
+            pacing: Pacing::default(),
+            of_strangers: Rc::default(),
+            strangers: Strangers::default(),
+            unix: Cell::new(0),
+            tcp: Cell::new(0),
             arrivals: Cell::new(0),
             emptied: Notify::new(),
             untold: Cell::new(None),
@@ -40,7 +98,11 @@ impl Shared {
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.connections.get()
+        self.unix.get() + self.tcp.get()
+    }
+
+    pub(crate) fn strangers(&self) -> usize {
+        self.strangers.len()
     }
 
     pub(crate) fn arrivals(&self) -> u64 {
@@ -49,18 +111,36 @@ impl Shared {
 
     /// Whether there is nobody: no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.connections.get() == 0 && self.hub.borrow().sessions.len() == 0
+        self.connections() == 0 && self.hub.borrow().sessions.len() == 0
     }
 
-    /// Counts a new connection; none when there are too many.
-    pub(crate) fn take_seat(self: &Rc<Self>) -> Option<Seat> {
-        let count = self.connections.get();
-        if count >= self.config.limits.connections_max {
+    /// Waits until there is room for a further TCP connection without a tenant.
+    pub(crate) async fn room_for_stranger(&self) {
+        let time = self.config.limits.stranger_time_min;
+        while let Err(left) = self.strangers.make_room(self.places.strangers_max, time) {
+            // A place may become free earlier.
+            tokio::time::sleep(left.min(Duration::from_millis(10))).await;
+        }
+    }
+
+    /// Counts a new connection, from this address or over the Unix socket; none when there are too many.
+    pub(crate) fn take_seat(self: &Rc<Self>, address: Option<IpAddr>) -> Option<Seat> {
+        let (count, max) = match address {
+            None => (&self.unix, self.places.unix_max),
+            Some(_) => (&self.tcp, self.places.tcp_max),
+        };
+        if count.get() >= max {
             return None;
         }
-        self.connections.set(count + 1);
+        let Limits { strangers_per_address_max: per_address_max, stranger_time_min: time, .. } =
+            self.config.limits;
+        let stranger = match address {
+            Some(address) => Some(self.strangers.add(address, per_address_max, time)?),
+            None => None,
+        };
+        count.set(count.get() + 1);
         self.arrivals.set(self.arrivals.get() + 1);
-        Some(Seat(self.clone()))
+        Some(Seat { shared: self.clone(), local: address.is_none(), stranger, share: None })
     }
 
     /// A client with this lease may not know that the service ends.
@@ -73,12 +153,49 @@ impl Shared {
     }
 }
 
+impl Seat {
+    /// The number among strangers, by which the task is noted that serves the connection.
+    pub(crate) fn stranger(&self) -> Option<u64> {
+        self.stranger
+    }
+
+    /// The connection has shown whose it is, and counts in the share of its tenant.
+    pub(crate) fn settle(&mut self, peer: &Peer) -> Result<Rc<Share>, Fault> {
+        let share = self.shared.hub.borrow_mut().shares.of(peer);
+        let max = self.shared.places.per_tenant_max;
+        if !self.local && share.connections.get() >= max {
+            let text = format!("the tenant has {max} connections, and takes no more: close some");
+            return Err(Fault::new(FaultCode::Limit, text));
+        }
+        share.connections.add(1);
+        self.share = Some(share.clone());
+        if let Some(number) = self.stranger.take() {
+            self.shared.strangers.settled(number);
+        }
+        Ok(share)
+    }
+}
+
+/// Notes which task serves a connection that has no tenant yet.
+pub(crate) fn note_task(shared: &Shared, stranger: Option<u64>, task: AbortHandle) {
+    if let Some(number) = stranger {
+        shared.strangers.served_by(number, task);
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
-        let count = self.0.connections.get() - 1;
-        self.0.connections.set(count);
-        if count == 0 {
-            self.0.emptied.notify_waiters();
+        let Self { shared, local, stranger, share } = self;
+        let count = if *local { &shared.unix } else { &shared.tcp };
+        count.set(count.get() - 1);
+        if let Some(number) = stranger {
+            shared.strangers.settled(*number);
+        }
+        if let Some(share) = share {
+            share.connections.sub(1);
+        }
+        if shared.connections() == 0 {
+            shared.emptied.notify_waiters();
         }
     }
 }

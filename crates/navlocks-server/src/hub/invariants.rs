@@ -17,23 +17,23 @@ impl Hub {
             let Some(session) = self.sessions.get(number) else { continue };
             clients += session.clients.len();
             assert!(session.requests.len() <= self.limits.requests_per_session_max);
-            for (request, known) in &session.requests {
+            for (request, known) in session.requests.iter() {
                 match known {
                     Known::Live { partition, id } => {
-                        let manager = self.partitions[*partition].manager();
-                        assert!(manager.state(*id).is_some(), "{number}.{request} is over");
+                        let manager = self.partitions[partition].manager();
+                        assert!(manager.state(id).is_some(), "{number}.{request} is over");
                         requests += 1;
                     }
                     Known::Early { .. } => requests += 1,
                     Known::Lost { client, .. } => {
-                        let owner = session.clients.get(client);
-                        assert!(owner.is_some_and(|owner| owner.lost.contains(request)));
+                        let owner = session.clients.get(&client);
+                        assert!(owner.is_some_and(|owner| owner.lost.contains(&request)));
                     }
                 }
             }
             let lost: usize = session.clients.values().map(|client| client.lost.len()).sum();
-            let known = |known: &&Known| matches!(known, Known::Lost { .. });
-            assert_eq!(lost, session.requests.values().filter(known).count());
+            let known = |(_, known): &(u64, Known)| matches!(known, Known::Lost { .. });
+            assert_eq!(lost, session.requests.iter().filter(known).count());
             for client in session.clients.values() {
                 assert!(self.partitions[client.partition].manager().knows(client.id));
             }

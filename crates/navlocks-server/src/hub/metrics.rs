@@ -17,6 +17,7 @@ pub(crate) struct Metrics {
     pub(crate) partitions: Gauge,
     pub(crate) sessions: Gauge,
     pub(crate) connections: Gauge,
+    pub(crate) strangers: Gauge,
     pub(crate) grants: Counter,
     pub(crate) steals: Counter,
     pub(crate) losses: Counter,
@@ -27,6 +28,7 @@ pub(crate) struct Metrics {
     pub(crate) slow_readers: Counter,
     pub(crate) lapsed_leases: Counter,
     pub(crate) resumed_sessions: Counter,
+    pub(crate) snapshots: Counter,
     pub(crate) wait: Histogram,
     pub(crate) hold: Histogram,
 }
@@ -42,6 +44,7 @@ impl Metrics {
             partitions: Gauge::default(),
             sessions: Gauge::default(),
             connections: Gauge::default(),
+            strangers: Gauge::default(),
             grants: Counter::default(),
             steals: Counter::default(),
             losses: Counter::default(),
@@ -52,6 +55,7 @@ impl Metrics {
             slow_readers: Counter::default(),
             lapsed_leases: Counter::default(),
             resumed_sessions: Counter::default(),
+            snapshots: Counter::default(),
             wait: durations(),
             hold: durations(),
         };
@@ -67,6 +71,7 @@ impl Metrics {
             ("partitions", "Partitions that have a client now", &self.partitions),
             ("sessions", "Sessions now, with and without a connection", &self.sessions),
             ("connections", "Connections now", &self.connections),
+            ("strangers", "Connections that have not shown yet whose they are", &self.strangers),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());
@@ -98,6 +103,7 @@ impl Metrics {
                 "Sessions that went on over another connection",
                 &self.resumed_sessions,
             ),
+            ("snapshots", "Partitions read for an answer", &self.snapshots),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());

@@ -6,6 +6,7 @@
 //! the others, [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and [`check_leases`](Hub::check_leases) from
 //! time to time.
 
+mod frame;
 mod invariants;
 mod lease;
 mod metrics;
@@ -15,6 +16,7 @@ mod questions;
 mod quotas;
 mod resuming;
 mod sessions;
+pub(crate) mod shares;
 mod tokens;
 
 use std::collections::HashSet;
@@ -29,23 +31,28 @@ use navlocks_wire::{
 };
 use tokio::sync::Notify;
 
-use crate::config::Limits;
+use crate::config::{Access, Limits};
 use crate::store::{Exhausted, Store};
 use partitions::{Around, Asking, Partition, PartitionKey, Partitions};
 use resuming::unknown_session;
-use sessions::{Client, Known, Secret, Session, Sessions};
+use sessions::{CLIENT_BYTES, Client, Known, Secret, Session, Sessions};
+use shares::Shares;
 use tokens::Tokens;
 
+pub use frame::Frame;
+pub(crate) use frame::Next;
 pub(crate) use metrics::Metrics;
 pub(crate) use outbox::Full;
 pub use outbox::Outbox;
 pub use sessions::Peer;
+pub(crate) use shares::Share;
 
 /// The state of a service.
 #[derive(Debug)]
 pub struct Hub {
     pub(crate) sessions: Sessions,
     pub(crate) partitions: Partitions,
+    pub(crate) shares: Shares,
     pub(crate) tokens: Tokens,
     pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
@@ -77,6 +84,7 @@ impl Hub {
         Self {
             sessions: Sessions::new(),
             partitions: Partitions::default(),
+            shares: Shares::default(),
             tokens: Tokens::above(store.tokens_before()),
             metrics: Metrics::new(),
             limits,
@@ -131,6 +139,8 @@ impl Hub {
         }
         session.connection = connection;
         session.heard = now;
+        // It may have shown another token of its tenant.
+        session.peer = peer.clone();
         let welcome = Welcome {
             version: wire::VERSION,
             service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
@@ -154,11 +164,7 @@ impl Hub {
     }
 
     fn begin(&mut self, peer: &Rc<Peer>, hello: &Hello, now: Instant) -> Result<u32, Fault> {
-        if self.sessions.len() >= self.limits.sessions_max {
-            let text =
-                format!("the service has {} sessions, and takes no more", self.sessions.len());
-            return Err(Fault::new(FaultCode::Limit, text));
-        }
+        let share = self.room_for_session(peer)?;
         let Some(secret) = Secret::new() else {
             let text = "the service's system has no randomness to give: try again";
             return Err(Fault::new(FaultCode::Internal, text));
@@ -171,8 +177,10 @@ impl Hub {
             let text = "the service cannot write its state file, and takes no session that outlives its connection";
             return Err(Fault::new(FaultCode::Internal, text));
         }
-        let number = self.sessions.insert(Session::new(peer.clone(), secret, lease, now));
-        if let Err(fault) = self.open(number, 0, &hello.partition) {
+        let number = self.sessions.insert(Session::new(peer.clone(), share, secret, lease, now));
+        if let Err(NotOpened::Refused(fault) | NotOpened::Fatal(fault)) =
+            self.open(number, 0, &hello.partition)
+        {
             self.sessions.remove(number);
             return Err(fault);
         }
@@ -213,19 +221,23 @@ impl Hub {
             }
             ToService::Open(Open { client, partition }) => {
                 session.take_client_number(client)?;
-                self.open(number, client, &partition)?;
+                self.open_or_refuse(number, client, &partition)?;
             }
             ToService::Close(client) => self.close(number, client, now)?,
             ToService::Contention(request) => {
-                if let Some(&Known::Live { partition, id }) = session.requests.get(&request) {
+                if let Some(Known::Live { partition, id }) = session.requests.get(request) {
                     let (partitions, mut around) = self.around(now);
                     partitions[partition].watch_contention(id, &mut around);
                 }
             }
             ToService::Listen(client) => {
-                if let Some(&Client { partition, .. }) = session.client(client)? {
-                    let listener = ClientKey::new(number, client);
-                    self.partitions[partition].subscribe(listener);
+                let partition = session.client(client)?.map(|client| client.partition);
+                // Nothing happens in the partition of a client that could not be opened.
+                let answered = partition.is_some() || session.unopened.contains_key(&client);
+                if let Some(partition) = partition {
+                    self.subscribe(partition, ClientKey::new(number, client))?;
+                }
+                if answered {
                     self.sessions.say(number, &ToClient::Listening(client));
                 }
             }
@@ -242,47 +254,88 @@ impl Hub {
     }
 
     /// Opens a client in a bucket of its peer.
-    pub(crate) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
-        let Self { limits, partitions, tokens, deadlocks, .. } = self;
+    fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
+        let Self { limits, partitions, tokens, deadlocks, shares, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
-        let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
-        if session.clients.len() >= limits.clients_per_session_max {
+        let fault = |text: String| Fault::new(FaultCode::Limit, text);
+        if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
             let max = limits.clients_per_session_max;
-            return limit(format!("a session has at most {max} clients: close some first"));
+            let text = format!("a session has at most {max} clients: close some first");
+            return Err(NotOpened::Fatal(fault(text)));
         }
         if bucket.len() > limits.partition_name_bytes_max {
             let max = limits.partition_name_bytes_max;
-            return limit(format!("the name of a partition has at most {max} bytes"));
+            let text = format!("the name of a partition has at most {max} bytes");
+            return Err(NotOpened::Fatal(fault(text)));
+        }
+        let refused = |text: String| Err(NotOpened::Refused(fault(text)));
+        if let Some(text) = session.over_bytes(limits, CLIENT_BYTES) {
+            return refused(text);
         }
         let key = PartitionKey::of(&session.peer, bucket);
         let partition = match partitions.find(&key) {
             Some(partition) => partition,
-            None if partitions.len() >= limits.partitions_max => {
-                let max = limits.partitions_max;
-                return limit(format!("the service has {max} partitions, and takes no more"));
+            None => {
+                let Limits { partitions_max, partitions_per_tenant_max, .. } = *limits;
+                if session.share.partitions.get() >= partitions_per_tenant_max {
+                    return refused(format!(
+                        "the tenant has {partitions_per_tenant_max} partitions, and takes no more: close clients in others"
+                    ));
+                }
+                let partitions_open =
+                    shares.together(&session.peer, |share| share.partitions.get());
+                if partitions_open >= partitions_max {
+                    return refused(format!(
+                        "the service has {partitions_max} partitions, and takes no more"
+                    ));
+                }
+                partitions.insert(key, tokens.next(), *deadlocks, session.share.clone())
             }
-            None => partitions.insert(key, tokens.next(), *deadlocks),
         };
         let id = partitions[partition].add_client(ClientKey::new(number, client));
         let lost = HashSet::new();
         session.clients.insert(client, Client { partition, id, lost });
+        session.recount();
         Ok(())
+    }
+
+    /// Opens a client. One for which there is no room is refused alone: its requests and questions get the fault.
+    pub(crate) fn open_or_refuse(
+        &mut self,
+        number: u32,
+        client: u64,
+        bucket: &str,
+    ) -> Result<(), Fault> {
+        match self.open(number, client, bucket) {
+            Err(NotOpened::Fatal(fault)) => Err(fault),
+            Err(NotOpened::Refused(fault)) => {
+                if let Some(session) = self.sessions.get_mut(number) {
+                    session.unopened.insert(client, fault);
+                    session.recount();
+                }
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Ends a client of a session.
     pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         if session.client(client)?.is_none() {
+            session.unopened.remove(&client);
+            session.recount();
             return Ok(());
         }
         let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
         for request in &closed.lost {
-            session.requests.remove(request);
+            session.requests.remove(*request);
         }
+        session.recount();
         let ended = self.end_client(&closed, now);
         if let Some(session) = self.sessions.get_mut(number) {
             for request in ended {
-                session.requests.remove(&request);
+                session.requests.remove(request);
             }
         }
         Ok(())
@@ -304,22 +357,22 @@ impl Hub {
         let wire::Request { id: request, client, names: wire::Names(scope), mode, wait, tag } =
             asked;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
-        if let Some(&known) = session.requests.get(&request) {
+        if let Some(known) = session.requests.get(request) {
             self.answer_again(number, request, known);
             return Ok(());
         }
         session.take_request_number(request)?;
         let Some(&Client { partition, id: owner, .. }) = session.client(client)? else {
-            let fault = Fault::new(FaultCode::BadState, format!("client {client} is closed"));
+            let fault = session.closed(client);
             self.refuse(number, request, fault);
             return Ok(());
         };
-        let known = session.requests.len();
         let request_of_engine = Request { scope, mode, wait };
         let client = ClientKey::new(number, client);
         let asking =
             Asking { owner, client, number: request, request: request_of_engine, tag, since: now };
-        if let Err(text) = self.within_limits(partition, known, &asking) {
+        let memory = asking.memory();
+        if let Err(text) = self.within_limits(number, partition, &asking, memory) {
             self.refuse(number, request, Fault::new(FaultCode::Limit, text));
             return Ok(());
         }
@@ -331,11 +384,12 @@ impl Hub {
             self.sessions.say(number, &ToClient::Unavailable(request));
             None
         } else {
+            self.partitions[partition].changes += 1;
             let place = self.partitions[partition].early.push(asking);
             Some(Known::Early { partition, place })
         };
         if let (Some(known), Some(session)) = (known, self.sessions.get_mut(number)) {
-            session.requests.insert(request, known);
+            session.requests.insert(request, known, memory as u32);
         }
         Ok(())
     }
@@ -356,7 +410,8 @@ impl Hub {
                 partitions[partition].give_up(id, &mut around);
             }
             Some(Known::Early { partition, place }) => {
-                self.partitions[partition].early.remove(place)
+                self.partitions[partition].changes += 1;
+                self.partitions[partition].early.remove(place);
             }
             Some(Known::Lost { .. }) | None => {}
         }
@@ -419,6 +474,19 @@ impl Hub {
         }
     }
 
+    /// Ends the sessions of tokens that are gone. Returns how many there were.
+    pub(crate) fn end_unknown(&mut self, access: &Access, now: Instant) -> usize {
+        let mut numbers = self.sessions.numbers();
+        let unknown = |session: &Session| !access.knows(session.peer.token);
+        numbers.retain(|&number| self.sessions.get(number).is_some_and(unknown));
+        for &number in &numbers {
+            let text =
+                "the access token was removed: ask the operator of the service for another one";
+            self.end(number, Some(Fault::new(FaultCode::Unauthorized, text)), now);
+        }
+        numbers.len()
+    }
+
     /// Counts a peer that does not read, and returns the fault that ends its connection.
     pub(crate) fn slow_reader(&self) -> Fault {
         self.metrics.slow_readers.inc();
@@ -463,6 +531,14 @@ impl Hub {
         self.metrics.sessions.set(self.sessions.len() as i64);
         &self.metrics
     }
+}
+
+/// Why a client was not opened.
+enum NotOpened {
+    /// There is no room for it; the session goes on.
+    Refused(Fault),
+    /// The session is over.
+    Fatal(Fault),
 }
 
 fn shutting_down() -> Fault {

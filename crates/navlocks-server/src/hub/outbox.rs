@@ -1,10 +1,15 @@
-//! What a session's connection has yet to write. Filled by whoever has something to say, emptied by the connection's task.
+//! What a session's connection has yet to write. The hub fills it, and the connection's task empties it.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::Waker;
 
 use navlocks_wire::{self as wire, Fault, ToClient};
+
+use super::frame::Frame;
+use super::shares::Share;
+use crate::config::Limits;
 
 /// The messages that wait to be written to one connection, in order.
 #[derive(Clone, Debug)]
@@ -12,10 +17,14 @@ pub struct Outbox(Rc<RefCell<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    frames: Vec<String>,
+    frames: VecDeque<Frame>,
     /// What lies here and in the connection's own buffer.
     bytes: usize,
+    /// How much of it counts in the share of the tenant. Text that several outboxes share counts there once.
+    counted: usize,
     bytes_max: usize,
+    share: Rc<Share>,
+    tenant_bytes_max: usize,
     ending: Option<Fault>,
     waker: Option<Waker>,
     /// The connection's task runs now and will look again before it sleeps, so it need not be woken.
@@ -26,6 +35,26 @@ impl Inner {
     fn waker(&mut self) -> Option<Waker> {
         if self.looking { None } else { self.waker.take() }
     }
+
+    #[inline]
+    fn count(&mut self, bytes: usize) {
+        self.counted += bytes;
+        self.share.unread.add(bytes);
+    }
+
+    /// Returns true if the reader is slow, alone or as the one with more than its part of what its tenant left unread.
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.bytes > self.bytes_max
+            || (self.share.unread.get() > self.tenant_bytes_max
+                && self.bytes > self.tenant_bytes_max / self.share.connections.get().max(1))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.share.unread.sub(self.counted);
+    }
 }
 
 /// More was to be said than a reader may leave unread.
@@ -35,10 +64,22 @@ pub(crate) struct Full;
 impl Outbox {
     /// Makes an outbox for one connection. A reader that leaves more bytes than this unread is slow.
     pub fn new(bytes_max: usize) -> Self {
+        Self::with(bytes_max, Rc::default(), usize::MAX)
+    }
+
+    /// Makes an outbox whose bytes count in the share of a tenant.
+    pub(crate) fn of(share: Rc<Share>, limits: &Limits) -> Self {
+        Self::with(limits.outbox_bytes_max, share, limits.unread_bytes_per_tenant_max)
+    }
+
+    fn with(bytes_max: usize, share: Rc<Share>, tenant_bytes_max: usize) -> Self {
         Self(Rc::new(RefCell::new(Inner {
-            frames: Vec::new(),
+            frames: VecDeque::new(),
             bytes: 0,
+            counted: 0,
             bytes_max,
+            share,
+            tenant_bytes_max,
             ending: None,
             waker: None,
             looking: false,
@@ -47,20 +88,21 @@ impl Outbox {
 
     /// Adds a message. Nothing more is taken once the end was told.
     pub(crate) fn push(&self, message: &ToClient) -> Result<(), Full> {
-        self.push_frame(wire::write(message))
+        self.push_frame(Frame::own(wire::write(message)))
     }
 
     /// Adds a message that is written already.
-    pub(crate) fn push_frame(&self, frame: String) -> Result<(), Full> {
+    pub(crate) fn push_frame(&self, frame: Frame) -> Result<(), Full> {
         let mut inner = self.0.borrow_mut();
         if inner.ending.is_some() {
             return Ok(());
         }
         inner.bytes += frame.len();
-        if inner.bytes > inner.bytes_max {
+        inner.count(frame.own_len());
+        inner.frames.push_back(frame);
+        if inner.is_full() {
             return Err(Full);
         }
-        inner.frames.push(frame);
         if let Some(waker) = inner.waker() {
             drop(inner);
             waker.wake();
@@ -72,7 +114,13 @@ impl Outbox {
     pub(crate) fn charge(&self, bytes: usize) -> Result<(), Full> {
         let mut inner = self.0.borrow_mut();
         inner.bytes += bytes;
-        if inner.bytes > inner.bytes_max { Err(Full) } else { Ok(()) }
+        inner.count(bytes);
+        if inner.is_full() { Err(Full) } else { Ok(()) }
+    }
+
+    /// Counts bytes of shared text that the connection has copied into its own buffer.
+    pub(crate) fn copied(&self, bytes: usize) {
+        self.0.borrow_mut().count(bytes);
     }
 
     /// Nothing is to follow but this fault, and then the connection closes.
@@ -86,16 +134,24 @@ impl Outbox {
     }
 
     /// Takes all messages, in exchange for an empty list whose memory is used again.
-    pub fn take(&self, into: &mut Vec<String>) {
+    pub fn take(&self, into: &mut VecDeque<Frame>) {
         std::mem::swap(&mut self.0.borrow_mut().frames, into);
     }
 
-    /// All that was taken is written.
-    pub fn written(&self) {
+    /// So many bytes of what was taken are written.
+    pub(crate) fn written(&self, bytes: usize) {
         let mut inner = self.0.borrow_mut();
-        if inner.bytes > 0 {
-            inner.bytes = inner.frames.iter().map(String::len).sum();
-        }
+        inner.bytes = inner.bytes.saturating_sub(bytes);
+        let counted = inner.counted.min(bytes);
+        inner.counted -= counted;
+        inner.share.unread.sub(counted);
+    }
+
+    /// All that was ever taken is written.
+    pub fn written_all(&self) {
+        let left: usize = self.0.borrow().frames.iter().map(Frame::len).sum();
+        let bytes = self.0.borrow().bytes;
+        self.written(bytes - left);
     }
 
     /// Why the connection is to be closed, if it is.

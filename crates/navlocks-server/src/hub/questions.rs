@@ -1,62 +1,125 @@
 //! Questions and their answers.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use navlocks_core::RequestId;
-use navlocks_wire::{
-    self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey, ToClient,
-};
+use navlocks_core::{ClientId, RequestId};
+use navlocks_wire::{self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey};
 
+use crate::hub::frame::Text;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::sessions::{Client, Known};
-use crate::hub::{Hub, Peer};
+use crate::hub::{Frame, Hub, Peer};
+
+/// For so long an answer about a partition in which nothing changes is given again.
+const SHARED_FOR: Duration = Duration::from_millis(100);
+
+/// An answer that several clients may get.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) partition: PartitionIndex,
+    /// How many inputs the partition had.
+    changes: u64,
+    at: Instant,
+    /// The reply as text, with what follows it in a message; none if it was too long.
+    text: Option<Text>,
+}
 
 impl Hub {
     pub(crate) fn ask(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {
         let Ask { id, client, question } = ask;
         let Some(session) = self.sessions.get(number) else { return Ok(()) };
-        let reply = match session.client(client)? {
-            Some(&Client { partition, .. }) => {
-                let peer = session.peer.clone();
-                self.reply(partition, &peer, question, now)
-            }
-            None => {
-                let text = format!("client {client} is closed");
-                Reply::Refused(Fault::new(FaultCode::BadState, text))
-            }
+        let (share, peer) = (session.share.clone(), session.peer.clone());
+        let asked = match session.client(client)? {
+            Some(&Client { partition, id, .. }) => Ok((partition, id)),
+            None => Err(session.closed(client)),
         };
-        let mut frame = wire::write(&ToClient::Answer(Answer { id, reply }));
-        let max = self.limits.outbox_bytes_max;
-        if frame.len() > max {
-            let text = format!("the answer has {} bytes, and {max} is the limit", frame.len());
-            let reply = Reply::Refused(Fault::new(FaultCode::Limit, text));
-            frame = wire::write(&ToClient::Answer(Answer { id, reply }));
-        }
+        let frame = match (asked, question) {
+            (Ok((partition, _)), Question::Query) => self.query(partition, id, now),
+            (Ok(_), Question::QueryAll) => self.query_all(&peer, id, now),
+            (Ok(asker), question) => self.reply(asker, question, now).and_then(|reply| {
+                let max = self.answer_bytes_max();
+                wire::write_within(&reply, max)
+                    .ok_or_else(|| too_long(max))
+                    .map(|text| Frame::own(format!("{}{text}{}", Answer::head(id), Answer::TAIL)))
+            }),
+            (Err(fault), _) => Err(fault),
+        };
+        let max = self.limits.unread_bytes_per_tenant_max;
+        let frame = frame.and_then(|frame| {
+            if frame.len() > SMALL_BYTES && share.unread.get() + frame.len() > max {
+                let text = format!(
+                    "answers of more than {max} bytes lie unread in sessions of the tenant: read them first"
+                );
+                return Err(Fault::new(FaultCode::Limit, text));
+            }
+            Ok(frame)
+        });
+        let frame = frame.unwrap_or_else(|fault| {
+            let answer = Answer { id, reply: Reply::Refused(fault) };
+            Frame::own(wire::write(&wire::ToClient::Answer(answer)))
+        });
         self.sessions.say_frame(number, frame);
         Ok(())
     }
 
+    /// The longest reply, which must fit into an outbox with what stands around it.
+    fn answer_bytes_max(&self) -> usize {
+        self.limits.answer_bytes_max.min(self.limits.outbox_bytes_max.saturating_sub(SMALL_BYTES))
+    }
+
+    /// Answers with all locks and requests of a partition. Those who ask while nothing changes get the same text.
+    fn query(&mut self, index: PartitionIndex, id: u64, now: Instant) -> Result<Frame, Fault> {
+        let max = self.answer_bytes_max();
+        let partition = &self.partitions[index];
+        let changes = partition.changes;
+        let known = self.partitions.answered.as_ref().filter(|answered| {
+            (answered.partition, answered.changes) == (index, changes)
+                && now.saturating_duration_since(answered.at) < SHARED_FOR
+        });
+        let text = match known {
+            Some(answered) => answered.text.clone(),
+            None => {
+                self.metrics.snapshots.inc();
+                let snapshot = partition.snapshot(&self.sessions, now, max);
+                let written = snapshot.and_then(|(held, pending)| {
+                    wire::write_within(&Reply::Snapshot { held, pending }, max)
+                });
+                let share = partition.share.clone();
+                let text = written.map(|text| Text::new(text + Answer::TAIL, share));
+                let answered = Answered { partition: index, changes, at: now, text: text.clone() };
+                self.partitions.answered = Some(answered);
+                text
+            }
+        };
+        let text = text.ok_or_else(|| too_long(max))?;
+        Ok(Frame::shared(Answer::head(id), &text, 0))
+    }
+
+    /// Answers with all locks and requests of the partitions that a peer may see.
+    fn query_all(&self, peer: &Peer, id: u64, now: Instant) -> Result<Frame, Fault> {
+        let max = self.answer_bytes_max();
+        let mut all = Vec::new();
+        let mut left = max;
+        for (described, partition) in self.partitions.visible_to(peer) {
+            let snapshot = partition.snapshot(&self.sessions, now, left);
+            let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
+            left = left.saturating_sub(partition.bytes());
+            all.push(wire::Partition { held, pending, ..described });
+        }
+        let text = wire::write_within(&Reply::Partitions(all), max).ok_or_else(|| too_long(max))?;
+        Ok(Frame::own(format!("{}{text}{}", Answer::head(id), Answer::TAIL)))
+    }
+
     fn reply(
         &mut self,
-        index: PartitionIndex,
-        peer: &Peer,
+        (index, client): (PartitionIndex, ClientId),
         question: Question,
         now: Instant,
-    ) -> Reply {
+    ) -> Result<Reply, Fault> {
         let partition = &self.partitions[index];
-        match question {
-            Question::Query => {
-                let (held, pending) = partition.snapshot(&self.sessions, now);
-                Reply::Snapshot { held, pending }
-            }
-            Question::QueryAll => {
-                let all = self.partitions.visible_to(peer).into_iter();
-                let all = all.map(|(described, partition)| {
-                    let (held, pending) = partition.snapshot(&self.sessions, now);
-                    wire::Partition { held, pending, ..described }
-                });
-                Reply::Partitions(all.collect())
-            }
+        Ok(match question {
+            // Both are answered by frames of their own.
+            Question::Query | Question::QueryAll => return Err(too_long(0)),
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
                     Some(id) => partition.manager().blockers(id),
@@ -67,26 +130,41 @@ impl Hub {
                     soft: partition.request_keys(&blockers.soft),
                 }
             }
+            Question::Place => Reply::Place(partition.place(client, now)),
             Question::Contended(key) => {
                 let contended = |id| partition.manager().is_contended(id);
                 Reply::Contended(self.find(index, key).is_some_and(contended))
             }
             Question::Deadlocks => {
-                let deadlocks = partition.manager().deadlocks();
+                let max = self.limits.deadlock_entries_max;
+                let Some(deadlocks) = partition.manager().deadlocks_within(max) else {
+                    let text = format!(
+                        "to look for deadlocks takes more than {max} entries here: ask when fewer requests wait"
+                    );
+                    return Err(Fault::new(FaultCode::Limit, text));
+                };
                 Reply::Deadlocks(deadlocks.iter().map(|one| partition.cycle(one)).collect())
             }
             Question::ForceRelease(name) => {
                 let (partitions, mut around) = self.around(now);
                 Reply::Released(partitions[index].force_release(&name, &mut around) as u64)
             }
-        }
+        })
     }
 
     /// A living request of this partition, whoever's it is. Those of other partitions are nobody's business.
     fn find(&self, index: PartitionIndex, key: RequestKey) -> Option<RequestId> {
-        match self.sessions.get(key.session)?.requests.get(&key.request)? {
-            &Known::Live { partition, id } if partition == index => Some(id),
+        match self.sessions.get(key.session)?.requests.get(key.request)? {
+            Known::Live { partition, id } if partition == index => Some(id),
             _ => None,
         }
     }
+}
+
+/// Answers up to this size are given whatever lies unread.
+const SMALL_BYTES: usize = 1 << 10;
+
+fn too_long(max: usize) -> Fault {
+    let text = format!("the answer has more than {max} bytes, which is the limit");
+    Fault::new(FaultCode::Limit, text)
 }

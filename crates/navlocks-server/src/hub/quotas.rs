@@ -1,19 +1,61 @@
-//! What a request may take of the service.
+//! What sessions and requests may take of the service.
+
+use std::rc::Rc;
+
+use navlocks_wire::{ClientKey, Fault, FaultCode};
 
 use crate::hub::Hub;
+use crate::hub::Peer;
 use crate::hub::partitions::Asking;
 use crate::hub::partitions::PartitionIndex;
+use crate::hub::shares::Share;
 
 impl Hub {
-    /// Whether a request is within all limits; if not, which it is not.
+    /// Returns the share in which a new session of this peer counts, if there is room for one.
+    pub(crate) fn room_for_session(&mut self, peer: &Peer) -> Result<Rc<Share>, Fault> {
+        let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
+        let share = self.shares.of(peer);
+        let max = self.limits.sessions_max;
+        if self.shares.together(peer, |share| share.sessions.get()) >= max {
+            return limit(format!("the service has {max} sessions, and takes no more"));
+        }
+        let max = self.limits.sessions_per_tenant_max;
+        if share.sessions.get() >= max {
+            return limit(format!("the tenant has {max} sessions, and takes no more: end some"));
+        }
+        let max = self.limits.bytes_per_tenant_max;
+        if share.bytes.get() >= max {
+            return limit(format!("the tenant takes {max} bytes, and no more: release locks"));
+        }
+        Ok(share)
+    }
+
+    /// Subscribes a client to the events of its partition.
+    pub(crate) fn subscribe(
+        &mut self,
+        partition: PartitionIndex,
+        client: ClientKey,
+    ) -> Result<(), Fault> {
+        let max = self.limits.subscribers_per_partition_max;
+        let partition = &mut self.partitions[partition];
+        if partition.subscribers() >= max && !partition.has_subscriber(client) {
+            let text = format!("the partition has {max} subscribers, and takes no more");
+            return Err(Fault::new(FaultCode::Limit, text));
+        }
+        partition.subscribe(client);
+        Ok(())
+    }
+
+    /// Whether a request that takes so many bytes is within all limits; if not, which it is not.
     #[inline]
     pub(crate) fn within_limits(
         &self,
+        session: u32,
         partition: PartitionIndex,
-        known: usize,
         asking: &Asking,
+        memory: usize,
     ) -> Result<(), String> {
-        let Self { limits, partitions, .. } = self;
+        let Self { limits, partitions, sessions, .. } = self;
         let partition = &partitions[partition];
         let names = asking.request.scope.names();
         if names.len() > limits.names_per_request_max {
@@ -26,9 +68,20 @@ impl Hub {
         if asking.tag.as_ref().is_some_and(|tag| tag.len() > limits.tag_bytes_max) {
             return Err(format!("a tag has at most {} bytes", limits.tag_bytes_max));
         }
-        if known >= limits.requests_per_session_max {
-            let max = limits.requests_per_session_max;
-            return Err(format!("a session has at most {max} requests, held and pending together"));
+        if let Some(session) = sessions.get(session) {
+            if session.requests.len() >= limits.requests_per_session_max {
+                let max = limits.requests_per_session_max;
+                return Err(format!(
+                    "a session has at most {max} requests, held and pending together"
+                ));
+            }
+            if session.share.requests.get() >= limits.requests_per_tenant_max {
+                let max = limits.requests_per_tenant_max;
+                return Err(format!("the tenant has {max} requests, and takes no more"));
+            }
+            if let Some(text) = session.over_bytes(limits, memory) {
+                return Err(text);
+            }
         }
         if partition.requests() >= limits.requests_per_partition_max {
             let max = limits.requests_per_partition_max;

@@ -48,8 +48,11 @@ impl Hub {
         for Open { client, partition } in wanted {
             let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
             if !session.clients.contains_key(client) {
-                session.take_client_number(*client)?;
-                self.open(number, *client, partition)?;
+                // One that could not be opened may be tried again.
+                if session.unopened.remove(client).is_none() {
+                    session.take_client_number(*client)?;
+                }
+                self.open_or_refuse(number, *client, partition)?;
             }
         }
         Ok(())
@@ -60,8 +63,7 @@ impl Hub {
         self.metrics.resumed_sessions.inc();
         let wanted: HashSet<u64> = alive.iter().copied().collect();
         let Some(session) = self.sessions.get_mut(number) else { return };
-        let known: Vec<(u64, Known)> =
-            session.requests.iter().map(|(&n, &known)| (n, known)).collect();
+        let known: Vec<(u64, Known)> = session.requests.iter().collect();
         session.expect_again(alive);
         for &(request, known) in &known {
             if let Known::Lost { cause, .. } = known

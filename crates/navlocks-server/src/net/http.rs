@@ -1,6 +1,7 @@
 //! HTTP in front: the way into a WebSocket, health, and metrics.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::rc::Rc;
 
@@ -20,7 +21,6 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::origin;
-use crate::config::Config;
 use crate::connection::{self, Seat, Shared, websocket_config};
 use crate::hub::Outbox;
 use crate::hub::Peer;
@@ -37,7 +37,7 @@ pub(crate) enum Door {
 type Answer = Response<Full<Bytes>>;
 
 /// Serves a new connection until it is a WebSocket, which then has a task of its own.
-pub(crate) async fn serve<S>(stream: S, door: Door, shared: Rc<Shared>, seat: Seat)
+pub(crate) async fn serve<S>(stream: S, door: Door, shared: Rc<Shared>, mut seat: Seat)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -60,16 +60,18 @@ where
     let (stream, early) = (parts.io.into_inner(), parts.read_buf.to_vec());
     let config = Some(websocket_config(limits));
     let stream = WebSocketStream::from_partially_read(stream, early, Role::Server, config).await;
+    let visitor = visitor.and_then(|peer| Ok((seat.settle(&peer)?, peer)));
     match visitor {
-        Ok(peer) => {
-            tokio::task::spawn_local(connection::serve(stream, peer, shared.clone(), seat));
+        Ok((share, peer)) => {
+            let served = connection::serve(stream, peer, share.clone(), shared.clone(), seat);
+            tokio::task::spawn_local(connection::in_turn(shared.clone(), share, served));
         }
         Err(fault) => {
             // A page cannot see why a handshake failed, so it is told in the way that it can see.
             tracing::debug!(%fault, "a connection was refused");
             shared.hub.borrow().metrics.refused_connections.inc();
             let nothing = Outbox::new(limits.outbox_bytes_max);
-            connection::close(stream, Some(fault), &nothing, limits).await;
+            connection::close(stream, Some(fault), (VecDeque::new(), &nothing), limits).await;
         }
     }
 }
@@ -80,7 +82,7 @@ fn answer(
     shared: &Shared,
     upgrade: &RefCell<Option<(OnUpgrade, Result<Peer, Fault>)>>,
 ) -> Answer {
-    let access = &shared.config.access;
+    let access = shared.access.borrow();
     if request.method() != Method::GET {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here");
     }
@@ -94,13 +96,14 @@ fn answer(
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             let hub = shared.hub.borrow();
             hub.metrics.connections.set(shared.connections() as i64);
+            hub.metrics.strangers.set(shared.strangers() as i64);
             return text(StatusCode::OK, kind, hub.measure().text());
         }
         _ => return refuse(StatusCode::NOT_FOUND, "there is /, /healthz and /metrics"),
     }
     match handshake(request.headers()) {
         Ok(accept) => {
-            let visitor = visitor(request.headers(), door, &shared.config);
+            let visitor = visitor(request.headers(), door, shared);
             *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
             switch_protocols(&accept)
         }
@@ -135,17 +138,18 @@ fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
 }
 
 /// Who wants to come in by this door, if they may.
-fn visitor(headers: &HeaderMap, door: &Door, config: &Config) -> Result<Peer, Fault> {
+fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fault> {
     if let Door::Unix(pid) = door {
         return Ok(Peer::local(*pid));
     }
-    let origin = origin::origin(headers, &config.allow_origins)?;
-    let Some(tenant) = config.access.tenant(headers) else {
+    let origin = origin::origin(headers, &shared.config.allow_origins)?;
+    let access = shared.access.borrow();
+    let Some((tenant, token)) = access.tenant(headers) else {
         tracing::warn!("a client without a known access token was turned away");
         let text = "the service takes an access token, and this is none that it knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };
-    Ok(Peer::remote(tenant, &origin))
+    Ok(Peer::remote(tenant, &origin).with_token(token))
 }
 
 /// Whether a header that lists words has this one.

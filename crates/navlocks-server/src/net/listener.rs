@@ -2,17 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use super::http::{self, Door};
-use crate::connection::{Seat, Shared};
+use crate::connection::{Seat, Shared, in_turn, note_task};
 
 /// So long nobody is taken after the process has run out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -36,13 +35,13 @@ pub enum Address {
 /// A socket that listens.
 pub(crate) enum Listener {
     Unix(UnixListener),
-    Tcp(TcpListener, Option<TlsAcceptor>),
+    Tcp(TcpListener),
 }
 
 /// A connection that came in.
 enum Arrival {
     Unix(UnixStream),
-    Tcp(TcpStream),
+    Tcp(TcpStream, IpAddr),
 }
 
 impl Listener {
@@ -52,11 +51,14 @@ impl Listener {
         let mut spare = File::open("/dev/null").ok();
         let mut full = false;
         loop {
+            if let Self::Tcp(..) = self {
+                shared.room_for_stranger().await;
+            }
             match self.accept().await {
                 Ok(arrival) => {
                     full = false;
-                    match shared.take_seat() {
-                        Some(seat) => self.admit(arrival, &shared, seat),
+                    match shared.take_seat(arrival.address()) {
+                        Some(seat) => Self::admit(arrival, &shared, seat),
                         None => {
                             shared.hub.borrow().metrics.refused_connections.inc();
                             arrival.refuse();
@@ -88,46 +90,59 @@ impl Listener {
     async fn accept(&self) -> io::Result<Arrival> {
         match self {
             Self::Unix(listener) => Ok(Arrival::Unix(listener.accept().await?.0)),
-            Self::Tcp(listener, _) => {
-                let (stream, _) = listener.accept().await?;
+            Self::Tcp(listener) => {
+                let (stream, from) = listener.accept().await?;
                 // Answers are batched already; what is written is to be sent.
                 let _slower = stream.set_nodelay(true);
-                Ok(Arrival::Tcp(stream))
+                Ok(Arrival::Tcp(stream, from.ip()))
             }
         }
     }
 
-    fn admit(&self, arrival: Arrival, shared: &Rc<Shared>, seat: Seat) {
+    fn admit(arrival: Arrival, shared: &Rc<Shared>, seat: Seat) {
+        let (spawned, stranger) = (shared.clone(), seat.stranger());
         let shared = shared.clone();
-        match (arrival, self) {
+        let tls = shared.tls.borrow().clone();
+        let task = match (arrival, tls) {
             (Arrival::Unix(stream), _) => {
                 let Some(door) = knock(&stream) else { return };
-                tokio::task::spawn_local(http::serve(stream, door, shared, seat));
+                tokio::task::spawn_local(http::serve(stream, door, shared, seat))
             }
-            (Arrival::Tcp(stream), Self::Tcp(_, Some(tls))) => {
-                let tls = tls.clone();
-                tokio::task::spawn_local(async move {
+            (Arrival::Tcp(stream, _), Some(tls)) => {
+                let turns = shared.of_strangers.clone();
+                tokio::task::spawn_local(in_turn(shared.clone(), turns, async move {
                     let greeted = timeout(shared.config.limits.handshake_max, tls.accept(stream));
                     match Box::pin(greeted).await {
                         Ok(Ok(stream)) => http::serve(stream, Door::Tcp, shared, seat).await,
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
                         Err(_) => tracing::debug!("a TLS client said nothing"),
                     }
-                });
+                }))
             }
-            (Arrival::Tcp(stream), _) => {
-                tokio::task::spawn_local(http::serve(stream, Door::Tcp, shared, seat));
+            (Arrival::Tcp(stream, _), None) => {
+                let turns = shared.of_strangers.clone();
+                let served = http::serve(stream, Door::Tcp, shared.clone(), seat);
+                tokio::task::spawn_local(in_turn(shared, turns, served))
             }
-        }
+        };
+        note_task(&spawned, stranger, task.abort_handle());
     }
 }
 
 impl Arrival {
+    /// The address that it comes from; none over the Unix socket.
+    fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Tcp(_, address) => Some(*address),
+        }
+    }
+
     /// Says that there is no place, if that can be said without waiting.
     fn refuse(self) {
         let _unheard = match self {
             Self::Unix(stream) => stream.try_write(FULL),
-            Self::Tcp(stream) => stream.try_write(FULL),
+            Self::Tcp(stream, _) => stream.try_write(FULL),
         };
     }
 }

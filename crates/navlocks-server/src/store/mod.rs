@@ -98,7 +98,9 @@ impl Store {
     /// Takes note of the largest token given, and reserves more before they run out.
     #[inline]
     pub(crate) fn given(&mut self, largest: u64) -> Result<(), Exhausted> {
-        if self.state.tokens_reserved_to - largest > self.block / 2 || largest < self.try_again_at {
+        // More may be given in one step than was reserved; then nothing is left, and not a huge number.
+        let left = self.state.tokens_reserved_to.saturating_sub(largest);
+        if left > self.block / 2 || largest < self.try_again_at {
             return Ok(());
         }
         self.reserve(largest)
@@ -113,7 +115,7 @@ impl Store {
             self.write(reserved).err()
         };
         let Some(error) = failed else { return Ok(()) };
-        let left = self.state.tokens_reserved_to - largest;
+        let left = self.state.tokens_reserved_to.saturating_sub(largest);
         tracing::error!(%error, left, "no more fencing tokens can be reserved");
         self.try_again_at = largest + self.block / 64 + 1;
         if left <= self.step { Err(Exhausted) } else { Ok(()) }
@@ -145,4 +147,18 @@ fn with_margin(lease: Duration) -> Duration {
 
 fn millis(lease: Duration) -> u64 {
     u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn step_that_gives_more_tokens_than_were_reserved_reserves_more() {
+        let limits = Limits { tokens_reserved_ahead: 8, ..Limits::default() };
+        let mut store = Store::new(None, &limits).expect("a store");
+        let largest = store.state.tokens_reserved_to + 100;
+        assert_eq!(store.given(largest), Ok(()));
+        assert!(store.state.tokens_reserved_to > largest);
+    }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -263,4 +264,31 @@ fn tls_carries_the_same_protocol() {
     let _reset = std::io::Read::read_to_end(&mut plain, &mut rest);
     assert!(!rest.starts_with(b"HTTP"));
     second.settle();
+}
+
+#[test]
+fn tokens_are_read_again_and_a_removed_one_ends_its_sessions() {
+    let folder = Folder::new();
+    let file = folder.path().join("tokens");
+    std::fs::write(&file, TOKENS).expect("a file");
+    let path = file.clone();
+    let service = Running::with(|config| {
+        config.access = Access::from_file(&path).expect("tokens");
+        config.limits.reload_interval = Duration::from_millis(10);
+    });
+    let mut bakery = with_token(service.tcp(), "0123456789abcdef-b");
+    let mut forge = with_token(service.tcp(), "0123456789abcdef-f");
+    bakery.hold(1, "a");
+    forge.hold(1, "a");
+    // Not a token file: everything stays as it is.
+    std::fs::write(&file, "short\n").expect("a file");
+    std::fs::write(&file, "bakery:0123456789abcdef-b\nmill:0123456789abcdef-m\n").expect("a file");
+    assert_eq!(forge.error().0, FaultCode::Unauthorized);
+    with_token(service.tcp(), "0123456789abcdef-m").hold(1, "a");
+    // Its session has gone on.
+    assert!(!is_free(&mut with_token(service.tcp(), "0123456789abcdef-b"), 1, "a"));
+    bakery.say(r#"{"release":1}"#);
+    bakery.settle();
+    let mut refused = connect(service.tcp(), &[("Authorization", "Bearer 0123456789abcdef-f")]);
+    assert_eq!(refused.error().0, FaultCode::Unauthorized);
 }

@@ -188,3 +188,29 @@ fn questions_are_answered() {
     assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::ForceReleased }));
     second.granted(1);
 }
+
+#[test]
+fn place_says_what_stands_before_the_first_pending_request_of_the_client() {
+    let service = Running::start();
+    let mut holder = Client::unix(service.unix());
+    holder.say(r#"{"request":{"id":1,"names":["a"],"tag":"nightly"}}"#);
+    let token = holder.granted(1);
+    let place = |client: &mut Client| {
+        client.say(r#"{"ask":{"id":1,"question":"place"}}"#);
+        let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
+        let Reply::Place(place) = answer.reply else { panic!("not a place") };
+        place
+    };
+    assert_eq!(place(&mut holder), None);
+    let mut waiting = Vec::new();
+    for before in 0..3 {
+        let mut client = Client::unix(service.unix());
+        client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+        let place = place(&mut client).expect("it waits");
+        assert_eq!((place.before, place.holders), (before, 1));
+        assert_eq!(place.held.len(), 1);
+        assert_eq!(place.held[0].token, Some(token));
+        assert_eq!(place.held[0].about.tag.as_deref(), Some("nightly"));
+        waiting.push(client);
+    }
+}

@@ -45,6 +45,10 @@ fn text_that_is_no_message_ends_the_session() {
         r#"{"request":{"id":-2,"names":["a"]}}"#,
         r#"{"request":{"id":1.5,"names":["a"]}}"#,
         r#"{"request":{"id":18446744073709551616,"names":["a"]}}"#,
+        r#"{"request":{"id":9007199254740992,"names":["a"]}}"#,
+        r#"{"open":{"client":9007199254740992}}"#,
+        r#"{"ask":{"id":9007199254740992,"question":"query"}}"#,
+        r#"{"ping":9007199254740992}"#,
         r#"{"request":{"id":2,"names":["a"],"colour":"red"}}"#,
         r#"{"request":{"id":2,"names":"a"}}"#,
         r#"{"request":{"id":2,"names":["a"],"wait":"forever"}}"#,
@@ -88,6 +92,15 @@ fn numbers_that_mean_nothing_do_nothing() {
     ]);
     client.settle();
     client.hold(1, "a");
+}
+
+#[test]
+fn largest_number_of_the_wire_is_taken() {
+    let service = Running::start();
+    let mut client = Client::unix(service.unix());
+    client.say(r#"{"ping":9007199254740991}"#);
+    assert_eq!(client.hear(), ToClient::Pong((1 << 53) - 1));
+    client.hold((1 << 53) - 1, "a");
 }
 
 #[test]

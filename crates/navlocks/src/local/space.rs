@@ -32,7 +32,7 @@ use crate::clock::Moment;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Snapshot};
+use crate::query::{self, PartitionSnapshot, Snapshot};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use crate::wakes::Wakes;
 
@@ -207,6 +207,20 @@ impl Backend for Space {
 
     fn query(&self, client: ClientId) -> Reply<'_, Snapshot> {
         self.reply(client, || self.snapshot())
+    }
+
+    fn place(&self, client: ClientId) -> Reply<'_, Option<query::Place>> {
+        self.reply(client, || {
+            let Snapshot { held, pending } = self.snapshot();
+            let own = pending.iter().find(|info| info.client == client)?;
+            let blockers = self.lock_request(own.request).manager().blockers(own.request);
+            let holders = held.into_iter().filter(|info| blockers.hard.contains(&info.request));
+            Some(query::Place {
+                before: blockers.soft.len(),
+                holders: blockers.hard.len(),
+                held: holders.collect(),
+            })
+        })
     }
 
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {

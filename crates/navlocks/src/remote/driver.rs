@@ -247,11 +247,15 @@ impl Carrier<'_> {
         if said.is_ready() {
             return said;
         }
-        // Only now: what the service said while this process slept has been heard.
+        // Only now: what the service said while this process slept has been received.
         let silent_at = self.session.check_silence();
-        self.alarm.set(self.session.believed_until().min(silent_at), cx);
+        let silent_from = self.session.silent_from();
+        let next = self.session.believed_until().min(silent_at).min(silent_from);
+        self.alarm.set(next, cx);
         // From here on the driver is woken when that changes.
         match self.session.standing() {
+            // A network can swallow all of one connection and carry another: the session goes on over that one.
+            Standing::Carried if Instant::now() >= silent_from => Poll::Ready(End::Broken),
             Standing::Carried => Poll::Pending,
             Standing::Leaving => self.poll_closing(cx).map(|()| End::Left),
             Standing::Over => Poll::Ready(End::Broken),

@@ -17,7 +17,7 @@ use crate::blocking::wait_for;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Snapshot};
+use crate::query::{PartitionSnapshot, Place, Snapshot};
 
 /// How long the last user of a connection waits until the service was informed.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
@@ -334,6 +334,13 @@ impl Backend for Handle {
 
     fn descriptor(&self) -> Option<OwnedFd> {
         self.0.descriptor()
+    }
+
+    fn place(&self, client: ClientId) -> Reply<'_, Option<Place>> {
+        Box::pin(self.question(client, Question::Place, |reply| match reply {
+            Answered::Place(place) => Some(place.map(Into::into)),
+            _ => None,
+        }))
     }
 
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {

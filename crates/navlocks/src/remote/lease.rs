@@ -35,6 +35,11 @@ impl Instant {
         Self(self.0.saturating_add(nanoseconds))
     }
 
+    fn saturating_sub(self, duration: Duration) -> Self {
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(nanoseconds))
+    }
+
     pub(crate) fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -64,6 +69,14 @@ impl Lease {
 
     pub(crate) fn until(&self) -> Instant {
         self.until
+    }
+
+    /// Returns when the connection counts as dead: a ping was not answered for a quarter of the lease, and
+    /// nothing for half of it. What is left is for another connection to go on with the session.
+    pub(crate) fn silent_from(&self) -> Instant {
+        let Some(&(_, said)) = self.pings.front() else { return Instant::NEVER };
+        let answered = self.until.saturating_sub(self.length - self.length / 8);
+        said.saturating_add(self.length / 4).max(answered.saturating_add(self.length / 2))
     }
 
     /// Several pings may get lost before the lease is in danger.
@@ -117,6 +130,21 @@ mod tests {
         assert_eq!(lease.until(), at(109));
         lease.pong(second);
         assert_eq!(lease.until(), at(111));
+    }
+
+    #[test]
+    fn connection_is_silent_when_no_ping_is_answered_for_half_of_the_lease() {
+        let mut lease = Lease::new(8 * SECOND, at(100));
+        assert_eq!(lease.silent_from(), Instant::NEVER);
+        let first = lease.ping(at(102));
+        lease.ping(at(104));
+        assert_eq!(lease.silent_from(), at(104));
+        lease.pong(first);
+        assert_eq!(lease.silent_from(), at(106));
+        // A process that was stopped asks first.
+        let mut stopped = Lease::new(8 * SECOND, at(100));
+        stopped.ping(at(105));
+        assert_eq!(stopped.silent_from(), at(107));
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl Session {
         self.lock().link == LinkState::Leaving
     }
 
+    /// When the connection counts as dead although it is open, unless the service answers before.
+    pub(super) fn silent_from(&self) -> Instant {
+        self.lock().lease.as_ref().map_or(Instant::NEVER, Lease::silent_from)
+    }
+
     pub(super) fn believed_until(&self) -> Instant {
         Instant::from_raw(self.believed.load(Ordering::Acquire))
     }

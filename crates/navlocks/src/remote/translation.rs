@@ -8,7 +8,7 @@ use navlocks_wire::{self as wire, About};
 use crate::deadlock::Cycle;
 use crate::error::{Loss, Refusal};
 use crate::events::{Event, Kind};
-use crate::query::{LockInfo, PartitionSnapshot, Snapshot};
+use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 
 impl From<wire::Fault> for Refusal {
     fn from(fault: wire::Fault) -> Self {
@@ -87,6 +87,14 @@ impl From<wire::Info> for LockInfo {
             age: Duration::from_millis(ms),
             pid,
         }
+    }
+}
+
+impl From<wire::Place> for Place {
+    fn from(place: wire::Place) -> Self {
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let held = place.held.into_iter().map(Into::into).collect();
+        Self { before: count(place.before), holders: count(place.holders), held }
     }
 }
 

@@ -4,7 +4,7 @@ use navlocks::{Loss, RequestError};
 use navlocks_wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, polled, said};
-use crate::peer::{Peer, leased};
+use crate::peer::{Peer, leased, leased_for};
 use crate::run;
 
 fn open(client: u64, partition: &str) -> Open {
@@ -59,6 +59,22 @@ async fn held_after_opens(locks: &navlocks::Locks, talk: &mut crate::peer::Talk)
     talk.hears(ToService::Open(open(1, "p"))).await;
     talk.hears(ToService::Open(open(2, ""))).await;
     held(locks, "a", talk).await
+}
+
+#[test]
+fn session_goes_on_over_another_connection_when_one_is_silent_for_half_of_its_lease() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut silent) = connected(&peer, leased_for(7, 4000)).await;
+        let lock = held(&locks, "a", &mut silent).await;
+        // The network swallows all of the old connection, which stays open.
+        let (mut talk, resume) = peer.resumes(leased_for(7, 4000)).await;
+        assert_eq!((resume.session, resume.alive), (7, vec![1]));
+        assert_eq!(lock.loss(), None);
+        let again = held(&locks, "b", &mut talk).await;
+        assert_eq!((lock.loss(), again.loss()), (None, None));
+        drop(silent);
+    });
 }
 
 #[test]

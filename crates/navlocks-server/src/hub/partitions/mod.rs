@@ -13,6 +13,8 @@ use navlocks_core::{DeadlockPolicy, FencingToken, HashKey, LockManager};
 use navlocks_wire as wire;
 
 use crate::hub::Peer;
+use crate::hub::questions::Answered;
+use crate::hub::shares::Share;
 pub(crate) use partition::{Around, Asking, Partition};
 
 /// What a lock space belongs to.
@@ -56,6 +58,8 @@ pub(crate) struct Partitions {
     /// A partition that is gone leaves an empty one behind.
     partitions: Vec<Partition>,
     free: Vec<PartitionIndex>,
+    /// The last answer to a query.
+    pub(crate) answered: Option<Answered>,
 }
 
 impl Partitions {
@@ -73,11 +77,13 @@ impl Partitions {
         key: PartitionKey,
         token: FencingToken,
         deadlocks: DeadlockPolicy,
+        share: Rc<Share>,
     ) -> PartitionIndex {
+        share.partitions.add(1);
         let mut manager = manager();
         // Tokens of a service are far below what the engine refuses.
         let _advanced = manager.advance_token(token);
-        let partition = Partition::new(key.clone(), manager, deadlocks);
+        let partition = Partition::new(key.clone(), manager, deadlocks, share);
         let index = match self.free.pop() {
             Some(index) => {
                 self.partitions[index.0 as usize] = partition;
@@ -94,9 +100,11 @@ impl Partitions {
 
     /// Forgets a partition without clients.
     pub(crate) fn remove(&mut self, index: PartitionIndex) {
+        self.answered.take_if(|answered| answered.partition == index);
         let slot = &mut self.partitions[index.0 as usize];
         self.indices.remove(&slot.key);
-        *slot = Partition::new(slot.key.clone(), manager(), DeadlockPolicy::Ignore);
+        slot.share.partitions.sub(1);
+        *slot = Partition::new(slot.key.clone(), manager(), DeadlockPolicy::Ignore, Rc::default());
         self.free.push(index);
     }
 

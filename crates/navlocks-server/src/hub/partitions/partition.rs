@@ -1,12 +1,13 @@
 //! A partition: one lock space, and how its notices reach sessions and subscribers.
 
 use std::num::NonZero;
+use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
 use navlocks_core::{
     Answer, ClientId, Deadlock, DeadlockPolicy, LockInfo, LockManager, Name, Request, RequestId,
-    Wait,
+    State, Wait,
 };
 use navlocks_wire::{
     self as wire, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused, RequestKey,
@@ -18,7 +19,18 @@ use super::early::Early;
 use super::subscribers::Subscribers;
 use crate::hub::Metrics;
 use crate::hub::sessions::{Known, Sessions};
+use crate::hub::shares::Share;
 use crate::hub::tokens::Tokens;
+
+/// Bytes of memory that a request takes besides its names and its tag: its session's books, and a tag's.
+const REQUEST_BYTES: usize = 160;
+
+/// Bytes of the shortest description of a request, its names aside.
+const INFO_BYTES_MIN: usize =
+    r#"{"about":{"request":"1.1","client":"1.0","names":[""]},"ms":0}"#.len();
+
+/// How many holders an answer about one request describes.
+const HOLDERS_MAX: usize = 16;
 
 /// One lock space.
 #[derive(Debug)]
@@ -32,6 +44,10 @@ pub(crate) struct Partition {
     pub(crate) early: Early,
     /// Bytes of names and tags of live requests.
     bytes: usize,
+    /// The share in which the partition counts: of the tenant that opened it.
+    pub(crate) share: Rc<Share>,
+    /// Counts the inputs.
+    pub(crate) changes: u64,
 }
 
 /// What the service attaches to a request.
@@ -80,10 +96,22 @@ impl Asking {
         let names = self.request.scope.names().iter().map(Name::len_bytes);
         names.sum::<usize>() + self.tag.as_ref().map_or(0, |tag| tag.len())
     }
+
+    /// Returns the bytes of memory that it takes, in the engine and around it.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        let names = self.request.scope.names().len();
+        REQUEST_BYTES + names * Space::<Served>::BYTES_PER_NAME + self.bytes()
+    }
 }
 
 impl Partition {
-    pub(crate) fn new(key: PartitionKey, manager: LockManager, deadlocks: DeadlockPolicy) -> Self {
+    pub(crate) fn new(
+        key: PartitionKey,
+        manager: LockManager,
+        deadlocks: DeadlockPolicy,
+        share: Rc<Share>,
+    ) -> Self {
         Self {
             key,
             space: Space::new(manager, deadlocks),
@@ -91,6 +119,8 @@ impl Partition {
             subscribers: Subscribers::default(),
             early: Early::default(),
             bytes: 0,
+            share,
+            changes: 0,
         }
     }
 
@@ -189,6 +219,14 @@ impl Partition {
         self.with(around, |space, sink| space.watch_contention(id, sink));
     }
 
+    pub(crate) fn subscribers(&self) -> usize {
+        self.subscribers.len()
+    }
+
+    pub(crate) fn has_subscriber(&self, client: ClientKey) -> bool {
+        self.subscribers.contains(client)
+    }
+
     pub(crate) fn subscribe(&mut self, subscriber: ClientKey) {
         self.subscribers.add(subscriber);
         self.space.describe();
@@ -201,28 +239,21 @@ impl Partition {
         }
     }
 
-    /// Returns the locks held, and the requests pending.
+    /// Returns the locks held, and the requests pending; none if writing them takes more bytes than this for sure.
     pub(crate) fn snapshot(
         &self,
         sessions: &Sessions,
         now: Instant,
-    ) -> (Vec<wire::Info>, Vec<wire::Info>) {
+        bytes_max: usize,
+    ) -> Option<(Vec<wire::Info>, Vec<wire::Info>)> {
+        if self.requests() * INFO_BYTES_MIN + self.bytes() > bytes_max {
+            return None;
+        }
         let snapshot = self.manager().snapshot();
-        let age = |since: Instant| now.saturating_duration_since(since).as_millis() as u64;
-        let describe = |info: LockInfo| {
-            let id = info.request;
-            let address = address(self.space.notes(), id);
-            let LockInfo { client, scope, mode, token, .. } = info;
-            let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
-            wire::Info {
-                token: token.map(|token| token.get()),
-                ms: age(self.space.notes().since(id)),
-                about: told(&about, address),
-            }
-        };
+        let describe = |info: LockInfo| self.info(info, now);
         let early = self.early.iter().map(|asking| wire::Info {
             token: None,
-            ms: age(asking.since),
+            ms: age(asking.since, now),
             about: wire::About {
                 request: RequestKey::new(asking.client.session, asking.number),
                 client: asking.client,
@@ -234,7 +265,36 @@ impl Partition {
         });
         let held = snapshot.held.into_iter().map(describe).collect();
         let pending = snapshot.pending.into_iter().map(describe).chain(early).collect();
-        (held, pending)
+        Some((held, pending))
+    }
+
+    fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
+        let id = info.request;
+        let address = address(self.space.notes(), id);
+        let LockInfo { client, scope, mode, token, .. } = info;
+        let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
+        wire::Info {
+            token: token.map(|token| token.get()),
+            ms: age(self.space.notes().since(id), now),
+            about: told(&about, address),
+        }
+    }
+
+    /// Returns where the first pending request of a client stands, if one is pending.
+    pub(crate) fn place(&self, client: ClientId, now: Instant) -> Option<wire::Place> {
+        let manager = self.manager();
+        let pending = |id: &RequestId| manager.state(*id) == Some(State::Pending);
+        let Some(request) = manager.requests_of(client).find(pending) else {
+            let early = self.early.iter().any(|asking| asking.owner == client);
+            return early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() });
+        };
+        let blockers = manager.blockers(request);
+        let held = blockers.hard.iter().take(HOLDERS_MAX).filter_map(|&id| manager.info(id));
+        Some(wire::Place {
+            before: blockers.soft.len() as u64,
+            holders: blockers.hard.len() as u64,
+            held: held.map(|info| self.info(info, now)).collect(),
+        })
     }
 
     /// Returns the names of requests for clients of other sessions.
@@ -254,11 +314,11 @@ impl Partition {
             let Some(owner) = around.sessions.get_mut(session) else { continue };
             match id {
                 Some(id) => {
-                    owner.requests.insert(number, Known::Live { partition: index, id });
+                    owner.requests.set(number, Known::Live { partition: index, id });
                 }
                 // Lost already, or refused.
-                None if matches!(owner.requests.get(&number), Some(Known::Early { .. })) => {
-                    owner.requests.remove(&number);
+                None if matches!(owner.requests.get(number), Some(Known::Early { .. })) => {
+                    owner.requests.remove(number);
                 }
                 None => {}
             }
@@ -272,8 +332,9 @@ impl Partition {
         around: &mut Around<'a>,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
-        let Self { space, clients, subscribers, bytes, .. } = self;
-        input(space, &mut Outboxes { around, clients, subscribers, bytes })
+        self.changes += 1;
+        let Self { space, clients, subscribers, bytes, share, .. } = self;
+        input(space, &mut Outboxes { around, clients, subscribers, bytes, share })
     }
 }
 
@@ -283,6 +344,7 @@ struct Outboxes<'p, 'a> {
     clients: &'p [ClientKey],
     subscribers: &'p Subscribers,
     bytes: &'p mut usize,
+    share: &'p Rc<Share>,
 }
 
 impl Sink<Served> for Outboxes<'_, '_> {
@@ -345,7 +407,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Contended => return,
         };
         let about = told(about, address(notes, id));
-        self.subscribers.send(&about, &what, self.around.sessions);
+        self.subscribers.send(about, what, self.share, self.around.sessions);
     }
 }
 
@@ -358,6 +420,10 @@ impl Outboxes<'_, '_> {
         }
         sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
     }
+}
+
+fn age(since: Instant, now: Instant) -> u64 {
+    now.saturating_duration_since(since).as_millis() as u64
 }
 
 #[inline]

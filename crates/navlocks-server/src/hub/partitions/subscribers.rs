@@ -1,13 +1,18 @@
 //! Subscribers: clients that receive every event of a partition.
 
-use navlocks_wire::{About, ClientKey, Event, ToClient, What};
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
+use navlocks_wire::{self as wire, About, ClientKey, What};
+
+use crate::hub::frame::{Frame, Text};
 use crate::hub::sessions::Sessions;
+use crate::hub::shares::Share;
 
 /// The subscribers of a partition. While there is none, events cost nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
-    subscribers: Vec<ClientKey>,
+    subscribers: BTreeSet<ClientKey>,
 }
 
 impl Subscribers {
@@ -15,22 +20,36 @@ impl Subscribers {
         self.subscribers.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.subscribers.len()
+    }
+
+    pub(crate) fn contains(&self, client: ClientKey) -> bool {
+        self.subscribers.contains(&client)
+    }
+
     pub(crate) fn add(&mut self, subscriber: ClientKey) {
-        if !self.subscribers.contains(&subscriber) {
-            self.subscribers.push(subscriber);
-        }
+        self.subscribers.insert(subscriber);
     }
 
     pub(crate) fn remove(&mut self, subscriber: ClientKey) {
-        self.subscribers.retain(|&other| other != subscriber);
+        self.subscribers.remove(&subscriber);
     }
 
-    /// Sends an event to all subscribers.
-    pub(crate) fn send(&self, about: &About, what: &What, sessions: &mut Sessions) {
+    /// Sends an event to all subscribers. It is written once; only the number of the client differs.
+    pub(crate) fn send(
+        &self,
+        about: About,
+        what: What,
+        share: &Rc<Share>,
+        sessions: &mut Sessions,
+    ) {
+        let event = wire::EventText::new(about, what);
+        let text = Text::new(event.text, share.clone());
         for subscriber in &self.subscribers {
-            let (about, what) = (about.clone(), what.clone());
-            let event = Event { client: subscriber.client, about, what };
-            sessions.say(subscriber.session, &ToClient::Event(event));
+            let head = wire::EventText::head(subscriber.client);
+            let frame = Frame::shared(head, &text, event.rest);
+            sessions.say_frame(subscriber.session, frame);
         }
     }
 }

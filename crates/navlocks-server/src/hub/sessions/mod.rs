@@ -1,6 +1,7 @@
 //! All sessions, by their numbers.
 
 mod peer;
+mod requests;
 mod secret;
 mod session;
 
@@ -8,9 +9,12 @@ use std::collections::HashMap;
 
 use navlocks_wire::ToClient;
 
+use crate::hub::Frame;
+
 pub use peer::Peer;
+pub(crate) use requests::Requests;
 pub(crate) use secret::Secret;
-pub(crate) use session::{Client, Known, Session};
+pub(crate) use session::{CLIENT_BYTES, Client, Known, Session};
 
 /// Numbers stay below this, because ids of other processes' things have a bit less than 32.
 const NUMBERS_END: u32 = 1 << 31;
@@ -80,7 +84,7 @@ impl Sessions {
     }
 
     /// Says something that is written already.
-    pub(crate) fn say_frame(&mut self, number: u32, frame: String) {
+    pub(crate) fn say_frame(&mut self, number: u32, frame: Frame) {
         let outbox = self.living.get(&number).and_then(|session| session.outbox.as_ref());
         if outbox.is_some_and(|outbox| outbox.push_frame(frame).is_err()) {
             self.slow.push(number);

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use crate::config::TokenId;
+
 /// The other end of a connection. What it may see follows from this and from nothing it says in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -13,17 +15,24 @@ pub struct Peer {
     pub(crate) pid: Option<u32>,
     /// Whether the end of its connection is known to be its own end.
     pub(crate) local: bool,
+    /// The token that it has shown, where there are tokens.
+    pub(crate) token: Option<TokenId>,
 }
 
 impl Peer {
     /// A process at the other end of a Unix socket.
     pub fn local(pid: Option<u32>) -> Self {
-        Self { tenant: "".into(), origin: "".into(), pid, local: true }
+        Self { tenant: "".into(), origin: "".into(), pid, local: true, token: None }
     }
 
     /// Somebody at the other end of a network.
     pub fn remote(tenant: &str, origin: &str) -> Self {
-        Self { tenant: tenant.into(), origin: origin.into(), pid: None, local: false }
+        Self { tenant: tenant.into(), origin: origin.into(), pid: None, local: false, token: None }
+    }
+
+    /// The same with the token that it has shown.
+    pub(crate) fn with_token(self, token: Option<TokenId>) -> Self {
+        Self { token, ..self }
     }
 
     /// Whether a session of the one may be taken over by the other.

@@ -1,20 +1,31 @@
 //! A session: the clients behind one connection, and what is known of each of their requests.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, RequestId};
 use navlocks_wire::{Cause, Fault, FaultCode};
 
-use super::{Peer, Secret};
+use super::{Peer, Requests, Secret};
+use crate::config::Limits;
 use crate::hub::Outbox;
 use crate::hub::partitions::PartitionIndex;
+use crate::hub::shares::Share;
+
+/// Bytes of memory that a session counts without its requests, and each of its clients.
+const SESSION_BYTES: usize = 2 << 10;
+pub(crate) const CLIENT_BYTES: usize = 512;
+
+/// Bytes that a number counts which may come again after a resume.
+const RESENT_BYTES: usize = 32;
 
 /// A session, with or without a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) peer: Rc<Peer>,
+    /// The share of its tenant.
+    pub(crate) share: Rc<Share>,
     pub(crate) secret: Secret,
     /// For how long it lives on in silence; none when the end of its connection is its own.
     pub(crate) lease: Option<Duration>,
@@ -26,11 +37,14 @@ pub(crate) struct Session {
     pub(crate) connection: u64,
     pub(crate) clients: BTreeMap<u64, Client>,
     last_client: u64,
-    /// All requests that are not over for their owner.
-    pub(crate) requests: HashMap<u64, Known>,
+    /// Clients that could not be opened, and why.
+    pub(crate) unopened: BTreeMap<u64, Fault>,
+    pub(crate) requests: Requests,
     last_request: u64,
     /// Older numbers that may be used again, because their first use got lost with a connection.
     resent: HashSet<u64>,
+    /// Bytes that it counts in its tenant's share, its requests aside.
+    bytes: usize,
 }
 
 /// A client of a session.
@@ -56,12 +70,17 @@ pub(crate) enum Known {
 impl Session {
     pub(crate) fn new(
         peer: Rc<Peer>,
+        share: Rc<Share>,
         secret: Secret,
         lease: Option<Duration>,
         now: Instant,
     ) -> Self {
+        share.sessions.add(1);
+        share.bytes.add(SESSION_BYTES);
         Self {
             peer,
+            requests: Requests::new(share.clone()),
+            share,
             secret,
             lease,
             heard: now,
@@ -69,9 +88,10 @@ impl Session {
             connection: 0,
             clients: BTreeMap::new(),
             last_client: 0,
-            requests: HashMap::new(),
+            unopened: BTreeMap::new(),
             last_request: 0,
             resent: HashSet::new(),
+            bytes: SESSION_BYTES,
         }
     }
 
@@ -83,6 +103,40 @@ impl Session {
         }
         self.last_client = number;
         Ok(())
+    }
+
+    /// Counts the bytes of its clients and of numbers that may come again.
+    pub(crate) fn recount(&mut self) {
+        let clients = (self.clients.len() + self.unopened.len()) * CLIENT_BYTES;
+        let bytes = SESSION_BYTES + clients + self.resent.len() * RESENT_BYTES;
+        self.share.bytes.add(bytes);
+        self.share.bytes.sub(self.bytes);
+        self.bytes = bytes;
+    }
+
+    /// Returns the bytes that it counts in its tenant's share.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.requests.bytes()
+    }
+
+    /// Returns which limit so many bytes more would exceed, if they would exceed one.
+    #[inline]
+    pub(crate) fn over_bytes(&self, limits: &Limits, more: usize) -> Option<String> {
+        let (whose, max) = if self.bytes() + more > limits.bytes_per_session_max {
+            ("session", limits.bytes_per_session_max)
+        } else if self.share.bytes.get() + more > limits.bytes_per_tenant_max {
+            ("tenant", limits.bytes_per_tenant_max)
+        } else {
+            return None;
+        };
+        Some(format!("the requests and clients of the {whose} take {max} bytes, and no more"))
+    }
+
+    /// Returns why a client takes nothing.
+    pub(crate) fn closed(&self, client: u64) -> Fault {
+        let closed = || Fault::new(FaultCode::BadState, format!("client {client} is closed"));
+        self.unopened.get(&client).cloned().unwrap_or_else(closed)
     }
 
     /// The client with this number; none when it was closed.
@@ -116,29 +170,37 @@ impl Session {
         self.resent = alive
             .iter()
             .copied()
-            .filter(|number| *number <= last && !requests.contains_key(number))
+            .filter(|number| *number <= last && !requests.contains(*number))
             .collect();
+        self.recount();
     }
 
     /// A request is lost, and that is remembered until its owner takes note.
     pub(crate) fn lose(&mut self, number: u64, client: u64, cause: Cause) {
         if let Some(owner) = self.clients.get_mut(&client) {
             owner.lost.insert(number);
-            self.requests.insert(number, Known::Lost { client, cause });
+            self.requests.set(number, Known::Lost { client, cause });
         } else {
-            self.requests.remove(&number);
+            self.requests.remove(number);
         }
     }
 
     /// The owner of a request does not want to hear of it again. Returns what was known of it.
     #[inline]
     pub(crate) fn forget(&mut self, number: u64) -> Option<Known> {
-        let known = self.requests.remove(&number);
+        let known = self.requests.remove(number);
         if let Some(Known::Lost { client, .. }) = known
             && let Some(owner) = self.clients.get_mut(&client)
         {
             owner.lost.remove(&number);
         }
         known
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.share.sessions.sub(1);
+        self.share.bytes.sub(self.bytes);
     }
 }

@@ -1,0 +1,200 @@
+//! Turns: each tenant has the thread for a while, then the others, so that none waits for all the work of another.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::Shared;
+use crate::hub::Share;
+
+/// What a tenant has left of its turn, and its tasks that wait for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// Nanoseconds. Below zero after a step that took longer than a turn.
+    left: Cell<i64>,
+    waiting: RefCell<VecDeque<(Rc<Cell<Place>>, Waker)>>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Running,
+    Waiting,
+    /// It waited, and runs now.
+    Called,
+}
+
+impl Turns {
+    /// Waits until the tenant has a turn, in order of arrival.
+    #[inline]
+    fn poll_turn(&self, place: &Rc<Cell<Place>>, cx: &Context<'_>) -> Poll<()> {
+        match place.get() {
+            Place::Running if self.left.get() > 0 && self.waiting.borrow().is_empty() => {
+                Poll::Ready(())
+            }
+            Place::Running => {
+                place.set(Place::Waiting);
+                self.waiting.borrow_mut().push_back((place.clone(), cx.waker().clone()));
+                Poll::Pending
+            }
+            Place::Waiting => Poll::Pending,
+            Place::Called => {
+                place.set(Place::Running);
+                Poll::Ready(())
+            }
+        }
+    }
+
+    /// Counts time that a task has used, and lets the next one run if there is time left.
+    #[inline]
+    fn used(&self, time: Duration) {
+        let nanoseconds = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        self.left.set(self.left.get().saturating_sub(nanoseconds));
+        if self.left.get() > 0 {
+            self.call();
+        }
+    }
+
+    /// Lets the task run that has waited longest.
+    fn call(&self) {
+        let next = self.waiting.borrow_mut().pop_front();
+        if let Some((place, waker)) = next {
+            place.set(Place::Called);
+            waker.wake();
+        }
+    }
+
+    /// Begins a turn. What is left of the last one does not add to it.
+    fn begin(&self, turn: Duration) {
+        let turn = i64::try_from(turn.as_nanos()).unwrap_or(i64::MAX);
+        self.left.set(self.left.get().saturating_add(turn).min(turn));
+        if self.left.get() > 0 {
+            self.call();
+        }
+    }
+}
+
+/// The tenants that wait for a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Pacing {
+    waiting: RefCell<Vec<Rc<Share>>>,
+    begun: Notify,
+}
+
+impl Pacing {
+    fn wait(&self, share: &Rc<Share>) {
+        let mut waiting = self.waiting.borrow_mut();
+        if !waiting.iter().any(|other| Rc::ptr_eq(other, share)) {
+            waiting.push(share.clone());
+            self.begun.notify_one();
+        }
+    }
+
+    /// Gives the tenants that wait a turn each, again and again. All that is ready runs between two rounds.
+    pub(crate) async fn run(&self, turn: Duration) {
+        loop {
+            if self.waiting.borrow().is_empty() {
+                self.begun.notified().await;
+            }
+            tokio::task::yield_now().await;
+            self.waiting.borrow_mut().retain(|share| {
+                share.turns.begin(turn);
+                !share.turns.waiting.borrow().is_empty()
+            });
+        }
+    }
+}
+
+/// Runs a task of a tenant in the tenant's turns.
+pub(crate) async fn in_turn(shared: Rc<Shared>, share: Rc<Share>, task: impl Future<Output = ()>) {
+    let mut task = Box::pin(task);
+    let place = Rc::default();
+    std::future::poll_fn(|cx| {
+        let turn = share.turns.poll_turn(&place, cx);
+        if turn.is_pending() {
+            shared.pacing.wait(&share);
+        }
+        ready!(turn);
+        let begun = Instant::now();
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut task).poll(cx)));
+        share.turns.used(begun.elapsed());
+        polled.unwrap_or_else(|_| {
+            tracing::error!("a connection's task has panicked");
+            shared.panicked.notify_one();
+            Poll::Ready(())
+        })
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use navlocks_core::DeadlockPolicy;
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::hub::Hub;
+
+    fn run(test: impl AsyncFnOnce(Rc<Shared>)) {
+        let hub = Hub::without_store(crate::Limits::default(), DeadlockPolicy::Ignore);
+        let shared = Shared::new(Config::default(), None, hub.expect("a hub"));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(LocalSet::new().run_until(test(shared)));
+    }
+
+    #[test]
+    fn tenant_with_many_tasks_lets_another_one_run_after_each_turn() {
+        run(async |shared| {
+            let pacing = shared.clone();
+            // A turn so short that each step of a task uses it up.
+            spawn_local(async move { pacing.pacing.run(Duration::from_nanos(1)).await });
+            let (many, one) = (Rc::<Share>::default(), Rc::<Share>::default());
+            let steps = Rc::new(Cell::new(0));
+            for _ in 0..1000 {
+                let steps = steps.clone();
+                spawn_local(in_turn(shared.clone(), many.clone(), async move {
+                    for _ in 0..10 {
+                        steps.set(steps.get() + 1);
+                        yield_now().await;
+                    }
+                }));
+            }
+            let others = steps.clone();
+            spawn_local(in_turn(shared, one, async move {
+                let mut before = others.get();
+                for _ in 0..10 {
+                    yield_now().await;
+                    let meanwhile = others.get() - before;
+                    assert!(meanwhile <= 2, "{meanwhile} steps of another tenant came first");
+                    before = others.get();
+                }
+            }))
+            .await
+            .expect("no other tenant holds it up");
+            while steps.get() < 10_000 {
+                yield_now().await;
+            }
+        });
+    }
+
+    #[test]
+    fn panic_in_a_task_is_told_to_the_service() {
+        run(async |shared| {
+            let share = Rc::<Share>::default();
+            let pacing = shared.clone();
+            spawn_local(async move { pacing.pacing.run(Duration::from_millis(1)).await });
+            spawn_local(in_turn(shared.clone(), share, async { panic!("as a test") }));
+            shared.panicked.notified().await;
+        });
+    }
+}

@@ -1,0 +1,70 @@
+//! Shares: what each tenant uses of the service. A tenant that exhausts its share takes nothing from another one.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::Peer;
+use crate::connection::Turns;
+
+/// What one tenant uses now. The user of the Unix socket has a share apart from all clients over TCP.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) connections: Counted,
+    pub(crate) sessions: Counted,
+    pub(crate) partitions: Counted,
+    pub(crate) requests: Counted,
+    /// Bytes of memory that its sessions, clients and requests take.
+    pub(crate) bytes: Counted,
+    /// Bytes that its connections have not read.
+    pub(crate) unread: Counted,
+    /// Its turns on the thread.
+    pub(crate) turns: Turns,
+}
+
+/// A number that goes up and down.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(Cell<usize>);
+
+impl Counted {
+    #[inline]
+    pub(crate) fn get(&self) -> usize {
+        self.0.get()
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, count: usize) {
+        self.0.set(self.0.get() + count);
+    }
+
+    #[inline]
+    pub(crate) fn sub(&self, count: usize) {
+        debug_assert!(self.0.get() >= count, "more is given back than was taken");
+        self.0.set(self.0.get().saturating_sub(count));
+    }
+}
+
+/// The shares of all tenants that were ever seen: as many as the tokens name, and the Unix socket's.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    local: Rc<Share>,
+    tenants: HashMap<Rc<str>, Rc<Share>>,
+}
+
+impl Shares {
+    /// Returns the share of a peer's tenant.
+    pub(crate) fn of(&mut self, peer: &Peer) -> Rc<Share> {
+        if peer.local {
+            return self.local.clone();
+        }
+        self.tenants.entry(peer.tenant.clone()).or_default().clone()
+    }
+
+    /// Returns what all tenants use together. The Unix socket's user is apart, so that others cannot lock it out.
+    pub(crate) fn together(&self, peer: &Peer, number: impl Fn(&Share) -> usize) -> usize {
+        if peer.local {
+            return number(&self.local);
+        }
+        self.tenants.values().map(|share| number(share)).sum()
+    }
+}

@@ -1,0 +1,92 @@
+//! Tokens and certificates that change while the service runs. Sessions go on, except those of a token that is gone.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use crate::connection::Shared;
+use crate::net;
+
+/// What tells that a file was written or replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    written: (i64, i64),
+}
+
+/// A file, as it was when it was last read.
+struct Watched {
+    path: PathBuf,
+    stamp: Option<Stamp>,
+}
+
+impl Watched {
+    fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), stamp: stamp(path) }
+    }
+
+    /// Returns true if the file is another one since it was last asked.
+    fn has_changed(&mut self) -> bool {
+        let now = stamp(&self.path);
+        now.is_some() && std::mem::replace(&mut self.stamp, now) != now
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let of = |found: Metadata| Stamp {
+        inode: found.ino(),
+        bytes: found.size(),
+        written: (found.mtime(), found.mtime_nsec()),
+    };
+    std::fs::metadata(path).ok().map(of)
+}
+
+/// Looks at the files from time to time, and reads those that have changed. What cannot be used is logged, and the
+/// service goes on with what it has.
+pub(crate) async fn watch(shared: Rc<Shared>) {
+    let mut tokens = shared.access.borrow().file().map(Watched::new);
+    let files = shared.config.tls.as_ref();
+    let mut tls: Vec<Watched> = files
+        .iter()
+        .flat_map(|files| [&files.certificate, &files.key])
+        .map(|path| Watched::new(path))
+        .collect();
+    if tokens.is_none() && tls.is_empty() {
+        return;
+    }
+    loop {
+        tokio::time::sleep(shared.config.limits.reload_interval).await;
+        if tokens.as_mut().is_some_and(Watched::has_changed) {
+            read_tokens(&shared);
+        }
+        // Both are asked, so that a pair that changed together is read once.
+        if tls.iter_mut().filter_map(|file| file.has_changed().then_some(())).count() > 0 {
+            read_certificate(&shared);
+        }
+    }
+}
+
+fn read_tokens(shared: &Shared) {
+    let read = shared.access.borrow_mut().read_again();
+    match read {
+        Ok(()) => {
+            let access = shared.access.borrow();
+            let ended = shared.hub.borrow_mut().end_unknown(&access, Instant::now());
+            tracing::info!(ended, "the tokens were read again");
+        }
+        Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+    }
+}
+
+fn read_certificate(shared: &Shared) {
+    match shared.config.tls.as_ref().map(net::tls_acceptor).transpose() {
+        Ok(tls) => {
+            *shared.tls.borrow_mut() = tls;
+            tracing::info!("the certificate was read again");
+        }
+        Err(error) => tracing::error!(%error, "the certificate stays as it was"),
+    }
+}
