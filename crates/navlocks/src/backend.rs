@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Locks, Request, Lock, Events       what a program sees: guards and futures
-//!        │  Ask, RequestId                 ▲  Answer, Grant, Loss, wakers
+//!        │  Sender, Request, RequestId     ▲  Answer, Grant, Loss, wakers
 //!        ▼                                 │
 //!   dyn Backend ─┬─ local/                 engines behind mutexes, in this process
 //!                └─ remote/                a session with a service
@@ -26,7 +26,13 @@ use crate::query::Snapshot;
 /// A lock space, as its clients reach it. No method blocks; a user's wakers run after it unlocked.
 pub(crate) trait Backend: Debug + Send + Sync {
     /// Requests a lock. If the request has to wait, wakes `waker` once it is decided.
-    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer;
+    fn request(
+        &self,
+        sender: &Sender,
+        request: &Request,
+        tag: Option<&Arc<str>>,
+        waker: &Waker,
+    ) -> Answer;
 
     /// Returns the outcome of a request. While it is pending, wakes `waker` once it is decided.
     fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer;
@@ -112,14 +118,11 @@ impl dyn Backend {
     }
 }
 
-/// A request on its way to a backend.
+/// The client of a request, and the [shard](shard_of) of its scope.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a> {
-    pub(crate) request: &'a Request,
+pub(crate) struct Sender {
     pub(crate) client: ClientId,
-    /// The [shard](shard_of) of its scope.
     pub(crate) shard: usize,
-    pub(crate) tag: Option<&'a Arc<str>>,
 }
 
 /// The outcome of a request at one moment.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
-use navlocks_core::{Blockers, ClientId, Name, RequestId, Wait};
+use navlocks_core::{Blockers, ClientId, Name, Request, RequestId, Wait};
 use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
 
 use super::entry::{Entry, Over, Stage};
 use super::session::{Client, LinkState, Session, State};
-use crate::backend::{Answer, Ask, Backend, Grant, Member, Reply, Watched};
+use crate::backend::{Answer, Backend, Grant, Member, Reply, Sender, Watched};
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
 use crate::inbox::Inboxes;
@@ -99,9 +99,15 @@ impl Drop for Handle {
 }
 
 impl Backend for Handle {
-    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer {
-        let client = ask.client.serial();
-        let navlocks_core::Request { scope, mode, wait } = ask.request;
+    fn request(
+        &self,
+        sender: &Sender,
+        request: &Request,
+        tag: Option<&Arc<str>>,
+        waker: &Waker,
+    ) -> Answer {
+        let client = sender.client.serial();
+        let Request { scope, mode, wait } = request;
         self.input(|state| {
             if let Err(error) = state.hope(client) {
                 return Answer::Failed(error);
@@ -113,7 +119,7 @@ impl Backend for Handle {
                 names: wire::Names(scope.clone()),
                 mode: *mode,
                 wait: *wait,
-                tag: ask.tag.map(|tag| tag.as_ref().into()),
+                tag: tag.map(|tag| tag.as_ref().into()),
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {
