@@ -285,9 +285,9 @@ fn suspended_client_is_evicted_and_receives_its_losses_when_resumed() {
     let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
     let (sleeper, other) = (space.add_client(), space.add_client());
     request(&mut space, sleeper, "sleeper", &Request::exclusive("a"), &mut record);
-    assert!(space.suspend(sleeper, SuspendPolicy::EvictOnContention, &mut record));
-    record.take();
     request(&mut space, other, "other", &Request::exclusive("a"), &mut record);
+    record.take();
+    assert!(space.suspend(sleeper, SuspendPolicy::EvictOnContention, &mut record));
     assert_eq!(record.evicted, [sleeper]);
     assert_eq!(record.take(), ["other: granted 2, requested at 0"]);
     assert!(space.resume(sleeper, &mut record));

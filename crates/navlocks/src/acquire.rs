@@ -53,13 +53,13 @@ struct Waiting {
 pub struct TryAcquire(Acquire);
 
 impl Acquire {
-    #[inline(always)]
+    #[inline]
     fn new(request: Request) -> Self {
         Self { request: Some(request), waiting: None }
     }
 
     /// Returns the answer of this moment.
-    #[inline(always)]
+    #[inline]
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Answer {
         if self.waiting.is_some() {
             return self.poll_waiting(cx);
@@ -96,7 +96,7 @@ impl Acquire {
     }
 
     /// Makes the guard of a granted request, once.
-    #[inline(always)]
+    #[inline]
     fn lock(&mut self, grant: Grant) -> Lock {
         let Some(Request { owner, inner, .. }) = self.request.take() else { over() };
         Lock::new(owner, grant, inner)
@@ -129,7 +129,7 @@ impl Acquire {
     }
 
     /// Notes the place of a pending request without extras. Returns false for any other.
-    #[inline(always)]
+    #[inline]
     fn waits_for_ever(&mut self, id: RequestId) -> bool {
         let plain = self.request.as_ref().is_some_and(|request| request.extras.is_none());
         if plain && self.waiting.is_none() {

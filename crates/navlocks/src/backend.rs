@@ -65,12 +65,6 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Ends a watch.
     fn unwatch(&self, id: RequestId, watch: u64);
 
-    /// Adds a client to the lock space of the client `like`.
-    fn new_client(self: Arc<Self>, like: ClientId) -> Member;
-
-    /// Adds a client to the lock space of this name.
-    fn partition(self: Arc<Self>, name: &str) -> Member;
-
     /// Ends a client and all its requests.
     fn end_client(&self, client: ClientId);
 
@@ -99,9 +93,6 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
 /// The answer to a question of a client.
 pub(crate) type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, QueryError>> + Send + 'a>>;
-
-/// A client, and the lock space that knows it.
-pub(crate) type Member = (Arc<dyn Backend>, ClientId);
 
 impl dyn Backend {
     /// Runs `work` on the event inboxes of a client. Returns none when no event will come any more.

@@ -27,7 +27,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(owner: Arc<Owner>, grant: Grant, request: Request) -> Self {
         Self { owner, grant, request }
     }

@@ -9,13 +9,14 @@ use std::task::Waker;
 
 use navlocks_core::{ClientId, Scope};
 
-use crate::backend::{Backend, Member, SHARDS, Sender, shard_of};
+use crate::backend::{SHARDS, Sender, shard_of};
 use crate::inbox::Inboxes;
+use crate::place::{Member, Place};
 use crate::sync::{AtomicBool, AtomicU64};
 
 /// A client, known to its lock space as long as it has an owner.
 pub(crate) struct Client {
-    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) backend: Place,
     /// Through a service, the number in the session is its serial.
     pub(crate) id: ClientId,
     ended: AtomicBool,
@@ -36,7 +37,7 @@ pub(crate) struct Owners {
 pub(crate) struct Owner {
     pub(crate) client: Arc<Client>,
     /// That of the client, at hand.
-    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) backend: Place,
     pub(crate) sender: Sender,
 }
 

@@ -126,7 +126,7 @@ impl Request {
 
 impl Request {
     /// Gives the request to the backend of its client.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn send(&self, waker: &Waker) -> Answer {
         let Owner { backend, sender, .. } = &*self.owner;
         backend.request(sender, &self.inner, self.tag_of(), waker)

@@ -136,7 +136,11 @@ impl<E: Embedder> Space<E> {
         let notice = Notice::Released { since: self.notes.since(id) };
         if self.is_unobserved() && self.tags.is_empty() {
             self.notify(id, &notice, sink);
-            self.drain(sink);
+            if self.manager.has_events() {
+                self.drain(sink);
+            } else {
+                self.drop_idle_memory();
+            }
         } else {
             self.follow_release(id, &notice, sink);
         }
@@ -366,7 +370,7 @@ impl<E: Embedder> Space<E> {
     }
 
     /// Passes the engine's events on.
-    #[inline(always)]
+    #[inline(never)]
     fn drain(&mut self, sink: &mut impl Sink<E>) {
         while let Some(event) = self.manager.poll_event() {
             self.pass_on(event, sink);

@@ -27,7 +27,7 @@ use navlocks_core::{
 
 use super::registry::Registry;
 use super::shard::Shard;
-use crate::backend::{Answer, Backend, Grant, Member, Reply, SHARDS, Sender, Watched};
+use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
 use crate::clock::Moment;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
@@ -38,7 +38,7 @@ use crate::wakes::Wakes;
 
 /// One partition, shared by its clients.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(crate) struct Space {
     shards: [Place; SHARDS],
     whole: Place,
     /// Whether all requests are in the whole. Changes only while everything is locked.
@@ -79,16 +79,23 @@ impl Space {
         }
     }
 
-    /// Adds a client, and returns it with its lock space.
-    pub(super) fn with_client(self: Arc<Self>) -> Member {
+    /// Makes a lock space related to no other.
+    pub(crate) fn alone(deadlocks: DeadlockPolicy) -> Arc<Self> {
+        Registry::new(deadlocks).space()
+    }
+
+    /// Returns the lock space of this name among the related ones.
+    pub(crate) fn partition(&self, name: &str) -> Arc<Self> {
+        self.registry.partition(name)
+    }
+
+    pub(crate) fn add_client(&self) -> ClientId {
         let mut all = self.lock_all();
         // All shards know the same clients, and so give the same id.
         for shard in &mut all.shards {
             shard.add_client();
         }
-        let id = all.whole.add_client();
-        drop(all);
-        (self, id)
+        all.whole.add_client()
     }
 }
 
@@ -179,14 +186,6 @@ impl Backend for Space {
 
     fn unwatch(&self, id: RequestId, watch: u64) {
         let _dropped_unlocked = self.lock_request(id).unwatch(id, watch);
-    }
-
-    fn new_client(self: Arc<Self>, _like: ClientId) -> Member {
-        self.with_client()
-    }
-
-    fn partition(self: Arc<Self>, name: &str) -> Member {
-        Registry::partition(&self.registry, name).with_client()
     }
 
     fn end_client(&self, client: ClientId) {

@@ -12,7 +12,6 @@ use super::driver;
 use super::handle::Handle;
 use super::runtime;
 use super::url::Url;
-use crate::backend::Member;
 use navlocks_wire::Fault;
 
 /// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens until it is awaited.
@@ -102,7 +101,7 @@ impl Connect {
     }
 
     /// Makes the connection.
-    pub(crate) async fn connect(self) -> Result<Member, ConnectError> {
+    pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
         let Self { url, options } = self;
         let Settings { partition, token, lease, patience, roots } = options;
         let url = Url::parse(&url).map_err(ConnectError::BadUrl)?;
@@ -129,7 +128,7 @@ impl Connect {
         };
         runtime::spawn(driver).map_err(ConnectError::Unreachable)?;
         match told.await {
-            Ok(connected) => connected.map(Handle::first_client),
+            Ok(connected) => connected,
             Err(_) => Err(ConnectError::Unreachable(io::Error::other("the runtime has shut down"))),
         }
     }

@@ -11,7 +11,7 @@ use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey,
 
 use super::entry::{Entry, Over, Stage};
 use super::session::{Client, LinkState, Session, State};
-use crate::backend::{Answer, Backend, Grant, Member, Reply, Sender, Watched};
+use crate::backend::{Answer, Backend, Grant, Reply, Sender, Watched};
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
 use crate::inbox::Inboxes;
@@ -27,29 +27,31 @@ impl Handle {
     }
 
     /// Returns the client that every session begins with.
-    pub(super) fn first_client(self) -> Member {
-        (Arc::new(self), ClientId::foreign(0, 0))
+    pub(crate) fn first_client(&self) -> ClientId {
+        ClientId::foreign(0, 0)
     }
 
-    /// Adds a client: to this partition, or to that of the client `like`.
-    fn add_client(self: Arc<Self>, partition: Option<&str>, like: ClientId) -> Member {
+    /// Adds a client to the partition of the client `like`.
+    pub(crate) fn new_client(&self, like: ClientId) -> ClientId {
+        // An ended client has left its partition; a new client then finds the default one.
+        let known = self.lock().clients.get(&like.serial()).map(|known| known.partition.clone());
+        self.add_client(known.unwrap_or_default())
+    }
+
+    /// Adds a client to this partition.
+    pub(crate) fn partition(&self, name: &str) -> ClientId {
+        self.add_client(name.into())
+    }
+
+    fn add_client(&self, partition: Arc<str>) -> ClientId {
         let number = self.input(|state| {
-            let partition = match partition {
-                Some(partition) => partition.into(),
-                // An ended client has left its partition; a new client then finds the default one.
-                None => state
-                    .clients
-                    .get(&like.serial())
-                    .map(|known| known.partition.clone())
-                    .unwrap_or_default(),
-            };
             let number = state.next_client;
             state.next_client += 1;
             state.say(&ToService::Open(Open { client: number, partition: partition.to_string() }));
             state.clients.insert(number, Client { partition, ..Client::default() });
             number
         });
-        (self, ClientId::foreign(0, number))
+        ClientId::foreign(0, number)
     }
 
     /// Asks the service. `read` takes the reply that fits the question.
@@ -255,14 +257,6 @@ impl Backend for Handle {
             let waker = entry.and_then(|entry| entry.unwatch(watch));
             state.wakes.discard_all(waker);
         });
-    }
-
-    fn new_client(self: Arc<Self>, like: ClientId) -> Member {
-        self.add_client(None, like)
-    }
-
-    fn partition(self: Arc<Self>, name: &str) -> Member {
-        self.add_client(Some(name), ClientId::foreign(0, 0))
     }
 
     fn end_client(&self, client: ClientId) {

@@ -29,3 +29,4 @@ mod dial;
 mod runtime;
 
 pub use connect::{Connect, ConnectError};
+pub(crate) use handle::Handle;
