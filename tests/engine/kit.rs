@@ -281,13 +281,28 @@ fn ended_client_loses_all_its_requests_before_others_are_granted() {
 }
 
 #[test]
-fn suspended_client_is_evicted_and_receives_its_losses_when_resumed() {
+fn losses_of_a_suspended_client_keep_their_notes_when_slots_are_reused() {
     let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
     let (sleeper, other) = (space.add_client(), space.add_client());
     request(&mut space, sleeper, "sleeper", &Request::exclusive("a"), &mut record);
     assert!(space.suspend(sleeper, SuspendPolicy::EvictOnContention, &mut record));
     record.take();
     request(&mut space, other, "other", &Request::exclusive("a"), &mut record);
+    assert_eq!(record.evicted, [sleeper]);
+    assert_eq!(record.take(), ["other: granted 2, requested at 0"]);
+    assert!(space.resume(sleeper, &mut record));
+    let lost = "sleeper: lost, evicted while its client was suspended, granted at 0";
+    assert_eq!(record.take(), [lost]);
+}
+
+#[test]
+fn suspended_client_is_evicted_and_receives_its_losses_when_resumed() {
+    let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+    let (sleeper, other) = (space.add_client(), space.add_client());
+    request(&mut space, sleeper, "sleeper", &Request::exclusive("a"), &mut record);
+    request(&mut space, other, "other", &Request::exclusive("a"), &mut record);
+    record.take();
+    assert!(space.suspend(sleeper, SuspendPolicy::EvictOnContention, &mut record));
     assert_eq!(record.evicted, [sleeper]);
     assert_eq!(record.take(), ["other: granted 2, requested at 0"]);
     assert!(space.resume(sleeper, &mut record));

@@ -1,5 +1,6 @@
 //! The lock manager: its inputs, and the events they cause.
 
+mod events;
 mod fast;
 mod requesting;
 mod processing;
@@ -13,7 +14,6 @@ mod deadlock;
 #[cfg(test)]
 mod cost;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 
@@ -21,6 +21,7 @@ pub use blockers::Blockers;
 pub use deadlock::{Deadlock, DeadlockPolicy};
 pub use snapshot::{LockInfo, Snapshot, State};
 
+use self::events::Events;
 use crate::client::{Clients, SuspendPolicy};
 use crate::hash::HashKey;
 use crate::id::{Index, Shard};
@@ -68,13 +69,10 @@ pub struct LockManager {
     seating: Seating,
     clients: Clients,
     numbers: Numbers,
-    events: VecDeque<Event>,
+    events: Events,
     #[cfg(debug_assertions)]
     inputs_since_check: usize,
 }
-
-/// Above this many events, an empty queue of events drops its memory.
-const IDLE_CAPACITY: usize = 1024;
 
 impl LockManager {
     /// Makes a manager without clients. The first grant gets token 1.
@@ -88,7 +86,7 @@ impl LockManager {
             seating,
             clients,
             numbers,
-            events: VecDeque::new(),
+            events: Events::default(),
             #[cfg(debug_assertions)]
             inputs_since_check: 0,
         }
@@ -205,6 +203,8 @@ impl LockManager {
     pub fn terminate(&mut self, client: ClientId) -> bool {
         let Some(index) = self.clients.find(client) else { return false };
         self.terminate_remaining_locks_and_requests(index);
+        // A terminated client receives no events.
+        drop(self.events.extract(|event| event.client() == client));
         self.settle();
         true
     }
@@ -230,28 +230,13 @@ impl LockManager {
     /// Returns the next event, or `None` when all were polled.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.has_events() { self.take_event() } else { None }
+        self.events.pop()
     }
 
-    /// Returns false when [`poll_event`](Self::poll_event) has nothing to return. True is no promise: events of
-    /// a terminated client are dropped.
+    /// Returns true if [`poll_event`](Self::poll_event) has an event to return.
     #[inline]
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
-    }
-
-    fn take_event(&mut self) -> Option<Event> {
-        let event = loop {
-            let event = self.events.pop_front()?;
-            // A terminated client receives no events.
-            if self.knows(event.client()) {
-                break event;
-            }
-        };
-        if self.events.is_empty() && self.events.capacity() > IDLE_CAPACITY {
-            self.events = VecDeque::new();
-        }
-        Some(event)
     }
 
     /// Returns how many locks are held.
@@ -285,7 +270,7 @@ impl LockManager {
 
     /// Returns how many bytes the manager takes, names longer than 23 bytes aside.
     pub fn memory(&self) -> usize {
-        self.seating.memory() + self.events.capacity() * size_of::<Event>()
+        self.seating.memory() + self.events.memory()
     }
 
     pub(crate) fn shard(&self) -> Shard {
@@ -315,24 +300,21 @@ impl LockManager {
     #[inline]
     fn send(&mut self, owner: Index, event: Event) {
         match &mut self.clients[owner].suspension {
-            None => self.events.push_back(event),
+            None => self.events.push(event),
             Some(suspension) => suspension.deferred.push(event),
         }
     }
 
     /// Sends an event to the embedder, even if the client is suspended.
     fn send_now(&mut self, event: Event) {
-        self.events.push_back(event);
+        self.events.push(event);
     }
 
     /// Takes back the events of a client that were not polled yet.
     fn recall_events(&mut self, client: ClientId) -> Vec<Event> {
         let own =
             |event: &Event| event.client() == client && !matches!(event, Event::Evicted { .. });
-        let (recalled, rest): (VecDeque<Event>, _) =
-            core::mem::take(&mut self.events).into_iter().partition(own);
-        self.events = rest;
-        recalled.into()
+        self.events.extract(own)
     }
 
     /// Ends an entry, for whatever reason: it leaves its client and all its queues.

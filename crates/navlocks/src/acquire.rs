@@ -65,7 +65,7 @@ impl Acquire {
             return self.poll_waiting(cx);
         }
         let Some(request) = &self.request else { over() };
-        request.owner.backend.request(&request.ask(), cx.waker())
+        request.send(cx.waker())
     }
 
     #[inline(never)]

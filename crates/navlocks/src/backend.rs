@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Locks, Request, Lock, Events       what a program sees: guards and futures
-//!        │  Ask, RequestId                 ▲  Answer, Grant, Loss, wakers
+//!        │  Sender, Request, RequestId     ▲  Answer, Grant, Loss, wakers
 //!        ▼                                 │
 //!   dyn Backend ─┬─ local/                 engines behind mutexes, in this process
 //!                └─ remote/                a session with a service
@@ -26,7 +26,13 @@ use crate::query::{PartitionSnapshot, Place, Snapshot};
 /// A lock space, as its clients reach it. No method blocks; a user's wakers run after it unlocked.
 pub(crate) trait Backend: Debug + Send + Sync {
     /// Requests a lock. If the request has to wait, wakes `waker` once it is decided.
-    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer;
+    fn request(
+        &self,
+        sender: &Sender,
+        request: &Request,
+        tag: Option<&Arc<str>>,
+        waker: &Waker,
+    ) -> Answer;
 
     /// Returns the outcome of a request. While it is pending, wakes `waker` once it is decided.
     fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer;
@@ -58,12 +64,6 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Ends a watch.
     fn unwatch(&self, id: RequestId, watch: u64);
-
-    /// Adds a client to the lock space of the client `like`.
-    fn new_client(self: Arc<Self>, like: ClientId) -> Member;
-
-    /// Adds a client to the lock space of this name.
-    fn partition(self: Arc<Self>, name: &str) -> Member;
 
     /// Ends a client and all its requests.
     fn end_client(&self, client: ClientId);
@@ -107,9 +107,6 @@ pub(crate) trait Backend: Debug + Send + Sync {
 /// The answer to a question of a client.
 pub(crate) type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, QueryError>> + Send + 'a>>;
 
-/// A client, and the lock space that knows it.
-pub(crate) type Member = (Arc<dyn Backend>, ClientId);
-
 impl dyn Backend {
     /// Runs `work` on the event inboxes of a client. Returns none when no event will come any more.
     pub(crate) fn inboxes<T>(
@@ -125,14 +122,11 @@ impl dyn Backend {
     }
 }
 
-/// A request on its way to a backend.
+/// The client of a request, and the [shard](shard_of) of its scope.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask<'a> {
-    pub(crate) request: &'a Request,
+pub(crate) struct Sender {
     pub(crate) client: ClientId,
-    /// The [shard](shard_of) of its scope.
     pub(crate) shard: usize,
-    pub(crate) tag: Option<&'a Arc<str>>,
 }
 
 /// The outcome of a request at one moment.

@@ -57,6 +57,7 @@ mod stream;
 pub mod deadlock;
 pub mod blocking;
 mod owner;
+mod place;
 mod backend;
 mod local;
 #[cfg(feature = "service")]

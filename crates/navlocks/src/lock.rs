@@ -108,7 +108,7 @@ impl Lock {
     ///
     /// [`QueryError`] says why there is no answer.
     pub async fn is_contended(&self) -> Result<bool, QueryError> {
-        self.owner.backend.is_contended(self.owner.id, self.grant.id).await
+        self.owner.backend.is_contended(self.owner.sender.client, self.grant.id).await
     }
 }
 

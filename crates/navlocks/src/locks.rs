@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
-use crate::backend::{Backend, Member};
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
-use crate::local;
+use crate::local::Space;
 use crate::lock::Lock;
 use crate::owner::{Client, Owners};
-use crate::query::{PartitionSnapshot, Place, Snapshot};
+use crate::place::{Member, Place};
+use crate::query::{self, PartitionSnapshot, Snapshot};
 #[cfg(feature = "service")]
 use crate::remote::{Connect, ConnectError};
 use crate::request::Request;
@@ -67,7 +67,9 @@ impl Builder {
 
     /// A new lock space with these options.
     pub fn build(self) -> Locks {
-        Locks::of(local::new_space(self.deadlocks))
+        let space = Space::alone(self.deadlocks);
+        let client = space.add_client();
+        Locks::of((Place::Local(space), client))
     }
 }
 
@@ -125,19 +127,19 @@ impl Locks {
         &self.owners.client
     }
 
-    fn backend(&self) -> &Arc<dyn Backend> {
+    fn backend(&self) -> &Place {
         &self.client().backend
     }
 
     /// Another client in the same lock space.
     pub fn new_client(&self) -> Self {
-        Self::of(self.backend().clone().new_client(self.client().id))
+        Self::of(self.backend().new_client(self.client().id))
     }
 
     /// A client in the lock space of that name: the same for all who are related by [`new_client`](Self::new_client),
     /// `partition` and cloning, and independent of every other. It is forgotten when nobody uses it.
     pub fn partition(&self, name: &str) -> Self {
-        Self::of(self.backend().clone().partition(name))
+        Self::of(self.backend().partition(name))
     }
 
     /// Who this is in queries and events.
@@ -228,7 +230,7 @@ impl Locks {
     /// # Errors
     ///
     /// [`QueryError`] says why there is no answer.
-    pub async fn place(&self) -> Result<Option<Place>, QueryError> {
+    pub async fn place(&self) -> Result<Option<query::Place>, QueryError> {
         self.backend().place(self.client().id).await
     }
 
@@ -275,7 +277,11 @@ impl IntoFuture for Connect {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { Ok(Locks::of(self.connect().await?)) })
+        Box::pin(async move {
+            let handle = self.connect().await?;
+            let first = handle.first_client();
+            Ok(Locks::of((Place::Remote(Arc::new(handle)), first)))
+        })
     }
 }
 

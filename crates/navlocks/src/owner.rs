@@ -9,13 +9,14 @@ use std::task::Waker;
 
 use navlocks_core::{ClientId, Scope};
 
-use crate::backend::{Backend, Member, SHARDS, shard_of};
+use crate::backend::{SHARDS, Sender, shard_of};
 use crate::inbox::Inboxes;
+use crate::place::{Member, Place};
 use crate::sync::{AtomicBool, AtomicU64};
 
 /// A client, known to its lock space as long as it has an owner.
 pub(crate) struct Client {
-    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) backend: Place,
     /// Through a service, the number in the session is its serial.
     pub(crate) id: ClientId,
     ended: AtomicBool,
@@ -35,10 +36,9 @@ pub(crate) struct Owners {
 #[repr(align(64))]
 pub(crate) struct Owner {
     pub(crate) client: Arc<Client>,
-    pub(crate) shard: usize,
-    /// Copies of the client's, at hand.
-    pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) id: ClientId,
+    /// That of the client, at hand.
+    pub(crate) backend: Place,
+    pub(crate) sender: Sender,
 }
 
 impl Client {
@@ -93,8 +93,9 @@ impl Owners {
         let shard = shard_of(scope);
         let owner = || {
             let client = self.client.clone();
-            let (backend, id) = (client.backend.clone(), client.id);
-            Arc::new(Owner { client, shard, backend, id })
+            let backend = client.backend.clone();
+            let sender = Sender { client: client.id, shard };
+            Arc::new(Owner { client, backend, sender })
         };
         self.shards[shard].get_or_init(owner).clone()
     }

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::future::IntoFuture;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use navlocks_core::{Mode, Scope, Wait};
 
-use crate::backend::Ask;
+use crate::backend::Answer;
 use crate::blocking::block_on;
 use crate::error::RequestError;
 use crate::lock::Lock;
@@ -134,11 +135,11 @@ impl Request {
         Ok(())
     }
 
-    /// Returns the request as backends take it.
+    /// Gives the request to the backend of its client.
     #[inline]
-    pub(crate) fn ask(&self) -> Ask<'_> {
-        let Self { owner, inner, .. } = self;
-        Ask { request: inner, client: owner.id, shard: owner.shard, tag: self.tag_of() }
+    pub(crate) fn send(&self, waker: &Waker) -> Answer {
+        let Owner { backend, sender, .. } = &*self.owner;
+        backend.request(sender, &self.inner, self.tag_of(), waker)
     }
 
     #[inline]

@@ -56,7 +56,14 @@ impl Wakes {
             waker.wake();
         }
         if let Some(more) = self.more {
-            more.rest.into_iter().for_each(Waker::wake);
+            more.wake();
         }
+    }
+}
+
+impl More {
+    #[cold]
+    fn wake(self) {
+        self.rest.into_iter().for_each(Waker::wake);
     }
 }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::Embedder;
+use super::ids::IdMap;
 use crate::RequestId;
 use crate::id::Shard;
 
@@ -12,6 +13,9 @@ pub struct Notes<E: Embedder> {
     /// By the slot of the request in its shard.
     slots: Vec<Noted<E>>,
     shard: Shard,
+    /// The notes of suspended clients: their requests may be over, and their slots reused, before their
+    /// last notices are handled.
+    aside: IdMap<Noted<E>>,
 }
 
 struct Noted<E: Embedder> {
@@ -27,19 +31,19 @@ impl<E: Embedder> Notes<E> {
     pub(super) const BYTES_PER_NAME: usize = size_of::<Noted<E>>();
 
     pub(super) fn new(shard: Shard) -> Self {
-        Self { slots: Vec::new(), shard }
+        Self { slots: Vec::new(), shard, aside: IdMap::default() }
     }
 
     /// Returns the note of a live request, or of one whose last notice is being handled.
     #[inline]
     pub fn get(&self, id: RequestId) -> Option<&E::Note> {
-        self.slots.get(self.shard.own(id.slot())).map(|noted| &noted.note)
+        self.noted(id).map(|noted| &noted.note)
     }
 
     /// Returns the same, to change it.
     #[inline]
     pub fn get_mut(&mut self, id: RequestId) -> Option<&mut E::Note> {
-        self.slots.get_mut(self.shard.own(id.slot())).map(|noted| &mut noted.note)
+        self.noted_mut(id).map(|noted| &mut noted.note)
     }
 
     /// Returns when a live request was made, or once held when it was granted.
@@ -49,7 +53,47 @@ impl<E: Embedder> Notes<E> {
     /// When no request ever had this id.
     #[inline]
     pub fn since(&self, id: RequestId) -> E::Time {
-        self.slots[self.shard.own(id.slot())].since
+        match self.noted(id) {
+            Some(noted) => noted.since,
+            None => panic!("{id} was never requested here"),
+        }
+    }
+
+    #[inline]
+    fn noted(&self, id: RequestId) -> Option<&Noted<E>> {
+        if !self.aside.is_empty()
+            && let Some(noted) = self.aside.get(&id)
+        {
+            return Some(noted);
+        }
+        self.slots.get(self.shard.own(id.slot()))
+    }
+
+    #[inline]
+    fn noted_mut(&mut self, id: RequestId) -> Option<&mut Noted<E>> {
+        if !self.aside.is_empty()
+            && let Some(noted) = self.aside.get_mut(&id)
+        {
+            return Some(noted);
+        }
+        self.slots.get_mut(self.shard.own(id.slot()))
+    }
+
+    /// Keeps the note of a request of a client that is suspended apart from its slot.
+    pub(super) fn set_aside(&mut self, id: RequestId) {
+        if let Some(noted) = self.slots.get_mut(self.shard.own(id.slot())) {
+            let note = core::mem::take(&mut noted.note);
+            self.aside.insert(id, Noted { note, since: noted.since });
+        }
+    }
+
+    /// Puts the note of a live request back into its slot, or drops it if the request is over.
+    pub(super) fn put_back(&mut self, id: RequestId, live: bool) {
+        if let Some(noted) = self.aside.remove(&id)
+            && live
+        {
+            self.attach(id, noted.note, noted.since);
+        }
     }
 
     #[inline]
@@ -65,7 +109,10 @@ impl<E: Embedder> Notes<E> {
     /// Marks a request as granted. Returns when it was made.
     #[inline]
     pub(super) fn grant(&mut self, id: RequestId, now: E::Time) -> E::Time {
-        core::mem::replace(&mut self.slots[self.shard.own(id.slot())].since, now)
+        match self.noted_mut(id) {
+            Some(noted) => core::mem::replace(&mut noted.since, now),
+            None => now,
+        }
     }
 
     /// Takes the notes of shard `number` of `count`.

@@ -1,5 +1,6 @@
 //! A space: one partition, with what its embedder attaches to each request.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -24,6 +25,8 @@ pub struct Space<E: Embedder> {
     /// Ends of requests until the description is dropped that no subscriber needs any more.
     forgotten_in: Option<usize>,
     deadlocks: DeadlockPolicy,
+    /// The requests of each suspended client, from when it was suspended.
+    suspended: BTreeMap<ClientId, Vec<RequestId>>,
 }
 
 /// What every event of a request repeats.
@@ -82,6 +85,7 @@ impl<E: Embedder> Space<E> {
             contention: Contention::default(),
             described: None,
             forgotten_in: None,
+            suspended: BTreeMap::new(),
             deadlocks,
         }
     }
@@ -147,9 +151,13 @@ impl<E: Embedder> Space<E> {
             return false;
         }
         let notice = Notice::Released { since: self.notes.since(id) };
-        if self.is_quiet() && self.contention.is_empty() && self.tags.is_empty() {
+        if self.is_unobserved() && self.tags.is_empty() {
             self.notify(id, &notice, sink);
-            self.drop_idle_memory();
+            if self.manager.has_events() {
+                self.drain(sink);
+            } else {
+                self.drop_idle_memory();
+            }
         } else {
             self.follow_release(id, &notice, sink);
         }
@@ -168,7 +176,7 @@ impl<E: Embedder> Space<E> {
     /// Takes away all locks held on a name. Returns how many there were.
     pub fn force_release(&mut self, name: &Name, sink: &mut impl Sink<E>) -> usize {
         let count = self.manager.force_release(name);
-        self.drain(None, sink);
+        self.drain(sink);
         count
     }
 
@@ -179,8 +187,13 @@ impl<E: Embedder> Space<E> {
         policy: SuspendPolicy,
         sink: &mut impl Sink<E>,
     ) -> bool {
+        let requests: Vec<RequestId> = self.manager.requests_of(client).collect();
         let suspended = self.manager.suspend(client, policy);
-        self.drain(None, sink);
+        if suspended && !requests.is_empty() {
+            requests.iter().for_each(|&id| self.notes.set_aside(id));
+            self.suspended.insert(client, requests);
+        }
+        self.drain(sink);
         suspended
     }
 
@@ -188,14 +201,15 @@ impl<E: Embedder> Space<E> {
     /// when it is not known or not suspended.
     pub fn resume(&mut self, client: ClientId, sink: &mut impl Sink<E>) -> bool {
         let resumed = self.manager.resume(client);
-        self.drain(None, sink);
+        self.drain(sink);
+        self.put_notes_back(client);
         resumed
     }
 
     /// Returns the lock state as a client sees it, as [`LockManager::query`], which evicts suspended clients.
     pub fn query(&mut self, sink: &mut impl Sink<E>) -> Snapshot {
         let snapshot = self.manager.query();
-        self.drain(None, sink);
+        self.drain(sink);
         snapshot
     }
 
@@ -208,8 +222,16 @@ impl<E: Embedder> Space<E> {
             self.end(id, &Notice::ClientEnded { held_since }, sink);
         }
         let known = self.manager.terminate(client);
-        self.drain(None, sink);
+        self.drain(sink);
+        self.put_notes_back(client);
         known
+    }
+
+    /// Ends what [`suspend`](Self::suspend) began for the notes of a client.
+    fn put_notes_back(&mut self, client: ClientId) {
+        for id in self.suspended.remove(&client).into_iter().flatten() {
+            self.notes.put_back(id, self.manager.state(id).is_some());
+        }
     }
 
     /// Notifies the holder of a lock, once, when a request waits for it: at once if one does already.
@@ -311,7 +333,13 @@ impl<E: Embedder> Space<E> {
 
 /// How an input is followed.
 impl<E: Embedder> Space<E> {
-    /// Returns true if a grant or a release has no effect on other clients.
+    /// Returns true if no subscriber and no holder watches the requests.
+    #[inline]
+    fn is_unobserved(&self) -> bool {
+        self.described.is_none() && self.contention.is_empty()
+    }
+
+    /// Returns true if an input had no effect on other clients, and no subscriber needs to know it.
     #[inline]
     fn is_quiet(&self) -> bool {
         !self.manager.has_events() && self.described.is_none()
@@ -338,14 +366,14 @@ impl<E: Embedder> Space<E> {
             self.publish(id, &Notice::Requested, sink);
         }
         match answer {
-            Answer::Granted(token) => self.drain(Some((id, token)), sink),
+            Answer::Granted(token) => self.drain_around((id, token), sink),
             Answer::Unavailable => {
-                self.drain(None, sink);
+                self.drain(sink);
                 self.end(id, &Notice::Unavailable, sink);
             }
             Answer::Pending => {
                 self.begin_to_wait(id, &request.scope, sink)?;
-                self.drain(None, sink);
+                self.drain(sink);
             }
         }
         Ok(())
@@ -382,28 +410,28 @@ impl<E: Embedder> Space<E> {
         sink: &mut impl Sink<E>,
     ) {
         self.end(id, notice, sink);
-        self.drain(None, sink);
+        self.drain(sink);
     }
 
-    /// Passes the engine's events on. A request's own grant stands before those with larger tokens.
-    fn drain(&mut self, mut own: Option<(RequestId, FencingToken)>, sink: &mut impl Sink<E>) {
+    /// Passes the engine's events on.
+    #[inline(never)]
+    fn drain(&mut self, sink: &mut impl Sink<E>) {
         while let Some(event) = self.manager.poll_event() {
-            match event {
-                Event::Granted { request, token, .. } => {
-                    if let Some((id, token)) = own.take_if(|(_, own)| *own < token) {
-                        self.granted(id, token, sink);
-                    }
-                    self.granted(request, token, sink);
-                }
-                Event::Lost { request, cause, .. } => {
-                    let since = self.notes.since(request);
-                    self.end(request, &Notice::Lost { cause, since }, sink);
-                }
-                Event::Aborted { request, cause, .. } => {
-                    self.end(request, &Notice::Aborted(cause), sink);
-                }
-                Event::Evicted { client } => sink.evicted(client),
+            self.pass_on(event, sink);
+        }
+        self.drop_idle_memory();
+    }
+
+    /// Passes the engine's events on. The request's own grant stands before those with larger tokens.
+    fn drain_around(&mut self, own: (RequestId, FencingToken), sink: &mut impl Sink<E>) {
+        let mut own = Some(own);
+        while let Some(event) = self.manager.poll_event() {
+            if let Event::Granted { token, .. } = event
+                && let Some((id, token)) = own.take_if(|(_, own)| *own < token)
+            {
+                self.granted(id, token, sink);
             }
+            self.pass_on(event, sink);
         }
         if let Some((id, token)) = own {
             self.granted(id, token, sink);
@@ -411,20 +439,41 @@ impl<E: Embedder> Space<E> {
         self.drop_idle_memory();
     }
 
+    #[inline(always)]
+    fn pass_on(&mut self, event: Event, sink: &mut impl Sink<E>) {
+        match event {
+            Event::Granted { request, token, .. } => self.granted(request, token, sink),
+            Event::Lost { request, cause, .. } => {
+                let since = self.notes.since(request);
+                self.end(request, &Notice::Lost { cause, since }, sink);
+            }
+            Event::Aborted { request, cause, .. } => {
+                self.end(request, &Notice::Aborted(cause), sink);
+            }
+            Event::Evicted { client } => sink.evicted(client),
+        }
+    }
+
+    #[inline(always)]
     fn granted(&mut self, id: RequestId, token: FencingToken, sink: &mut impl Sink<E>) {
         let since = self.notes.grant(id, sink.now());
         let notice = Notice::Granted { token, since };
         self.notify(id, &notice, sink);
-        self.publish(id, &notice, sink);
-        if !self.contention.is_empty()
-            && self.manager.is_contended(id)
-            && self.contention.unwatch(id)
-        {
+        if !self.is_unobserved() {
+            self.show_grant(id, &notice, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn show_grant(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
+        self.publish(id, notice, sink);
+        if self.manager.is_contended(id) && self.contention.unwatch(id) {
             self.notify(id, &Notice::Contended, sink);
         }
     }
 
     /// Notifies the last that happens to a request, and forgets it.
+    #[inline(never)]
     fn end(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
         self.notify(id, notice, sink);
         self.publish(id, notice, sink);
@@ -441,7 +490,7 @@ impl<E: Embedder> Space<E> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn notify(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
         sink.notify(id, &mut self.notes, notice);
     }
@@ -459,9 +508,16 @@ impl<E: Embedder> Space<E> {
         self.tags.insert(id, tag);
     }
 
-    #[inline]
+    #[inline(always)]
     fn drop_idle_memory(&mut self) {
-        if self.notes.has_idle_memory() && self.manager.name_count() == 0 {
+        if self.notes.has_idle_memory() {
+            self.drop_memory_if_idle();
+        }
+    }
+
+    #[inline(never)]
+    fn drop_memory_if_idle(&mut self) {
+        if self.manager.name_count() == 0 {
             self.notes.clear();
             self.tags = IdMap::default();
         }

@@ -86,7 +86,7 @@ impl LockManager {
         // Step 7. Process the lock request queue.
         let (request, token) = self.seating.hold(heir, self.numbers.take_token());
         let client = self.clients.id(owner);
-        self.events.push_back(Event::Granted { request, client, token });
+        self.events.push(Event::Granted { request, client, token });
         true
     }
 }

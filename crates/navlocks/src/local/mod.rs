@@ -8,4 +8,4 @@ mod shard;
 mod watchers;
 mod registry;
 
-pub(crate) use registry::new_space;
+pub(crate) use space::Space;

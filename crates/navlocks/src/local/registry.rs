@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use navlocks_core::DeadlockPolicy;
 
 use super::space::Space;
-use crate::backend::Member;
 use crate::query::PartitionSnapshot;
 
 /// The partitions in use, of one family of lock spaces.
@@ -16,16 +15,14 @@ pub(super) struct Registry {
     deadlocks: DeadlockPolicy,
 }
 
-/// Makes a lock space with one client, related to no other.
-pub(crate) fn new_space(deadlocks: DeadlockPolicy) -> Member {
-    let registry = Arc::new(Registry { partitions: Mutex::default(), deadlocks });
-    // The default partition is the one without a name, as in a service.
-    Registry::partition(&registry, "").with_client()
-}
-
 impl Registry {
-    fn space(registry: &Arc<Self>) -> Arc<Space> {
-        Arc::new(Space::new(registry.deadlocks, registry.clone()))
+    pub(super) fn new(deadlocks: DeadlockPolicy) -> Arc<Self> {
+        Arc::new(Self { partitions: Mutex::default(), deadlocks })
+    }
+
+    /// Makes a lock space that finds its relatives here.
+    pub(super) fn space(self: &Arc<Self>) -> Arc<Space> {
+        Arc::new(Space::new(self.deadlocks, self.clone()))
     }
 
     /// Returns the locks held and requests pending in all partitions, in the order of their names.
@@ -45,12 +42,12 @@ impl Registry {
     }
 
     /// Returns the lock space of this name, and makes it when no client uses it.
-    pub(super) fn partition(registry: &Arc<Self>, name: &str) -> Arc<Space> {
-        let mut partitions = registry.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn partition(self: &Arc<Self>, name: &str) -> Arc<Space> {
+        let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
         let known = partitions.get(name).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             partitions.retain(|_, space| space.strong_count() > 0);
-            let space = Self::space(registry);
+            let space = self.space();
             partitions.insert(name.to_owned(), Arc::downgrade(&space));
             space
         })

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
 use navlocks_core::{
-    Answer, ClientId, DeadlockPolicy, LockManager, Name, RequestId, State as Stage,
+    Answer, ClientId, DeadlockPolicy, LockManager, Name, Request, RequestId, State as Stage,
 };
 
 use super::watchers::Watchers;
-use crate::backend::{Ask, Watched};
+use crate::backend::Watched;
 use crate::clock::Moment;
 use crate::error::Loss;
 use crate::events::{Event, Kind};
@@ -104,13 +104,15 @@ impl Shard {
     #[inline]
     pub(super) fn request(
         &mut self,
-        ask: &Ask<'_>,
+        client: ClientId,
+        request: &Request,
+        tag: Option<&Arc<str>>,
         now: Moment,
         losses: &AtomicU64,
     ) -> Result<(RequestId, Answer), Refusal> {
         let Self { space, notices, .. } = self;
         let mut sink = Collect { notices, losses, now: Some(now) };
-        space.request(ask.client, ask.request, (None, ask.tag.cloned()), &mut sink)
+        space.request(client, request, (None, tag.cloned()), &mut sink)
     }
 
     /// Keeps the waker of a pending request. Returns an earlier one, to be dropped after unlocking.
@@ -222,10 +224,15 @@ impl Sink<Tasks> for Collect<'_> {
         self.now.unwrap_or_else(Moment::now)
     }
 
-    #[inline]
+    // Inlined, so that nothing is left of it on the fast path.
+    #[inline(always)]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Tasks>, notice: &Notice<'_, Moment>) {
         match *notice {
-            Notice::Granted { .. } => self.notices.wakes.add_all(take_waker(notes, id)),
+            Notice::Granted { .. } => {
+                if let Some(waker) = take_waker(notes, id) {
+                    self.notices.wakes.add(waker);
+                }
+            }
             Notice::Released { .. } => {
                 let Notices { watchers, wakes, .. } = &mut *self.notices;
                 watchers.end(id, wakes);

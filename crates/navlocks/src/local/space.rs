@@ -22,12 +22,12 @@ use navlocks_core::kit::Refusal;
 use navlocks_core::kit::spin;
 use navlocks_core::{
     Answer as Decided, Blockers, ClientId, DeadlockPolicy, FencingToken, HashKey, LockManager,
-    Name, RequestId, State as Stage,
+    Name, Request, RequestId, State as Stage,
 };
 
 use super::registry::Registry;
 use super::shard::Shard;
-use crate::backend::{Answer, Ask, Backend, Grant, Member, Reply, SHARDS, Watched};
+use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
 use crate::clock::Moment;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
@@ -38,7 +38,7 @@ use crate::wakes::Wakes;
 
 /// One partition, shared by its clients.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(crate) struct Space {
     shards: [Place; SHARDS],
     whole: Place,
     /// Whether all requests are in the whole. Changes only while everything is locked.
@@ -79,28 +79,42 @@ impl Space {
         }
     }
 
-    /// Adds a client, and returns it with its lock space.
-    pub(super) fn with_client(self: Arc<Self>) -> Member {
+    /// Makes a lock space related to no other.
+    pub(crate) fn alone(deadlocks: DeadlockPolicy) -> Arc<Self> {
+        // The default partition is the one without a name, as in a service.
+        Registry::new(deadlocks).partition("")
+    }
+
+    /// Returns the lock space of this name among the related ones.
+    pub(crate) fn partition(&self, name: &str) -> Arc<Self> {
+        self.registry.partition(name)
+    }
+
+    pub(crate) fn add_client(&self) -> ClientId {
         let mut all = self.lock_all();
         // All shards know the same clients, and so give the same id.
         for shard in &mut all.shards {
             shard.add_client();
         }
-        let id = all.whole.add_client();
-        drop(all);
-        (self, id)
+        all.whole.add_client()
     }
 }
 
 impl Backend for Space {
     #[inline(never)]
-    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer {
+    fn request(
+        &self,
+        sender: &Sender,
+        request: &Request,
+        tag: Option<&Arc<str>>,
+        waker: &Waker,
+    ) -> Answer {
         let now = Moment::now();
-        let mut shard = match ask.request.scope.names() {
-            [_] => self.lock(ask.shard),
+        let mut shard = match request.scope.names() {
+            [_] => self.lock(sender.shard),
             _ => self.lock_whole(),
         };
-        match shard.request(ask, now, &self.losses) {
+        match shard.request(sender.client, request, tag, now, &self.losses) {
             // Returned here and not below, because the answer is written at once to its final place.
             Ok((id, Decided::Granted(token))) if shard.is_settled() => self.granted(id, token),
             Ok((id, Decided::Pending)) if shard.is_settled() => {
@@ -173,14 +187,6 @@ impl Backend for Space {
 
     fn unwatch(&self, id: RequestId, watch: u64) {
         let _dropped_unlocked = self.lock_request(id).unwatch(id, watch);
-    }
-
-    fn new_client(self: Arc<Self>, _like: ClientId) -> Member {
-        self.with_client()
-    }
-
-    fn partition(self: Arc<Self>, name: &str) -> Member {
-        Registry::partition(&self.registry, name).with_client()
     }
 
     fn end_client(&self, client: ClientId) {
@@ -282,23 +288,24 @@ impl Space {
     }
 
     /// Ends an input: unlocks, and then wakes the tasks that it concerns.
-    #[inline]
-    fn settle(&self, shard: MutexGuard<'_, Shard>) {
-        if self.gathered.load(Ordering::Relaxed) || !shard.is_settled() {
-            self.unlock_and_wake(shard);
+    #[inline(always)]
+    fn settle(&self, mut shard: MutexGuard<'_, Shard>) {
+        if self.gathered.load(Ordering::Relaxed) {
+            return self.settle_gathered(shard);
         }
-    }
-
-    #[inline(never)]
-    fn unlock_and_wake(&self, mut shard: MutexGuard<'_, Shard>) {
-        let divide = self.gathered.load(Ordering::Relaxed) && self.is_idle_often(&mut shard);
-        if shard.is_settled() {
-            drop(shard);
-        } else {
+        if !shard.is_settled() {
             let wakes = shard.take_wakes();
             drop(shard);
             wakes.wake();
         }
+    }
+
+    #[inline(never)]
+    fn settle_gathered(&self, mut whole: MutexGuard<'_, Shard>) {
+        let divide = self.is_idle_often(&mut whole);
+        let wakes = whole.take_wakes();
+        drop(whole);
+        wakes.wake();
         if divide {
             self.divide();
         }

@@ -76,9 +76,14 @@ impl Watchers {
     #[inline]
     pub(super) fn end(&mut self, id: RequestId, wakes: &mut Wakes) {
         if !self.is_empty() {
-            let watches = self.locks.remove(&id).into_iter().flatten();
-            wakes.add_all(watches.map(|watch| watch.waker));
+            self.wake_all(id, wakes);
         }
+    }
+
+    #[cold]
+    fn wake_all(&mut self, id: RequestId, wakes: &mut Wakes) {
+        let watches = self.locks.remove(&id).into_iter().flatten();
+        wakes.add_all(watches.map(|watch| watch.waker));
     }
 
     /// Wakes the holders that watch this lock for contention. A holder that still watches registers again.

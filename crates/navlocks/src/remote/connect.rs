@@ -14,7 +14,6 @@ use super::handle::Handle;
 use super::own;
 use super::runtime;
 use super::url::Url;
-use crate::backend::Member;
 use navlocks_wire::{ClientKey, Fault};
 
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
@@ -186,7 +185,7 @@ impl Connect {
     }
 
     /// Makes the connection.
-    pub(crate) async fn connect(self) -> Result<Member, ConnectError> {
+    pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
         let Self { service, options } = self;
         let Settings { partition, token, lease, patience, answers_within, .. } = options;
         let Settings { keep_descriptor, parent, token_in_clear, roots, .. } = options;
@@ -237,7 +236,7 @@ impl Connect {
         };
         runtime::spawn(driver).map_err(ConnectError::Unreachable)?;
         match told.await {
-            Ok(connected) => connected.map(Handle::first_client),
+            Ok(connected) => connected,
             Err(_) => Err(ConnectError::Unreachable(io::Error::other("the runtime has shut down"))),
         }
     }

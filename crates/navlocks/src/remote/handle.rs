@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use navlocks_core::{Blockers, ClientId, Name, RequestId, Wait};
+use navlocks_core::{Blockers, ClientId, Name, Request, RequestId, Wait};
 use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
 
 use super::entry::{Entry, Over, Stage};
 use super::session::{Client, LinkState, Session, State};
-use crate::backend::{Answer, Ask, Backend, Grant, Member, Reply, Watched};
+use crate::backend::{Answer, Backend, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestError};
@@ -32,29 +32,31 @@ impl Handle {
     }
 
     /// Returns the client that every session begins with.
-    pub(super) fn first_client(self) -> Member {
-        (Arc::new(self), ClientId::foreign(0, 0))
+    pub(crate) fn first_client(&self) -> ClientId {
+        ClientId::foreign(0, 0)
     }
 
-    /// Adds a client: to this partition, or to that of the client `like`.
-    fn add_client(self: Arc<Self>, partition: Option<&str>, like: ClientId) -> Member {
+    /// Adds a client to the partition of the client `like`.
+    pub(crate) fn new_client(&self, like: ClientId) -> ClientId {
+        // An ended client has left its partition; a new client then finds the default one.
+        let known = self.lock().clients.get(&like.serial()).map(|known| known.partition.clone());
+        self.add_client(known.unwrap_or_default())
+    }
+
+    /// Adds a client to this partition.
+    pub(crate) fn partition(&self, name: &str) -> ClientId {
+        self.add_client(name.into())
+    }
+
+    fn add_client(&self, partition: Arc<str>) -> ClientId {
         let number = self.input(|state| {
-            let partition = match partition {
-                Some(partition) => partition.into(),
-                // An ended client has left its partition; a new client then finds the default one.
-                None => state
-                    .clients
-                    .get(&like.serial())
-                    .map(|known| known.partition.clone())
-                    .unwrap_or_default(),
-            };
             let number = state.next_client;
             state.next_client += 1;
             state.say(&ToService::Open(Open { client: number, partition: partition.to_string() }));
             state.clients.insert(number, Client { partition, ..Client::default() });
             number
         });
-        (self, ClientId::foreign(0, number))
+        ClientId::foreign(0, number)
     }
 
     /// Asks the service. `read` takes the reply that fits the question.
@@ -107,9 +109,15 @@ impl Drop for Handle {
 }
 
 impl Backend for Handle {
-    fn request(&self, ask: &Ask<'_>, waker: &Waker) -> Answer {
-        let client = ask.client.serial();
-        let navlocks_core::Request { scope, mode, wait } = ask.request;
+    fn request(
+        &self,
+        sender: &Sender,
+        request: &Request,
+        tag: Option<&Arc<str>>,
+        waker: &Waker,
+    ) -> Answer {
+        let client = sender.client.serial();
+        let Request { scope, mode, wait } = request;
         self.input(|state| {
             if let Err(error) = state.hope(client) {
                 return Answer::Failed(error);
@@ -121,7 +129,7 @@ impl Backend for Handle {
                 names: wire::Names(scope.clone()),
                 mode: *mode,
                 wait: *wait,
-                tag: ask.tag.map(|tag| tag.as_ref().into()),
+                tag: tag.map(|tag| tag.as_ref().into()),
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {
@@ -258,14 +266,6 @@ impl Backend for Handle {
             let waker = entry.and_then(|entry| entry.unwatch(watch));
             state.wakes.discard_all(waker);
         });
-    }
-
-    fn new_client(self: Arc<Self>, like: ClientId) -> Member {
-        self.add_client(None, like)
-    }
-
-    fn partition(self: Arc<Self>, name: &str) -> Member {
-        self.add_client(Some(name), ClientId::foreign(0, 0))
     }
 
     fn end_client(&self, client: ClientId) {

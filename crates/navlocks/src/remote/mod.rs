@@ -31,3 +31,4 @@ mod dial;
 mod runtime;
 
 pub use connect::{Connect, ConnectError};
+pub(crate) use handle::Handle;

@@ -10,9 +10,9 @@ use navlocks_core::LockManager;
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, waiter};
 
 #[test]
-fn the_names_are_in_different_parts() {
-    let part = |name: &str| LockManager::part_of::<2>(&name.into());
-    assert_ne!(part("a"), part("b"));
+fn names_of_these_tests_are_in_different_shards() {
+    let shard = |name: &str| LockManager::shard_of::<2>(&name.into());
+    assert_ne!(shard("a"), shard("b"));
 }
 
 #[test]

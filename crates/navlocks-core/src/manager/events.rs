@@ -1,0 +1,64 @@
+//! The events that the embedder has yet to poll.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::Event;
+
+/// A queue of events. Most inputs cause one event at most, so the first has a place of its own.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    first: Option<Event>,
+    /// Empty while there is no first event.
+    rest: VecDeque<Event>,
+}
+
+/// Above this many events, an empty queue drops its memory.
+const IDLE_CAPACITY: usize = 1024;
+
+impl Events {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, event: Event) {
+        if self.first.is_none() {
+            self.first = Some(event);
+        } else {
+            self.rest.push_back(event);
+        }
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Event> {
+        let event = self.first.take()?;
+        if !self.rest.is_empty() {
+            self.advance();
+        }
+        Some(event)
+    }
+
+    #[inline(never)]
+    fn advance(&mut self) {
+        self.first = self.rest.pop_front();
+        if self.rest.is_empty() && self.rest.capacity() > IDLE_CAPACITY {
+            self.rest = VecDeque::new();
+        }
+    }
+
+    /// Takes out the events that `is_wanted` selects, in order.
+    pub(super) fn extract(&mut self, is_wanted: impl FnMut(&Event) -> bool) -> Vec<Event> {
+        let all = self.first.take().into_iter().chain(core::mem::take(&mut self.rest));
+        let (wanted, rest): (Vec<Event>, Vec<Event>) = all.partition(is_wanted);
+        self.rest = rest.into();
+        self.first = self.rest.pop_front();
+        wanted
+    }
+
+    /// Returns how many bytes are allocated.
+    pub(super) fn memory(&self) -> usize {
+        self.rest.capacity() * size_of::<Event>()
+    }
+}
