@@ -1,6 +1,5 @@
 //! The users' side of a session: the verbs of a backend, sent over a connection.
 
-use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,16 +54,14 @@ impl Handle {
     }
 
     /// Asks the service. `read` takes the reply that fits the question.
-    fn question<'a, T: 'a>(
-        &'a self,
+    async fn question<T>(
+        &self,
         client: ClientId,
         question: Question,
-        read: impl FnOnce(Answered) -> Option<T> + Send + 'a,
-    ) -> impl Future<Output = Result<T, QueryError>> + Send + 'a {
-        async move {
-            let reply = self.ask(client.serial(), question).await?;
-            read(reply).ok_or(QueryError::Misunderstood)
-        }
+        read: impl FnOnce(Answered) -> Option<T> + Send,
+    ) -> Result<T, QueryError> {
+        let reply = self.ask(client.serial(), question).await?;
+        read(reply).ok_or(QueryError::Misunderstood)
     }
 
     /// Asks about a request. A service does not know requests that it did not name: the answer is
