@@ -56,14 +56,7 @@ impl Wakes {
             waker.wake();
         }
         if let Some(more) = self.more {
-            more.wake();
+            more.rest.into_iter().for_each(Waker::wake);
         }
-    }
-}
-
-impl More {
-    #[cold]
-    fn wake(self) {
-        self.rest.into_iter().for_each(Waker::wake);
     }
 }
