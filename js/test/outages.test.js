@@ -85,7 +85,6 @@ test('a session goes on over another connection when one is silent for half of i
   }
   held.release();
   await locks.close();
-  await service.stop();
 });
 
 test('F134 decision 2: a service that is killed and comes again has lost the locks, and those who wait wait again', async () => {

@@ -273,6 +273,12 @@ impl LockManager {
         self.seating.memory() + self.events.memory()
     }
 
+    /// Returns how often an entry was looked at.
+    #[cfg(test)]
+    pub(crate) fn looks(&self) -> usize {
+        self.seating.looks()
+    }
+
     pub(crate) fn shard(&self) -> Shard {
         self.seating.shard()
     }

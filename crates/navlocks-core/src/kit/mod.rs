@@ -47,6 +47,8 @@
 //! ```
 
 mod contention;
+#[cfg(test)]
+mod cost;
 mod host;
 mod ids;
 mod limits;

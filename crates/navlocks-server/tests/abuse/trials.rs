@@ -485,3 +485,33 @@ fn subscription_in_turn_with_its_end_copies_the_partition_once() {
     }
     bystander.served_well();
 }
+
+#[test]
+fn watchers_for_contention_are_told_once_each_and_hold_nobody_up() {
+    let service = Process::start();
+    let bystander = Bystander::watch(service.tcp);
+    let mut watchers = Vec::new();
+    for _ in 0..2 {
+        let (mut client, _) = join(service.tcp, ABUSER);
+        for batch in 0..100_u64 {
+            let ids = batch * 1000 + 1..=batch * 1000 + 1000;
+            client.say_all(ids.clone().flat_map(|id| {
+                let request =
+                    format!(r#"{{"request":{{"id":{id},"names":["a"],"mode":"shared"}}}}"#);
+                [request, format!(r#"{{"contention":{id}}}"#)]
+            }));
+            for id in ids {
+                client.granted(id);
+            }
+        }
+        watchers.push(client);
+    }
+    let (mut other, _) = join(service.tcp, ABUSER);
+    other.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    for watcher in &mut watchers {
+        for _ in 0..100_000 {
+            assert!(matches!(watcher.hear(), ToClient::Contended(_)));
+        }
+    }
+    bystander.served_well();
+}

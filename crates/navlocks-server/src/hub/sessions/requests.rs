@@ -42,11 +42,12 @@ impl Requests {
     /// Adds a request that takes so many bytes.
     #[inline]
     pub(crate) fn insert(&mut self, number: u64, known: Known, bytes: u32) {
-        self.remove(number);
-        self.known.insert(number, (known, bytes));
         self.bytes += bytes as usize;
         self.share.requests.add(1);
         self.share.bytes.add(bytes as usize);
+        if let Some((_, earlier)) = self.known.insert(number, (known, bytes)) {
+            self.gone(earlier);
+        }
     }
 
     /// Changes what is known of a request.
@@ -60,10 +61,15 @@ impl Requests {
     #[inline]
     pub(crate) fn remove(&mut self, number: u64) -> Option<Known> {
         let (known, bytes) = self.known.remove(&number)?;
+        self.gone(bytes);
+        Some(known)
+    }
+
+    #[inline]
+    fn gone(&mut self, bytes: u32) {
         self.bytes -= bytes as usize;
         self.share.requests.sub(1);
         self.share.bytes.sub(bytes as usize);
-        Some(known)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Known)> {

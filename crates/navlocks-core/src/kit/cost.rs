@@ -1,0 +1,112 @@
+//! The cost of what a space adds to its engine, counted in reads of entries: exact on every machine.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Embedder, Notes, Notice, Sink, Space};
+use crate::{ClientId, DeadlockPolicy, HashKey, LockManager, Request, RequestId};
+
+struct Plain;
+
+impl Embedder for Plain {
+    type Note = ();
+    type Time = ();
+    type Tag = ();
+}
+
+/// Counts the holders that were told of contention.
+#[derive(Default)]
+struct Told(usize);
+
+impl Sink<Plain> for Told {
+    fn notify(&mut self, _: RequestId, _: &mut Notes<Plain>, notice: &Notice<'_, ()>) {
+        self.0 += usize::from(matches!(notice, Notice::Contended));
+    }
+}
+
+fn space() -> (Space<Plain>, ClientId) {
+    let manager = LockManager::new(HashKey::from_bytes([1; 16]));
+    let mut space = Space::new(manager, DeadlockPolicy::Ignore);
+    let client = space.add_client();
+    (space, client)
+}
+
+fn request(space: &mut Space<Plain>, client: ClientId, request: &Request) -> RequestId {
+    let made = space.request(client, request, ((), None), (), &mut Told::default());
+    made.expect("the request is taken").0
+}
+
+/// How often the engine looks at an entry while `work` is done.
+fn looks(space: &mut Space<Plain>, work: impl FnOnce(&mut Space<Plain>)) -> usize {
+    let before = space.manager().looks();
+    work(space);
+    space.manager().looks() - before
+}
+
+#[test]
+fn contention_of_many_watchers_looks_at_each_a_few_times() {
+    const WATCHERS: usize = 200_000;
+    let (mut space, client) = space();
+    for _ in 0..WATCHERS {
+        let lock = request(&mut space, client, &Request::shared("name"));
+        space.watch_contention(lock, &mut Told::default());
+    }
+    let mut told = Told::default();
+    let looked = looks(&mut space, |space| {
+        let exclusive = Request::exclusive("name");
+        let made = space.request(client, &exclusive, ((), None), (), &mut told);
+        made.expect("the request is taken");
+    });
+    assert_eq!(told.0, WATCHERS);
+    // Debug builds check the engine now and then, which looks at all entries.
+    assert!(looked < 40 * WATCHERS, "{looked} looks");
+}
+
+#[test]
+fn description_that_ends_and_begins_again_looks_at_nothing() {
+    let (mut space, client) = space();
+    for number in 0..1000 {
+        request(&mut space, client, &Request::exclusive(format!("{number}")));
+    }
+    assert!(looks(&mut space, Space::describe) >= 1000);
+    let again = looks(&mut space, |space| {
+        for _ in 0..100 {
+            space.stop_describing();
+            space.describe();
+        }
+    });
+    assert_eq!(again, 0);
+}
+
+#[test]
+fn description_that_nobody_needs_is_dropped_when_as_many_requests_have_ended() {
+    let (mut space, client) = space();
+    let locks: Vec<RequestId> = (0..10)
+        .map(|number| request(&mut space, client, &Request::exclusive(format!("{number}"))))
+        .collect();
+    space.describe();
+    space.stop_describing();
+    for lock in locks {
+        assert!(space.release(lock, (), &mut Told::default()));
+    }
+    request(&mut space, client, &Request::exclusive("later"));
+    assert!(looks(&mut space, Space::describe) > 0, "it was made anew");
+}
+
+#[test]
+fn search_for_deadlocks_stops_at_its_limit() {
+    let (mut space, client) = space();
+    let names: Vec<_> = (0..100).map(|number| format!("{number}")).collect();
+    let scope = || crate::Scope::new(names.iter().map(String::as_str)).expect("names");
+    request(&mut space, client, &Request::exclusive("0"));
+    for _ in 0..300 {
+        request(&mut space, client, &Request::shared(scope()));
+    }
+    let looked = looks(&mut space, |space| {
+        assert_eq!(space.manager().deadlocks_within(1000), None);
+    });
+    assert!(looked < 10_000, "{looked} looks");
+    let found = space.manager().deadlocks_within(100_000);
+    assert_eq!(found, Some(space.manager().deadlocks()));
+}
