@@ -26,7 +26,7 @@ use crate::hub::{Peer, Share};
 
 pub(crate) use closing::close;
 pub(crate) use shared::{Seat, Shared, note_task};
-pub(crate) use turns::{Turns, in_turn};
+pub(crate) use turns::in_turn;
 
 /// So many messages are taken from one connection before others get their turn, and so many bytes.
 const BATCH: usize = 64;

@@ -18,6 +18,7 @@ mod resuming;
 mod sessions;
 pub(crate) mod shares;
 mod tokens;
+mod turns;
 
 use std::collections::HashSet;
 use std::io;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Peer;
-use crate::connection::Turns;
+use super::turns::Turns;
 
 /// What one tenant uses now. The user of the Unix socket has a share apart from all clients over TCP.
 #[derive(Debug, Default)]
