@@ -217,6 +217,63 @@ fn metrics_take_a_token_where_locks_do() {
     assert!(get("Authorization: Bearer 0123456789abcdef-f\r\n").starts_with("HTTP/1.1 200"));
 }
 
+/// A connection by TLS of a client that trusts these certificates.
+fn tls_client(address: SocketAddr, roots: &RootCertStore) -> Option<Client> {
+    let config = ClientConfig::builder_with_provider(Arc::new(
+        tokio_rustls::rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .expect("versions")
+    .with_root_certificates(roots.clone())
+    .with_no_client_auth();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
+    let stream: Box<dyn Stream> = Box::new(StreamOwned::new(tls, tcp_stream(address)));
+    let mut request = handshake();
+    let token = "Bearer 0123456789abcdef-b".parse().expect("a header");
+    request.headers_mut().insert("Authorization", token);
+    tungstenite::client::client(request, stream).ok().map(|(socket, _)| Client(socket))
+}
+
+#[test]
+fn certificate_is_read_again_and_sessions_go_on() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/tls");
+    let roots = |name: &str| {
+        let mut roots = RootCertStore::empty();
+        let file = files.join(format!("{name}.cert.pem"));
+        roots.add(CertificateDer::from_pem_file(file).expect("a certificate")).expect("a root");
+        roots
+    };
+    let folder = Folder::new();
+    let (certificate, key) = (folder.path().join("cert"), folder.path().join("key"));
+    let install = |name: &str| {
+        std::fs::copy(files.join(format!("{name}.cert.pem")), &certificate).expect("a file");
+        std::fs::copy(files.join(format!("{name}.key.pem")), &key).expect("a file");
+    };
+    install("localhost");
+    let service = Running::with(|config| {
+        with_tokens(config);
+        config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+        config.limits.reload_interval = Duration::from_millis(10);
+    });
+    let mut kept = tls_client(service.tcp(), &roots("localhost")).expect("the first certificate");
+    kept.hello();
+    kept.hold(1, "a");
+    install("renewed");
+    let renewed = roots("renewed");
+    let mut later = loop {
+        if let Some(client) = tls_client(service.tcp(), &renewed) {
+            break client;
+        }
+    };
+    later.hello();
+    assert!(!is_free(&mut later, 1, "a"));
+    assert!(tls_client(service.tcp(), &roots("localhost")).is_none());
+    kept.say(r#"{"release":1}"#);
+    kept.settle();
+    assert!(is_free(&mut later, 2, "a"));
+}
+
 #[test]
 fn tls_carries_the_same_protocol() {
     // Made for this test alone: it is for localhost, and nobody trusts it.
@@ -230,25 +287,7 @@ fn tls_carries_the_same_protocol() {
         config.tcp = vec![SocketAddr::from(([0, 0, 0, 0], 0))];
     });
     let address = SocketAddr::from(([127, 0, 0, 1], service.tcp().port()));
-    let client = || {
-        let config = ClientConfig::builder_with_provider(Arc::new(
-            tokio_rustls::rustls::crypto::ring::default_provider(),
-        ))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots.clone())
-        .with_no_client_auth();
-        let name = ServerName::try_from("localhost").expect("a name");
-        let tls = ClientConnection::new(Arc::new(config), name).expect("a client");
-        let stream: Box<dyn Stream> = Box::new(StreamOwned::new(tls, tcp_stream(address)));
-        let mut request = handshake();
-        let token = "Bearer 0123456789abcdef-b".parse().expect("a header");
-        request.headers_mut().insert("Authorization", token);
-        match tungstenite::client::client(request, stream) {
-            Ok((socket, _)) => Client(socket),
-            Err(error) => panic!("the handshake failed: {error}"),
-        }
-    };
+    let client = || tls_client(address, &roots).expect("the certificate is trusted");
     let (mut first, mut second) = (client(), client());
     first.hello();
     second.hello();
