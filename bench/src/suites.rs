@@ -7,10 +7,11 @@ mod inprocess;
 mod service;
 mod cli;
 mod node;
+mod abuse;
 
 /// Every suite, in the order they are listed.
 pub(crate) const SUITES: &[Suite] =
-    &[engine::SUITE, inprocess::SUITE, service::SUITE, cli::SUITE, node::SUITE];
+    &[engine::SUITE, inprocess::SUITE, service::SUITE, cli::SUITE, node::SUITE, abuse::SUITE];
 
 /// The word for our own side.
 pub(crate) const OURS: &str = "navlocks";

@@ -72,7 +72,7 @@ fn without_a_suite_the_suites_are_listed() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
-    for suite in ["engine", "inprocess", "service", "cli", "node"] {
+    for suite in ["engine", "inprocess", "service", "cli", "node", "abuse"] {
         assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
     }
 }
@@ -206,6 +206,16 @@ fn the_cli_suite_runs() {
         }
     }
     assert!(text.contains("times flock on run-true"), "no target");
+}
+
+#[test]
+fn the_abuse_suite_runs() {
+    let text = run_and_clean_up("abuse");
+    let ratios = ratios(&text);
+    for case in ["queries", "events", "places"] {
+        assert!(ratios.contains_key(&(case.to_string(), "idle".to_string())), "{case}");
+        assert!(text.contains(&format!("slowest cycle beside {case}")), "no target of {case}");
+    }
 }
 
 #[test]
