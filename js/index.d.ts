@@ -177,8 +177,12 @@ export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
 /** The locks of this process, shared by all its threads. */
 export const locks: Locks;
 
+/** The options of `connect()`, with the address of the service among them. */
+export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (OwnConnectOptions & { url?: undefined });
+
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. Without an argument:
- * on `globalThis`, with the locks of this process.
+ * on `globalThis`, with the locks of this process. With the options of `connect()` the manager is there at once, and requests wait
+ * until the service is reached.
  */
-export function install(target?: object, locks?: Locks): LockManager;
+export function install(target?: object, locks?: LockManager | InstallOptions): LockManager;

@@ -35,7 +35,7 @@ export function installLineage(target, locks) {
   const lineage = lineageOf(locks);
   if (target.navigator?.locks === undefined) {
     const { host, interfaces } = environmentOf(locks);
-    installInterfaces(target, interfaces, interfaces.createManager(host));
+    installInterfaces(target, interfaces, () => host);
   }
   const { acquire, forceRelease, requestFlag, requestLock } = lineage;
   define(target.navigator.locks, { acquire, forceRelease });

@@ -293,14 +293,36 @@ export function nameClass(Class, name) {
 }
 
 /**
+ * Checks the arguments of `install()`, which are the same from every entry point.
+ *
+ * @returns the host of the locks that are given; nothing for the options of `connect()`
+ */
+export function readInstallation(target, given) {
+  if (typeof target?.Promise !== 'function') {
+    throw new TypeError("install() needs a global object; that of a node:vm context is vm.runInContext('globalThis', context)");
+  }
+  if (given === undefined) return undefined;
+  const environment = environmentOf(given);
+  if (environment !== undefined) return environment.host;
+  // Locks of others, such as a browser's own, must not pass for options without an address.
+  if (typeof given !== 'object' || given === null || typeof given.request === 'function') {
+    throw new TypeError('install() needs locks of this package, or the options of connect() such as { url }');
+  }
+  return undefined;
+}
+
+/**
  * Puts the interfaces, and `navigator.locks`, where WebIDL puts them.
  * https://w3c.github.io/web-locks/#navigator-mixins
+ *
+ * @param openHost gives the host of the manager; called when the target may have one
  */
-export function installInterfaces(target, { LockManager, Lock }, manager) {
+export function installInterfaces(target, { LockManager, Lock, createManager }, openHost) {
   // [SecureContext]: where there are no secure contexts, as in Node, everything is one.
   if (target.isSecureContext === false) {
     throw new target.DOMException('this context is not secure: serve the page over https, or from localhost', 'SecurityError');
   }
+  const manager = createManager(openHost());
   const property = { writable: true, enumerable: false, configurable: true };
   Object.defineProperties(target, {
     LockManager: { ...property, value: LockManager },

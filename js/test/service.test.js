@@ -215,4 +215,22 @@ test('install puts the locks of a service in place, with errors of the realm', a
   assert.equal((await failure(promise)).name, 'InvalidStateError');
 });
 
+test('install with the options of connect: requests wait until the service is reached', async () => {
+  const realm = runInContext('globalThis', createContext({ setTimeout }));
+  const manager = install(realm, { url: service.unix, partition: 'installed' });
+  assert.equal(realm.navigator.locks, manager);
+  const locks = await connect(service.unix, { partition: 'installed' });
+  assert.equal(await manager.request('a', async () => (await locks.query()).held.length), 1);
+  await locks.close();
+});
+
+test('install refuses arguments that are neither locks of the package nor options', () => {
+  const realm = runInContext('globalThis', createContext({}));
+  const foreign = { request() {}, query() {} };
+  for (const wrong of [null, service.tcp, foreign]) assert.throws(() => install(realm, wrong), TypeError);
+  assert.throws(() => install(realm, { url: 'mailto:a' }), { name: 'SyntaxError' });
+  assert.throws(() => install(realm, { url: service.tcp, lease: -1 }), TypeError);
+  assert.equal(realm.navigator, undefined);
+});
+
 test.after(() => service.kill());
