@@ -4,6 +4,7 @@
 import { Activation } from './activation.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
+import { KeptWeakMap } from './collections.js';
 import { CompanionTransport } from './companion.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
@@ -52,7 +53,7 @@ function createEnvironment(realm) {
   // The browser's own locks, unless navlocks has replaced them already.
   const native = realm.navigator?.locks;
   /** The browser's own locks by session, for those whose requests hold them too. */
-  const companions = new WeakMap();
+  const companions = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);

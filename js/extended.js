@@ -2,6 +2,7 @@
 //
 // All of it is on a class of its own, so that LockManager stays what the standard says.
 
+import { KeptMap } from './collections.js';
 import { Entry, HELD } from './entry.js';
 import { nameClass } from './locks.js';
 
@@ -77,7 +78,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   }
 
   class Locks extends LockManager {
-    #partitions = new Map();
+    #partitions = new KeptMap();
 
     /** As the standard's, and: an array of names as a scope, and the options `timeout`, `tag` and `overtake`. */
     request(scope, options, callback = undefined) {

@@ -7,12 +7,13 @@
 // New code is better off with the locks themselves.
 
 import { createAcquire } from './acquire.js';
+import { KeptWeakMap } from './collections.js';
 import { environmentOf, installInterfaces } from './locks.js';
 import { createModels } from './models.js';
 
 export { Flag, Lock } from './models.js';
 
-const lineages = new WeakMap();
+const lineages = new KeptWeakMap();
 
 /**
  * The older APIs over these locks: those of this process, what `connect()` resolved with, or what `install()` returned.

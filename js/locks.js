@@ -5,6 +5,7 @@
 //
 // https://w3c.github.io/web-locks/
 
+import { KeptWeakMap } from './collections.js';
 import { CallbackEntry, WAIT } from './entry.js';
 import { append, each, some } from './lists.js';
 import { listenForAbort } from './signals.js';
@@ -265,7 +266,7 @@ export function createInterfaces(realm = globalThis) {
 }
 
 /** Of every manager its host, and the interfaces that it was made with. */
-const environments = new WeakMap();
+const environments = new KeptWeakMap();
 
 /** Where a manager of this package belongs: { host, interfaces }. Nothing for anything else. */
 export function environmentOf(manager) {

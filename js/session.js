@@ -265,7 +265,7 @@ export class Session {
     each(resumed?.alive ?? [], (id) => {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
     });
-    for (const text of this.#wants.unanswered()) this.#say(text);
+    each(this.#wants.unanswered(), (text) => this.#say(text));
   }
 
   /** The connection broke, or did not come about. */
