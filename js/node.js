@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { createExtended } from './extended.js';
 import { createInterfaces, installInterfaces, readInstallation } from './locks.js';
-import { NativeTransport } from './native.js';
+import { NativeTransport, problem } from './native.js';
 
 const interfaces = createInterfaces(globalThis);
 
@@ -58,9 +58,14 @@ const platform = {
   context: () => new AsyncResource('LockRequest'),
 };
 
-/** How this thread takes part in a lock space. */
+/** How this thread takes part in a lock space. Without the addon every call is refused, and connect() works all the same. */
 function openHost(partition) {
+  if (problem !== undefined) return { ...platform, openPartition: openHost, refusal, transport: {} };
   return { ...platform, openPartition: openHost, transport: new NativeTransport(partition) };
+}
+
+function refusal() {
+  return { name: 'NotSupportedError', message: problem };
 }
 
 const host = openHost('');
@@ -84,9 +89,10 @@ export const locks = extended.createLocks(host);
  * of this package, or those of a service by the options of `connect()`.
  */
 export function install(target = globalThis, given = locks) {
-  const host = readInstallation(target, given);
+  if (given === locks) interfaces.internals.checkEnvironment(host);
+  const chosen = readInstallation(target, given);
   const installed = target.Promise === globalThis.Promise ? interfaces : createInterfaces(target);
-  return installInterfaces(target, installed, () => host ?? startHost(given));
+  return installInterfaces(target, installed, () => chosen ?? startHost(given));
 }
 
 const require = createRequire(import.meta.url);
