@@ -3,7 +3,7 @@
 // All of it is on a class of its own, so that LockManager stays what the standard says.
 
 import { KeptMap } from './collections.js';
-import { Entry, HELD } from './entry.js';
+import { Entry } from './entry.js';
 import { nameClass } from './locks.js';
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
@@ -47,6 +47,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).lossSignal;
     }
 
+    /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
+    get held() {
+      return entryOf(this).isHeld;
+    }
+
     /** Larger than that of every grant before. */
     get fencingToken() {
       return entryOf(this).token;
@@ -58,13 +63,6 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     /** True if it was held until now. A second release does nothing. */
     release() {
       return entryOf(this).letGo();
-    }
-
-    /** Whether it is held, as far as is known here. */
-    get held() {
-      const entry = entryOf(this);
-      entry.host.transport.check?.();
-      return entry.state === HELD && entry.loss === undefined;
     }
 
     // Not by way of release(), which a caller may have replaced.

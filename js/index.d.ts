@@ -54,6 +54,8 @@ export class ExtendedLock extends Lock {
   readonly fencingToken: number;
   /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
   readonly signal: AbortSignal;
+  /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
+  readonly held: boolean;
 }
 
 /** Why a lock was lost: the `cause` of the AbortError. */
@@ -69,8 +71,6 @@ export type Loss =
 
 /** A lock that is held until it is released, or disposed of. */
 export class LockHandle extends ExtendedLock {
-  /** Whether it is held, as far as is known here. */
-  readonly held: boolean;
   /** True if it was held until now. A second release does nothing. */
   release(): boolean;
   [Symbol.dispose](): void;
