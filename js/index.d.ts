@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 // navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers, and through a service.
 
 /** How a lock is shared with others on the same names. */
