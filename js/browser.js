@@ -135,11 +135,18 @@ function createEnvironment(realm) {
     };
   }
 
-  /** A message to oneself is a task of its own, and is not slowed down as timers are. */
+  /** A message to oneself is a task of its own, and is not slowed down as timers are. In Node an open port keeps the process alive. */
   function createTurns(turn) {
     const { port1, port2 } = new MessageChannel();
-    port1.onmessage = turn;
-    return () => port2.postMessage(undefined);
+    port1.onmessage = () => {
+      port1.unref?.();
+      turn();
+    };
+    port1.unref?.();
+    return () => {
+      port1.ref?.();
+      port2.postMessage(undefined);
+    };
   }
 
   /** A page that goes away leaves at once; one that is only put aside loses its locks, and comes back with what it waits for. */
