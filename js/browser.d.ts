@@ -15,6 +15,7 @@ export {
   type LockManagerSnapshot,
   type LockMode,
   type LockOptions,
+  type LockSpace,
   type Locks,
   type Loss,
   type RequestId,

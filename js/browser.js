@@ -60,7 +60,7 @@ function createEnvironment(realm) {
     const address = readAddress(url);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
+    const session = new Session({ ...settings, origin, placed, dial: () => dial(address, settings.token) }, createPlatform());
     if (companion !== undefined) companions.set(session, companion);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;

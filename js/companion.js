@@ -25,6 +25,10 @@ export class CompanionTransport {
     return this.#inner.clientId;
   }
 
+  get space() {
+    return this.#inner.space;
+  }
+
   request(entry) {
     const pair = new Pair(entry, this.#inner, this.#native);
     this.#pairs.set(entry, pair);

@@ -3,6 +3,7 @@
 // An entry is what a transport is given, and whom it tells. A transport is
 //
 //   clientId            who this client is in queries
+//   space               its lock space, { origin, partition }
 //   request(entry)      asks for entry.scope in entry.mode, entry.wait says how; entry.tag is shown in queries
 //   release(entry)      releases a lock; true if it was held
 //   abort(entry)        takes a pending request back, or releases a grant that the entry has not heard of

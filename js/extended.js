@@ -137,6 +137,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return locks;
     }
 
+    /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service. */
+    get space() {
+      return hostOf(this).transport.space;
+    }
+
     /** Who this client is in queries. */
     get clientId() {
       return hostOf(this).transport.clientId;

@@ -111,6 +111,14 @@ export interface HeldLockDetails extends LockDetails {
   fencingToken: number;
 }
 
+/** Where locks are shared. */
+export interface LockSpace {
+  /** The web origin whose pages share it; undefined in a process, and for a program that connects without the option `origin`. */
+  readonly origin: string | undefined;
+  /** The partition within that; of a frame below another site, with the site at the top. */
+  readonly partition: string;
+}
+
 export interface Locks extends LockManager {
   request<T>(scope: Scope, callback: (lock: ExtendedLock) => T): Result<T>;
   request<T>(scope: Scope, options: ExtendedLockOptions & { ifAvailable?: false }, callback: (lock: ExtendedLock) => T): Result<T>;
@@ -130,6 +138,8 @@ export interface Locks extends LockManager {
   forceRelease(name: string): Promise<number>;
   /** Another lock space: the same for all who ask for its name, and independent of every other. */
   partition(name: string): Locks;
+  /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service for one user. */
+  readonly space: LockSpace;
   /** Who this client is in queries. */
   readonly clientId: string;
 }

@@ -44,6 +44,7 @@ const clientId = randomUUID();
 
 export class NativeTransport {
   clientId = clientId;
+  space;
   #handle;
   #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
   /** Entries that may hear something, by id. */
@@ -58,6 +59,7 @@ export class NativeTransport {
   #skips = 0;
 
   constructor(partition = '') {
+    this.space = Object.freeze({ origin: undefined, partition });
     this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
       addon.take(this.#handle, this.#polls);
       this.#sort();

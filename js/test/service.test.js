@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createContext, runInContext } from 'node:vm';
-import { connect, install } from 'navlocks';
+import { connect, install, locks as own } from 'navlocks';
 import { WebSocket, WebSocketServer } from 'ws';
 import { scratch, Service } from './service.js';
 
@@ -238,6 +238,19 @@ test('install puts the locks of a service in place, with errors of the realm', a
   const promise = manager.request('a', () => {});
   assert.ok(promise instanceof realm.Promise);
   assert.equal((await failure(promise)).name, 'InvalidStateError');
+});
+
+test('locks.space tells the origin and the partition of a client', async () => {
+  const open = await Service.start(['--allow-origin', 'http://page.example']);
+  const [plain, page] = await Promise.all([connect(open.tcp, { partition: 'a' }), connect(open.tcp, { origin: 'http://page.example' })]);
+  assert.deepEqual(plain.space, { origin: undefined, partition: 'a' });
+  assert.deepEqual(plain.partition('b').space, { origin: undefined, partition: 'b' });
+  assert.deepEqual(page.space, { origin: 'http://page.example', partition: '' });
+  assert.deepEqual([own.space, own.partition('c').space].map(({ partition }) => partition), ['', 'c']);
+  // What they say is so.
+  await plain.partition('').request('x', async () => assert.equal(await page.request('x', { ifAvailable: true }, (lock) => lock?.name), 'x'));
+  await Promise.all([plain.close(), page.close()]);
+  await open.kill();
 });
 
 test('install with the options of connect: requests wait until the service is reached', async () => {
