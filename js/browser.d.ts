@@ -15,6 +15,7 @@ export {
   type LockManagerSnapshot,
   type LockMode,
   type LockOptions,
+  type LockSpace,
   type Locks,
   type Loss,
   type RequestId,
@@ -35,8 +36,12 @@ export interface PageConnectOptions extends ConnectOptions {
 /** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */
 export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
 
+/** The options of `connect()`, with the address of the service among them. */
+export type InstallOptions = PageConnectOptions & { url: string | URL };
+
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. It is there at once; what
- * is asked of it waits until the service is reached.
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager: on `globalThis` unless
+ * another target is given. With the options of `connect()` the manager is there at once, and requests wait until the service is
+ * reached. `StorageBucket` gets `locks` with options only.
  */
-export function install(target: object, options: PageConnectOptions & { url: string | URL }): LockManager;
+export function install(target: object | undefined, locks: LockManager | InstallOptions): LockManager;

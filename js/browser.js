@@ -4,10 +4,11 @@
 import { Activation } from './activation.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
+import { KeptWeakMap } from './collections.js';
 import { CompanionTransport } from './companion.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
-import { createInterfaces, environmentOf, installInterfaces } from './locks.js';
+import { createInterfaces, environmentOf, installInterfaces, readInstallation } from './locks.js';
 import { readOptions, readPartition } from './options.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
@@ -27,16 +28,13 @@ export async function connect(url, options = undefined) {
 }
 
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. It is there at once; what
- * is asked of it waits until the service is reached.
+ * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. The locks are others of
+ * this package, or those of a service by the options of `connect()`: requests wait until the service is reached.
  */
-export function install(target, { url, ...options } = {}) {
+export function install(target = globalThis, given = undefined) {
+  const host = readInstallation(target, given);
   const environment = target === globalThis ? own : createEnvironment(target);
-  const session = environment.createSession(url, options);
-  const manager = environment.install(session);
-  environment.start(session);
-  installBuckets(target, (name) => environment.openBucket(name, url, options));
-  return manager;
+  return host === undefined ? environment.installService(given) : environment.install(() => host);
 }
 
 /** How the service calls the partitions that a page names: they are within that of the page. */
@@ -55,14 +53,14 @@ function createEnvironment(realm) {
   // The browser's own locks, unless navlocks has replaced them already.
   const native = realm.navigator?.locks;
   /** The browser's own locks by session, for those whose requests hold them too. */
-  const companions = new WeakMap();
+  const companions = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     const address = readAddress(url);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
+    const session = new Session({ ...settings, origin, placed, dial: () => dial(address, settings.token) }, createPlatform());
     if (companion !== undefined) companions.set(session, companion);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
@@ -137,11 +135,18 @@ function createEnvironment(realm) {
     };
   }
 
-  /** A message to oneself is a task of its own, and is not slowed down as timers are. */
+  /** A message to oneself is a task of its own, and is not slowed down as timers are. In Node an open port keeps the process alive. */
   function createTurns(turn) {
     const { port1, port2 } = new MessageChannel();
-    port1.onmessage = turn;
-    return () => port2.postMessage(undefined);
+    port1.onmessage = () => {
+      port1.unref?.();
+      turn();
+    };
+    port1.unref?.();
+    return () => {
+      port1.ref?.();
+      port2.postMessage(undefined);
+    };
   }
 
   /** A page that goes away leaves at once; one that is only put aside loses its locks, and comes back with what it waits for. */
@@ -173,6 +178,18 @@ function createEnvironment(realm) {
     };
   }
 
+  function install(openHost) {
+    return installInterfaces(realm, interfaces, openHost);
+  }
+
+  function installService({ url, ...options } = {}) {
+    const session = createSession(url, options);
+    const manager = install(() => openHost(session, 0));
+    start(session);
+    installBuckets(realm, (name) => openBucket(name, url, options));
+    return manager;
+  }
+
   /** The locks of a storage bucket: a session of its own, so that they can end alone. The browser has none of its own for it. */
   function openBucket(name, url, { partition: within, native: _, ...options } = {}) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
@@ -193,16 +210,15 @@ function createEnvironment(realm) {
   }
 
   return {
-    openBucket,
     LockManager: interfaces.LockManager,
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
     createSession,
-    start,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),
     createServiceLocks: (session) => extended.createServiceLocks(openHost(session, 0)),
-    install: (session) => installInterfaces(realm, interfaces, interfaces.createManager(openHost(session, 0))),
+    install,
+    installService,
   };
 }

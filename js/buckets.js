@@ -1,6 +1,8 @@
 // `locks` of storage buckets, where a browser has these: each bucket is a partition of its own.
 // https://wicg.github.io/storage-buckets/
 
+import { KeptMap, KeptWeakMap } from './collections.js';
+
 /**
  * Puts `locks` on StorageBucket, and lets the end of a bucket end its locks.
  *
@@ -11,8 +13,8 @@ export function installBuckets(realm, openSpace) {
   if (StorageBucket === undefined || StorageBucketManager === undefined) return;
   const nameOf = Object.getOwnPropertyDescriptor(StorageBucket.prototype, 'name').get;
   /** Lock spaces by the name of their bucket, and managers by the object that a page has of it. */
-  const spaces = new Map();
-  const managers = new WeakMap();
+  const spaces = new KeptMap();
+  const managers = new KeptWeakMap();
 
   const { get } = Object.getOwnPropertyDescriptor(
     {

@@ -4,12 +4,13 @@
 // The service is asked first, and by everybody, so that two pages never wait for each other's half. Which request is held is
 // decided by the service and by the browser, each for its own lock.
 
+import { KeptWeakMap } from './collections.js';
 import { WAIT } from './entry.js';
 
 export class CompanionTransport {
   #inner;
   #native;
-  #pairs = new WeakMap();
+  #pairs = new KeptWeakMap();
 
   /**
    * @param inner   the transport of the service
@@ -22,6 +23,10 @@ export class CompanionTransport {
 
   get clientId() {
     return this.#inner.clientId;
+  }
+
+  get space() {
+    return this.#inner.space;
   }
 
   request(entry) {

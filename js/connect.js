@@ -1,4 +1,4 @@
-// `connect`: the locks of a service, for Node.
+// The locks of a service, for Node: `connect`, and what `install` puts in place with the same options.
 
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { Deliveries } from './delivery.js';
@@ -24,16 +24,29 @@ let waiting = 0;
  * @param extended   what createExtended() made
  * @param common     what all hosts of Node have in common
  */
-export function createConnect({ internals: { convert, exception } }, extended, common) {
-  return async function connect(url = undefined, options = undefined) {
+export function createServices({ internals: { convert, exception } }, extended, common) {
+  /** Resolves with the locks when the service is reached, rejects when it is not. */
+  async function connect(url = undefined, options = undefined) {
     // The address may be left out.
     const isAddress = url === undefined || typeof url === 'string' || url instanceof URL;
-    const settings = readOptions(isAddress ? options : url, convert, exception);
-    const session = new Session({ ...settings, dial: createDial(isAddress ? url : undefined, settings) }, createPlatform());
+    const session = createSession(isAddress ? url : undefined, isAddress ? options : url);
     await session.open();
     sessions.add(session);
     return extended.createServiceLocks(openHost(session, 0));
-  };
+  }
+
+  /** The host of a service that is dialled in the background: requests wait until the service is reached. */
+  function startHost({ url, ...options }) {
+    const session = createSession(url, options);
+    sessions.add(session);
+    session.start();
+    return openHost(session, 0);
+  }
+
+  function createSession(url, options) {
+    const settings = readOptions(options, convert, exception);
+    return new Session({ ...settings, dial: createDial(url, settings) }, createPlatform());
+  }
 
   function openHost(session, client) {
     return {
@@ -67,6 +80,8 @@ export function createConnect({ internals: { convert, exception } }, extended, c
       keepAlive,
     };
   }
+
+  return { connect, startHost };
 }
 
 /** The service of this user; started, if that is wished and nobody listens. */

@@ -3,6 +3,7 @@
 // An entry is what a transport is given, and whom it tells. A transport is
 //
 //   clientId            who this client is in queries
+//   space               its lock space, { origin, partition }
 //   request(entry)      asks for entry.scope in entry.mode, entry.wait says how; entry.tag is shown in queries
 //   release(entry)      releases a lock; true if it was held
 //   abort(entry)        takes a pending request back, or releases a grant that the entry has not heard of
@@ -207,11 +208,17 @@ export class Entry {
   /** Aborts when the lock is lost, with the cause. Made when it is first asked for. */
   get lossSignal() {
     this.host.transport.check?.();
-    if (this.#controller === undefined) {
-      this.#controller = new this.host.AbortController();
-      if (this.loss !== undefined) this.#controller.abort(this.lossError(this.loss));
-    }
-    return this.#controller.signal;
+    this.#controller ??= new this.host.AbortController();
+    const { signal } = this.#controller;
+    // A loss by time alone: after a pause the first look comes before the entry is told.
+    if (this.loss !== undefined && !signal.aborted) this.#run(this.#abortSignal, this.lossError(this.loss));
+    return signal;
+  }
+
+  /** Whether the lock is held, as far as this client knows. */
+  get isHeld() {
+    this.host.transport.check?.();
+    return this.state === HELD && this.loss === undefined;
   }
 }
 

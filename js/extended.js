@@ -2,7 +2,8 @@
 //
 // All of it is on a class of its own, so that LockManager stays what the standard says.
 
-import { Entry, HELD } from './entry.js';
+import { KeptMap } from './collections.js';
+import { Entry } from './entry.js';
 import { nameClass } from './locks.js';
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
@@ -46,6 +47,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).lossSignal;
     }
 
+    /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
+    get held() {
+      return entryOf(this).isHeld;
+    }
+
     /** Larger than that of every grant before. */
     get fencingToken() {
       return entryOf(this).token;
@@ -59,13 +65,6 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).letGo();
     }
 
-    /** Whether it is held, as far as is known here. */
-    get held() {
-      const entry = entryOf(this);
-      entry.host.transport.check?.();
-      return entry.state === HELD && entry.loss === undefined;
-    }
-
     // Not by way of release(), which a caller may have replaced.
     [DISPOSE]() {
       entryOf(this).letGo();
@@ -77,7 +76,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   }
 
   class Locks extends LockManager {
-    #partitions = new Map();
+    #partitions = new KeptMap();
 
     /** As the standard's, and: an array of names as a scope, and the options `timeout`, `tag` and `overtake`. */
     request(scope, options, callback = undefined) {
@@ -136,6 +135,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       const locks = createLocks(hostOf(this).openPartition(key));
       this.#partitions.set(key, locks);
       return locks;
+    }
+
+    /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service. */
+    get space() {
+      return hostOf(this).transport.space;
     }
 
     /** Who this client is in queries. */

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 // navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers, and through a service.
 
 /** How a lock is shared with others on the same names. */
@@ -54,6 +56,8 @@ export class ExtendedLock extends Lock {
   readonly fencingToken: number;
   /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
   readonly signal: AbortSignal;
+  /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
+  readonly held: boolean;
 }
 
 /** Why a lock was lost: the `cause` of the AbortError. */
@@ -69,8 +73,6 @@ export type Loss =
 
 /** A lock that is held until it is released, or disposed of. */
 export class LockHandle extends ExtendedLock {
-  /** Whether it is held, as far as is known here. */
-  readonly held: boolean;
   /** True if it was held until now. A second release does nothing. */
   release(): boolean;
   [Symbol.dispose](): void;
@@ -109,6 +111,14 @@ export interface HeldLockDetails extends LockDetails {
   fencingToken: number;
 }
 
+/** Where locks are shared. */
+export interface LockSpace {
+  /** The web origin whose pages share it; undefined in a process, and for a program that connects without the option `origin`. */
+  readonly origin: string | undefined;
+  /** The partition within that; of a frame below another site, with the site at the top. */
+  readonly partition: string;
+}
+
 export interface Locks extends LockManager {
   request<T>(scope: Scope, callback: (lock: ExtendedLock) => T): Result<T>;
   request<T>(scope: Scope, options: ExtendedLockOptions & { ifAvailable?: false }, callback: (lock: ExtendedLock) => T): Result<T>;
@@ -128,6 +138,8 @@ export interface Locks extends LockManager {
   forceRelease(name: string): Promise<number>;
   /** Another lock space: the same for all who ask for its name, and independent of every other. */
   partition(name: string): Locks;
+  /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service for one user. */
+  readonly space: LockSpace;
   /** Who this client is in queries. */
   readonly clientId: string;
 }
@@ -177,8 +189,12 @@ export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
 /** The locks of this process, shared by all its threads. */
 export const locks: Locks;
 
+/** The options of `connect()`, with the address of the service among them. */
+export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (OwnConnectOptions & { url?: undefined });
+
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. Without an argument:
- * on `globalThis`, with the locks of this process.
+ * on `globalThis`, with the locks of this process. With the options of `connect()` the manager is there at once, and requests wait
+ * until the service is reached.
  */
-export function install(target?: object, locks?: Locks): LockManager;
+export function install(target?: object, locks?: LockManager | InstallOptions): LockManager;

@@ -7,12 +7,13 @@
 // New code is better off with the locks themselves.
 
 import { createAcquire } from './acquire.js';
+import { KeptWeakMap } from './collections.js';
 import { environmentOf, installInterfaces } from './locks.js';
 import { createModels } from './models.js';
 
 export { Flag, Lock } from './models.js';
 
-const lineages = new WeakMap();
+const lineages = new KeptWeakMap();
 
 /**
  * The older APIs over these locks: those of this process, what `connect()` resolved with, or what `install()` returned.
@@ -35,7 +36,7 @@ export function installLineage(target, locks) {
   const lineage = lineageOf(locks);
   if (target.navigator?.locks === undefined) {
     const { host, interfaces } = environmentOf(locks);
-    installInterfaces(target, interfaces, interfaces.createManager(host));
+    installInterfaces(target, interfaces, () => host);
   }
   const { acquire, forceRelease, requestFlag, requestLock } = lineage;
   define(target.navigator.locks, { acquire, forceRelease });

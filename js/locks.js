@@ -5,6 +5,7 @@
 //
 // https://w3c.github.io/web-locks/
 
+import { KeptWeakMap } from './collections.js';
 import { CallbackEntry, WAIT } from './entry.js';
 import { append, each, some } from './lists.js';
 import { listenForAbort } from './signals.js';
@@ -265,7 +266,7 @@ export function createInterfaces(realm = globalThis) {
 }
 
 /** Of every manager its host, and the interfaces that it was made with. */
-const environments = new WeakMap();
+const environments = new KeptWeakMap();
 
 /** Where a manager of this package belongs: { host, interfaces }. Nothing for anything else. */
 export function environmentOf(manager) {
@@ -293,14 +294,36 @@ export function nameClass(Class, name) {
 }
 
 /**
+ * Checks the arguments of `install()`, which are the same from every entry point.
+ *
+ * @returns the host of the locks that are given; nothing for the options of `connect()`
+ */
+export function readInstallation(target, given) {
+  if (typeof target?.Promise !== 'function') {
+    throw new TypeError("install() needs a global object; that of a node:vm context is vm.runInContext('globalThis', context)");
+  }
+  if (given === undefined) return undefined;
+  const environment = environmentOf(given);
+  if (environment !== undefined) return environment.host;
+  // Locks of others, such as a browser's own, must not pass for options without an address.
+  if (typeof given !== 'object' || given === null || typeof given.request === 'function') {
+    throw new TypeError('install() needs locks of this package, or the options of connect() such as { url }');
+  }
+  return undefined;
+}
+
+/**
  * Puts the interfaces, and `navigator.locks`, where WebIDL puts them.
  * https://w3c.github.io/web-locks/#navigator-mixins
+ *
+ * @param openHost gives the host of the manager; called when the target may have one
  */
-export function installInterfaces(target, { LockManager, Lock }, manager) {
+export function installInterfaces(target, { LockManager, Lock, createManager }, openHost) {
   // [SecureContext]: where there are no secure contexts, as in Node, everything is one.
   if (target.isSecureContext === false) {
     throw new target.DOMException('this context is not secure: serve the page over https, or from localhost', 'SecurityError');
   }
+  const manager = createManager(openHost());
   const property = { writable: true, enumerable: false, configurable: true };
   Object.defineProperties(target, {
     LockManager: { ...property, value: LockManager },

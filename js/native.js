@@ -1,13 +1,16 @@
 // The transport within a process: the native addon, whose lock space all worker threads share.
 
 import { randomUUID } from 'node:crypto';
-import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
+import { loadAddon } from './addon.js';
 import { Deliveries } from './delivery.js';
 import { createTurns } from './turns.js';
 
-const addon = createRequire(import.meta.url)('./native/navlocks.node');
+/** `problem` says why there is no addon, if so. */
+const { addon, problem } = loadAddon();
+
+export { problem };
 
 const MODES = ['exclusive', 'shared'];
 const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended'];
@@ -41,6 +44,7 @@ const clientId = randomUUID();
 
 export class NativeTransport {
   clientId = clientId;
+  space;
   #handle;
   #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
   /** Entries that may hear something, by id. */
@@ -55,6 +59,7 @@ export class NativeTransport {
   #skips = 0;
 
   constructor(partition = '') {
+    this.space = Object.freeze({ origin: undefined, partition });
     this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
       addon.take(this.#handle, this.#polls);
       this.#sort();

@@ -3,10 +3,11 @@
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
 import { addAbortListener } from 'node:events';
+import { createRequire } from 'node:module';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { createExtended } from './extended.js';
-import { createInterfaces, installInterfaces } from './locks.js';
-import { NativeTransport } from './native.js';
+import { createInterfaces, installInterfaces, readInstallation } from './locks.js';
+import { NativeTransport, problem } from './native.js';
 
 const interfaces = createInterfaces(globalThis);
 
@@ -57,9 +58,14 @@ const platform = {
   context: () => new AsyncResource('LockRequest'),
 };
 
-/** How this thread takes part in a lock space. */
+/** How this thread takes part in a lock space. Without the addon every call is refused, and connect() works all the same. */
 function openHost(partition) {
+  if (problem !== undefined) return { ...platform, openPartition: openHost, refusal, transport: {} };
   return { ...platform, openPartition: openHost, transport: new NativeTransport(partition) };
+}
+
+function refusal() {
+  return { name: 'NotSupportedError', message: problem };
 }
 
 const host = openHost('');
@@ -68,10 +74,10 @@ const extended = createExtended(interfaces);
 
 export const { ExtendedLock, LockHandle } = extended;
 
-/** The locks of a service. What that takes is loaded when it is first wanted: it is more than all the rest, and few threads ask. */
+/** The locks of a service: resolves when it is reached, rejects when it is not. */
 export async function connect(...given) {
-  const { createConnect } = await import('./connect.js');
-  return createConnect(interfaces, extended, platform)(...given);
+  const { createServices } = await import('./connect.js');
+  return createServices(interfaces, extended, platform).connect(...given);
 }
 
 /** The locks of this process, shared by all its threads. */
@@ -79,13 +85,20 @@ export const locks = extended.createLocks(host);
 
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would. A global of another realm, such as that of a
- * `node:vm` context, gets interfaces whose promises and errors are its own. The locks are those of this process, or others.
+ * `node:vm` context, gets interfaces whose promises and errors are its own. The locks are those of this process by default, others
+ * of this package, or those of a service by the options of `connect()`.
  */
-export function install(target = globalThis, other = locks) {
-  if (typeof target?.Promise !== 'function') {
-    throw new TypeError("install() needs a global object; that of a node:vm context is vm.runInContext('globalThis', context)");
-  }
-  const own = target.Promise === globalThis.Promise;
-  const installed = own ? interfaces : createInterfaces(target);
-  return installInterfaces(target, installed, installed.createManager(interfaces.internals.hostOf(other)));
+export function install(target = globalThis, given = locks) {
+  if (given === locks) interfaces.internals.checkEnvironment(host);
+  const chosen = readInstallation(target, given);
+  const installed = target.Promise === globalThis.Promise ? interfaces : createInterfaces(target);
+  return installInterfaces(target, installed, () => chosen ?? startHost(given));
+}
+
+const require = createRequire(import.meta.url);
+
+/** Loads the part for services when it is first wanted: it takes longer than all the rest, and few threads need it. */
+function startHost(options) {
+  const { createServices } = require('./connect.js');
+  return createServices(interfaces, extended, platform).startHost(options);
 }

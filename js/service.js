@@ -16,6 +16,10 @@ export class ServiceTransport {
     return this.#session.clientId(this.#client);
   }
 
+  get space() {
+    return this.#session.spaceOf(this.#client);
+  }
+
   request(entry) {
     this.#session.request(this.#client, entry);
   }

@@ -68,6 +68,7 @@ export class Session {
    * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
    * @param options.partition   of client 0
    * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
+   * @param options.origin      the web origin whose locks these are, if any
    * @param options.lease       milliseconds wanted
    * @param options.patience    milliseconds that the service may be out of reach
    * @param platform.deliveries tells entries, each in a turn of its own
@@ -100,6 +101,11 @@ export class Session {
 
   clientId(client) {
     return `${this.#number}.${client}`;
+  }
+
+  /** The lock space of a client: the web origin and the partition within it, as the service knows them. */
+  spaceOf(client) {
+    return Object.freeze({ origin: this.#options.origin, partition: this.#placed(this.#clients[client]) });
   }
 
   openClient(partition) {
@@ -265,7 +271,7 @@ export class Session {
     each(resumed?.alive ?? [], (id) => {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
     });
-    for (const text of this.#wants.unanswered()) this.#say(text);
+    each(this.#wants.unanswered(), (text) => this.#say(text));
   }
 
   /** The connection broke, or did not come about. */

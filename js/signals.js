@@ -1,18 +1,20 @@
 // Abort signals: one listener for each signal, however many requests wait on it.
 
-const watches = new WeakMap();
+import { KeptSet, KeptWeakMap } from './collections.js';
+
+const watches = new KeptWeakMap();
 
 /** All requests that one signal can abort, in the order they were made. */
 class Watch {
-  #requests = new Set();
+  #requests = new KeptSet();
   #stop;
 
   constructor(signal, listen) {
     this.#stop = listen(signal, () => {
       watches.delete(signal);
       const requests = this.#requests;
-      this.#requests = new Set();
-      for (const request of requests) request.cancel(signal.reason);
+      this.#requests = new KeptSet();
+      requests.forEach((request) => request.cancel(signal.reason));
     });
   }
 

@@ -1,5 +1,6 @@
 // What the users of a session want and have: requests, locks and questions, and what becomes of them.
 
+import { KeptMap, KeptSet } from './collections.js';
 import { append, includes, plainList, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 import { bytesBeyond, say } from './wire.js';
@@ -13,12 +14,12 @@ const OVER = 3;
 
 export class Wants {
   /** Requests and locks, { id, client, entry, stage, token, doomed } by number, in the order of asking. */
-  #requests = new Map();
+  #requests = new KeptMap();
   #nextRequest = 1;
   /** Those of them that steal and have no answer yet. */
-  #thieves = new Set();
+  #thieves = new KeptSet();
   /** { id, client, question, resolve, reject } by number. */
-  #questions = new Map();
+  #questions = new KeptMap();
   #nextQuestion = 1;
   #waiting = 0;
   #limits = {};
@@ -51,7 +52,9 @@ export class Wants {
     const request = { id, client, entry, stage: PENDING, token: 0, doomed: false };
     if (entry.steal) {
       this.#thieves.add(request);
-      for (const other of this.#requests.values()) if (other.stage !== PENDING && steals(request, other)) other.doomed = true;
+      this.#requests.forEach((other) => {
+        if (other.stage !== PENDING && steals(request, other)) other.doomed = true;
+      });
     }
     this.#requests.set(id, request);
     this.wait(1);
@@ -109,12 +112,11 @@ export class Wants {
     request.stage = GRANTED;
     request.token = token;
     // Granted before the service heard of a theft that was asked for later: the loss is on its way.
-    for (const thief of this.#thieves) {
-      if (steals(thief, request)) {
-        request.doomed = true;
-        request.entry.loss = 'Stolen';
-      }
-    }
+    this.#thieves.forEach((thief) => {
+      if (!steals(thief, request)) return;
+      request.doomed = true;
+      request.entry.loss = 'Stolen';
+    });
     this.#deliver(this.#tellGranted, request, token);
   }
 
@@ -141,14 +143,14 @@ export class Wants {
   /** A theft comes to nothing. Who was told of it already lets go all the same. */
   #spare(thief) {
     const released = [];
-    for (const request of this.#requests.values()) {
-      if (!request.doomed || !steals(thief, request)) continue;
+    this.#requests.forEach((request) => {
+      if (!request.doomed || !steals(thief, request)) return;
       request.doomed = false;
-      if (request.entry.loss === undefined) continue;
+      if (request.entry.loss === undefined) return;
       this.#forget(request);
       this.#lose(request.entry, 'Stolen');
       append(released, request.id);
-    }
+    });
     return released;
   }
 
@@ -175,7 +177,7 @@ export class Wants {
 
   /** A session is over: what was held is lost, what waits is to wait for the next one. */
   lapse(cause) {
-    for (const request of this.#requests.values()) {
+    this.#requests.forEach((request) => {
       if (request.stage === HELD) {
         this.#requests.delete(request.id);
         this.#lose(request.entry, cause);
@@ -186,23 +188,25 @@ export class Wants {
         if (request.entry.steal) this.#thieves.add(request);
         this.wait(1);
       }
-    }
+    });
   }
 
   /** All that waits is over: it was aborted if there is a cause, and refused otherwise. */
   end(refusal, error, cause) {
-    for (const request of this.#requests.values()) {
-      if (request.stage !== PENDING) continue;
+    this.#requests.forEach((request) => {
+      if (request.stage !== PENDING) return;
       this.#forget(request);
       if (cause === undefined) this.refuse(request.entry, refusal);
       else this.#deliver(tellAborted, request.entry, cause);
-    }
-    for (const { id } of this.#questions.values()) this.#deliver(this.#takeQuestion(id).reject, error);
+    });
+    this.#questions.forEach(({ id }) => this.#deliver(this.#takeQuestion(id).reject, error));
   }
 
   /** The numbers of the requests that the service is to keep. */
   get alive() {
-    return plainList([...this.#requests.keys()]);
+    const ids = [];
+    this.#requests.forEach((_, id) => append(ids, id));
+    return plainList(ids);
   }
 
   has(id) {
@@ -210,20 +214,22 @@ export class Wants {
   }
 
   /** All that is not answered, to be said over another connection. What is too long for this service fails. */
-  *unanswered() {
-    for (const { id, client, entry, stage } of this.#requests.values()) {
-      if (stage !== PENDING) continue;
+  unanswered() {
+    const texts = [];
+    this.#requests.forEach(({ id, client, entry, stage }) => {
+      if (stage !== PENDING) return;
       const text = say.request(id, client, entry);
       const fault = this.#tooLong(text);
-      if (fault === undefined) yield text;
+      if (fault === undefined) append(texts, text);
       else this.refused(id, fault);
-    }
-    for (const { id, client, question } of this.#questions.values()) {
+    });
+    this.#questions.forEach(({ id, client, question }) => {
       const text = say.ask(id, client, question);
       const refused = this.#tooLong(text);
-      if (refused === undefined) yield text;
+      if (refused === undefined) append(texts, text);
       else this.answered({ id, reply: { refused } });
-    }
+    });
+    return texts;
   }
 
   /** More or fewer wait for something: as long as any do, the event loop stays alive. */

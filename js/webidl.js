@@ -9,8 +9,8 @@ import { append, each, sortStrings } from './lists.js';
 export function createConversions(realm) {
   const { TypeError } = realm;
   const AbortSignal = realm.AbortSignal ?? globalThis.AbortSignal;
-  // A getter of the prototype knows its own objects, whatever their prototypes say.
-  const aborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted').get;
+  // A getter of the prototype knows its own objects, whatever their prototypes say. Simulated browsers may have none.
+  const aborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')?.get;
 
   /** https://webidl.spec.whatwg.org/#js-DOMString */
   function domString(value, what) {
@@ -32,12 +32,18 @@ export function createConversions(realm) {
   }
 
   function signal(value) {
+    if (!isSignal(value)) throw new TypeError("'signal' is not an AbortSignal");
+    return value;
+  }
+
+  function isSignal(value) {
+    if (aborted === undefined) return value instanceof AbortSignal;
     try {
       Reflect.apply(aborted, value, []);
+      return true;
     } catch {
-      throw new TypeError("'signal' is not an AbortSignal");
+      return false;
     }
-    return value;
   }
 
   /** Milliseconds; none when they never end. */

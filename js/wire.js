@@ -4,6 +4,9 @@
 
 import { append, each, mapped, plainList } from './lists.js';
 
+// Kept: a page may replace them.
+const { parse, stringify } = JSON;
+
 export const VERSION = 1;
 export const SUBPROTOCOL = 'navlocks.1';
 
@@ -32,10 +35,10 @@ export function subprotocols(token) {
 /** What a client says. Members that have their default are left out; `undefined` is nothing to JSON. */
 export const say = {
   hello: (partition, leaseMs, resume) =>
-    JSON.stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
-  open: (client, partition) => JSON.stringify({ open: opened(client, partition) }),
+    stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
+  open: (client, partition) => stringify({ open: opened(client, partition) }),
   request: (id, client, { scope, mode, wait, tag }) =>
-    JSON.stringify({
+    stringify({
       request: {
         id,
         client: unless(client, 0),
@@ -48,7 +51,7 @@ export const say = {
     }),
   release: (id) => `{"release":${id}}`,
   abort: (id) => `{"abort":${id}}`,
-  ask: (id, client, question) => JSON.stringify({ ask: { id, client: unless(client, 0), question } }),
+  ask: (id, client, question) => stringify({ ask: { id, client: unless(client, 0), question } }),
   ping: (number) => `{"ping":${number}}`,
   bye: '"bye"',
 };
@@ -75,7 +78,7 @@ export function isRequestKey(text) {
 export function hear(text) {
   let message;
   try {
-    message = JSON.parse(text);
+    message = parse(text);
   } catch {
     return undefined;
   }

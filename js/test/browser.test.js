@@ -80,6 +80,25 @@ test('F12 install: navigator.locks is there at once, and what is asked waits for
   page.tell('pagehide', { persisted: false });
 });
 
+test('install takes locks from connect() as well as options, and nothing else', async () => {
+  const locks = await connectFromNode(service.tcp, { origin: ORIGIN });
+  const first = new Page();
+  const other = install(first, { url: service.tcp });
+  for (const given of [locks, other]) {
+    const page = new Page();
+    const manager = install(page, given);
+    assert.equal(page.navigator.locks, manager);
+    assert.equal(Object.getPrototypeOf(manager), page.LockManager.prototype);
+    assert.deepEqual(page.dialled, []);
+    assert.equal(await manager.request('given', async () => (await locks.query()).held.length), 1);
+  }
+  const foreign = { request() {}, query() {} };
+  for (const wrong of [null, service.tcp, foreign]) assert.throws(() => install(new Page(), wrong), TypeError);
+  assert.throws(() => install({}, locks), TypeError);
+  first.tell('pagehide', { persisted: false });
+  await locks.close();
+});
+
 test('F12 the getter of navigator.locks knows every Navigator of its realm, and nothing else', () => {
   class Navigator {
     #agent = 'agent';

@@ -116,3 +116,11 @@ test('diagnostics channels speak as those of Node', async () => {
     ['end', { ...facts, ifAvailable: false, steal: false, error }],
   ]);
 });
+
+test('names of 64 KiB and more are names of the process, and come back exactly', async () => {
+  for (const name of ['x'.repeat(65_536), '\0'.repeat(65_536), '\ud800'.repeat(65_536), 'x'.repeat(2 ** 20)]) {
+    const seen = await locks.request(name, async (lock) => [lock.name === name, (await locks.query()).held.some((held) => held.name === name)]);
+    assert.deepEqual(seen, [true, true]);
+    assert.equal(await locks.request([name, 'more'], { ifAvailable: true }, (lock) => lock.scope.includes(name)), true);
+  }
+});

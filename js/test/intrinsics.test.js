@@ -1,4 +1,4 @@
-// A page that replaces functions of Array.prototype and Promise.prototype changes nothing: in a real Chromium.
+// A page that replaces functions of arrays, promises, collections and JSON changes nothing: in a real Chromium.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { Browsers, missing } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-test('a page that replaces what arrays and promises inherit changes nothing for its locks', { skip: missing }, async (t) => {
+test('a page that replaces what arrays, promises and collections inherit, and JSON, changes nothing for its locks', { skip: missing }, async (t) => {
   const browsers = new Browsers();
   t.after(() => browsers.close());
   const site = await startSite();
@@ -22,8 +22,14 @@ test('a page that replaces what arrays and promises inherit changes nothing for 
     const { acquire, auto, scoped } = lineageOf(locks);
     install(globalThis, { url });
 
-    // Scopes are read by their own iterators, as WebIDL says: these are no arrays.
-    const scopes = { both: new Set(['x', 'y']), stolen: new Set(['stolen', 'more']), l: new Set(['l', 'm']) };
+    // Scopes are read by their own iterators, as WebIDL says: these are neither arrays nor collections.
+    const scopeOf = (one, other) => ({
+      *[Symbol.iterator]() {
+        yield one;
+        yield other;
+      },
+    });
+    const scopes = { both: scopeOf('x', 'y'), stolen: scopeOf('stolen', 'more'), l: scopeOf('l', 'm') };
     const used = {};
     const originals = [];
     const replace = (owner, prototype) => {
@@ -42,8 +48,14 @@ test('a page that replaces what arrays and promises inherit changes nothing for 
         });
       }
     };
+    const iterators = [Object.getPrototypeOf(new Map().values()), Object.getPrototypeOf(new Set().values())];
     replace('Array', Array.prototype);
     replace('Promise', Promise.prototype);
+    replace('Map', Map.prototype);
+    replace('Set', Set.prototype);
+    replace('WeakMap', WeakMap.prototype);
+    for (let index = 0; index < iterators.length; index++) replace(`iterator ${index}`, iterators[index]);
+    replace('JSON', JSON);
     // Old libraries do this, and JSON.stringify() calls it.
     Array.prototype.toJSON = () => 'replaced';
     Object.defineProperty(Array.prototype, 'toJSON', { enumerable: false });

@@ -23,6 +23,30 @@ function lost(lock) {
   return lock.signal.aborted ? Promise.resolve() : once(lock.signal, 'abort');
 }
 
+test('after a pause beyond the lease the first look at a lock says that it is lost', async () => {
+  const service = await Service.start();
+  const locks = await connect(service.tcp, { lease: LEASE_MS });
+  const handle = await locks.hold('handle');
+  const heard = [];
+  const signals = [handle.signal];
+  handle.signal.addEventListener('abort', () => heard.push(handle.signal.reason.cause));
+  const error = await fails(locks.request('callback', (lock) => {
+    signals.push(lock.signal);
+    assert.deepEqual([lock.held, lock.signal.aborted], [true, false]);
+    // Blocks the thread, as a stopped process is: no timer runs.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LEASE_MS);
+    for (const looked of [lock, handle]) {
+      assert.deepEqual([looked.signal.aborted, looked.signal.reason?.cause, looked.held], [true, 'LeaseLapsed', false]);
+      assert.ok(signals.includes(looked.signal));
+    }
+    assert.equal(handle.release(), false);
+  }), 'AbortError');
+  assert.equal(error.cause, 'LeaseLapsed');
+  assert.deepEqual(heard, ['LeaseLapsed']);
+  await locks.close();
+  await service.kill();
+});
+
 test('a connection that breaks is made again, and nobody notices', async () => {
   const service = await Service.start(['--lease', '60s']);
   const proxy = await Proxy.start(service.tcp);

@@ -122,6 +122,9 @@ describe('Chromium', { skip: missing }, () => {
       return locks.partition('named').request('named', { ifAvailable: true }, (lock) => lock === null);
     });
     assert.equal(apart, true);
+    const spaceOf = (frame) => frame.evaluate(async () => (await globalThis.connectAgain()).space);
+    assert.deepEqual(await spaceOf(first), { origin: site.origin, partition: '' });
+    assert.deepEqual(await spaceOf(third), { origin: site.origin, partition: `below ${site.other}` });
     assert.equal(await first.evaluate(async () => {
       const locks = await globalThis.connectAgain();
       return locks.partition('named').request('named', { ifAvailable: true }, (lock) => lock !== null);

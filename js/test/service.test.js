@@ -8,8 +8,8 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createContext, runInContext } from 'node:vm';
-import { connect, install } from 'navlocks';
-import { WebSocketServer } from 'ws';
+import { connect, install, locks as own } from 'navlocks';
+import { WebSocket, WebSocketServer } from 'ws';
 import { scratch, Service } from './service.js';
 
 const service = await Service.start();
@@ -122,15 +122,40 @@ test('F08 X37 partitions know nothing of each other, however they are reached', 
   await Promise.all([one.close(), two.close(), again.close()]);
 });
 
-test('names beyond the limits are a NotSupportedError, and the session lives', async () => {
-  const locks = await connect(service.unix);
-  for (const scope of ['x'.repeat(4097), '\u{10000}'.repeat(1025), 'x'.repeat(2 ** 21), Array.from({ length: 1001 }, (_, number) => `${number}`)]) {
-    assert.equal((await failure(locks.request(scope, () => {}))).name, 'NotSupportedError');
-  }
-  assert.equal((await failure(locks.forceRelease('x'.repeat(2 ** 21)))).name, 'QuotaExceededError');
-  assert.equal(await locks.request('\u{10000}'.repeat(1024), { tag: '\ud800' }, () => 'granted'), 'granted');
-  await locks.close();
-});
+/** The limits that a service announces in its welcome. */
+async function announcedLimits() {
+  const socket = new WebSocket(service.tcp, 'navlocks.1');
+  await once(socket, 'open');
+  socket.send('{"hello":{"version":1}}');
+  const [text] = await once(socket, 'message');
+  socket.terminate();
+  return JSON.parse(text).welcome.limits;
+}
+
+for (const place of ['unix', 'tcp']) {
+  test(`names up to the limit of the service are granted, and beyond it the error names the limit: ${place}`, async () => {
+    const limits = await announcedLimits();
+    const bytes = limits['name-bytes-max'];
+    const names = limits['names-per-request-max'];
+    const locks = await connect(service[place]);
+    for (const name of ['x'.repeat(bytes), '\0'.repeat(bytes), '\u{10000}'.repeat(bytes / 4)]) {
+      const seen = await locks.request(name, { tag: '\ud800' }, async (lock) => [lock.name === name, (await locks.query()).held[0].name === name]);
+      assert.deepEqual(seen, [true, true]);
+    }
+    for (const name of [`x${'x'.repeat(bytes)}`, `x${'\u{10000}'.repeat(bytes / 4)}`]) {
+      const error = await failure(locks.request(name, () => {}));
+      assert.deepEqual([error.name, error.cause], ['NotSupportedError', 'limit']);
+      assert.match(error.message, new RegExp(`\\b${bytes}\\b`));
+    }
+    const many = await failure(locks.request(Array.from({ length: names + 1 }, (_, number) => `${number}`), () => {}));
+    assert.equal(many.name, 'NotSupportedError');
+    assert.match(many.message, new RegExp(`\\b${names}\\b`));
+    const beyond = 'x'.repeat(limits['message-bytes-max']);
+    assert.equal((await failure(locks.request(beyond, () => {}))).name, 'NotSupportedError');
+    assert.equal((await failure(locks.forceRelease(beyond))).name, 'QuotaExceededError');
+    await locks.close();
+  });
+}
 
 test('inspect, blockers, deadlocks and forceRelease ask the service', async () => {
   const [mine, other] = await Promise.all([connect(service.unix), connect(service.tcp)]);
@@ -213,6 +238,37 @@ test('install puts the locks of a service in place, with errors of the realm', a
   const promise = manager.request('a', () => {});
   assert.ok(promise instanceof realm.Promise);
   assert.equal((await failure(promise)).name, 'InvalidStateError');
+});
+
+test('locks.space tells the origin and the partition of a client', async () => {
+  const open = await Service.start(['--allow-origin', 'http://page.example']);
+  const [plain, page] = await Promise.all([connect(open.tcp, { partition: 'a' }), connect(open.tcp, { origin: 'http://page.example' })]);
+  assert.deepEqual(plain.space, { origin: undefined, partition: 'a' });
+  assert.deepEqual(plain.partition('b').space, { origin: undefined, partition: 'b' });
+  assert.deepEqual(page.space, { origin: 'http://page.example', partition: '' });
+  assert.deepEqual([own.space, own.partition('c').space].map(({ partition }) => partition), ['', 'c']);
+  // What they say is so.
+  await plain.partition('').request('x', async () => assert.equal(await page.request('x', { ifAvailable: true }, (lock) => lock?.name), 'x'));
+  await Promise.all([plain.close(), page.close()]);
+  await open.kill();
+});
+
+test('install with the options of connect: requests wait until the service is reached', async () => {
+  const realm = runInContext('globalThis', createContext({ setTimeout }));
+  const manager = install(realm, { url: service.unix, partition: 'installed' });
+  assert.equal(realm.navigator.locks, manager);
+  const locks = await connect(service.unix, { partition: 'installed' });
+  assert.equal(await manager.request('a', async () => (await locks.query()).held.length), 1);
+  await locks.close();
+});
+
+test('install refuses arguments that are neither locks of the package nor options', () => {
+  const realm = runInContext('globalThis', createContext({}));
+  const foreign = { request() {}, query() {} };
+  for (const wrong of [null, service.tcp, foreign]) assert.throws(() => install(realm, wrong), TypeError);
+  assert.throws(() => install(realm, { url: 'mailto:a' }), { name: 'SyntaxError' });
+  assert.throws(() => install(realm, { url: service.tcp, lease: -1 }), TypeError);
+  assert.equal(realm.navigator, undefined);
 });
 
 test.after(() => service.kill());

@@ -118,7 +118,7 @@ fn p14_what_is_not_available_runs_without_the_lock() {
 }
 
 #[test]
-fn p15_an_abort_while_it_waits_leaves_the_queue() {
+fn p15_abort_of_a_pending_request_leaves_the_queue() {
     let locks = Locks::new();
     let reader = block_on(locks.request("a").shared().into_future()).unwrap();
     let (settle, aborted) = waits(&locks, WAITS);
@@ -133,18 +133,19 @@ fn p15_an_abort_while_it_waits_leaves_the_queue() {
 }
 
 #[test]
-fn p15_an_abort_after_the_grant_ends_the_work_and_the_lock() {
+fn acquire_dropped_after_the_grant_ends_the_work_and_releases_the_lock() {
+    // Cancellation in Rust, which the draft does not have: its abort leaves the work running.
     let locks = Locks::new();
-    let (settle, aborted) = holds(&locks, WAITS);
+    let (settle, dropped) = holds(&locks, WAITS);
     let (_, next) = waits(&locks, WAITS);
-    drop(aborted);
+    drop(dropped);
     assert!(settle.is_dropped());
     assert!(next.is_woken());
 }
 
 #[test]
-fn p15_who_only_stops_awaiting_leaves_the_lock_held() {
-    // What the draft's signal did after the grant: the caller hears of the abort, the callback goes on under the lock.
+fn p15_abort_after_the_grant_rejects_and_leaves_the_lock_held() {
+    // The draft's signal after the grant: the caller gets the error, the callback runs on under the lock.
     let locks = Locks::new();
     let (settle, goes_on) = promise();
     let own = locks.clone();
@@ -159,7 +160,7 @@ fn p15_who_only_stops_awaiting_leaves_the_lock_held() {
     abort.fulfil();
     let Err((aborted, acquiring)) = caller.wakes_and_ends() else { panic!("it was aborted") };
     assert_eq!((aborted, held(&locks)), ("aborted", vec!["a".to_owned()]));
-    // Here somebody has to keep it, and can see it through.
+    // A Rust caller keeps the future, and can await its end.
     settle.fulfil();
     assert_eq!(block_on(acquiring), Ok(()));
     assert_idle(&locks);

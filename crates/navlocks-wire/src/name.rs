@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn f10_every_string_survives_the_wire() {
+    fn f01_every_string_survives_the_wire() {
         for text in ["", "a", "\"\\\n\0", "ä", "\u{10000}", "-x", "\u{FFFD}"] {
             survives(text.into());
         }

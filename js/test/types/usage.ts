@@ -78,6 +78,11 @@ export async function services(): Promise<void> {
   const { pending } = await page.inspect();
   await page.blockers(pending[0]?.id ?? 1);
   install(globalThis, remote);
+  install(undefined, { url: 'wss://locks.example', origin: 'https://page.example' });
+  install(globalThis, { start: true });
+  // @ts-expect-error: only the user's own service is started
+  install(globalThis, { url: 'wss://locks.example', start: true });
+  browser.install(undefined, remote);
   browser.install(globalThis, { url: '/locks', native: 'also', partitioned: false });
   // @ts-expect-error: a browser has no service of its own
   browser.install(globalThis, {});

@@ -42,6 +42,21 @@ export function scripts() {
   return files().filter((path) => path.endsWith('.any.js'));
 }
 
+/** Pages that use a window's Worker, and nothing else that Node lacks. */
+const WORKER_PAGES = ['/web-locks/workers.https.html'];
+
+/** Tests that Node can try. */
+export function programs() {
+  return [...scripts(), ...files().filter((path) => WORKER_PAGES.includes(path))];
+}
+
+/** The scripts of a page in their order: each has a path of the checkout, or a text. */
+export function scriptsOfPage(path) {
+  return [...read(path).matchAll(/<script(?: src="([^"]*)")?>(.*?)<\/script>/gs)].map(([, source, text]) =>
+    source === undefined ? { text } : { path: new URL(source, `http://site${path}`).pathname },
+  );
+}
+
 /** What each global of a browser is to load. */
 const WRAPPERS = { window: 'html', dedicatedworker: 'worker.html', sharedworker: 'sharedworker.html', serviceworker: 'serviceworker.html' };
 

@@ -5,19 +5,8 @@ import { WHOLE } from './results.js';
 const limits = [
   {
     place: /^Node/,
-    test: /\/(non-)?secure-context\./,
-    why: 'Node has no isSecureContext: everything is as secure as the process',
-  },
-  {
-    place: /^Node/,
     test: /\/storage-buckets\./,
     why: 'Node has no storage buckets',
-  },
-  {
-    place: /^Node 20\./,
-    test: /\/idlharness\./,
-    name: /^Navigator interface: /,
-    why: 'Node 20 has no interface Navigator: the object takes the attribute itself',
   },
   {
     place: /^Chromium/,

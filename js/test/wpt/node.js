@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { scripts } from './checkout.js';
+import { programs } from './checkout.js';
 import { subtestsOf } from './results.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
@@ -18,7 +18,7 @@ const LIMIT_MS = 120_000;
  * @yields { test, name, passed, message } for every subtest
  */
 export async function* runInNode({ node, locks, thread = false, wanted }) {
-  for (const test of scripts().filter(wanted)) {
+  for (const test of programs().filter(wanted)) {
     const given = [program, await locks(), test, ...(thread ? ['thread'] : [])];
     let found;
     try {

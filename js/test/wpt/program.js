@@ -7,12 +7,21 @@ import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { read, root, scriptsOf } from './checkout.js';
+import { read, root, scriptsOf, scriptsOfPage } from './checkout.js';
 
-const [locks, path, place] = isMainThread ? process.argv.slice(2) : workerData;
+const [locks, path, place, isSecureContext = path.includes('.https.')] = isMainThread ? process.argv.slice(2) : workerData;
 
 /** Hears what the global of the web would hear. */
 const events = new EventTarget();
+
+/** Node 20 has no such interface. */
+class Navigator {
+  #agent = `Node.js/${process.versions.node}`;
+
+  get userAgent() {
+    return this.#agent;
+  }
+}
 
 /** What a script of the web expects of its global, and Node does not have. */
 async function becomeWeb() {
@@ -24,6 +33,7 @@ async function becomeWeb() {
     // What is exposed here is what a window would have.
     Window: class Window {},
     Worker: WebWorker,
+    isSecureContext,
     fetch: (url, ...given) => (String(url).startsWith('/') ? fileResponse(url) : fetch(url, ...given)),
     addEventListener: events.addEventListener.bind(events),
     removeEventListener: events.removeEventListener.bind(events),
@@ -31,9 +41,18 @@ async function becomeWeb() {
   process.on('unhandledRejection', (reason) => {
     events.dispatchEvent(Object.assign(new Event('unhandledrejection'), { reason }));
   });
+  if (globalThis.navigator === undefined) {
+    const property = { writable: true, enumerable: false, configurable: true };
+    Object.defineProperty(globalThis, 'Navigator', { ...property, value: Navigator });
+    Object.defineProperty(globalThis, 'navigator', { ...property, value: new Navigator() });
+  }
   if (locks === 'native') return;
   const { connect, install } = await import('navlocks');
-  install(globalThis, locks === 'installed' ? undefined : await connect(locks));
+  try {
+    install(globalThis, locks === 'installed' ? undefined : await connect(locks));
+  } catch (error) {
+    if (isSecureContext) throw error;
+  }
 }
 
 async function fileResponse(url) {
@@ -46,7 +65,7 @@ class WebWorker extends EventTarget {
 
   constructor(script) {
     super();
-    const workerData = [locks, new URL(script, location.href).pathname, 'worker'];
+    const workerData = [locks, new URL(script, location.href).pathname, 'worker', isSecureContext];
     this.#thread = new Worker(new URL(import.meta.url), { workerData });
     this.#thread.on('message', (data) => this.dispatchEvent(new MessageEvent('message', { data })));
   }
@@ -65,6 +84,14 @@ function load(script) {
   runInThisContext(read(file), { filename: file });
 }
 
+function loadPage() {
+  for (const script of scriptsOfPage(path)) {
+    if (script.text !== undefined) runInThisContext(script.text, { filename: path });
+    // The harness is there already.
+    else if (!script.path.startsWith('/resources/')) load(script.path);
+  }
+}
+
 /** The thread behind a WebWorker. */
 function serve() {
   // Scripts answer the target of the message.
@@ -79,7 +106,8 @@ function test() {
     globalThis.add_completion_callback((tests, { status, message }) => {
       resolve({ status, message, subtests: tests.map(({ name, status, message }) => ({ name, status, message })) });
     });
-    for (const script of [...scriptsOf(path), path]) load(script);
+    if (path.endsWith('.html')) loadPage();
+    else for (const script of [...scriptsOf(path), path]) load(script);
     globalThis.done();
   });
 }

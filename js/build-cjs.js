@@ -1,0 +1,31 @@
+// Writes the package as CommonJS to cjs/, for what cannot load ES modules by require(): jest, and TypeScript with `module: node16`.
+// Node itself loads the ES modules by require() too, so that one process has one instance.
+
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { transformSync } from 'esbuild';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const folder = join(here, 'cjs');
+
+/** `import.meta.url` of a file. The addon is looked for beside the package's own files. */
+const urlOf = (name) => (name === 'addon.js' ? "new URL('../', pathToFileURL(__filename)).href" : 'pathToFileURL(__filename).href');
+
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(folder);
+writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n');
+for (const name of readdirSync(here)) {
+  if (name.endsWith('.d.ts')) cpSync(join(here, name), join(folder, name));
+  if (!name.endsWith('.js') || name.startsWith('build')) continue;
+  const { code } = transformSync(readFileSync(join(here, name), 'utf8'), {
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    // jest cannot import() either.
+    supported: { 'dynamic-import': false },
+    define: { 'import.meta.url': 'packageUrl' },
+    banner: `const packageUrl = (({ pathToFileURL }) => ${urlOf(name)})(require('node:url'));`,
+  });
+  writeFileSync(join(folder, name), code);
+}

@@ -1,0 +1,10 @@
+// A page's project, whose library has no disposable objects by itself.
+
+import { connect, type LockHandle, type Locks } from 'navlocks/browser';
+import { lineageOf } from 'navlocks/lineage';
+
+export async function first(): Promise<LockHandle> {
+  const locks: Locks = await connect('wss://locks.example');
+  lineageOf(locks).requestFlag(['a'], 'shared');
+  return await locks.hold('a');
+}
