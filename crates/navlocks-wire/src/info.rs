@@ -49,28 +49,6 @@ pub struct Event {
     pub what: What,
 }
 
-/// An event as text, written once for all subscribers. Their numbers of the client differ, and stand first.
-#[derive(Clone, Debug)]
-pub struct EventText {
-    /// The whole event, for client 0.
-    pub text: String,
-    /// Where the part begins that is the same for all clients.
-    pub rest: usize,
-}
-
-impl EventText {
-    /// Writes an event.
-    pub fn new(about: About, what: What) -> Self {
-        let event = crate::ToClient::Event(Event { client: 0, about, what });
-        Self { text: crate::write(&event), rest: Self::head(0).len() }
-    }
-
-    /// Returns what stands before the part that is the same for all.
-    pub fn head(client: u64) -> String {
-        format!(r#"{{"event":{{"client":{client},"#)
-    }
-}
-
 /// What happened to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -31,10 +31,10 @@ mod to_service;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
-pub use info::{About, Cause, Cycle, Event, EventText, Info, What};
+pub use info::{About, Cause, Cycle, Event, Info, What};
 pub use name::Names;
 pub use to_client::{
-    Answer, Granted, Limits, Lost, Partition, Place, Refused, Reply, ToClient, Welcome,
+    Answer, EventText, Granted, Limits, Lost, Partition, Place, Refused, Reply, ToClient, Welcome,
 };
 pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
 

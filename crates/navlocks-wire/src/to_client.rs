@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::id::RequestKey;
-use super::info::{Cause, Cycle, Event, Info};
+use super::info::{About, Cause, Cycle, Event, Info, What};
 
 /// A message from the service to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,4 +183,26 @@ pub enum Reply {
     Released(u64),
     /// It was not answered, and why.
     Refused(Fault),
+}
+
+/// An event as text, written once for all subscribers. Their numbers of the client differ, and stand first.
+#[derive(Clone, Debug)]
+pub struct EventText {
+    /// The whole event, for client 0.
+    pub text: String,
+    /// Where the part begins that is the same for all clients.
+    pub rest: usize,
+}
+
+impl EventText {
+    /// Writes an event.
+    pub fn new(about: About, what: What) -> Self {
+        let event = ToClient::Event(Event { client: 0, about, what });
+        Self { text: crate::write(&event), rest: Self::head(0).len() }
+    }
+
+    /// Returns what stands before the part that is the same for all.
+    pub fn head(client: u64) -> String {
+        format!(r#"{{"event":{{"client":{client},"#)
+    }
 }

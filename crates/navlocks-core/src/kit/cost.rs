@@ -20,6 +20,8 @@ impl Embedder for Plain {
 struct Told(usize);
 
 impl Sink<Plain> for Told {
+    fn now(&self) {}
+
     fn notify(&mut self, _: RequestId, _: &mut Notes<Plain>, notice: &Notice<'_, ()>) {
         self.0 += usize::from(matches!(notice, Notice::Contended));
     }
@@ -33,7 +35,7 @@ fn space() -> (Space<Plain>, ClientId) {
 }
 
 fn request(space: &mut Space<Plain>, client: ClientId, request: &Request) -> RequestId {
-    let made = space.request(client, request, ((), None), (), &mut Told::default());
+    let made = space.request(client, request, ((), None), &mut Told::default());
     made.expect("the request is taken").0
 }
 
@@ -55,7 +57,7 @@ fn contention_of_many_watchers_looks_at_each_a_few_times() {
     let mut told = Told::default();
     let looked = looks(&mut space, |space| {
         let exclusive = Request::exclusive("name");
-        let made = space.request(client, &exclusive, ((), None), (), &mut told);
+        let made = space.request(client, &exclusive, ((), None), &mut told);
         made.expect("the request is taken");
     });
     assert_eq!(told.0, WATCHERS);
@@ -88,7 +90,7 @@ fn description_that_nobody_needs_is_dropped_when_as_many_requests_have_ended() {
     space.describe();
     space.stop_describing();
     for lock in locks {
-        assert!(space.release(lock, (), &mut Told::default()));
+        assert!(space.release(lock, &mut Told::default()));
     }
     request(&mut space, client, &Request::exclusive("later"));
     assert!(looks(&mut space, Space::describe) > 0, "it was made anew");
