@@ -194,15 +194,18 @@ fn look_at_socket(place: &Place, report: &mut Report) {
 
 async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
-        let snapshot = target.query(locks).await?;
-        Ok::<_, Failure>((snapshot, target.answer(locks.deadlocks()).await?))
+        let (snapshot, reason) = target.query_with_reason(locks).await?;
+        Ok::<_, Failure>((snapshot, reason, target.answer(locks.deadlocks()).await?))
     };
-    let (snapshot, deadlocks) = match answers.await {
+    let (snapshot, reason, deadlocks) = match answers.await {
         Ok(answers) => answers,
         Err(failure) => return report.bad(&failure.message),
     };
     let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
     report.good(&format!("the service answers: {held} held, {pending} waiting"));
+    if let Some(reason) = reason {
+        report.bad(&reason);
+    }
     if deadlocks.is_empty() {
         report.good("nobody is deadlocked");
     }

@@ -16,7 +16,7 @@ const NOTHING: &str = "nothing is held\n";
 /// runs nobody holds anything, and none is started.
 #[derive(Debug, Args)]
 pub(super) struct Query {
-    /// Print one JSON object with the arrays held and pending
+    /// Print one JSON object with the arrays held and pending, and the reason if nothing is granted yet after a crash
     #[arg(long)]
     json: bool,
     /// Show all partitions of the service, not only one
@@ -37,18 +37,20 @@ impl Query {
             Target::finish_all(locks).await;
             return self.print_all(&all);
         }
-        let snapshot = match &locks {
-            Some(locks) => self.target.query(locks).await?,
-            None => Snapshot::default(),
+        let (snapshot, reason) = match &locks {
+            Some(locks) => self.target.query_with_reason(locks).await?,
+            None => (Snapshot::default(), None),
         };
         Target::finish_all(locks).await;
         if self.json {
-            return printer::print(&json::snapshot(&snapshot));
+            return printer::print(&json::snapshot(&snapshot, reason.as_deref()));
         }
         if is_empty(&snapshot) {
             return printer::print(NOTHING);
         }
-        printer::print(&(table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n"))
+        let mut lines = table::lines(&snapshot, Palette::of_stdout());
+        lines.extend(reason);
+        printer::print(&(lines.join("\n") + "\n"))
     }
 
     fn print_all(&self, all: &[PartitionSnapshot]) -> Result<(), Failure> {

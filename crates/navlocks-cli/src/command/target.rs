@@ -149,6 +149,19 @@ impl Target {
         self.answer(locks.query()).await
     }
 
+    /// Asks for all that is held and pending, and why nothing is granted if that is so.
+    pub(super) async fn query_with_reason(
+        &self,
+        locks: &Locks,
+    ) -> Result<(Snapshot, Option<String>), Failure> {
+        let answers = async {
+            let now = locks.query().await?;
+            let reason = withheld(locks, &now).await;
+            Ok((now, reason))
+        };
+        self.answer(answers).await
+    }
+
     /// Asks for all that is held and pending in every partition.
     pub(super) async fn query_all(&self, locks: &Locks) -> Result<Vec<PartitionSnapshot>, Failure> {
         self.answer(locks.query_all()).await
@@ -250,6 +263,15 @@ fn parent(url: &str) -> Option<ClientKey> {
     let variable = std::env::var(PARENT_VARIABLE).ok()?;
     let (client, service) = variable.split_once(' ')?;
     client.parse().ok().filter(|_| service == url)
+}
+
+/// Returns the reason of a service that grants no request although no lock is held, in its own words.
+pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
+    let first = now.pending.first().filter(|_| now.held.is_empty())?;
+    match locks.blockers(first.request).await {
+        Err(QueryError::Refused(reason)) => Some(reason.to_string()),
+        _ => None,
+    }
 }
 
 pub(super) fn silent(url: &str, limit: Duration) -> Failure {

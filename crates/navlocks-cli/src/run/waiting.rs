@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use navlocks::{LockInfo, Locks, Scope};
+use navlocks::{LockInfo, Locks, QueryError, Scope};
 use tokio::time::{sleep, timeout};
 
 use crate::command::say;
@@ -27,6 +27,7 @@ pub(crate) struct Waiting<'a> {
 enum News {
     Queue,
     Away,
+    Withheld,
 }
 
 impl<'a> Waiting<'a> {
@@ -44,8 +45,8 @@ impl<'a> Waiting<'a> {
                 self.say(&text, &mut told, News::Away);
                 continue;
             };
-            if let Some(text) = answer {
-                self.say(&text, &mut told, News::Queue);
+            if let Some((text, news)) = answer {
+                self.say(&text, &mut told, news);
             }
         }
     }
@@ -60,15 +61,23 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// For whom we wait. Nothing, while the service is away or the request on its way.
-    async fn sentence(&self) -> Option<String> {
+    /// Returns for whom we wait, or the reason of a service that grants nothing. Nothing, while the service is away or the
+    /// request on its way.
+    async fn sentence(&self) -> Option<(String, News)> {
         let snapshot = self.locks.query().await.ok()?;
         let own = snapshot.pending.iter().find(|info| info.client == self.locks.client_id())?;
-        let blockers = self.locks.blockers(own.request).await.ok()?;
+        let blockers = match self.locks.blockers(own.request).await {
+            Err(QueryError::Refused(reason)) => {
+                let text = format!("waiting for '{}': {reason}", self.scope);
+                return Some((text, News::Withheld));
+            }
+            blockers => blockers.ok()?,
+        };
         let holders = snapshot.held.iter().filter(|info| blockers.hard.contains(&info.request));
         let ahead = blockers.soft.len();
         let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
-        Some(sentence(self.scope, &holders.collect::<Vec<_>>(), ahead, outer.as_deref()))
+        let holders: Vec<_> = holders.collect();
+        Some((sentence(self.scope, &holders, ahead, outer.as_deref()), News::Queue))
     }
 }
 

@@ -57,6 +57,14 @@ impl Hub {
                 });
                 Reply::Partitions(all.collect())
             }
+            Question::Blockers(key) if self.is_early(index, key) => {
+                let earlier = self.store.earlier();
+                let text = format!(
+                    "no lock is granted in the first {}s of the service: the one before did not end in good order, and its clients may still use their locks",
+                    earlier.as_secs_f64().ceil()
+                );
+                Reply::Refused(Fault::new(FaultCode::BadState, text))
+            }
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
                     Some(id) => partition.manager().blockers(id),
@@ -80,6 +88,12 @@ impl Hub {
                 Reply::Released(partitions[index].force_release(&name, &mut around) as u64)
             }
         }
+    }
+
+    /// Returns true for a request of this partition that waits until locks are granted at all.
+    fn is_early(&self, index: PartitionIndex, key: RequestKey) -> bool {
+        let known = self.sessions.get(key.session).and_then(|it| it.requests.get(&key.request));
+        matches!(known, Some(&Known::Early { partition, .. }) if partition == index)
     }
 
     /// A living request of this partition, whoever's it is. Those of other partitions are nobody's business.
