@@ -328,6 +328,12 @@ fn missed(url: &str, error: ConnectError) -> Missed {
             }
         }
         ConnectError::Silent { within } => Missed::Failed(silent(url, within)),
+        ConnectError::Handshake(problem) if problem.starts_with("its certificate ") => failed(
+            Exit::Refused,
+            format!(
+                "the service at {url} is not trusted: {problem}; --ca-file names the certificates to trust"
+            ),
+        ),
         ConnectError::Handshake(problem) => {
             let message =
                 format!("what answers at {url} is no lock service of this version: {problem}");

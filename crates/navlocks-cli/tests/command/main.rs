@@ -15,4 +15,5 @@ mod questions;
 mod rust;
 mod starting;
 mod terminal;
+mod tls;
 mod waiting;
