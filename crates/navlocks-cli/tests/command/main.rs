@@ -16,4 +16,5 @@ mod rust;
 mod starting;
 mod terminal;
 mod tls;
+mod units;
 mod waiting;
