@@ -234,6 +234,7 @@ fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
         let folder = format!("/{}/navlocks-0 belongs to user", taken.replace('-', "/"));
         assert_ended(&output, 0, &folder);
         assert_ended(&output, 0, "root to remove it, or set NAVLOCKS_DIR to a folder of your own");
+        assert_ended(&output, 0, "one thing is not as it should be");
         for said in ["run ", "doctor 1", &folder, "with its own"] {
             assert!(text(&output).contains(said), "{taken}, {said}: {output:?}");
         }

@@ -165,7 +165,7 @@ fn doctor_finds_what_is_wrong() {
     assert!(text(&open).contains("others can use"), "{}", text(&open));
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert_ended(&world.run("doctor"), 1, "things are not as they should be");
+    assert_ended(&world.run("doctor"), 1, "one thing is not as it should be");
     std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o700)).unwrap();
 }
 
