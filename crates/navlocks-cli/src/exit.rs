@@ -46,7 +46,7 @@ exits! {
     Output = 74,
     /// The service speaks another version of the protocol.
     Version = 76,
-    /// The service refuses this user: no token, a wrong one, or another account.
+    /// The service refuses this token or account, or its certificate is not trusted.
     Refused = 77,
     /// No name was given.
     NoName = 80,

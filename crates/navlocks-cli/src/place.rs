@@ -199,7 +199,7 @@ pub fn look(folder: &Path) -> Result<Found, Failure> {
     if metadata.uid() != user {
         let owner = metadata.uid();
         return wrong(format!(
-            "{shown} belongs to user {owner}, not to user {user}: set {FOLDER_VARIABLE} to a folder of your own"
+            "{shown} belongs to user {owner}, not to user {user}: ask that user or root to remove it, or set {FOLDER_VARIABLE} to a folder of your own, the same for all your jobs"
         ));
     }
     if metadata.mode() & 0o077 != 0 {

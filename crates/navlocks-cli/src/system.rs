@@ -5,7 +5,7 @@
     reason = "std has no safe way to run something in the child before exec, nor to mask or reset a signal"
 )]
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -15,8 +15,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::ptr;
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 /// Lets the command be killed when this thread ends, even by SIGKILL, and take the foreground of `terminal`, if one is given.
 ///
@@ -58,15 +59,53 @@ pub(crate) fn inherited_socket() -> Option<PathBuf> {
     })
 }
 
-/// Lets the command start in a session of its own, with none of the files that this process happens to have open.
+/// Lets the command start in a session of its own, with none of the files that this process happens to have open, and
+/// without the restrictions that were meant for this process, as far as the system allows.
 pub(crate) fn detach_child(command: &mut Command) {
     let setup = || {
         rustix::process::setsid()?;
         close_others_on_exec();
+        raise_limits();
+        reset_priority();
         Ok(())
     };
     // SAFETY: between fork and exec `setup` makes system calls only; it neither allocates nor takes a lock.
     unsafe { command.pre_exec(setup) };
+}
+
+/// Removes the limits of this process, or raises them to the hard limits where removing them takes a privilege.
+fn raise_limits() {
+    // A limit on processes counts those of the user, and limits on core files and stacks do not end a service.
+    const RESOURCES: [Resource; 5] =
+        [Resource::As, Resource::Cpu, Resource::Data, Resource::Fsize, Resource::Nofile];
+    for resource in RESOURCES {
+        let maximum = getrlimit(resource).maximum;
+        if setrlimit(resource, Rlimit { current: None, maximum: None }).is_err() {
+            let _as_it_was = setrlimit(resource, Rlimit { current: maximum, maximum });
+        }
+    }
+}
+
+/// Takes back what `nice`, `chrt`, `ionice` and a preference of the out-of-memory killer gave this process. The kernel
+/// refuses a better nice level or scheduler to processes without a privilege; those stay as they are.
+fn reset_priority() {
+    const SCORE: &CStr = c"/proc/self/oom_score_adj";
+    let _as_it_was = rustix::process::setpriority_process(None, 0);
+    // SAFETY: `normal` is read during the call and has the fields of this system.
+    unsafe {
+        let normal: libc::sched_param = MaybeUninit::zeroed().assume_init();
+        libc::sched_setscheduler(0, libc::SCHED_OTHER, &normal);
+        // Who: this process. Class: none, so that it follows the nice level again.
+        const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+        libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
+    }
+    // Only where it makes the service a likelier victim: a service manager may protect it on purpose.
+    let Ok(file) = open(SCORE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) else { return };
+    let mut digits = [0; 8];
+    let length = rustix::io::read(&file, &mut digits).unwrap_or(0);
+    if length > 0 && !matches!(digits[0], b'-' | b'0') {
+        let _as_it_was = rustix::io::write(&file, b"0");
+    }
 }
 
 /// A service that keeps a file of whoever started it also keeps that file's lock, or the writing end of somebody's pipe.

@@ -48,6 +48,8 @@ impl Doctor {
                 look_at_locks(&self.target, &locks, &mut report).await;
                 Target::finish(locks).await;
             }
+            // The folder may be the reason, and was looked at above.
+            Err(failure) if report.text.contains(&failure.message) => {}
             Err(failure) => report.bad(&failure.message),
         }
         printer::print(&report.text)?;
@@ -87,6 +89,12 @@ fn look_at_place(place: &Place, report: &mut Report) {
     match Running::find(place) {
         Ok(Some(service)) if service.is_navlocks() => {
             report.good(&format!("process {} serves", service.pid));
+            let groups = fs::read_to_string(format!("/proc/{}/cgroup", service.pid));
+            if let Some(unit) = foreign_unit(&groups.unwrap_or_default()) {
+                report.bad(&format!(
+                    "the service was started by {unit} and ends with it, and all locks are lost then: enable the user unit navlocks-user.socket"
+                ));
+            }
         }
         Ok(Some(service)) => {
             report.good(&format!(
@@ -99,6 +107,19 @@ fn look_at_place(place: &Place, report: &mut Report) {
     if let Some(line) = place.last_words().filter(|line| line.contains("ERROR")) {
         report.bad(&format!("the log ends with: {}", Harmless(&line)));
     }
+}
+
+/// Returns the systemd service unit to which a process with these control groups belongs, unless it is one of navlocks.
+fn foreign_unit(groups: &str) -> Option<&str> {
+    let mut lines = groups.lines();
+    let path = lines.find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        rest.strip_prefix(':').or_else(|| rest.strip_prefix("name=systemd:"))
+    });
+    // The innermost unit decides: a session of a user is a scope below the service of that user's manager.
+    let is_unit = |name: &&str| name.ends_with(".service") || name.ends_with(".scope");
+    let unit = path?.rsplit('/').find(is_unit)?;
+    (unit.ends_with(".service") && !unit.starts_with("navlocks")).then_some(unit)
 }
 
 /// Looks at the folder in which the service remembers what must outlive it.
@@ -175,15 +196,18 @@ fn look_at_socket(place: &Place, report: &mut Report) {
 
 async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
-        let snapshot = target.query(locks).await?;
-        Ok::<_, Failure>((snapshot, target.answer(locks.deadlocks()).await?))
+        let (snapshot, reason) = target.query_with_reason(locks).await?;
+        Ok::<_, Failure>((snapshot, reason, target.answer(locks.deadlocks()).await?))
     };
-    let (snapshot, deadlocks) = match answers.await {
+    let (snapshot, reason, deadlocks) = match answers.await {
         Ok(answers) => answers,
         Err(failure) => return report.bad(&failure.message),
     };
     let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
     report.good(&format!("the service answers: {held} held, {pending} waiting"));
+    if let Some(reason) = reason {
+        report.bad(&reason);
+    }
     if deadlocks.is_empty() {
         report.good("nobody is deadlocked");
     }
@@ -202,4 +226,31 @@ fn describe(snapshot: &Snapshot, request: navlocks::RequestId) -> Option<String>
     let tag = info.tag.as_deref().map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
     let pid = info.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     Some(format!("{}{tag}{pid} {does} '{}'", info.client, info.scope))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_in_a_unit_that_is_not_its_own_is_found() {
+        let unified = "0::/system.slice/actions-runner.service/job\n";
+        assert_eq!(foreign_unit(unified), Some("actions-runner.service"));
+        let legacy = "4:memory:/x.service\n1:name=systemd:/system.slice/cron.service\n";
+        assert_eq!(foreign_unit(legacy), Some("cron.service"));
+    }
+
+    #[test]
+    fn service_in_a_session_its_own_unit_or_none_is_fine() {
+        let user = "/user.slice/user-1000.slice";
+        for path in [
+            format!("{user}/session-3.scope"),
+            format!("{user}/user@1000.service/app.slice/terminal.scope"),
+            format!("{user}/user@1000.service/app.slice/navlocks-user.service"),
+            "/".to_owned(),
+        ] {
+            assert_eq!(foreign_unit(&format!("0::{path}\n")), None, "{path}");
+        }
+        assert_eq!(foreign_unit(""), None);
+    }
 }

@@ -51,6 +51,9 @@ impl<'a> From<&'a LockInfo> for Entry<'a> {
 struct State<'a> {
     held: Vec<Entry<'a>>,
     pending: Vec<Entry<'a>>,
+    /// Why no request is granted although nothing is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 /// Something that happened.
@@ -82,6 +85,7 @@ impl<'a> From<&'a Snapshot> for State<'a> {
         Self {
             held: snapshot.held.iter().map(Entry::from).collect(),
             pending: snapshot.pending.iter().map(Entry::from).collect(),
+            reason: None,
         }
     }
 }
@@ -105,8 +109,8 @@ struct All<'a> {
 }
 
 /// One line for a snapshot.
-pub(super) fn snapshot(snapshot: &Snapshot) -> String {
-    wire::write(&State::from(snapshot)) + "\n"
+pub(super) fn snapshot(snapshot: &Snapshot, reason: Option<&str>) -> String {
+    wire::write(&State { reason, ..State::from(snapshot) }) + "\n"
 }
 
 /// One line for the snapshots of all partitions.

@@ -1,5 +1,7 @@
 //! `navlocks query`.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use navlocks::{PartitionSnapshot, Snapshot};
 
@@ -16,9 +18,12 @@ const NOTHING: &str = "nothing is held\n";
 /// runs nobody holds anything, and none is started.
 #[derive(Debug, Args)]
 pub(super) struct Query {
-    /// Print one JSON object with the arrays held and pending
+    /// Print one JSON object with the arrays held and pending, and the reason if nothing is granted yet after a crash
     #[arg(long)]
     json: bool,
+    /// Print the names of held locks, one on a line, without those that have control characters
+    #[arg(long, conflicts_with_all = ["json", "all_partitions"])]
+    names: bool,
     /// Show all partitions of the service, not only one
     #[arg(long, conflicts_with = "partition")]
     all_partitions: bool,
@@ -37,18 +42,23 @@ impl Query {
             Target::finish_all(locks).await;
             return self.print_all(&all);
         }
-        let snapshot = match &locks {
-            Some(locks) => self.target.query(locks).await?,
-            None => Snapshot::default(),
+        let (snapshot, reason) = match &locks {
+            Some(locks) => self.target.query_with_reason(locks).await?,
+            None => (Snapshot::default(), None),
         };
         Target::finish_all(locks).await;
+        if self.names {
+            return printer::print(&names(&snapshot));
+        }
         if self.json {
-            return printer::print(&json::snapshot(&snapshot));
+            return printer::print(&json::snapshot(&snapshot, reason.as_deref()));
         }
         if is_empty(&snapshot) {
             return printer::print(NOTHING);
         }
-        printer::print(&(table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n"))
+        let mut lines = table::lines(&snapshot, Palette::of_stdout());
+        lines.extend(reason);
+        printer::print(&(lines.join("\n") + "\n"))
     }
 
     fn print_all(&self, all: &[PartitionSnapshot]) -> Result<(), Failure> {
@@ -65,6 +75,14 @@ impl Query {
         let text = tables.collect::<Vec<_>>().join("\n");
         printer::print(if text.is_empty() { NOTHING } else { &text })
     }
+}
+
+/// Returns a line for each name that is held, once, in their order.
+fn names(snapshot: &Snapshot) -> String {
+    let held = snapshot.held.iter().flat_map(|info| info.scope.names());
+    let is_line = |name: &&str| !name.is_empty() && !name.contains(char::is_control);
+    let lines: BTreeSet<&str> = held.filter_map(|name| name.to_str()).filter(is_line).collect();
+    lines.into_iter().flat_map(|line| [line, "\n"]).collect()
 }
 
 fn is_empty(snapshot: &Snapshot) -> bool {

@@ -133,8 +133,8 @@ impl Run {
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
                 Err(Missed::Request(error)) => return Err(no_lock(scope, &error)),
-                Err(Missed::NotFree(snapshot)) => {
-                    return Err(self.conflict(&not_free(scope, self.timeout, snapshot.as_ref())));
+                Err(Missed::NotFree(now)) => {
+                    return Err(self.conflict(&not_free(scope, self.timeout, now)));
                 }
                 Err(Missed::Failed(failure)) => return Err(failure),
                 Ok(lock) => return Ok(lock),
@@ -157,7 +157,7 @@ impl Run {
             let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
             let Ok(answer) = answer else { return Err(Missed::Failed(self.target.silent(limit))) };
             let Some(lock) = answer? else {
-                return Err(Missed::NotFree(self.target.query(locks).await.ok()));
+                return Err(Missed::NotFree(self.target.query_with_reason(locks).await.ok()));
             };
             return Ok(lock);
         }
@@ -180,7 +180,12 @@ impl Run {
                 return std::future::pending().await;
             };
             tokio::time::sleep(timeout.saturating_sub(within)).await;
-            tokio::time::timeout(within, locks.query()).await
+            let answers = async {
+                let now = locks.query().await.ok()?;
+                let reason = target::withheld(locks, &now).await;
+                Some((now, reason))
+            };
+            tokio::time::timeout(within, answers).await
         });
         let mut answer = None;
         loop {
@@ -200,7 +205,7 @@ impl Run {
             None => asked.await,
         };
         match answer {
-            Ok(answer) => Err(Missed::NotFree(answer.ok())),
+            Ok(answer) => Err(Missed::NotFree(answer)),
             Err(_) => Err(Missed::Failed(self.target.silent(answered_within.unwrap_or_default()))),
         }
     }
@@ -245,8 +250,8 @@ fn on_loss(text: &str) -> Result<OnLoss, String> {
 /// Why there is no lock.
 enum Missed {
     Request(RequestError),
-    /// Others have it, or are before this command: at that moment, if it is known.
-    NotFree(Option<Snapshot>),
+    /// Others have it, or are before this command, or nothing is granted: at that moment and for that reason, if known.
+    NotFree(Option<(Snapshot, Option<String>)>),
     Failed(Failure),
 }
 
@@ -257,16 +262,26 @@ impl From<RequestError> for Missed {
 }
 
 /// Says that the lock was not free, and who holds it.
-fn not_free(scope: &Scope, timeout: Option<Duration>, now: Option<&Snapshot>) -> String {
+fn not_free(
+    scope: &Scope,
+    timeout: Option<Duration>,
+    now: Option<(Snapshot, Option<String>)>,
+) -> String {
     let mut text = match timeout {
         Some(timeout) => format!("'{scope}' was not free within {}", duration::say(timeout)),
         None => format!("'{scope}' is not free"),
     };
-    let holders = now.map(|now| now.held.iter()).into_iter().flatten();
+    let Some((now, reason)) = now else { return text };
     let meets = |info: &&LockInfo| scope.names().iter().any(|name| info.scope.contains(name));
-    let holders: Vec<String> = holders.filter(meets).map(held_by).collect();
+    let holders: Vec<String> = now.held.iter().filter(meets).map(held_by).collect();
     if !holders.is_empty() {
         text.push_str(&format!(": held by {}", holders.join(", ")));
+    } else if let Some(reason) = reason {
+        text.push_str(&format!(": {reason}"));
+    } else if !now.pending.iter().any(|info| meets(&info)) {
+        text.push_str(
+            ", although it is not held: it was released just now, or nothing is granted yet after a crash of the service",
+        );
     }
     text
 }

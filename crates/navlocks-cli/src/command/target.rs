@@ -149,6 +149,19 @@ impl Target {
         self.answer(locks.query()).await
     }
 
+    /// Asks for all that is held and pending, and why nothing is granted if that is so.
+    pub(super) async fn query_with_reason(
+        &self,
+        locks: &Locks,
+    ) -> Result<(Snapshot, Option<String>), Failure> {
+        let answers = async {
+            let now = locks.query().await?;
+            let reason = withheld(locks, &now).await;
+            Ok((now, reason))
+        };
+        self.answer(answers).await
+    }
+
     /// Asks for all that is held and pending in every partition.
     pub(super) async fn query_all(&self, locks: &Locks) -> Result<Vec<PartitionSnapshot>, Failure> {
         self.answer(locks.query_all()).await
@@ -252,6 +265,15 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
+/// Returns the reason of a service that grants no request although no lock is held, in its own words.
+pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
+    let first = now.pending.first().filter(|_| now.held.is_empty())?;
+    match locks.blockers(first.request).await {
+        Err(QueryError::Refused(reason)) => Some(reason.to_string()),
+        _ => None,
+    }
+}
+
 pub(super) fn silent(url: &str, limit: Duration) -> Failure {
     let message = format!(
         "the service at {url} did not answer within {}, so what it holds is not known: is it stopped, or busy?",
@@ -306,6 +328,12 @@ fn missed(url: &str, error: ConnectError) -> Missed {
             }
         }
         ConnectError::Silent { within } => Missed::Failed(silent(url, within)),
+        ConnectError::Handshake(problem) if problem.starts_with("its certificate ") => failed(
+            Exit::Refused,
+            format!(
+                "the service at {url} is not trusted: {problem}; --ca-file names the certificates to trust"
+            ),
+        ),
         ConnectError::Handshake(problem) => {
             let message =
                 format!("what answers at {url} is no lock service of this version: {problem}");

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use navlocks::{LockInfo, Locks, Place, Scope};
+use navlocks::{LockInfo, Locks, Place, QueryError, Scope};
 use tokio::time::{sleep, timeout};
 
 use crate::command::say;
@@ -30,6 +30,7 @@ pub(crate) struct Waiting<'a> {
 enum News {
     Queue,
     Away,
+    Withheld,
 }
 
 impl<'a> Waiting<'a> {
@@ -47,10 +48,10 @@ impl<'a> Waiting<'a> {
                 self.say(&text, &mut told, News::Away);
                 continue;
             };
-            if let Some(text) = answer {
-                self.say(&text, &mut told, News::Queue);
-                // A line that does not change is told once; what follows only finds out whether the service answers.
-                if !self.live {
+            if let Some((text, news)) = answer {
+                self.say(&text, &mut told, news);
+                // A line that does not change is shown once; later questions only find out whether the service answers.
+                if !self.live && news == News::Queue {
                     sleep(PAUSE_ONCE_TOLD).await;
                 }
             }
@@ -67,11 +68,18 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// For whom we wait. Nothing, while the service is away or the request on its way.
-    async fn sentence(&self) -> Option<String> {
-        let place = self.locks.place().await.ok()??;
+    /// Returns the holder and the place in the queue, or the reason of a service that grants nothing. Returns none while
+    /// the service is away or the request on its way.
+    async fn sentence(&self) -> Option<(String, News)> {
+        let place = match self.locks.place().await {
+            Err(QueryError::Refused(reason)) => {
+                let text = format!("waiting for '{}': {reason}", self.scope);
+                return Some((text, News::Withheld));
+            }
+            place => place.ok()??,
+        };
         let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
-        Some(sentence(self.scope, &place, outer.as_deref()))
+        Some((sentence(self.scope, &place, outer.as_deref()), News::Queue))
     }
 }
 

@@ -15,4 +15,6 @@ mod questions;
 mod rust;
 mod starting;
 mod terminal;
+mod tls;
+mod units;
 mod waiting;

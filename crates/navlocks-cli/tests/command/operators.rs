@@ -111,6 +111,43 @@ fn question_before_a_clean_end_does_not_hold_up_the_next_service() {
 }
 
 #[test]
+fn commands_say_why_nothing_is_granted_after_an_unclean_end() {
+    const REASON: &str = "the one before did not end in good order";
+    let world = World::new();
+    let leases = "--lease 40s --listen";
+    let (service, url) = over_tcp(&world, &format!("{leases} 127.0.0.1:0"));
+    let address = url.trim_start_matches("ws://").to_owned();
+    let run = format!("run --url {url}");
+    let holder = world.hold(&format!("{run} x"));
+    let mut waiter = Talk::start(world.navlocks(&format!("{run} x -- true")));
+    waiter.line_after("navlocks: waiting for 'x', held by");
+    service.signal(Signal::KILL);
+    assert_eq!(service.wait().status.code(), None);
+    let (service, _) = over_tcp(&world, &format!("{leases} {address}"));
+    assert!(waiter.line_after("navlocks: waiting for 'x': ").contains(REASON));
+    let query = world.run(&format!("query --url {url}"));
+    assert_ended(&query, 0, "");
+    assert!(text(&query).contains(REASON), "{}", text(&query));
+    let query = world.run(&format!("query --json --url {url}"));
+    let query: serde_json::Value = serde_json::from_slice(&query.stdout).unwrap();
+    assert!(query["reason"].as_str().unwrap().contains(REASON), "{query}");
+    let doctor = world.run(&format!("doctor --url {url}"));
+    assert_ended(&doctor, 1, "");
+    assert!(text(&doctor).contains(REASON), "{}", text(&doctor));
+    for how in ["-n", "-w 1"] {
+        assert_ended(&world.run(&format!("{run} {how} x -- true")), 1, REASON);
+    }
+    waiter.signal(Signal::TERM);
+    waiter.wait();
+    // Where no request waits, the service is not asked for its reason.
+    let missed = world.run(&format!("{run} --partition other -n x -- true"));
+    assert_ended(&missed, 1, "nothing is granted yet after a crash of the service");
+    holder.wait().assert(90, "");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+}
+
+#[test]
 fn manual_says_codes_variables_and_files() {
     let world = World::new();
     for page in ["man", "man run"] {

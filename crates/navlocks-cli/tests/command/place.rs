@@ -203,3 +203,40 @@ fn folders_and_files_are_private_and_usable_whatever_the_umask() {
         assert_ended(&world.run("run x -- true"), 0, "");
     }
 }
+
+/// Other users can make the folders first. Another place in their stead would let them decide which of a user's
+/// processes exclude each other, so that no command may start a service there.
+#[test]
+fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
+    const NOBODY: u32 = 65534;
+    for taken in ["tmp", "var-tmp"] {
+        let world = World::new();
+        for folder in ["tmp/navlocks-0", "var-tmp/navlocks-0"] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(world.file(folder)).unwrap();
+        }
+        // To a test that may not give folders away, the root folder is another user's.
+        let foreign = world.file("foreign");
+        fs::create_dir(&foreign).unwrap();
+        let given = std::os::unix::fs::chown(&foreign, Some(NOBODY), None).is_ok();
+        let foreign = if given { foreign } else { "/".into() };
+        let script = format!(
+            r#"set -e; cd "$WORLD"; mount --bind "$FOREIGN" {taken}/navlocks-0
+            mount --rbind var-tmp /var/tmp; mount --rbind tmp /tmp
+            "$0" run x -- true || echo "run $?"; "$0" doctor || echo "doctor $?"
+            NAVLOCKS_DIR=own NAVLOCKS_IDLE_EXIT=1ms "$0" run x -- echo with its own"#
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]).arg(program());
+        world.settle(&mut command);
+        command.env_remove("NAVLOCKS_DIR");
+        command.env("WORLD", world.file("")).env("FOREIGN", foreign);
+        let output = finish(command);
+        let folder = format!("/{}/navlocks-0 belongs to user", taken.replace('-', "/"));
+        assert_ended(&output, 0, &folder);
+        assert_ended(&output, 0, "root to remove it, or set NAVLOCKS_DIR to a folder of your own");
+        assert_ended(&output, 0, "one thing is not as it should be");
+        for said in ["run ", "doctor 1", &folder, "with its own"] {
+            assert!(text(&output).contains(said), "{taken}, {said}: {output:?}");
+        }
+    }
+}

@@ -165,7 +165,7 @@ fn doctor_finds_what_is_wrong() {
     assert!(text(&open).contains("others can use"), "{}", text(&open));
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert_ended(&world.run("doctor"), 1, "things are not as they should be");
+    assert_ended(&world.run("doctor"), 1, "one thing is not as it should be");
     std::fs::set_permissions(world.place(), std::fs::Permissions::from_mode(0o700)).unwrap();
 }
 
@@ -234,4 +234,44 @@ fn doctor_finds_a_private_folder_for_temporary_files() {
     let doctor = doctor_after(&world, &format!("PRIVATE={}; {words}", private.display()));
     assert_ended(&doctor, 1, "");
     assert!(text(&doctor).contains("/tmp is private to this unit"), "{}", text(&doctor));
+}
+
+#[test]
+fn names_of_held_locks_are_lines_and_complete_what_is_typed() {
+    let world = World::new();
+    let mut held = world.navlocks("run beta alpha");
+    // One that a shell would execute, and one that is no line.
+    held.args([
+        "beta $(touch hacked)",
+        "two\nlines",
+        "--",
+        "sh",
+        "-c",
+        "echo held; read line; exit 0",
+    ]);
+    let mut held = Talk::start(held);
+    assert_eq!(held.line(), "held");
+    let names = world.run("query --names");
+    assert_ended(&names, 0, "");
+    assert_eq!(text(&names), "alpha\nbeta\nbeta $(touch hacked)\n");
+    let complete = |words: &str| {
+        let script = r#"source <("$0" completions bash)
+            COMP_WORDS=("$0" "$@") COMP_CWORD=$#
+            _navlocks_held "$0" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+            printf '%s\n' "${COMPREPLY[@]}""#;
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", script]).arg(crate::support::program()).args(words.split('|'));
+        bash.current_dir(world.file(""));
+        world.settle(&mut bash);
+        let output = crate::support::finish(bash);
+        assert_ended(&output, 0, "");
+        text(&output).to_owned()
+    };
+    assert_eq!(complete("steal|al"), "alpha\n");
+    assert_eq!(complete("release|--force|be"), "beta\nbeta\\ \\$\\(touch\\ hacked\\)\n");
+    assert!(complete("release|--fo").contains("--force"));
+    assert!(complete("rel").contains("release"));
+    assert!(!complete("release|--url|al").contains("alpha"));
+    assert!(!world.file("hacked").exists());
+    held.end().assert(0, "");
 }

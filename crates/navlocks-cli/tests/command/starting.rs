@@ -62,6 +62,35 @@ fn it_keeps_no_file_of_whoever_started_it() {
 }
 
 #[test]
+fn service_started_by_a_restricted_command_is_not_restricted() {
+    let world = World::new();
+    let mut command = Command::new("sh");
+    let restrict = "umask 027; ulimit -St 60; ulimit -Sf 4096; ulimit -Sn 64; echo 500 > /proc/self/oom_score_adj";
+    let script = format!(r#"{restrict}; exec nice -n 7 chrt --batch 0 "$0" run x -- true"#);
+    command.arg("-c").arg(script).arg(program());
+    world.settle(&mut command);
+    assert_ended(&finish(command), 0, "");
+    let pid = world.service().as_raw_nonzero();
+    let about = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+    let limits = about("limits");
+    for name in ["Max cpu time", "Max file size", "Max open files"] {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        let words: Vec<&str> = line.trim_start_matches(name).split_whitespace().collect();
+        assert_eq!(words[0], words[1], "soft and hard: {line}");
+    }
+    assert_eq!(about("oom_score_adj").trim(), "0");
+    assert!(about("status").contains("Umask:\t0077"), "{}", about("status"));
+    let stat = about("stat");
+    // Numbered from the state, which is the third: the nice level is the 19th, the scheduler the 41st.
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    assert_eq!(fields[41 - 3], "0", "the usual scheduler");
+    // The kernel lets nobody without a privilege go back to a better level.
+    let may = Command::new("sh").args(["-c", "nice -n 7 nice -n -7 nice 2>/dev/null"]).output();
+    let allowed = text(&may.unwrap()).trim().to_owned();
+    assert_eq!(fields[19 - 3], allowed, "the nice level");
+}
+
+#[test]
 fn it_ends_when_it_is_idle() {
     let world = World::new();
     let mut command = world.navlocks("run x -- true");

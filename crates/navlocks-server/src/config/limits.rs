@@ -84,7 +84,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes_max: 1 << 20,
-            name_bytes_max: 4 << 10,
+            name_bytes_max: 64 << 10,
             names_per_request_max: 1000,
             tag_bytes_max: 1 << 10,
             partition_name_bytes_max: 256,

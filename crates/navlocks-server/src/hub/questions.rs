@@ -120,6 +120,8 @@ impl Hub {
         Ok(match question {
             // Both are answered by frames of their own.
             Question::Query | Question::QueryAll => return Err(too_long(0)),
+            Question::Place if !self.granting => return Err(self.withheld()),
+            Question::Blockers(key) if self.is_early(index, key) => return Err(self.withheld()),
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
                     Some(id) => partition.manager().blockers(id),
@@ -150,6 +152,21 @@ impl Hub {
                 Reply::Released(partitions[index].force_release(&name, &mut around) as u64)
             }
         })
+    }
+
+    /// Returns the reason why nothing is granted after an unclean end.
+    fn withheld(&self) -> Fault {
+        let seconds = self.store.earlier().as_secs_f64().ceil();
+        let text = format!(
+            "no lock is granted in the first {seconds}s of the service: the one before did not end in good order, and its clients may still use their locks"
+        );
+        Fault::new(FaultCode::BadState, text)
+    }
+
+    /// Returns true for a request of this partition that waits until locks are granted at all.
+    fn is_early(&self, index: PartitionIndex, key: RequestKey) -> bool {
+        let known = self.sessions.get(key.session).and_then(|it| it.requests.get(key.request));
+        matches!(known, Some(Known::Early { partition, .. }) if partition == index)
     }
 
     /// A living request of this partition, whoever's it is. Those of other partitions are nobody's business.

@@ -1,16 +1,25 @@
 //! TLS for TCP connections.
 
 use std::io;
+use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 
 use crate::config::TlsFiles;
 use crate::config::explain;
+
+/// A certificate that expires within this time is warned about at the start of the service.
+const EXPIRES_SOON: Duration = Duration::from_secs(7 * SECONDS_OF_DAY);
+const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
 /// What greets TLS clients with this certificate.
 pub(crate) fn acceptor(files: &TlsFiles) -> io::Result<TlsAcceptor> {
@@ -22,10 +31,61 @@ pub(crate) fn acceptor(files: &TlsFiles) -> io::Result<TlsAcceptor> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .map_err(|error| bad(certificate, &error))?;
+    for one in &chain {
+        warn_of_expiry(one, certificate);
+    }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &error))?;
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
         .map_err(|error| bad(certificate, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Warns of a certificate that no client accepts at this time, or soon will not.
+fn warn_of_expiry(certificate: &CertificateDer<'_>, file: &Path) {
+    let now = UnixTime::now();
+    let later = now.as_secs().saturating_add(EXPIRES_SOON.as_secs());
+    let file = file.display();
+    match validity(certificate, now) {
+        Some(Validity::Expired { not_after }) => {
+            let days = now.as_secs().saturating_sub(not_after) / SECONDS_OF_DAY;
+            tracing::warn!(%file, days, "the certificate has expired, and clients refuse it: renew it, then restart the service");
+        }
+        Some(Validity::NotYet) => {
+            tracing::warn!(%file, "the certificate is not valid yet, and clients refuse it: is the clock right?");
+        }
+        None => {
+            let then = UnixTime::since_unix_epoch(Duration::from_secs(later));
+            if let Some(Validity::Expired { not_after }) = validity(certificate, then) {
+                let days = not_after.saturating_sub(now.as_secs()) / SECONDS_OF_DAY;
+                tracing::warn!(%file, days, "the certificate expires soon: renew it, then restart the service");
+            }
+        }
+    }
+}
+
+/// Why a certificate is not valid at some time.
+enum Validity {
+    Expired { not_after: u64 },
+    NotYet,
+}
+
+/// Lets the library's own verifier judge a certificate, which looks at the time before anything else.
+fn validity(certificate: &CertificateDer<'_>, at: UnixTime) -> Option<Validity> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone().into_owned()).ok()?;
+    let provider = Arc::new(default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
+    let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
+    let judged = verifier.ok()?.verify_server_cert(certificate, &[], &name, &[], at);
+    match judged {
+        Err(Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+            Some(Validity::Expired { not_after: not_after.as_secs() })
+        }
+        Err(Error::InvalidCertificate(CertificateError::NotValidYetContext { .. })) => {
+            Some(Validity::NotYet)
+        }
+        _ => None,
+    }
 }

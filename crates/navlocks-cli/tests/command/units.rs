@@ -1,0 +1,87 @@
+//! The units for systemd, as they are packaged.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{World, assert_ended, finish, program, text};
+
+/// The text of a packaged file.
+fn packaged(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    fs::read_to_string(folder.join(name)).expect("a packaged file")
+}
+
+/// The value of a setting, of which the unit has one.
+fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
+    let mut values = unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let value = values.next().expect("the setting is there");
+    assert_eq!(values.next(), None, "{name} is there once");
+    value
+}
+
+#[test]
+fn units_are_without_mistakes_to_systemd() {
+    let world = World::new();
+    let program = program().to_str().expect("a path of ours");
+    for (scope, name) in [("--system", "navlocks"), ("--user", "navlocks-user")] {
+        let files = [format!("{name}.service"), format!("{name}.socket")];
+        for file in &files {
+            let unit = packaged(file).replace("/usr/bin/navlocks", program);
+            fs::write(world.file(file), unit).unwrap();
+        }
+        let mut verify = Command::new("systemd-analyze");
+        verify.args([scope, "verify", "--man=no", "--recursive-errors=no"]);
+        verify.args(files.map(|file| world.file(&file)));
+        verify.env("XDG_RUNTIME_DIR", world.file(""));
+        let output = finish(verify);
+        assert_ended(&output, 0, "");
+        // A setting that systemd does not know is no error to it.
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("navlocks"), "{said}");
+    }
+}
+
+#[test]
+fn service_of_the_user_unit_has_the_place_of_one_that_a_command_starts() {
+    let world = World::new();
+    fs::create_dir(world.file("var-tmp")).unwrap();
+    fs::create_dir(world.file("tmp")).unwrap();
+    let (socket, service) = (packaged("navlocks-user.socket"), packaged("navlocks-user.service"));
+    assert_eq!(
+        (setting(&socket, "SocketMode"), setting(&socket, "DirectoryMode")),
+        ("0600", "0700")
+    );
+    let path = setting(&socket, "ListenStream").replace("%U", "0");
+    let start = setting(&service, "ExecStart").replace("/usr/bin/navlocks", "\"$0\"");
+    let script = format!(
+        r#"set -e; cd "$WORLD"; mount --bind var-tmp /var/tmp; mount --bind tmp /tmp; umask 077
+        token() {{ "$0" run x -- sh -c 'echo $NAVLOCKS_FENCING_TOKEN'; }}
+        first=$(token); "$0" stop >/dev/null
+        systemd-socket-activate -l {path} {start} >/dev/null 2>&1 &
+        until [ -S {path} ]; do :; done; chmod 600 {path}
+        second=$(token); "$0" doctor; "$0" stop; wait; third=$(token); "$0" stop
+        [ "$first" -lt "$second" ] && [ "$second" -lt "$third" ] && echo tokens grow
+        ls /var/tmp/navlocks-0"#
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]).arg(program());
+    world.settle(&mut command);
+    command.env_remove("NAVLOCKS_DIR").env("WORLD", world.file(""));
+    let output = finish(command);
+    assert_ended(&output, 0, "");
+    for said in ["tokens grow", "remembered in /var/tmp/navlocks-0", "service.json", "serves"] {
+        assert!(text(&output).contains(said), "{said}: {output:?}");
+    }
+}
+
+/// systemd makes the folder as root, and the programs that use the socket run as the user of the service.
+#[test]
+fn folder_of_the_system_socket_can_be_entered_by_its_users() {
+    let socket = packaged("navlocks.socket");
+    assert_eq!(setting(&socket, "DirectoryMode"), "0755");
+    assert_eq!(setting(&socket, "SocketMode"), "0600");
+    let user = setting(&socket, "SocketUser");
+    assert_eq!(user, setting(&packaged("navlocks.service"), "User"));
+    assert!(packaged("navlocks.sysusers").contains(&format!("u {user} ")));
+}
