@@ -100,7 +100,14 @@ pub(crate) fn assert_nothing_left(locks: &Locks) {
     assert!(snapshot.held.is_empty() && snapshot.pending.is_empty(), "{snapshot:#?}");
     // A stream shows its space.
     let space = format!("{:?}", locks.events());
-    for empty in ["ended: {}", "watches: Watches { locks: {}, names: {}", "requests: {}"] {
+    let empty = [
+        "ended: {}",
+        "watchers: Watchers { locks: {}",
+        "contention: Contention { locks: {}, names: {}",
+        "tags: {}",
+        "described: Some({})",
+    ];
+    for empty in empty {
         assert!(space.contains(empty), "not {empty}: {space}");
     }
     for left in ["waker: Some", "tag: Some"] {

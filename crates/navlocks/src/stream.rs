@@ -60,24 +60,6 @@ impl Events {
         self.change(Inboxes::take).flatten()
     }
 
-    /// The next event, as `navlocks watch` still takes it: it hears neither of [`Lagged`] nor of the end.
-    #[doc(hidden)]
-    pub async fn next(&mut self) -> Event {
-        loop {
-            match self.recv().await {
-                Some(Ok(event)) => return event,
-                Some(Err(_)) => {}
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    /// The next event, if it has happened already, as `navlocks watch` still takes it.
-    #[doc(hidden)]
-    pub fn try_next(&mut self) -> Option<Event> {
-        std::iter::from_fn(|| self.try_recv()).find_map(Result::ok)
-    }
-
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Lagged>>> {
         let waker = cx.waker().clone();
         let polled = self.change(|inboxes, number| match inboxes.take(number) {

@@ -44,8 +44,10 @@ impl Steal {
         // When this is answered, all that the theft did has been told.
         self.target.query(&locks).await?;
         let mut text = String::new();
-        while let Some(event) = events.try_next() {
-            if event.what == What::Lost(Loss::Stolen { by }) {
+        while let Some(received) = events.try_recv() {
+            if let Ok(event) = received
+                && event.what == What::Lost(Loss::Stolen { by })
+            {
                 text.push_str(&taken(&name, event.client, event.tag.as_deref(), event.pid));
             }
         }

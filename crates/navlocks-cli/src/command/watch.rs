@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use clap::Args;
+use navlocks::events::Lagged;
 use navlocks::{Event, Events, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -44,19 +45,29 @@ impl Watch {
             return show(&self.target, &locks).await;
         }
         let mut events = locks.events();
-        loop {
-            let event = events.next().await;
+        while let Some(received) = events.recv().await {
             let now = time::now();
             let mut lines = String::new();
-            if event.after_gap {
+            if is_after_gap(&received) {
                 lines = if self.json { json::gap(&now) } else { format!("{now} {GAP}\n") };
             }
-            lines += &if self.json { json::event(&event, &now) } else { line(&event, &now) + "\n" };
+            if let Ok(event) = received {
+                let text = |event| {
+                    if self.json { json::event(event, &now) } else { line(event, &now) + "\n" }
+                };
+                lines += &text(&event);
+            }
             if printer::print_bytes(lines.as_bytes())? == Reader::Gone {
                 return Ok(());
             }
         }
+        Ok(())
     }
+}
+
+/// Returns true where events are missing, or may be.
+fn is_after_gap(received: &Result<Event, Lagged>) -> bool {
+    received.as_ref().map_or(true, |event| event.after_gap)
 }
 
 /// An event for people. Names and tags are those of strangers.
@@ -143,17 +154,19 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
 
 /// Waits for an event and takes all that come in the moment after it: a busy service is not drawn more often than people see.
 async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
-    let mut event = events.next().await;
+    let Some(mut received) = events.recv().await else { return std::future::pending().await };
     tokio::time::sleep(REDRAW_MIN).await;
     loop {
         let now = time::now();
-        if event.after_gap {
+        if is_after_gap(&received) {
             last.push_front(format!("{now} {GAP}"));
         }
-        last.push_front(line(&event, &now));
+        if let Ok(event) = received {
+            last.push_front(line(&event, &now));
+        }
         last.truncate(EVENTS_SHOWN);
-        match events.try_next() {
-            Some(next) => event = next,
+        match events.try_recv() {
+            Some(next) => received = next,
             None => return,
         }
     }

@@ -61,7 +61,7 @@ pub(crate) async fn supervise(
     let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
     let connection = lock.locks().descriptor();
     let child = Child::spawn(command, environment, connection, &mut terminal)?;
-    let mut run = Run { child, terminal, on_loss, grace, lost: None };
+    let mut run = Run { child, terminal, on_loss, grace, lost: None, resumed: false };
     let mut known = false;
     loop {
         let lost = run.lost;
@@ -98,6 +98,8 @@ struct Run {
     grace: Duration,
     /// Why the lock is lost, and until when the command may end by itself.
     lost: Option<(Loss, Instant)>,
+    /// The command was continued after a stop, and the signal that continued this process is still to be read.
+    resumed: bool,
 }
 
 impl Run {
@@ -132,9 +134,14 @@ impl Run {
         crate::system::stop_group();
         terminal.lend_if_wanted(self.child.group());
         self.child.signal_group(Signal::CONT);
+        self.resumed = true;
     }
 
     fn pass_on(&mut self, caught: Signal) {
+        // The command may have been stopped again meanwhile: continuing it twice would undo that.
+        if caught == Signal::CONT && std::mem::take(&mut self.resumed) {
+            return;
+        }
         if caught == Signal::CONT
             && let Some(terminal) = &mut self.terminal
         {

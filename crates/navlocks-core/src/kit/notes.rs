@@ -59,6 +59,13 @@ impl<E: Embedder> Notes<E> {
         }
     }
 
+    /// Returns the same, and none for an id that was never attached. Without a panic, so that the compiler can
+    /// drop it where a sink does not use it.
+    #[inline]
+    pub(super) fn since_of(&self, id: RequestId) -> Option<E::Time> {
+        self.noted(id).map(|noted| noted.since)
+    }
+
     #[inline]
     fn noted(&self, id: RequestId) -> Option<&Noted<E>> {
         if !self.aside.is_empty()

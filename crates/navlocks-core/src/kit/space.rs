@@ -1,5 +1,7 @@
 //! A space: one partition, with what its embedder attaches to each request.
 
+mod effects;
+
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,8 +10,8 @@ use super::contention::Contention;
 use super::ids::IdMap;
 use super::{Embedder, Notes, Notice, Sink};
 use crate::{
-    Answer, ClientId, Deadlock, DeadlockPolicy, Event, FencingToken, LockManager, Mode, Name,
-    Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
+    Answer, ClientId, Deadlock, DeadlockPolicy, FencingToken, LockManager, Mode, Name, Request,
+    RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
 
 /// One lock space around a [`LockManager`].
@@ -121,12 +123,12 @@ impl<E: Embedder> Space<E> {
     ///
     /// The request was refused. Nothing of it is left.
     #[inline]
-    pub fn request(
+    pub fn request<S: Sink<E>>(
         &mut self,
         client: ClientId,
         request: &Request,
         (note, tag): (E::Note, Option<E::Tag>),
-        sink: &mut impl Sink<E>,
+        sink: &mut S,
     ) -> Result<(RequestId, Answer), Refusal> {
         let now = sink.now();
         let (id, answer) = self.manager.request(client, request)?;
@@ -136,7 +138,9 @@ impl<E: Embedder> Space<E> {
         }
         match answer {
             Answer::Granted(token) if self.is_quiet() => {
-                self.notify(id, &Notice::Granted { token, since: now }, sink);
+                if S::NOTIFIES_OWN_GRANT {
+                    self.notify(id, &Notice::Granted { token, since: now }, sink);
+                }
             }
             Answer::Pending if self.is_quiet() && self.waits_unnoticed() => {}
             _ => self.follow_request(client, request, (id, answer), sink)?,
@@ -150,7 +154,8 @@ impl<E: Embedder> Space<E> {
         if !self.manager.release(id) {
             return false;
         }
-        let notice = Notice::Released { since: self.notes.since(id) };
+        let Some(since) = self.notes.since_of(id) else { return true };
+        let notice = Notice::Released { since };
         if self.is_unobserved() && self.tags.is_empty() {
             self.notify(id, &notice, sink);
             if self.manager.has_events() {
@@ -327,199 +332,6 @@ impl<E: Embedder> Space<E> {
             self.notes.absorb(&mut shard.notes, number, COUNT);
             self.tags.extend(core::mem::take(&mut shard.tags));
             self.contention.absorb(core::mem::take(&mut shard.contention));
-        }
-    }
-}
-
-/// How an input is followed.
-impl<E: Embedder> Space<E> {
-    /// Returns true if no subscriber and no holder watches the requests.
-    #[inline]
-    fn is_unobserved(&self) -> bool {
-        self.described.is_none() && self.contention.is_empty()
-    }
-
-    /// Returns true if an input had no effect on other clients, and no subscriber needs to know it.
-    #[inline]
-    fn is_quiet(&self) -> bool {
-        !self.manager.has_events() && self.described.is_none()
-    }
-
-    /// Returns true if no holder and no policy needs to know that a request waits.
-    #[inline]
-    fn waits_unnoticed(&self) -> bool {
-        self.deadlocks == DeadlockPolicy::Ignore && self.contention.is_empty()
-    }
-
-    #[inline(never)]
-    fn follow_request(
-        &mut self,
-        client: ClientId,
-        request: &Request,
-        (id, answer): (RequestId, Answer),
-        sink: &mut impl Sink<E>,
-    ) -> Result<(), Refusal> {
-        if let Some(described) = &mut self.described {
-            let tag = self.tags.get(&id).cloned();
-            let about = About { client, scope: request.scope.clone(), mode: request.mode, tag };
-            described.insert(id, about);
-            self.publish(id, &Notice::Requested, sink);
-        }
-        match answer {
-            Answer::Granted(token) => self.drain_around((id, token), sink),
-            Answer::Unavailable => {
-                self.drain(sink);
-                self.end(id, &Notice::Unavailable, sink);
-            }
-            Answer::Pending => {
-                self.begin_to_wait(id, &request.scope, sink)?;
-                self.drain(sink);
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies the deadlock policy to a request that has to wait, and notifies holders that watch for contention.
-    fn begin_to_wait(
-        &mut self,
-        id: RequestId,
-        scope: &Scope,
-        sink: &mut impl Sink<E>,
-    ) -> Result<(), Refusal> {
-        if self.deadlocks != DeadlockPolicy::Ignore
-            && let Some(deadlock) = self.manager.deadlock_through(id)
-        {
-            self.notify(id, &Notice::Deadlock(&deadlock), sink);
-            self.publish(id, &Notice::Deadlock(&deadlock), sink);
-            if self.deadlocks == DeadlockPolicy::Refuse {
-                self.abort(id, sink);
-                return Err(Refusal::Deadlock(deadlock));
-            }
-        }
-        for lock in self.contention.take_contended(scope, &self.manager) {
-            self.notify(lock, &Notice::Contended, sink);
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn follow_release(
-        &mut self,
-        id: RequestId,
-        notice: &Notice<'_, E::Time>,
-        sink: &mut impl Sink<E>,
-    ) {
-        self.end(id, notice, sink);
-        self.drain(sink);
-    }
-
-    /// Passes the engine's events on.
-    #[inline(never)]
-    fn drain(&mut self, sink: &mut impl Sink<E>) {
-        while let Some(event) = self.manager.poll_event() {
-            self.pass_on(event, sink);
-        }
-        self.drop_idle_memory();
-    }
-
-    /// Passes the engine's events on. The request's own grant stands before those with larger tokens.
-    fn drain_around(&mut self, own: (RequestId, FencingToken), sink: &mut impl Sink<E>) {
-        let mut own = Some(own);
-        while let Some(event) = self.manager.poll_event() {
-            if let Event::Granted { token, .. } = event
-                && let Some((id, token)) = own.take_if(|(_, own)| *own < token)
-            {
-                self.granted(id, token, sink);
-            }
-            self.pass_on(event, sink);
-        }
-        if let Some((id, token)) = own {
-            self.granted(id, token, sink);
-        }
-        self.drop_idle_memory();
-    }
-
-    #[inline(always)]
-    fn pass_on(&mut self, event: Event, sink: &mut impl Sink<E>) {
-        match event {
-            Event::Granted { request, token, .. } => self.granted(request, token, sink),
-            Event::Lost { request, cause, .. } => {
-                let since = self.notes.since(request);
-                self.end(request, &Notice::Lost { cause, since }, sink);
-            }
-            Event::Aborted { request, cause, .. } => {
-                self.end(request, &Notice::Aborted(cause), sink);
-            }
-            Event::Evicted { client } => sink.evicted(client),
-        }
-    }
-
-    #[inline(always)]
-    fn granted(&mut self, id: RequestId, token: FencingToken, sink: &mut impl Sink<E>) {
-        let since = self.notes.grant(id, sink.now());
-        let notice = Notice::Granted { token, since };
-        self.notify(id, &notice, sink);
-        if !self.is_unobserved() {
-            self.show_grant(id, &notice, sink);
-        }
-    }
-
-    #[inline(never)]
-    fn show_grant(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
-        self.publish(id, notice, sink);
-        if self.manager.is_contended(id) && self.contention.unwatch(id) {
-            self.notify(id, &Notice::Contended, sink);
-        }
-    }
-
-    /// Notifies the last that happens to a request, and forgets it.
-    #[inline(never)]
-    fn end(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
-        self.notify(id, notice, sink);
-        self.publish(id, notice, sink);
-        if let Some(described) = &mut self.described {
-            described.remove(&id);
-            if let Some(left) = &mut self.forgotten_in {
-                *left = left.saturating_sub(1);
-                self.forget_description();
-            }
-        }
-        self.contention.unwatch(id);
-        if !self.tags.is_empty() {
-            self.tags.remove(&id);
-        }
-    }
-
-    #[inline(always)]
-    fn notify(&mut self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
-        sink.notify(id, &mut self.notes, notice);
-    }
-
-    fn publish(&self, id: RequestId, notice: &Notice<'_, E::Time>, sink: &mut impl Sink<E>) {
-        if self.forgotten_in.is_none()
-            && let Some(about) = self.described.as_ref().and_then(|described| described.get(&id))
-        {
-            sink.publish(id, about, &self.notes, notice);
-        }
-    }
-
-    #[cold]
-    fn attach_tag(&mut self, id: RequestId, tag: E::Tag) {
-        self.tags.insert(id, tag);
-    }
-
-    #[inline(always)]
-    fn drop_idle_memory(&mut self) {
-        if self.notes.has_idle_memory() {
-            self.drop_memory_if_idle();
-        }
-    }
-
-    #[inline(never)]
-    fn drop_memory_if_idle(&mut self) {
-        if self.manager.name_count() == 0 {
-            self.notes.clear();
-            self.tags = IdMap::default();
         }
     }
 }

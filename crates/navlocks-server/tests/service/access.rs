@@ -310,6 +310,8 @@ fn tokens_are_read_again_and_a_removed_one_ends_its_sessions() {
     let folder = Folder::new();
     let file = folder.path().join("tokens");
     std::fs::write(&file, TOKENS).expect("a file");
+    let only_ours = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&file, only_ours).expect("our own file");
     let path = file.clone();
     let service = Running::with(|config| {
         config.access = Access::from_file(&path).expect("tokens");

@@ -219,6 +219,9 @@ impl Shard {
 }
 
 impl Sink<Tasks> for Collect<'_> {
+    // The future of a request takes its grant from the answer.
+    const NOTIFIES_OWN_GRANT: bool = false;
+
     #[inline]
     fn now(&self) -> Moment {
         self.now.unwrap_or_else(Moment::now)
