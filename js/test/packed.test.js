@@ -51,7 +51,7 @@ test('jest loads every entry point by require(), and the locks of a process and 
       expect(await manager.request('b', (lock) => lock.name)).toBe('b');
     });
   `);
-  await run(process.execPath, [join(modules, 'jest/bin/jest.js'), '--rootDir', project], { env: { SERVICE: service.unix } });
+  await run(process.execPath, [join(source, 'peers/node_modules/jest/bin/jest.js'), '--rootDir', project], { env: { SERVICE: service.unix } });
 });
 
 test('in Node require() and import give the same objects', async () => {
