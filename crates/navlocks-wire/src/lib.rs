@@ -57,7 +57,7 @@ pub fn read<'a, M: serde::Deserialize<'a>>(text: &'a str) -> Result<M, Fault> {
         .map_err(|error| Fault::new(FaultCode::BadMessage, format!("not a message: {error}")))
 }
 
-/// Writes a message as [`write`] does, and stops at a limit. Returns none if it has more than `bytes_max` bytes.
+/// Writes a message as [`write()`] does, and stops at a limit. Returns none if it has more than `bytes_max` bytes.
 pub fn write_within(message: &impl serde::Serialize, bytes_max: usize) -> Option<String> {
     let mut bounded = Bounded { text: Vec::new(), bytes_max };
     serde_json::to_writer(&mut bounded, message).ok()?;
