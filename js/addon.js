@@ -1,5 +1,5 @@
-// Finds the native addon. All copies of the package in a process use the addon of one of them: each addon file that is loaded
-// has a lock space of its own, and two copies would grant one lock twice.
+// Finds the native addon. All copies of the package in a process use the addon of one of them: each
+// addon file that is loaded has a lock space of its own, and two copies would grant one lock twice.
 
 import { createRequire } from 'node:module';
 import { arch, platform } from 'node:process';

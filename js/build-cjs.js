@@ -1,5 +1,6 @@
-// Writes the package as CommonJS to cjs/, for what cannot load ES modules by require(): jest, and TypeScript with `module: node16`.
-// Node itself loads the ES modules by require() too, so that one process has one instance.
+// Writes the package as CommonJS to cjs/, for what cannot load ES modules by require(): jest, and
+// TypeScript with `module: node16`. Node itself loads the ES modules by require() too, so that one
+// process has one instance.
 
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

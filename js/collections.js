@@ -1,4 +1,5 @@
-// Collections that keep the methods they had when the package was loaded: a page may replace what its own ones inherit.
+// Collections that keep the methods they had when the package was loaded: a page may replace what
+// its own ones inherit.
 //
 // They are walked by forEach(): iterators inherit too.
 

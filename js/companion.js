@@ -1,8 +1,8 @@
-// Locks of a service beside the browser's own: a request is granted when it holds both, so that code of the same origin which
-// uses the browser's locks is excluded too.
+// Locks of a service beside the browser's own: a request is granted when it holds both, so that
+// code of the same origin which uses the browser's locks is excluded too.
 //
-// The service is asked first, and by everybody, so that two pages never wait for each other's half. Which request is held is
-// decided by the service and by the browser, each for its own lock.
+// The service is asked first, and by everybody, so that two pages never wait for each other's half.
+// Which request is held is decided by the service and by the browser, each for its own lock.
 
 import { KeptWeakMap } from './collections.js';
 import { WAIT } from './entry.js';

@@ -1,4 +1,5 @@
-// The locks of a service, for Node: `connect`, and what `install` puts in place with the same options.
+// The locks of a service, for Node: `connect`, and what `install` puts in place with the same
+// options.
 
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { Deliveries } from './delivery.js';

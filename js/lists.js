@@ -1,4 +1,5 @@
-// What the package does with arrays, by index alone: a page may have replaced what its arrays inherit, iterators included.
+// Operations on arrays, by index alone: a page may have replaced what its arrays
+// inherit, iterators included.
 
 /** Appends a value; returns the new length. */
 export function append(list, value) {

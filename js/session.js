@@ -429,7 +429,8 @@ export class Session {
 
   #wake = () => {
     this.check();
-    // A network can swallow all of one connection and carry another: the session goes on over that one.
+    // A network can swallow all of one connection and carry another: the session goes on over that
+    // one.
     if (this.#link === UP && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;

@@ -9,7 +9,8 @@ import { append, each, sortStrings } from './lists.js';
 export function createConversions(realm) {
   const { TypeError } = realm;
   const AbortSignal = realm.AbortSignal ?? globalThis.AbortSignal;
-  // A getter of the prototype knows its own objects, whatever their prototypes say. Simulated browsers may have none.
+  // A getter of the prototype knows its own objects, whatever their prototypes say. Simulated
+  // browsers may have none.
   const aborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')?.get;
 
   /** https://webidl.spec.whatwg.org/#js-DOMString */

@@ -36,8 +36,9 @@ const addresses = Object.values(networkInterfaces()).flat().filter(({ family, in
 const origins = ['localhost', '127.0.0.1', ...addresses.map(({ address }) => address)].map((host) => `http://${host}:${port}`);
 const service = await startService(origins[0]);
 
-// What a page sends to /locks goes to the service, which listens to this machine alone. A service keeps the locks of each origin
-// apart, and this page has an origin for every address of the server: all of them are sent on as the first.
+// Messages of a page to /locks go to the service, which listens to this machine alone. A service
+// keeps the locks of each origin apart, and this page has an origin for every address of the
+// server: all of them are sent on as the first.
 server.on('upgrade', ({ rawHeaders }, page, head) => {
   const tunnel = connect(service, '127.0.0.1');
   const lines = rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${sentOn(name, rawHeaders[index + 1])}`] : []));

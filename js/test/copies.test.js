@@ -1,4 +1,5 @@
-// Several copies of the package in one process, and a copy without its addon: real folders, real processes.
+// Several copies of the package in one process, and a copy without its addon: real folders, real
+// processes.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,5 @@
-// Node with the globals of others: a simulated browser, as test runners have it, and server-side rendering.
+// Node with the globals of others: a simulated browser, as test runners have it, and server-side
+// rendering.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

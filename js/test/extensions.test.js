@@ -1,4 +1,5 @@
-// What the package adds to the standard: the rows of test/conformance/extensions in every place that Node has, and what only Node has.
+// The additions of the package to the standard: the rows of test/conformance/extensions in every
+// place that Node has, and what only Node has.
 
 import assert from 'node:assert/strict';
 import { channel } from 'node:diagnostics_channel';

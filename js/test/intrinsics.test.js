@@ -1,4 +1,5 @@
-// A page that replaces functions of arrays, promises, collections and JSON changes nothing: in a real Chromium.
+// A page that replaces functions of arrays, promises, collections and JSON changes nothing: in a
+// real Chromium.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +23,8 @@ test('a page that replaces what arrays, promises and collections inherit, and JS
     const { acquire, auto, scoped } = lineageOf(locks);
     install(globalThis, { url });
 
-    // Scopes are read by their own iterators, as WebIDL says: these are neither arrays nor collections.
+    // Scopes are read by their own iterators, as WebIDL says: these are neither arrays nor
+    // collections.
     const scopeOf = (one, other) => ({
       *[Symbol.iterator]() {
         yield one;

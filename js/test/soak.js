@@ -1,4 +1,5 @@
-// How much of a test that gains from length is run: little by default, all of it with NAVLOCKS_SOAK=1.
+// How much of a test that gains from length is run: little by default, all of it with
+// NAVLOCKS_SOAK=1.
 
 import process from 'node:process';
 

@@ -26,8 +26,9 @@ impl Wake for Alarm {
     }
 }
 
-/// Runs a future to its end on this thread, and panics if that end does not come. Unlike `navlocks::blocking::block_on` it never polls
-/// without having been woken, so that a wake-up that is missing shows.
+/// Runs a future to its end on this thread, and panics if that end does not come. Unlike
+/// `navlocks::blocking::block_on` it never polls without having been woken, so that a wake-up that
+/// is missing shows.
 #[track_caller]
 pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), sleeper: thread::current() });

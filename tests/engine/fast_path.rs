@@ -1,7 +1,7 @@
 //! The fast path for one name and the slow path give the same answers, events and snapshots.
 //!
-//! A second name that no other request wants changes no outcome and keeps a request off the fast path. So the
-//! same history is played twice: once as it is, once with such a name in each scope.
+//! A second name that no other request wants changes no outcome and keeps a request off the fast
+//! path. So the same history is played twice: once as it is, once with such a name in each scope.
 
 use navlocks_core::{
     Answer, Cause, ClientId, Event, HashKey, LockInfo, LockManager, Mode, Name, Request, RequestId,

@@ -1,4 +1,5 @@
-//! A lock space in shards gives the same story as one manager, and one manager can take over at any moment.
+//! A lock space in shards gives the same story as one manager, and one manager can take over at any
+//! moment.
 
 use navlocks_core::{
     ClientId, Event, HashKey, LockManager, Mode, Name, Request, RequestId, Scope, Snapshot, State,
@@ -13,7 +14,8 @@ use crate::arbitrary::{any_ops, check, histories, single_name_ops};
 
 const SHARDS: usize = 4;
 
-/// Keeps single names in their shards, moves to the whole for anything else, and back when nothing is left.
+/// Keeps single names in their shards, moves to the whole for anything else, and back when nothing
+/// is left.
 struct Divided {
     shards: [LockManager; SHARDS],
     whole: Option<LockManager>,
@@ -179,7 +181,8 @@ impl Witness for Divided {
     }
 }
 
-/// Whether divided or not, one manager made of all shows the same, and what only it can show is right.
+/// Whether divided or not, one manager made of all shows the same, and what only it can show is
+/// right.
 fn shards_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
     let made = divided.whole();
     let whole = divided.whole.as_ref().unwrap_or(&made);

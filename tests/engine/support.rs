@@ -250,7 +250,8 @@ impl Table {
         self.settle_with(None)
     }
 
-    /// The same after a request that was granted at once: its grant stands before those with larger tokens.
+    /// The same after a request that was granted at once: its grant stands before those with larger
+    /// tokens.
     fn settle_with(&mut self, mut own: Option<Event>) -> Vec<String> {
         self.manager.check_invariants();
         let held = self.snapshot().held;

@@ -145,7 +145,8 @@ fn acquire_dropped_after_the_grant_ends_the_work_and_releases_the_lock() {
 
 #[test]
 fn p15_abort_after_the_grant_rejects_and_leaves_the_lock_held() {
-    // The draft's signal after the grant: the caller gets the error, the callback runs on under the lock.
+    // The draft's signal after the grant: the caller gets the error, the callback runs on under the
+    // lock.
     let locks = Locks::new();
     let (settle, goes_on) = promise();
     let own = locks.clone();

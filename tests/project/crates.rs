@@ -8,7 +8,8 @@ use crate::files;
 /// The most crates that a program gets with `navlocks` as it is by default.
 const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 
-/// Each crate with those of this project that it depends on, lowest first. All arrows point up this list.
+/// Each crate with those of this project that it depends on, lowest first. All arrows point up this
+/// list.
 const ARROWS: [(&str, &[&str]); 6] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-wire", &["navlocks-core"]),

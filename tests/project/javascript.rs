@@ -1,7 +1,8 @@
 //! The tests of the npm package, read from their sources.
 //!
-//! A row for all runtimes is an object with `id:`, of one or several, and `title:` in `js/test/conformance/`. Every other test is a call of
-//! `test(` in a `*.test.js`, whose title begins with the ids it proves.
+//! A row for all runtimes is an object with `id:`, of one or several, and `title:` in
+//! `js/test/conformance/`. Every other test is a call of `test(` in a `*.test.js`, whose title
+//! begins with the ids it proves.
 
 use crate::conformance_list::Test;
 use crate::files::File;

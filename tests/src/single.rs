@@ -90,7 +90,8 @@ impl<Text: SingleNames> Witness for SingleNamed<Text> {
                     }
                     Event::Evicted { .. } => return Err("these texts evict no client".into()),
                 };
-                // A request granted at once comes after its victims' losses and before later grants.
+                // A request granted at once comes after its victims' losses and before later
+                // grants.
                 if let Outcome::Granted(_) = outcome {
                     self.told.extend(self.granted.take());
                 }

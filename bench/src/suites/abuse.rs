@@ -1,4 +1,5 @@
-//! A service under abuse: how long a bystander waits for its lock while clients with another share take all they can.
+//! A service under abuse: how long a bystander waits for its lock while clients with another share
+//! take all they can.
 
 use std::io;
 use std::rc::Rc;
@@ -28,7 +29,7 @@ pub(super) const SUITE: Suite = Suite {
     targets,
 };
 
-/// What the abusers do until they are told to stop, so many of them.
+/// A kind of abuse and the number of abusers, which go on until they are stopped.
 type Abuse = fn(String, usize, Arc<AtomicBool>) -> io::Result<()>;
 
 const CASES: [(&str, Abuse, usize); 3] =

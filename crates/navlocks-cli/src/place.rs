@@ -1,4 +1,5 @@
-//! Where a service lives: a folder that nobody else can enter, with the socket and the log in it, and one that remembers.
+//! Where a service lives: a folder that no other user can enter, with the socket and the log in it,
+//! and one that remembers.
 
 mod starter;
 
@@ -102,7 +103,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// It is not a folder, belongs to somebody else, or others can enter it.
+    /// It is not a folder, belongs to another user, or others can enter it.
     pub fn look(&self) -> Result<Found, Failure> {
         look(&self.folder)
     }
@@ -148,8 +149,8 @@ pub fn state_folder(socket: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(socket) = socket else { return state_folder_without_socket() };
     let socket = std::path::absolute(socket).map_err(|error| unusable(socket, &error))?;
     let lasting = Path::new("/var/tmp");
-    // The default folder does not outlive a start of the machine. Without a lasting one new tokens are larger
-    // as long as the wall clock is not set back.
+    // The default folder does not outlive a start of the machine. Without a lasting one new tokens
+    // are larger as long as the wall clock is not set back.
     if socket == Path::new("/tmp").join(name_of_user()).join(SOCKET) && lasting.is_dir() {
         return Ok(lasting.join(name_of_user()));
     }

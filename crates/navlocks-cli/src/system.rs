@@ -33,7 +33,8 @@ pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>, kept: O
             return Err(io::ErrorKind::NotFound.into());
         }
         if let Some(kept) = kept {
-            // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.
+            // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its
+            // descriptors.
             let kept = unsafe { BorrowedFd::borrow_raw(kept) };
             rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
         }
@@ -59,8 +60,9 @@ pub(crate) fn inherited_socket() -> Option<PathBuf> {
     })
 }
 
-/// Lets the command start in a session of its own, with none of the files that this process happens to have open, and
-/// without the restrictions that were meant for this process, as far as the system allows.
+/// Lets the command start in a session of its own, with none of the files that this process happens
+/// to have open, and without the restrictions that were meant for this process, as far as the
+/// system allows.
 pub(crate) fn detach_child(command: &mut Command) {
     let setup = || {
         rustix::process::setsid()?;
@@ -73,9 +75,11 @@ pub(crate) fn detach_child(command: &mut Command) {
     unsafe { command.pre_exec(setup) };
 }
 
-/// Removes the limits of this process, or raises them to the hard limits where removing them takes a privilege.
+/// Removes the limits of this process, or raises them to the hard limits where removing them takes
+/// a privilege.
 fn raise_limits() {
-    // A limit on processes counts those of the user, and limits on core files and stacks do not end a service.
+    // A limit on processes counts those of the user, and limits on core files and stacks do not end
+    // a service.
     const RESOURCES: [Resource; 5] =
         [Resource::As, Resource::Cpu, Resource::Data, Resource::Fsize, Resource::Nofile];
     for resource in RESOURCES {
@@ -86,8 +90,9 @@ fn raise_limits() {
     }
 }
 
-/// Takes back what `nice`, `chrt`, `ionice` and a preference of the out-of-memory killer gave this process. The kernel
-/// refuses a better nice level or scheduler to processes without a privilege; those stay as they are.
+/// Takes back what `nice`, `chrt`, `ionice` and a preference of the out-of-memory killer gave this
+/// process. The kernel refuses a better nice level or scheduler to processes without a privilege;
+/// those stay as they are.
 fn reset_priority() {
     const SCORE: &CStr = c"/proc/self/oom_score_adj";
     let _as_it_was = rustix::process::setpriority_process(None, 0);
@@ -99,7 +104,8 @@ fn reset_priority() {
         const IOPRIO_WHO_PROCESS: libc::c_int = 1;
         libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
     }
-    // Only where it makes the service a likelier victim: a service manager may protect it on purpose.
+    // Only where it makes the service a likelier victim: a service manager may protect it on
+    // purpose.
     let Ok(file) = open(SCORE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) else { return };
     let mut digits = [0; 8];
     let length = rustix::io::read(&file, &mut digits).unwrap_or(0);

@@ -15,13 +15,14 @@ use crate::{ClientId, Event};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SuspendPolicy {
-    /// The client keeps its locks until another client needs one: a suspended client never blocks others. As
-    /// soon as the request of another client would wait behind one of its entries, held or pending, or another
-    /// client [queries](crate::LockManager::query), it is [evicted](Event::Evicted) and loses them all. The default.
+    /// The client keeps its locks until another client needs one: a suspended client never blocks
+    /// others. As soon as the request of another client would wait behind one of its entries, held
+    /// or pending, or another client [queries](crate::LockManager::query), it is
+    /// [evicted](Event::Evicted) and loses them all. The default.
     #[default]
     EvictOnContention,
-    /// The client loses its locks at once. Its requests keep their places in the queue; the turn of one that
-    /// comes while the client is suspended passes.
+    /// The client loses its locks at once. Its requests keep their places in the queue; the turn of
+    /// one that comes while the client is suspended passes.
     ReleaseAtOnce,
 }
 

@@ -179,7 +179,8 @@ impl Entries {
         self.slots.take(slots, Slot::free);
     }
 
-    /// Puts an entry of another shard into a slot, as one that stands in no queue and belongs to no client yet.
+    /// Puts an entry of another shard into a slot, as one that stands in no queue and belongs to no
+    /// client yet.
     pub(crate) fn put(&mut self, slot: Index, other: &Slot) {
         let Seat { mode, overtakes, .. } = other.seat;
         let Life { serial, token, ref member, .. } = other.life;

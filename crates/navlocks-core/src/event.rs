@@ -4,8 +4,8 @@ use core::fmt;
 
 use crate::{ClientId, FencingToken, RequestId};
 
-/// An effect of an input on another request than the one that it names, in engine order. Polled from
-/// [`LockManager::poll_event`](crate::LockManager::poll_event).
+/// An effect of an input on another request than the one that it names, in engine order. Polled
+/// from [`LockManager::poll_event`](crate::LockManager::poll_event).
 ///
 /// The outcome of the named request itself is the return value of the input and never an event.
 /// Exhaustive, so that an embedder must handle every kind.

@@ -1,17 +1,18 @@
 //! SipHash-1-3, the keyed hash of std, for names that come from strangers.
 //!
-//! Written out, because every request hashes a name: hashing a whole name takes half the time of a hasher
-//! that is fed in pieces.
+//! Written out, because every request hashes a name: hashing a whole name takes half the time of a
+//! hasher that is fed in pieces.
 
 use crate::name::last_word;
 
-/// The key under which a manager hashes names. A client that cannot guess the key cannot choose names
-/// that all collide. Nothing that a caller can observe depends on it.
+/// The key under which a manager hashes names. A client that cannot guess the key cannot choose
+/// names that all collide. Nothing that a caller can observe depends on it.
 #[derive(Clone, Copy)]
 pub struct HashKey([u8; 16]);
 
 impl HashKey {
-    /// Makes a key of these bytes. Take them from a random source wherever names may come from outside.
+    /// Makes a key of these bytes. Take them from a random source wherever names may come from
+    /// outside.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }

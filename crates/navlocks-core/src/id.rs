@@ -60,7 +60,8 @@ macro_rules! id {
                 Self { serial, slot }
             }
 
-            /// Returns a small number for indexing a table: dense, and reused once its owner is gone.
+            /// Returns a small number for indexing a table: dense, and reused once its owner is
+            /// gone.
             #[inline]
             pub fn slot(self) -> usize {
                 self.slot as usize
@@ -72,7 +73,8 @@ macro_rules! id {
                 self.serial
             }
 
-            /// Makes an id again from its slot and serial. The manager does not know ids that it never gave.
+            /// Makes an id again from its slot and serial. The manager does not know ids that it
+            /// never gave.
             pub fn from_parts(slot: u32, serial: u64) -> Self {
                 Self { serial, slot }
             }

@@ -51,7 +51,8 @@
 
 extern crate alloc;
 
-// In reading order: requests, events, how entries are stored, the rule, the verbs, the kit around them.
+// In reading order: requests, events, how entries are stored, the rule, the verbs, the kit around
+// them.
 mod name;
 mod scope;
 mod id;

@@ -162,8 +162,8 @@ impl LockManager {
         Ok(owner)
     }
 
-    /// Releases the lock that `request` holds. Returns false, and nothing happens, when it holds none: because
-    /// it is still pending, was released before, or was lost.
+    /// Releases the lock that `request` holds. Returns false, and nothing happens, when it holds
+    /// none: because it is still pending, was released before, or was lost.
     #[inline]
     pub fn release(&mut self, request: RequestId) -> bool {
         let Some(entry) = self.seating.find(request) else { return false };
@@ -185,8 +185,8 @@ impl LockManager {
         }
     }
 
-    /// Takes the pending `request` out of the queue. Returns false, and nothing happens, when it is not
-    /// pending: because it was granted already, or is over.
+    /// Takes the pending `request` out of the queue. Returns false, and nothing happens, when it is
+    /// not pending: because it was granted already, or is over.
     pub fn abort(&mut self, request: RequestId) -> bool {
         let Some(entry) = self.seating.find(request) else { return false };
         let pending = !self.seating.is_held(entry);
@@ -197,9 +197,9 @@ impl LockManager {
         pending
     }
 
-    /// Ends a client: all its locks are released and all its pending requests aborted, in one step. It receives
-    /// no event any more, not even an earlier one that was not polled yet. Returns false when the client is
-    /// not known.
+    /// Ends a client: all its locks are released and all its pending requests aborted, in one step.
+    /// It receives no event any more, not even an earlier one that was not polled yet. Returns
+    /// false when the client is not known.
     pub fn terminate(&mut self, client: ClientId) -> bool {
         let Some(index) = self.clients.find(client) else { return false };
         self.terminate_remaining_locks_and_requests(index);
@@ -209,16 +209,16 @@ impl LockManager {
         true
     }
 
-    /// Takes away all held locks that have `name` in their scope, in one step, and lets the queue go on.
-    /// Returns how many there were.
+    /// Takes away all held locks that have `name` in their scope, in one step, and lets the queue
+    /// go on. Returns how many there were.
     pub fn force_release(&mut self, name: &Name) -> usize {
         let count = self.force_release_locks(name);
         self.settle();
         count
     }
 
-    /// Returns the locks held and requests pending now, as a client sees them: the question evicts every client
-    /// that is suspended until contention and has any.
+    /// Returns the locks held and requests pending now, as a client sees them: the question evicts
+    /// every client that is suspended until contention and has any.
     ///
     /// [`snapshot`](Self::snapshot) shows the same and evicts no client.
     pub fn query(&mut self) -> Snapshot {
@@ -259,13 +259,14 @@ impl LockManager {
         self.clients.len()
     }
 
-    /// Returns how many names have a lock held or pending. Of all others, only the short ones among the last
-    /// eight in use take memory.
+    /// Returns how many names have a lock held or pending. Of all others, only the short ones among
+    /// the last eight in use take memory.
     pub fn name_count(&self) -> usize {
         self.seating.name_count()
     }
 
-    /// Bytes that each name of a live request takes at most, those of a name longer than 23 bytes aside.
+    /// Bytes that each name of a live request takes at most, those of a name longer than 23 bytes
+    /// aside.
     pub(crate) const BYTES_PER_NAME: usize = Seating::BYTES_PER_NAME;
 
     /// Returns how many bytes the manager takes, names longer than 23 bytes aside.
@@ -350,8 +351,8 @@ impl LockManager {
         self.check_in_turn();
     }
 
-    /// Checks the invariants after every input while there are few entries, and in a large manager once in as
-    /// many inputs as there are entries, so that debug builds stay linear.
+    /// Checks the invariants after every input while there are few entries, and in a large manager
+    /// once in as many inputs as there are entries, so that debug builds stay linear.
     #[inline]
     fn check_in_turn(&mut self) {
         #[cfg(debug_assertions)]

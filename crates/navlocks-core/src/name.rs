@@ -205,7 +205,8 @@ impl Name {
         self.as_wtf8().len()
     }
 
-    /// Returns true if the first code unit is `-`. The standard's surface reserves such names; the engine does not.
+    /// Returns true if the first code unit is `-`. The standard's surface reserves such names; the
+    /// engine does not.
     pub fn starts_with_hyphen(&self) -> bool {
         self.as_wtf8().first() == Some(&b'-')
     }

@@ -15,19 +15,21 @@ pub(crate) enum Numbers {
     Shared { block: Block, latest: Arc<Latest> },
 }
 
-/// Numbers of one shard, all larger than those of every block before. Each is a serial and a token, so that
-/// a lock granted at once reads the shared counter a single time.
+/// Numbers of one shard, all larger than those of every block before. Each is a serial and a token,
+/// so that a lock granted at once reads the shared counter a single time.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     serial: u64,
     token: u64,
     end: u64,
-    /// Another shard took a block between the last two of this one. It will again, so a check first is useless.
+    /// Another shard took a block between the last two of this one. It will again, so a check first
+    /// is useless.
     in_company: bool,
 }
 
-/// Where the latest block of all shards ends. On a cache line of its own, because all shards write it.
+/// Where the latest block of all shards ends. On a cache line of its own, because all shards write
+/// it.
 #[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 #[repr(align(128))]
@@ -37,8 +39,9 @@ pub(crate) struct Latest(AtomicU64);
 impl Block {
     const LENGTH: u64 = 16;
 
-    /// Returns true if every number here is larger than all numbers that other shards took before. A shard
-    /// counts in its block for as long. (A shard that takes a later block at the same moment comes after.)
+    /// Returns true if every number here is larger than all numbers that other shards took before.
+    /// A shard counts in its block for as long. (A shard that takes a later block at the same
+    /// moment comes after.)
     #[inline]
     fn is_latest(&self, Latest(latest): &Latest) -> bool {
         !self.in_company && latest.load(Ordering::Relaxed) == self.end

@@ -179,7 +179,8 @@ impl Queues {
         }
     }
 
-    /// Marks a queue unused that lost its last seat. A long name is forgotten at once, to free its text.
+    /// Marks a queue unused that lost its last seat. A long name is forgotten at once, to free its
+    /// text.
     #[inline]
     pub(crate) fn leave(&mut self, index: Index) {
         let queue = &mut self.queues[index];
@@ -216,7 +217,8 @@ impl Queues {
         self.queues.remove(index);
     }
 
-    /// Checks that every queue in use is found by its name, and that kept ones are short and counted.
+    /// Checks that every queue in use is found by its name, and that kept ones are short and
+    /// counted.
     pub(crate) fn check(&self) {
         for (index, queue) in self.iter() {
             assert_eq!(self.find(&queue.name), Some(index), "{} cannot be found", queue.name);

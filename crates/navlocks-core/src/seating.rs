@@ -2,8 +2,9 @@
 //!
 //! > An entry is held exactly when no earlier entry conflicts with it.
 //!
-//! Every queue is an order of seats whose clear prefix is one exclusive seat or a run of shared ones. Every
-//! entry counts the seats on which it is not clear; at zero it is held. All list structure is kept here.
+//! Every queue is an order of seats whose clear prefix is one exclusive seat or a run of shared
+//! ones. Every entry counts the seats on which it is not clear; at zero it is held. All list
+//! structure is kept here.
 
 mod check;
 mod view;
@@ -133,7 +134,8 @@ impl Seating {
         self.entries[entry].seat.mode
     }
 
-    /// Returns the links of an entry in its client's list, which [`Clients`](crate::client::Clients) keeps.
+    /// Returns the links of an entry in its client's list, which
+    /// [`Clients`](crate::client::Clients) keeps.
     #[inline]
     pub(crate) fn member(&mut self, entry: Index) -> &mut Member {
         &mut self.entries[entry].life.member
@@ -167,7 +169,8 @@ impl Seating {
         self.entries.insert(serial, client, mode, overtakes).seat.entry
     }
 
-    /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all of them.
+    /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all
+    /// of them.
     pub(crate) fn seat(&mut self, entry: Index, scope: &Scope, place: Place) -> bool {
         let mut seat = entry;
         for (position, name) in scope.names().iter().enumerate() {
@@ -190,13 +193,15 @@ impl Seating {
         self.entries[entry].life.blocked == 0
     }
 
-    /// Returns the queue of `name` for the next entry, and true if that entry is the only one there.
+    /// Returns the queue of `name` for the next entry, and true if that entry is the only one
+    /// there.
     #[inline]
     pub(crate) fn open_queue(&mut self, name: &Name) -> (Index, bool) {
         self.queues.get_the_lock_request_queue(name, self.entries.vacant())
     }
 
-    /// Adds an entry that is alone in the queue that it [opened](Self::open_queue), and so is clear.
+    /// Adds an entry that is alone in the queue that it [opened](Self::open_queue), and so is
+    /// clear.
     #[inline]
     pub(crate) fn insert_alone(
         &mut self,
@@ -329,8 +334,8 @@ impl Seating {
         (self.id(entry), FencingToken::new(token))
     }
 
-    /// Ends an entry, for whatever reason: it leaves all its queues. [`next_ready`](Self::next_ready) says
-    /// which entries that lets be granted.
+    /// Ends an entry, for whatever reason: it leaves all its queues.
+    /// [`next_ready`](Self::next_ready) says which entries that lets be granted.
     #[inline]
     pub(crate) fn depart(&mut self, entry: Index, sleeps: bool) {
         self.live -= 1;
@@ -400,8 +405,8 @@ impl Seating {
         }
     }
 
-    /// Lets the clear prefix of a queue grow as far as the rule allows. Entries that thereby are clear
-    /// on all their names become ready.
+    /// Lets the clear prefix of a queue grow as far as the rule allows. Entries that thereby are
+    /// clear on all their names become ready.
     #[inline]
     fn extend_clear_prefix(&mut self, index: Index) {
         let Some(queue) = self.queues.get(index) else { return };
@@ -439,8 +444,8 @@ impl Seating {
         self.entries.remove(entry);
     }
 
-    /// Returns the entry that becomes clear when `leaving` leaves, if that is exactly one entry of one queue:
-    /// the next seat, which has one name and whose successor conflicts with it.
+    /// Returns the entry that becomes clear when `leaving` leaves, if that is exactly one entry of
+    /// one queue: the next seat, which has one name and whose successor conflicts with it.
     #[inline]
     pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
         let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;

@@ -1,4 +1,5 @@
-//! Tokens and certificates that change while the service runs. Sessions go on, except those of a token that is gone.
+//! Tokens and certificates that change while the service runs. Sessions go on, except those of a
+//! token that is gone.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +10,7 @@ use std::time::Instant;
 use crate::connection::Shared;
 use crate::net;
 
-/// What tells that a file was written or replaced.
+/// The identity of a version of a file: it changes when the file is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -44,8 +45,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(of)
 }
 
-/// Looks at the files from time to time, and reads those that have changed. What cannot be used is logged, and the
-/// service goes on with what it has.
+/// Looks at the files from time to time, and reads those that have changed. What cannot be used is
+/// logged, and the service goes on with what it has.
 pub(crate) async fn watch(shared: Rc<Shared>) {
     let mut tokens = shared.access.borrow().file().map(Watched::new);
     let files = shared.config.tls.as_ref();

@@ -18,7 +18,8 @@ use crate::net::{self, Address, Inherited, Listener, SocketFile};
 use crate::reload;
 use crate::store::{StateFile, Store};
 
-/// How long a service whose sockets were made for it waits for an earlier one to end, which has to notice that first.
+/// How long a service whose sockets were made for it waits for an earlier one to end, which has to
+/// notice that first.
 const EARLIER_ENDS_MAX: Duration = Duration::from_secs(10);
 const EARLIER_ENDS_PAUSE: Duration = Duration::from_millis(20);
 
@@ -98,7 +99,8 @@ impl Service {
     /// It had to end because it cannot remember what it must, or could not say that it ended in good order.
     pub async fn run(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let tasks = LocalSet::new();
-        // In a task of its own: what a set runs until is looked at whenever any of its tasks has something to do.
+        // In a task of its own: what a set runs until is looked at whenever any of its tasks has
+        // something to do.
         let served = tasks.spawn_local(self.serve(until));
         match tasks.run_until(served).await {
             Ok(ended) => ended,
@@ -151,7 +153,7 @@ impl Service {
     }
 }
 
-/// Ready when there was nobody for as long as the configuration says; never when it says nothing.
+/// Returns once the service was idle for the configured time; never if none is configured.
 async fn idle(shared: &Shared) {
     let Some(patience) = shared.config.idle_exit else { return std::future::pending().await };
     loop {
@@ -168,7 +170,8 @@ async fn idle(shared: &Shared) {
     }
 }
 
-/// Takes the state folder. Where the sockets were made for this service, an earlier one may be about to end.
+/// Takes the state folder. Where the sockets were made for this service, an earlier one may be
+/// about to end.
 async fn take_state(folder: &Path, wait: bool) -> io::Result<StateFile> {
     let until = Instant::now() + EARLIER_ENDS_MAX;
     loop {
@@ -204,7 +207,8 @@ fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> 
     Ok(Listener::Unix(listener))
 }
 
-/// Ends all sessions, waits a moment until their connections have heard, and writes that all is well.
+/// Ends all sessions, waits a moment until their connections have heard, and writes that all is
+/// well.
 async fn shut_down(shared: &Shared) -> io::Result<()> {
     tracing::info!(connections = shared.connections(), "the service shuts down");
     let without_connection = shared.hub.borrow_mut().shut_down(Instant::now());
@@ -249,7 +253,8 @@ impl Sockets {
         Ok(())
     }
 
-    /// Adds a TCP port. Beyond this machine it takes tokens to know who comes in, and TLS to keep them secret.
+    /// Adds a TCP port. Beyond this machine it takes tokens to know who comes in, and TLS to keep
+    /// them secret.
     fn add_tcp(&mut self, listener: TcpListener, config: &Config) -> io::Result<()> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() && (config.access.is_open() || self.tls.is_none()) {

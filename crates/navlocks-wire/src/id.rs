@@ -1,4 +1,5 @@
-//! How clients and requests of all sessions are named: by the number of the session, and their own in it.
+//! How clients and requests of all sessions are named: by the number of the session, and their own
+//! in it.
 
 use std::fmt;
 use std::str::FromStr;

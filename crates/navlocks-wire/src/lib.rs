@@ -38,13 +38,15 @@ pub use to_client::{
 };
 pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
 
-/// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the first message each way.
+/// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the
+/// first message each way.
 pub const VERSION: u32 = 1;
 
 /// The WebSocket subprotocol, asked for by clients and confirmed by the service.
 pub const SUBPROTOCOL: &str = "navlocks.1";
 
-/// A subprotocol that starts with this carries an access token in base64url, for browsers, which cannot set headers.
+/// A subprotocol that starts with this carries an access token in base64url, for browsers, which
+/// cannot set headers.
 pub const TOKEN_SUBPROTOCOL: &str = "navlocks.token.";
 
 /// The message in a frame's text.
@@ -57,7 +59,8 @@ pub fn read<'a, M: serde::Deserialize<'a>>(text: &'a str) -> Result<M, Fault> {
         .map_err(|error| Fault::new(FaultCode::BadMessage, format!("not a message: {error}")))
 }
 
-/// Writes a message as [`write()`] does, and stops at a limit. Returns none if it has more than `bytes_max` bytes.
+/// Writes a message as [`write()`] does, and stops at a limit. Returns none if it has more than
+/// `bytes_max` bytes.
 pub fn write_within(message: &impl serde::Serialize, bytes_max: usize) -> Option<String> {
     let mut bounded = Bounded { text: Vec::new(), bytes_max };
     serde_json::to_writer(&mut bounded, message).ok()?;

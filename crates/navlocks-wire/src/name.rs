@@ -78,7 +78,8 @@ struct Read(Name);
 
 impl<'de> Deserialize<'de> for Read {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As bytes, because as a str JSON's lone surrogates are refused; as bytes they arrive in WTF-8.
+        // As bytes, because as a str JSON's lone surrogates are refused; as bytes they arrive in
+        // WTF-8.
         deserializer.deserialize_bytes(NameVisitor).map(Self)
     }
 }

@@ -16,7 +16,8 @@ pub enum ToClient {
     Granted(Granted),
     /// A request wanted its lock only if available, and it is not. The request is over.
     Unavailable(u64),
-    /// A lock was taken away, or a request thrown out of the queue. The client takes note with `release`.
+    /// A lock was taken away, or a request thrown out of the queue. The client takes note with
+    /// `release`.
     Lost(Lost),
     /// A request was not taken. It is over.
     Refused(Refused),
@@ -46,8 +47,8 @@ pub struct Welcome {
     pub session: u32,
     /// What proves that a later connection belongs to this session. Nobody else is told.
     pub secret: String,
-    /// For how long a session lives on without a sign of life, in milliseconds. Missing over a Unix socket: there the end of
-    /// the connection is the end of the session.
+    /// For how long a session lives on without a sign of life, in milliseconds. Missing over a Unix
+    /// socket: there the end of the connection is the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
     /// The session goes on where it was.
@@ -114,7 +115,7 @@ pub struct Answer {
     pub reply: Reply,
 }
 
-/// What is held and pending in one partition.
+/// The locks held and requests pending in one partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
     /// Its name; the default one when it is missing.
@@ -185,7 +186,8 @@ pub enum Reply {
     Refused(Fault),
 }
 
-/// An event as text, written once for all subscribers. Their numbers of the client differ, and stand first.
+/// An event as text, written once for all subscribers. Their numbers of the client differ, and
+/// stand first.
 #[derive(Clone, Debug)]
 pub struct EventText {
     /// The whole event, for client 0.

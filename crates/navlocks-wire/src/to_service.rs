@@ -20,19 +20,23 @@ pub enum ToService {
     Close(u64),
     /// Requests a lock. Answered by `granted`, `unavailable`, `lost` or `refused`, sooner or later.
     Request(Request),
-    /// Lets go of a lock, or takes note that it was lost. Answered by nothing. A number that is not known means nothing.
+    /// Lets go of a lock, or takes note that it was lost. Answered by nothing. A number that is not
+    /// known means nothing.
     Release(u64),
-    /// Takes a request out of the queue; if it was granted meanwhile, releases the lock. Answered by nothing.
+    /// Takes a request out of the queue; if it was granted meanwhile, releases the lock. Answered
+    /// by nothing.
     Abort(u64),
     /// Wants to hear once when somebody waits for this lock: `contended`, at once if somebody does.
     Contention(u64),
     /// A question, answered by `answer`.
     Ask(Ask),
-    /// Wants to hear of everything that happens in the lock space of a client from now on. Answered by `listening`, each time.
+    /// Wants to hear of everything that happens in the lock space of a client from now on. Answered
+    /// by `listening`, each time.
     Listen(u64),
     /// Has heard enough.
     Unlisten(u64),
-    /// Shows that the client is alive, and renews the lease. Answered by `pong` with the same number.
+    /// Shows that the client is alive, and renews the lease. Answered by `pong` with the same
+    /// number.
     Ping(#[serde(deserialize_with = "number")] u64),
     /// The client leaves and ends its session.
     Bye,
@@ -50,8 +54,8 @@ pub struct Hello {
     /// The lease that the client would like, in milliseconds. What it gets is in the welcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// The client under whose locks the program of this one runs, and which waits for it therefore. Deadlocks are found
-    /// through it.
+    /// The client under whose locks the program of this one runs, and which waits for it therefore.
+    /// Deadlocks are found through it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ClientKey>,
     /// The session that goes on.
@@ -61,8 +65,8 @@ pub struct Hello {
 
 /// What it takes to go on with a session over a new connection.
 ///
-/// After it the client sends again what was not answered: a request whose number the service knows is answered by what
-/// became of it, and keeps its place.
+/// After it the client sends again what was not answered: a request whose number the service knows
+/// is answered by what became of it, and keeps its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
@@ -70,7 +74,8 @@ pub struct Resume {
     pub session: u32,
     /// From the welcome.
     pub secret: String,
-    /// The clients that the session still has. The others end, and one that the service does not know is opened.
+    /// The clients that the session still has. The others end, and one that the service does not
+    /// know is opened.
     pub clients: Vec<Open>,
     /// The requests that are still wanted, held and pending. The others are over.
     pub alive: Vec<u64>,
@@ -92,7 +97,8 @@ pub struct Open {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Request {
-    /// Its number: larger than all before in this session, except when it is sent again after a resume.
+    /// Its number: larger than all before in this session, except when it is sent again after a
+    /// resume.
     #[serde(deserialize_with = "number")]
     pub id: u64,
     /// Whose it is; client 0 when it is missing.
@@ -131,8 +137,8 @@ pub struct Ask {
 pub enum Question {
     /// All locks held and requests pending.
     Query,
-    /// All locks held and requests pending in every partition that the client may open; over a Unix socket, of all tenants and
-    /// origins.
+    /// All locks held and requests pending in every partition that the client may open; over a Unix
+    /// socket, of all tenants and origins.
     QueryAll,
     /// What a request waits for.
     Blockers(RequestKey),

@@ -26,8 +26,8 @@ use crate::request::{Request, TryRequest};
 /// granted and the future not been polled since, the lock passes on. Polling again with another future starts at the end of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
-// In this order, so that a request is moved here in the pieces in which it was written: others would
-// cause store-forwarding stalls.
+// In this order, so that a request is moved here in the pieces in which it was written: others
+// would cause store-forwarding stalls.
 #[repr(C)]
 pub struct Acquire {
     /// Taken when the future is ready.

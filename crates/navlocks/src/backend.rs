@@ -52,8 +52,8 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Returns how a lock was lost. The answer stands until its guard is dropped.
     fn loss(&self, id: RequestId) -> Option<Loss>;
 
-    /// Returns whether the watched event has come; if not, wakes `waker` when it may have. The first
-    /// call writes the number of the watch to `watch`.
+    /// Returns whether the watched event has come; if not, wakes `waker` when it may have. The
+    /// first call writes the number of the watch to `watch`.
     fn poll_watch(
         &self,
         id: RequestId,

@@ -1,6 +1,7 @@
 //! Blocking calls, for threads and programs without an async runtime.
 //!
-//! A request blocks with [`Request::blocking`](crate::Request::blocking); any other future of this crate with [`block_on`].
+//! A request blocks with [`Request::blocking`](crate::Request::blocking); any other future of this
+//! crate with [`block_on`].
 
 use std::future::Future;
 use std::pin::pin;

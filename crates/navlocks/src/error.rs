@@ -99,7 +99,8 @@ pub enum RequestError {
     ExclusiveOvertake,
     /// The service has been out of reach for longer than anybody was to wait.
     Unreachable,
-    /// The thread was to block until the service answers, and its runtime has no other that carries the connection.
+    /// The thread was to block until the service answers, and its runtime has no other that carries
+    /// the connection.
     BlocksConnection,
     /// The service does not take the request.
     Refused(Refusal),

@@ -29,12 +29,13 @@ pub struct Event {
     pub pid: Option<u32>,
     /// What happened to it.
     pub what: Kind,
-    /// True if events before this one may be missing, because the connection to the service was lost.
+    /// True if events before this one may be missing, because the connection to the service was
+    /// lost.
     pub after_gap: bool,
 }
 
-/// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly one of the others but
-/// `Deadlock` is the last.
+/// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly
+/// one of the others but `Deadlock` is the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {

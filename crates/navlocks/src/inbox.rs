@@ -117,13 +117,15 @@ impl Inboxes {
         }
     }
 
-    /// Counts an answer of the service to a subscription. Answers come in the order of subscriptions.
+    /// Counts an answer of the service to a subscription. Answers come in the order of
+    /// subscriptions.
     #[cfg(feature = "service")]
     pub(crate) fn begin(&mut self) {
         self.answered = (self.answered + 1).min(self.sent);
     }
 
-    /// Begins another connection. Returns true if a subscription is to be sent, once for all streams.
+    /// Begins another connection. Returns true if a subscription is to be sent, once for all
+    /// streams.
     #[cfg(feature = "service")]
     pub(crate) fn restart(&mut self) -> bool {
         for inbox in self.inboxes.values_mut() {

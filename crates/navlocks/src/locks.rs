@@ -111,9 +111,9 @@ impl Locks {
         Connect::new(url.as_ref())
     }
 
-    /// Connects to the user's own service, which the command `navlocks` uses: its socket is in the folder that
-    /// `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`. [`start`](Connect::start) starts it
-    /// if it does not run.
+    /// Connects to the user's own service, which the command `navlocks` uses: its socket is in the
+    /// folder that `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`.
+    /// [`start`](Connect::start) starts it if it does not run.
     #[cfg(feature = "service")]
     pub fn connect_own() -> Connect {
         Connect::own()
@@ -162,7 +162,8 @@ impl Locks {
     /// ```
     #[inline(always)]
     pub fn request(&self, scope: impl Into<Scope>) -> Request {
-        // The scope first: counting the owner gives its stores the time to complete before it is moved.
+        // The scope first: counting the owner gives its stores the time to complete before it is
+        // moved.
         let scope = scope.into();
         Request::new(self.owners.of(&scope), scope)
     }
@@ -183,22 +184,25 @@ impl Locks {
         self.client().end();
     }
 
-    /// Takes leave of a service, for all clients of this connection, and waits until everything that was said has been sent.
-    /// Their locks are released, and their requests fail. In process it does nothing.
+    /// Takes leave of a service, for all clients of this connection, and waits until everything
+    /// that was said has been sent. Their locks are released, and their requests fail. In process
+    /// it does nothing.
     ///
-    /// Dropping all that belongs to a connection takes leave as well: where this crate has a thread of its own for the connection,
-    /// the drop waits for that, half a second at most; in a runtime the connection's task takes leave, at the latest when the
-    /// runtime shuts down. A program that is killed takes no leave, and its locks are kept until its lease is over.
+    /// Dropping all that belongs to a connection takes leave as well: where this crate has a thread
+    /// of its own for the connection, the drop waits for that, half a second at most; in a runtime
+    /// the connection's task takes leave, at the latest when the runtime shuts down. A program that
+    /// is killed takes no leave, and its locks are kept until its lease is over.
     pub async fn disconnect(&self) {
         self.backend().leave();
         std::future::poll_fn(|cx| self.backend().poll_left(cx.waker())).await;
     }
 
-    /// A copy of the descriptor of the connection, if it was made with [`keep_descriptor`](Connect::keep_descriptor) over a Unix
-    /// socket and is there.
+    /// A copy of the descriptor of the connection, if it was made with
+    /// [`keep_descriptor`](Connect::keep_descriptor) over a Unix socket and is there.
     ///
-    /// The service takes this client for alive as long as any process has the connection open. A program that does its work in
-    /// child processes can hand them this, so that its locks are not free before they have ended, even if it is killed itself.
+    /// The service takes this client for alive as long as any process has the connection open. A
+    /// program that does its work in child processes can hand them this, so that its locks are not
+    /// free before they have ended, even if it is killed itself.
     #[cfg(feature = "service")]
     pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         self.backend().descriptor()

@@ -1,7 +1,7 @@
 //! Owners of a client: handles, requests and locks, which keep it from ending.
 //!
-//! Every request and every lock counts as an owner. Threads that share one counter slow each other down,
-//! so each shard has a counter of its own.
+//! Every request and every lock counts as an owner. Threads that share one counter slow each other
+//! down, so each shard has a counter of its own.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};

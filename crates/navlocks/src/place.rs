@@ -12,8 +12,8 @@ use crate::local::Space;
 #[cfg(feature = "service")]
 use crate::remote::Handle;
 
-/// A backend. All verbs go through the trait; those of the fast path are also called by type, because
-/// the compiler builds the guard in place only if it sees the callee.
+/// A backend. All verbs go through the trait; those of the fast path are also called by type,
+/// because the compiler builds the guard in place only if it sees the callee.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Local(Arc<Space>),

@@ -14,9 +14,11 @@ use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::owner::Owner;
 
-/// A request for a lock, made by [`Locks::request`](crate::Locks::request). Nothing happens until it is awaited.
+/// A request for a lock, made by [`Locks::request`](crate::Locks::request). Nothing happens until
+/// it is awaited.
 ///
-/// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock; [`blocking`](Self::blocking) blocks the thread.
+/// Awaiting gives a [`Lock`]; [`with`](Self::with) runs a closure under the lock;
+/// [`blocking`](Self::blocking) blocks the thread.
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request {

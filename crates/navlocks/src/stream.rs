@@ -11,13 +11,16 @@ use crate::events::{Event, Lagged};
 use crate::inbox::Inboxes;
 use crate::owner::Client;
 
-/// The most events that a stream keeps for a slow subscriber, unless it [says otherwise](Events::capacity).
+/// The most events that a stream keeps for a slow subscriber, unless it [says
+/// otherwise](Events::capacity).
 const CAPACITY: usize = 4096;
 
-/// Every event of a lock space from the moment this was made, in order. Ends when its client [ends](crate::Locks::end).
+/// Every event of a lock space from the moment this was made, in order. Ends when its client
+/// [ends](crate::Locks::end).
 ///
-/// Events that are not taken are kept, up to a [capacity](Self::capacity). A subscriber that reads too slowly then loses the
-/// oldest ones, and is told how many they were: [`Lagged`]. Without a stream, events cost nothing.
+/// Events that are not taken are kept, up to a [capacity](Self::capacity). A subscriber that reads
+/// too slowly then loses the oldest ones, and is told how many they were: [`Lagged`]. Without a
+/// stream, events cost nothing.
 pub struct Events {
     client: Arc<Client>,
     number: u64,
@@ -64,7 +67,8 @@ impl Events {
         let waker = cx.waker().clone();
         let polled = self.change(|inboxes, number| match inboxes.take(number) {
             Some(event) => (Poll::Ready(Some(event)), Some(waker)),
-            // Looked at while the streams are locked: the end of a client wakes them after it is noted.
+            // Looked at while the streams are locked: the end of a client wakes them after it is
+            // noted.
             None if self.client.has_ended() => (Poll::Ready(None), Some(waker)),
             None => (Poll::Pending, inboxes.wait(number, waker)),
         });

@@ -2,8 +2,8 @@
 
 use std::task::Waker;
 
-/// Wakers collected while the state is locked, and woken after: a waker may run anything, this crate
-/// included. One waker is the common case and takes no allocation.
+/// Wakers collected while the state is locked, and woken after: a waker may run anything, this
+/// crate included. One waker is the common case and takes no allocation.
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct Wakes {

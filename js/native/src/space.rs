@@ -1,7 +1,8 @@
 //! A lock space of the process: the embedding kit behind a mutex, and a mailbox for each client.
 //!
-//! Each input locks, asks the engine, fills the mailboxes of the clients that it concerns, unlocks, and only then
-//! rings. Mail is put in under the lock, so that every client receives it in the engine's order.
+//! Each input locks, asks the engine, fills the mailboxes of the clients that it concerns, unlocks,
+//! and only then rings. Mail is put in under the lock, so that every client receives it in the
+//! engine's order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::RandomState;
@@ -24,7 +25,8 @@ struct State {
     mailboxes: Mailboxes,
 }
 
-/// What the addon attaches to a request: its client. Times are in milliseconds since 1970.
+/// The types that the addon attaches to a request: its client. Times are in milliseconds since
+/// 1970.
 struct Threads;
 
 impl Embedder for Threads {
@@ -54,7 +56,8 @@ struct Client {
     bell: Arc<Bell>,
 }
 
-/// Something that happened to a request, as three numbers: its kind, the request's serial, and a token or a cause.
+/// Something that happened to a request, as three numbers: its kind, the request's serial, and a
+/// token or a cause.
 type Mail = [f64; MAIL_LENGTH];
 const MAIL_LENGTH: usize = 3;
 
@@ -77,7 +80,8 @@ pub(crate) struct Report {
 
 static SPACES: Mutex<BTreeMap<Name, Arc<Space>>> = Mutex::new(BTreeMap::new());
 
-/// Returns the lock space of this name: the same for all threads of the process, from its first use to the end.
+/// Returns the lock space of this name: the same for all threads of the process, from its first use
+/// to the end.
 pub(crate) fn space(partition: Name) -> Arc<Space> {
     let mut spaces = SPACES.lock().unwrap_or_else(PoisonError::into_inner);
     spaces.entry(partition).or_insert_with(|| Arc::new(Space::new())).clone()
@@ -93,13 +97,14 @@ impl Space {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in the engine would be its bug; other threads must be able to release all the same.
+        // A panic in the engine would be its bug; other threads must be able to release all the
+        // same.
         kit::spin(|| self.0.try_lock().ok())
             .unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives the space one input and rings the clients that it concerns, except `caller`, which takes the mail that
-    /// fits into `post`.
+    /// Gives the space one input and rings the clients that it concerns, except `caller`, which
+    /// takes the mail that fits into `post`.
     fn input<T>(
         &self,
         caller: Option<ClientId>,
@@ -170,7 +175,8 @@ impl Space {
         })
     }
 
-    /// Aborts a request of this client, or releases it if it was granted and its client had not received that.
+    /// Aborts a request of this client, or releases it if it was granted and its client had not
+    /// received that.
     pub(crate) fn abort(
         &self,
         client: ClientId,

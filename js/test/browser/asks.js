@@ -1,4 +1,5 @@
-// A worker that tells whether a lock can be had: asks.js?service=ADDRESS&name=NAME[&nested], by itself or by a worker of its own.
+// A worker that tells whether a lock can be had: asks.js?service=ADDRESS&name=NAME[&nested], by
+// itself or by a worker of its own.
 
 import { connect } from '../../browser.js';
 

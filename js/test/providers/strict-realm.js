@@ -1,4 +1,5 @@
-// The locks of this process for a realm whose functions refuse every receiver but their global object, as those of browsers do.
+// The locks of this process for a realm whose functions refuse every receiver but their global
+// object, as those of browsers do.
 
 import { createExtended } from '../../extended.js';
 import { createInterfaces } from '../../locks.js';

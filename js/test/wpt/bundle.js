@@ -1,4 +1,5 @@
-// The package as one minified classic script: the public tests are classic scripts and want their locks before they begin.
+// The package as one minified classic script: the public tests are classic scripts and want their
+// locks before they begin.
 
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';

@@ -169,8 +169,8 @@ impl Service {
         self.early.remove(&request);
     }
 
-    /// The messages that follow from an input. A request's own outcome stands after the losses that it caused
-    /// and before later grants.
+    /// The messages that follow from an input. A request's own outcome stands after the losses that
+    /// it caused and before later grants.
     fn tell(&mut self, mut own: Option<(RequestId, Answer)>, now: Moment) -> Vec<(ClientNo, Down)> {
         let mut told = Vec::new();
         while let Some(event) = self.manager.poll_event() {

@@ -8,8 +8,8 @@ use crate::printer;
 
 /// Print a script that completes what is typed
 ///
-/// For bash: `source <(navlocks completions bash)`. In bash, zsh and fish, `steal` and `release` are completed by the names of
-/// locks that are held, as `query --names` prints them.
+/// For bash: `source <(navlocks completions bash)`. In bash, zsh and fish, `steal` and `release`
+/// are completed by the names of locks that are held, as `query --names` prints them.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     /// The shell
@@ -26,7 +26,8 @@ impl Completions {
     }
 }
 
-/// Lets a script complete `steal` and `release` by the names of locks that are held. Names are never evaluated by the shell.
+/// Lets a script complete `steal` and `release` by the names of locks that are held. Names are
+/// never evaluated by the shell.
 fn with_held_names(shell: Shell, mut script: String) -> String {
     match shell {
         Shell::Bash => script.push_str(BASH),

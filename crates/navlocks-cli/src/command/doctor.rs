@@ -109,14 +109,16 @@ fn look_at_place(place: &Place, report: &mut Report) {
     }
 }
 
-/// Returns the systemd service unit to which a process with these control groups belongs, unless it is one of navlocks.
+/// Returns the systemd service unit to which a process with these control groups belongs, unless it
+/// is one of navlocks.
 fn foreign_unit(groups: &str) -> Option<&str> {
     let mut lines = groups.lines();
     let path = lines.find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         rest.strip_prefix(':').or_else(|| rest.strip_prefix("name=systemd:"))
     });
-    // The innermost unit decides: a session of a user is a scope below the service of that user's manager.
+    // The innermost unit decides: a session of a user is a scope below the service of that user's
+    // manager.
     let is_unit = |name: &&str| name.ends_with(".service") || name.ends_with(".scope");
     let unit = path?.rsplit('/').find(is_unit)?;
     (unit.ends_with(".service") && !unit.starts_with("navlocks")).then_some(unit)

@@ -6,7 +6,8 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Reads `10`, `2.5s`, `500ms`, `3m`, `1h`, `7d`, `1m30s`. A number without a unit is seconds, as in flock(1).
+/// Reads `10`, `2.5s`, `500ms`, `3m`, `1h`, `7d`, `1m30s`. A number without a unit is seconds, as
+/// in flock(1).
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let wrong =
         || "a length of time is a number and one of ms, s, m, h, d, such as 1m30s".to_owned();

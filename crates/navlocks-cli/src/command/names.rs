@@ -12,7 +12,8 @@ pub(super) fn scope(names: &[OsString]) -> Result<Scope, Failure> {
     Scope::new(names).map_err(|_| Failure::new(Exit::NoName, "no name was given: say what to lock"))
 }
 
-/// One name that exists already, whatever it is: other programs may use names that a shell should not.
+/// One name that exists already, whatever it is: other programs may use names that a shell should
+/// not.
 pub(super) fn existing(argument: &OsString) -> Result<Name, Failure> {
     match argument.to_str() {
         Some(text) => Ok(Name::from(text)),

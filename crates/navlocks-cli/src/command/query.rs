@@ -18,7 +18,8 @@ const NOTHING: &str = "nothing is held\n";
 /// runs nobody holds anything, and none is started.
 #[derive(Debug, Args)]
 pub(super) struct Query {
-    /// Print one JSON object with the arrays held and pending, and the reason if nothing is granted yet after a crash
+    /// Print one JSON object with the arrays held and pending, and the reason if nothing is granted
+    /// yet after a crash
     #[arg(long)]
     json: bool,
     /// Print the names of held locks, one on a line, without those that have control characters

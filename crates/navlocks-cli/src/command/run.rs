@@ -21,27 +21,32 @@ use crate::run::{Ending, OnLoss, Waiting, supervise, who};
 /// Before a service that ended is started again, so that one that cannot live does not keep the machine busy.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
 
-/// For the service to answer a question before the time of a request is up: half of that time, within these.
+/// For the service to answer a question before the time of a request is up: half of that time,
+/// within these.
 const ANSWER_MIN: Duration = Duration::from_millis(250);
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Run a command while holding a lock
 ///
-/// Waits until the lock is free and its turn has come, runs COMMAND, and lets go as soon as COMMAND ends, even if it left
-/// processes in the background. Each name is first come, first served; several names are locked at once or not at all.
+/// Waits until the lock is free and its turn has come, runs COMMAND, and lets go as soon as COMMAND
+/// ends, even if it left processes in the background. Each name is first come, first served;
+/// several names are locked at once or not at all.
 ///
-/// COMMAND has the terminal, the input, the signals and the exit status that it would have without navlocks. Its
-/// environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that of every holder before; NAVLOCKS_NAMES,
-/// the names as a JSON array; NAVLOCKS_NAME, if it is only one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which
-/// deadlocks of commands that run others under locks are found.
+/// COMMAND has the terminal, the input, the signals and the exit status that it would have without
+/// navlocks. Its environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that
+/// of every holder before; NAVLOCKS_NAMES, the names as a JSON array; NAVLOCKS_NAME, if it is only
+/// one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which deadlocks of commands that
+/// run others under locks are found.
 ///
-/// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes that it started get SIGTERM, and
-/// SIGKILL after the grace time; --on-loss says otherwise. If navlocks itself is killed, COMMAND is killed by the kernel (not if
-/// it is a set-user-ID program), and the lock is free when all processes that COMMAND started have ended: they have the connection
-/// to the service as an open file. Over TCP that is not so, nor for processes that close files they do not know.
+/// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes
+/// that it started get SIGTERM, and SIGKILL after the grace time; --on-loss says otherwise. If
+/// navlocks itself is killed, COMMAND is killed by the kernel (not if it is a set-user-ID program),
+/// and the lock is free when all processes that COMMAND started have ended: they have the
+/// connection to the service as an open file. Over TCP that is not so, nor for processes that close
+/// files they do not know.
 ///
-/// In the middle of a script, lock the script itself, at its top:
-/// [ "$NAVLOCKS_NAME" = deploy ] || exec navlocks run deploy -- "$0" "$@"
+/// In the middle of a script, lock the script itself, at its top: [ "$NAVLOCKS_NAME" = deploy ] ||
+/// exec navlocks run deploy -- "$0" "$@"
 #[derive(Debug, Args)]
 #[command(override_usage = "navlocks run [OPTIONS] NAME... -- COMMAND [ARGUMENT]...")]
 pub(super) struct Run {
@@ -72,7 +77,8 @@ pub(super) struct Run {
     /// The exit code when the lock is not free in time
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = Exit::Conflict.code())]
     conflict_exit_code: u8,
-    /// What to do with COMMAND when the lock is lost: terminate, continue, or the name of a signal to send, such as USR1
+    /// What to do with COMMAND when the lock is lost: terminate, continue, or the name of a signal
+    /// to send, such as USR1
     #[arg(long, value_name = "ACTION", default_value = "terminate", value_parser = on_loss)]
     on_loss: OnLoss,
     /// How long COMMAND may take to end when the lock is lost
@@ -172,8 +178,8 @@ impl Run {
         let mut told = pin!(async {
             if self.quiet { std::future::pending().await } else { waiting.tell().await }
         });
-        // Shortly before the time is up the service is asked who holds the lock. That it answers at all tells a lock that is not
-        // free from a service that hangs.
+        // Shortly before the time is up the service is asked who holds the lock. That it answers at
+        // all tells a lock that is not free from a service that hangs.
         let answered_within = timeout.map(|timeout| (timeout / 2).clamp(ANSWER_MIN, ANSWER_MAX));
         let mut asked = pin!(async {
             let (Some(timeout), Some(within)) = (timeout, answered_within) else {
@@ -250,7 +256,8 @@ fn on_loss(text: &str) -> Result<OnLoss, String> {
 /// Why there is no lock.
 enum Missed {
     Request(RequestError),
-    /// Others have it, or are before this command, or nothing is granted: at that moment and for that reason, if known.
+    /// Others have it, or are before this command, or nothing is granted: at that moment and for
+    /// that reason, if known.
     NotFree(Option<(Snapshot, Option<String>)>),
     Failed(Failure),
 }

@@ -35,11 +35,13 @@ pub(super) struct Serve {
     /// Listen on no Unix socket
     #[arg(long, conflicts_with = "socket")]
     no_socket: bool,
-    /// An address to listen on, such as 127.0.0.1:7400 or localhost:7400; others than loopback need --token-file and --tls-cert
+    /// An address to listen on, such as 127.0.0.1:7400 or localhost:7400; others than loopback need
+    /// --token-file and --tls-cert
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<SocketAddr>,
-    /// Where to remember what must outlive the service [default: the folder of the socket, in /var/tmp for the user's own;
-    /// without a socket $XDG_STATE_HOME/navlocks or ~/.local/state/navlocks]
+    /// Where to remember what must outlive the service [default: the folder of the socket, in
+    /// /var/tmp for the user's own; without a socket $XDG_STATE_HOME/navlocks or
+    /// ~/.local/state/navlocks]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
     /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the variable NAVLOCKS_TOKEN]

@@ -29,7 +29,7 @@ pub(super) fn lines(snapshot: &Snapshot, palette: Palette) -> Vec<String> {
     rows.iter().enumerate().map(paint).collect()
 }
 
-/// What a table of a partition is about.
+/// The partition that a table shows.
 pub(super) fn title(partition: &PartitionSnapshot) -> String {
     let mut title = match partition.partition.as_str() {
         "" => "the default partition".to_owned(),

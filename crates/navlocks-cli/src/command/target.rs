@@ -125,7 +125,8 @@ impl Target {
             match self.try_own(&place, self.patience).await {
                 Ok(locks) => return Ok(Some(locks)),
                 Err(Missed::Failed(failure)) => return Err(failure),
-                // One that is about to end is asked again: it may hold something, and so may its successor.
+                // One that is about to end is asked again: it may hold something, and so may its
+                // successor.
                 Err(Missed::Left(failure)) => last = Some(failure),
                 Err(Missed::Nobody(_)) if !place.is_in_use()? => return Ok(None),
                 Err(Missed::Nobody(_)) => last = Some(without_socket(&place)),
@@ -221,7 +222,8 @@ impl Target {
         if let Some(parent) = parent(&url) {
             connect = connect.parent(parent);
         }
-        // For the command that runs under a lock: the service takes it for alive as long as its processes live.
+        // For the command that runs under a lock: the service takes it for alive as long as its
+        // processes live.
         let connect = connect.answers_within(None).keep_descriptor().into_future();
         match tokio::time::timeout(limit, connect).await {
             Ok(connected) => connected.map_err(|error| missed(&url, error)),
@@ -265,7 +267,8 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
-/// Returns the reason of a service that grants no request although no lock is held, in its own words.
+/// Returns the reason of a service that grants no request although no lock is held, in its own
+/// words.
 pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
     let first = now.pending.first().filter(|_| now.held.is_empty())?;
     match locks.blockers(first.request).await {

@@ -27,8 +27,9 @@ const GAP: &str = "the service was out of reach: events may be missing here";
 
 /// Watch locks being asked for, granted and released
 ///
-/// On a terminal: a screen with all that is held and waited for, and what happened last; Ctrl-C ends it. Elsewhere: a line
-/// for each event, with the time. Where events may be missing, because the service was restarted, a line says so.
+/// On a terminal: a screen with all that is held and waited for, and what happened last; Ctrl-C
+/// ends it. Elsewhere: a line for each event, with the time. Where events may be missing, because
+/// the service was restarted, a line says so.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     /// Print a JSON object for each event, one on a line
@@ -172,7 +173,7 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     }
 }
 
-/// What is on the screen: what is held, or why that is not known.
+/// Returns the lines of the screen: the locks held, or why they are not known.
 fn picture(
     now: Result<&Snapshot, &&str>,
     last: &VecDeque<String>,

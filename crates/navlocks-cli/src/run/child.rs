@@ -26,7 +26,8 @@ const SIGNALLED: i32 = 128;
 pub(crate) struct Child {
     /// Its number, and that of its group.
     pid: Pid,
-    /// Children of this process that are no processes of the command: a service that was started for it.
+    /// Children of this process that are no processes of the command: a service that was started
+    /// for it.
     others: Vec<Pid>,
 }
 
@@ -144,7 +145,7 @@ impl Child {
     }
 }
 
-/// The children of a process, with those that have ended and nobody took note of.
+/// Returns the children of a process, zombies included.
 fn children(parent: Pid) -> impl Iterator<Item = Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

@@ -23,7 +23,7 @@ use terminal::Terminal;
 /// How often it is looked whether the group of an ended child is gone. Nobody is told, so there is nothing to wait for.
 const GROUP_POLL: Duration = Duration::from_millis(20);
 
-/// What becomes of a command whose lock is lost.
+/// The treatment of a command whose lock is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
     /// It is ended.
@@ -98,7 +98,8 @@ struct Run {
     grace: Duration,
     /// Why the lock is lost, and until when the command may end by itself.
     lost: Option<(Loss, Instant)>,
-    /// The command was continued after a stop, and the signal that continued this process is still to be read.
+    /// The command was continued after a stop, and the signal that continued this process is still
+    /// to be read.
     resumed: bool,
 }
 
@@ -147,7 +148,8 @@ impl Run {
         {
             terminal.lend_if_wanted(self.child.group());
         }
-        // In a pipeline keys are for all who read them; otherwise a signal is for the one that it was sent to.
+        // In a pipeline keys are for all who read them; otherwise a signal is for the one that it
+        // was sent to.
         match &self.terminal {
             Some(terminal) if !terminal.is_lent() => self.child.signal_group(caught),
             _ => self.child.signal(caught),

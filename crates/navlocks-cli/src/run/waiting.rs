@@ -50,7 +50,8 @@ impl<'a> Waiting<'a> {
             };
             if let Some((text, news)) = answer {
                 self.say(&text, &mut told, news);
-                // A line that does not change is shown once; later questions only find out whether the service answers.
+                // A line that does not change is shown once; later questions only find out whether
+                // the service answers.
                 if !self.live && news == News::Queue {
                     sleep(PAUSE_ONCE_TOLD).await;
                 }
@@ -68,8 +69,8 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Returns the holder and the place in the queue, or the reason of a service that grants nothing. Returns none while
-    /// the service is away or the request on its way.
+    /// Returns the holder and the place in the queue, or the reason of a service that grants
+    /// nothing. Returns none while the service is away or the request on its way.
     async fn sentence(&self) -> Option<(String, News)> {
         let place = match self.locks.place().await {
             Err(QueryError::Refused(reason)) => {

@@ -83,7 +83,7 @@ fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {
     service.wait().assert(0, "");
 }
 
-/// What a killed `navlocks` leaves running is still under its lock.
+/// Processes that a killed `navlocks` leaves behind still hold its lock.
 #[test]
 fn lock_of_a_killed_navlocks_is_held_until_all_processes_of_its_command_have_ended() {
     let world = World::new();

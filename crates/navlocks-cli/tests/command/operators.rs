@@ -1,4 +1,4 @@
-//! What people who run services type, and what they must not have to find out by themselves.
+//! Input of operators: what they type is accepted, or refused with the remedy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

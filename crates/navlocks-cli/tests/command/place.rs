@@ -33,7 +33,8 @@ fn started(command: Command) -> Talk {
     service
 }
 
-/// A service whose socket was made for it, as systemd does it: descriptor 3, and two variables that say so.
+/// A service whose socket was made for it, as systemd does it: descriptor 3, and two variables that
+/// say so.
 fn activated(world: &World) -> Talk {
     let _made = fs::DirBuilder::new().mode(0o700).create(world.place());
     let listener = UnixListener::bind(world.place().join("socket")).expect("a socket");
@@ -204,8 +205,8 @@ fn folders_and_files_are_private_and_usable_whatever_the_umask() {
     }
 }
 
-/// Other users can make the folders first. Another place in their stead would let them decide which of a user's
-/// processes exclude each other, so that no command may start a service there.
+/// Other users can make the folders first. Another place in their stead would let them decide which
+/// of a user's processes exclude each other, so that no command may start a service there.
 #[test]
 fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
     const NOBODY: u32 = 65534;

@@ -198,7 +198,8 @@ fn watch_marks_a_gap_and_times_and_does_not_play_with_the_terminal() {
     json.signal(rustix::process::Signal::TERM);
 }
 
-/// Runs `navlocks doctor` by a shell after these words, with mounts of its own that nobody else sees.
+/// Runs `navlocks doctor` by a shell after these words, with mounts of its own that nobody else
+/// sees.
 fn doctor_after(world: &World, words: &str) -> std::process::Output {
     let mut command = std::process::Command::new("unshare");
     let script = format!(r#"set -e; {words}; exec "$0" doctor"#);

@@ -81,7 +81,8 @@ fn service_started_by_a_restricted_command_is_not_restricted() {
     assert_eq!(about("oom_score_adj").trim(), "0");
     assert!(about("status").contains("Umask:\t0077"), "{}", about("status"));
     let stat = about("stat");
-    // Numbered from the state, which is the third: the nice level is the 19th, the scheduler the 41st.
+    // Numbered from the state, which is the third: the nice level is the 19th, the scheduler the
+    // 41st.
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     assert_eq!(fields[41 - 3], "0", "the usual scheduler");
     // The kernel lets nobody without a privilege go back to a better level.

@@ -1,4 +1,5 @@
-//! Certificates as people make them with openssl, and the messages that say what is wrong with them.
+//! Certificates as people make them with openssl, and the messages that say what is wrong with
+//! them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +26,8 @@ fn openssl(world: &World, arguments: &[&str]) {
     assert_ended(&finish(command), 0, "");
 }
 
-/// Makes a certificate for a host, marked as an authority's or not, which is valid from a time in the past until another.
+/// Makes a certificate for a host, marked as an authority's or not, which is valid from a time in
+/// the past until another.
 fn make(world: &World, host: &str, authority: bool, until: &str) -> Pair {
     const SETTINGS: &str = "[ca]\ndefault_ca=c\n[c]\ndatabase=index\nrand_serial=yes\nnew_certs_dir=.\npolicy=p\ndefault_md=sha256\ncopy_extensions=copy\nunique_subject=no\n[p]\ncommonName=supplied\n";
     fs::write(world.file("settings"), SETTINGS).expect("the folder is there");
@@ -45,7 +47,8 @@ fn make(world: &World, host: &str, authority: bool, until: &str) -> Pair {
     Pair { certificate: world.file(&certificate), key: world.file(&key) }
 }
 
-/// A service with this certificate, the port that it listens on, and what it logged before it listened.
+/// A service with this certificate, the port that it listens on, and what it logged before it
+/// listened.
 fn serve(world: &World, pair: &Pair) -> (Talk, String, Vec<String>) {
     let mut serve = world.navlocks("serve --no-socket --listen 127.0.0.1:0 --tls-cert");
     serve.arg(&pair.certificate).arg("--tls-key").arg(&pair.key);

@@ -75,7 +75,8 @@ fn service_of_the_user_unit_has_the_place_of_one_that_a_command_starts() {
     }
 }
 
-/// systemd makes the folder as root, and the programs that use the socket run as the user of the service.
+/// systemd makes the folder as root, and the programs that use the socket run as the user of the
+/// service.
 #[test]
 fn folder_of_the_system_socket_can_be_entered_by_its_users() {
     let socket = packaged("navlocks.socket");

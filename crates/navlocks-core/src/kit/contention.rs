@@ -27,7 +27,8 @@ impl Contention {
         self.locks.insert(lock, scope);
     }
 
-    /// Ends the watch of a lock that is over, or whose holder was notified. Returns true if there was one.
+    /// Ends the watch of a lock that is over, or whose holder was notified. Returns true if there
+    /// was one.
     #[inline]
     pub(super) fn unwatch(&mut self, lock: RequestId) -> bool {
         !self.is_empty() && self.remove(lock)
@@ -46,7 +47,8 @@ impl Contention {
         true
     }
 
-    /// Returns the watched locks that a request for `scope`, which begins to wait, contends for. Their watches end.
+    /// Returns the watched locks that a request for `scope`, which begins to wait, contends for.
+    /// Their watches end.
     pub(super) fn take_contended(
         &mut self,
         scope: &Scope,

@@ -1,4 +1,5 @@
-//! The cost of what a space adds to its engine, counted in reads of entries: exact on every machine.
+//! The cost of what a space adds to its engine, counted in reads of entries: exact on every
+//! machine.
 
 use alloc::format;
 use alloc::string::String;

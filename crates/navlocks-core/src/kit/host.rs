@@ -29,10 +29,11 @@ pub trait HostSink<Time> {
     fn notify(&mut self, member: Member, number: u64, notice: &Notice<'_, Time>);
 }
 
-/// Lock spaces by partition, for clients that number their own requests: an embedder across processes cannot
-/// wait for an id before it sends an abort.
+/// Lock spaces by partition, for clients that number their own requests: an embedder across
+/// processes cannot wait for an id before it sends an abort.
 ///
-/// A request is known by its client and its number, so no client can release or abort the request of another.
+/// A request is known by its client and its number, so no client can release or abort the request
+/// of another.
 pub struct Host<Partition, Time: Copy, Tag: Clone> {
     key: HashKey,
     limits: Limits,
@@ -224,7 +225,8 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         self.with((member, number), now, sink, |space, id, sink| space.release(id, sink))
     }
 
-    /// Aborts a pending request of this client. Returns false when its request of this number is not pending.
+    /// Aborts a pending request of this client. Returns false when its request of this number is
+    /// not pending.
     pub fn abort(
         &mut self,
         member: Member,

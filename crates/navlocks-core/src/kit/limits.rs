@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What a [`Host`](super::Host) takes from strangers. The engine itself has no limits.
+/// The limits of a [`Host`](super::Host). The engine itself has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -62,9 +62,10 @@ pub use space::{About, Refusal, Space};
 
 use crate::{Cause, ClientId, Deadlock, FencingToken, RequestId};
 
-/// What an embedder attaches to each request.
+/// The types that an embedder attaches to each request.
 pub trait Embedder {
-    /// The embedder's own half of a request: a waker, the address of an outbox, the number of a promise.
+    /// The embedder's own half of a request: a waker, the address of an outbox, the number of a
+    /// promise.
     type Note: Default;
     /// A moment of the embedder's clock, for "since when".
     type Time: Copy;
@@ -74,17 +75,18 @@ pub trait Embedder {
 
 /// How an embedder is notified. Called in engine order.
 pub trait Sink<E: Embedder> {
-    /// False if the caller of [`Space::request`] takes the grant of its own request from the answer alone. The
-    /// fast path then does without a notice.
+    /// False if the caller of [`Space::request`] takes the grant of its own request from the answer
+    /// alone. The fast path then does without a notice.
     const NOTIFIES_OWN_GRANT: bool = true;
 
     /// Returns the time of the embedder's clock. Called once for each request and each grant.
     fn now(&self) -> E::Time;
 
-    /// Notifies the client of a request. `notes` has what the embedder attached to it, and to others.
+    /// Notifies the client of a request. `notes` has what the embedder attached to it, and to
+    /// others.
     ///
-    /// The outcome of a request that was just made is notified too, in its place: after the losses that it
-    /// caused and before later grants.
+    /// The outcome of a request that was just made is notified too, in its place: after the losses
+    /// that it caused and before later grants.
     fn notify(&mut self, request: RequestId, notes: &mut Notes<E>, notice: &Notice<'_, E::Time>);
 
     /// Publishes a notice to all subscribers. Called only between [`Space::describe`] and
@@ -107,8 +109,8 @@ pub trait Sink<E: Embedder> {
 
 /// Something that happened to a request.
 ///
-/// Each request begins with `Requested`; `Granted` comes once at most; exactly one of `Unavailable`, `Released`,
-/// `Withdrawn`, `Aborted`, `Lost` and `ClientEnded` is the last.
+/// Each request begins with `Requested`; `Granted` comes once at most; exactly one of
+/// `Unavailable`, `Released`, `Withdrawn`, `Aborted`, `Lost` and `ClientEnded` is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice<'a, Time> {
     /// The request was made. For subscribers only.
@@ -164,8 +166,8 @@ impl<Time> Notice<'_, Time> {
     }
 }
 
-/// Tries a few times before the thread goes to sleep: an operation takes a tenth of a microsecond, and waking a
-/// thread takes twenty. For embedders that keep a [`Space`] behind a mutex.
+/// Tries a few times before the thread goes to sleep: an operation takes a tenth of a microsecond,
+/// and waking a thread takes twenty. For embedders that keep a [`Space`] behind a mutex.
 #[inline]
 pub fn spin<T>(mut try_lock: impl FnMut() -> Option<T>) -> Option<T> {
     for doublings in 0..10 {

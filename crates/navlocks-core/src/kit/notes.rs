@@ -13,8 +13,8 @@ pub struct Notes<E: Embedder> {
     /// By the slot of the request in its shard.
     slots: Vec<Noted<E>>,
     shard: Shard,
-    /// The notes of suspended clients: their requests may be over, and their slots reused, before their
-    /// last notices are handled.
+    /// The notes of suspended clients: their requests may be over, and their slots reused, before
+    /// their last notices are handled.
     aside: IdMap<Noted<E>>,
 }
 
@@ -59,8 +59,8 @@ impl<E: Embedder> Notes<E> {
         }
     }
 
-    /// Returns the same, and none for an id that was never attached. Without a panic, so that the compiler can
-    /// drop it where a sink does not use it.
+    /// Returns the same, and none for an id that was never attached. Without a panic, so that the
+    /// compiler can drop it where a sink does not use it.
     #[inline]
     pub(super) fn since_of(&self, id: RequestId) -> Option<E::Time> {
         self.noted(id).map(|noted| noted.since)

@@ -31,7 +31,7 @@ pub struct Space<E: Embedder> {
     suspended: BTreeMap<ClientId, Vec<RequestId>>,
 }
 
-/// What every event of a request repeats.
+/// The facts that every event of a request repeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About<Tag> {
     /// The client of the request.
@@ -75,7 +75,8 @@ impl core::error::Error for Refusal {}
 impl<E: Embedder> Space<E> {
     /// Bytes that each name of a live request takes, the text of a long name aside.
     ///
-    /// A name has a seat, a note and, where no other request wants it, a queue. Their tables grow by doubling.
+    /// A name has a seat, a note and, where no other request wants it, a queue. Their tables grow
+    /// by doubling.
     pub const BYTES_PER_NAME: usize = LockManager::BYTES_PER_NAME + Notes::<E>::BYTES_PER_NAME;
 
     /// Makes a space around an engine.
@@ -169,7 +170,8 @@ impl<E: Embedder> Space<E> {
         true
     }
 
-    /// Takes a pending request out of the queue. Returns false, and nothing happens, when it is not pending.
+    /// Takes a pending request out of the queue. Returns false, and nothing happens, when it is not
+    /// pending.
     pub fn abort(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
         let aborted = self.manager.abort(id);
         if aborted {
@@ -185,7 +187,8 @@ impl<E: Embedder> Space<E> {
         count
     }
 
-    /// Suspends a client, as [`LockManager::suspend`]. Returns false when it is not known or already suspended.
+    /// Suspends a client, as [`LockManager::suspend`]. Returns false when it is not known or
+    /// already suspended.
     pub fn suspend(
         &mut self,
         client: ClientId,
@@ -202,8 +205,8 @@ impl<E: Embedder> Space<E> {
         suspended
     }
 
-    /// Resumes a client, as [`LockManager::resume`]: the sink receives its events of the meantime. Returns false
-    /// when it is not known or not suspended.
+    /// Resumes a client, as [`LockManager::resume`]: the sink receives its events of the meantime.
+    /// Returns false when it is not known or not suspended.
     pub fn resume(&mut self, client: ClientId, sink: &mut impl Sink<E>) -> bool {
         let resumed = self.manager.resume(client);
         self.drain(sink);
@@ -211,7 +214,8 @@ impl<E: Embedder> Space<E> {
         resumed
     }
 
-    /// Returns the lock state as a client sees it, as [`LockManager::query`], which evicts suspended clients.
+    /// Returns the lock state as a client sees it, as [`LockManager::query`], which evicts
+    /// suspended clients.
     pub fn query(&mut self, sink: &mut impl Sink<E>) -> Snapshot {
         let snapshot = self.manager.query();
         self.drain(sink);
@@ -239,7 +243,8 @@ impl<E: Embedder> Space<E> {
         }
     }
 
-    /// Notifies the holder of a lock, once, when a request waits for it: at once if one does already.
+    /// Notifies the holder of a lock, once, when a request waits for it: at once if one does
+    /// already.
     pub fn watch_contention(&mut self, id: RequestId, sink: &mut impl Sink<E>) {
         if self.manager.is_contended(id) {
             self.notify(id, &Notice::Contended, sink);
@@ -268,8 +273,8 @@ impl<E: Embedder> Space<E> {
         self.described = Some(live.collect());
     }
 
-    /// Ends publishing. What it kept of each request is dropped when as many requests have ended, so that to
-    /// begin and end publishing in turn costs no copy of the space each time.
+    /// Ends publishing. What it kept of each request is dropped when as many requests have ended,
+    /// so that to begin and end publishing in turn costs no copy of the space each time.
     pub fn stop_describing(&mut self) {
         if let Some(described) = &self.described {
             self.forgotten_in.get_or_insert(described.len());
@@ -312,7 +317,8 @@ impl<E: Embedder> Space<E> {
         self.manager.name_count() == 0 && self.contention.is_empty() && !published
     }
 
-    /// Returns how many bytes the space takes, names and tags that are longer than a few words aside.
+    /// Returns how many bytes the space takes, names and tags that are longer than a few words
+    /// aside.
     pub fn memory(&self) -> usize {
         self.manager.memory()
             + self.notes.memory()

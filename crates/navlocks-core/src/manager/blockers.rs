@@ -6,7 +6,7 @@ use super::LockManager;
 use crate::RequestId;
 use crate::id::Index;
 
-/// What a pending request waits for.
+/// The entries that a pending request waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blockers {
     /// Held locks that conflict with it, in grant order.
@@ -16,7 +16,8 @@ pub struct Blockers {
 }
 
 impl LockManager {
-    /// Returns what `request` waits for: nothing, if it is not pending. It is granted when all of these are gone.
+    /// Returns what `request` waits for: nothing, if it is not pending. It is granted when all of
+    /// these are gone.
     ///
     /// Costs O(entries before it on its names).
     pub fn blockers(&self, request: RequestId) -> Blockers {

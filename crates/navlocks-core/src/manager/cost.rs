@@ -29,7 +29,8 @@ fn abort(manager: &mut LockManager, pending: RequestId) {
     manager.abort_the_request(entry);
 }
 
-/// A manager in which `others` clients hold a name of their own each, and as many more wait for the first of these names.
+/// A manager in which `others` clients hold a name of their own each, and as many more wait for the
+/// first of these names.
 fn crowd(others: usize) -> (LockManager, ClientId) {
     let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
     for number in 0..others {
@@ -41,7 +42,8 @@ fn crowd(others: usize) -> (LockManager, ClientId) {
     (manager, client)
 }
 
-/// The looks of one round of every input, among `others` unrelated clients and with `waiting` requests on the same name.
+/// The looks of one round of every input, among `others` unrelated clients and with `waiting`
+/// requests on the same name.
 fn round(others: usize, waiting: usize) -> Vec<(&'static str, usize)> {
     let (mut manager, client) = crowd(others);
     let mut holder = request(&mut manager, client, Request::exclusive("name"));

@@ -1,11 +1,13 @@
 //! Deadlocks: cycles of clients that wait for each other.
 //!
-//! The graph has a node for each entry and each client. A pending entry waits for the earlier entries that it
-//! conflicts with; a held one for its client, which may keep it until all that the client waits for is granted; a client
-//! for its pending entries and for its children. A strongly connected component with more than one node is a deadlock.
+//! The graph has a node for each entry and each client. A pending entry waits for the earlier
+//! entries that it conflicts with; a held one for its client, which may keep it until all that the
+//! client waits for is granted; a client for its pending entries and for its children. A strongly
+//! connected component with more than one node is a deadlock.
 //!
-//! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right before it, or else for the
-//! exclusive one there, which in turn waits for those before. So the graph is no larger than the queues.
+//! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right
+//! before it, or else for the exclusive one there, which in turn waits for those before. So the
+//! graph is no larger than the queues.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -14,8 +16,8 @@ use super::LockManager;
 use crate::id::Index;
 use crate::{ClientId, Mode, RequestId};
 
-/// Clients that wait for each other, so that none of their requests here will ever be granted unless one of
-/// them gives up a lock or a request first. A client that waits for itself is one.
+/// Clients that wait for each other, so that none of their requests here will ever be granted
+/// unless one of them gives up a lock or a request first. A client that waits for itself is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// The clients, in order of their serials.
@@ -24,13 +26,15 @@ pub struct Deadlock {
     pub requests: Vec<RequestId>,
 }
 
-/// What an embedder does when a request begins to wait and thereby closes a cycle of clients that wait for each other.
+/// The policy of an embedder when a request begins to wait and thereby closes a cycle of clients
+/// that wait for each other.
 ///
-/// A client is taken to keep its locks until all its requests are granted. Tasks that do not wait for each other
-/// need a client each.
+/// A client is taken to keep its locks until all its requests are granted. Tasks that do not wait
+/// for each other need a client each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadlockPolicy {
-    /// The request waits, and a question about deadlocks reports the cycle. The default, and free of cost.
+    /// The request waits, and a question about deadlocks reports the cycle. The default, and free
+    /// of cost.
     #[default]
     Ignore,
     /// The request waits, and the event stream reports the cycle.
@@ -42,15 +46,16 @@ pub enum DeadlockPolicy {
 impl LockManager {
     /// All deadlocks of this moment, in order of their first request.
     ///
-    /// A client is taken to keep what it holds until all that it waits for is granted. One that
-    /// in truth would release sooner (its tasks do not wait for each other) is reported all the same.
+    /// A client is taken to keep what it holds until all that it waits for is granted. One that in
+    /// truth would release sooner (its tasks do not wait for each other) is reported all the same.
     ///
     /// Costs O(n log n) in the number of entries, and nothing while nobody asks.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         self.deadlocks_within(usize::MAX).unwrap_or_default()
     }
 
-    /// The same, unless the search would look at more entries than this, counted once for each name.
+    /// The same, unless the search would look at more entries than this, counted once for each
+    /// name.
     pub fn deadlocks_within(&self, entries_max: usize) -> Option<Vec<Deadlock>> {
         let clients = self.clients.iter().map(|(client, _)| Node::Client(client));
         let mut deadlocks = WaitsFor::new(self, entries_max).components(clients)?;
@@ -58,8 +63,9 @@ impl LockManager {
         Some(deadlocks)
     }
 
-    /// Declares that `parent` keeps its locks until `child` ends: a program that waits for one that it started.
-    /// Only the search for deadlocks uses it. Returns false when one of them is not known.
+    /// Declares that `parent` keeps its locks until `child` ends: a program that waits for one that
+    /// it started. Only the search for deadlocks uses it. Returns false when one of them is not
+    /// known.
     pub fn add_child(&mut self, parent: ClientId, child: ClientId) -> bool {
         let known = self.clients.find(parent).zip(self.clients.find(child));
         if let Some((parent, child)) = known {
@@ -68,8 +74,8 @@ impl LockManager {
         known.is_some()
     }
 
-    /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks), but only over what the
-    /// request waits for, directly or not.
+    /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks),
+    /// but only over what the request waits for, directly or not.
     pub fn deadlock_through(&self, request: RequestId) -> Option<Deadlock> {
         let entry = self.seating.find(request)?;
         let mut deadlocks = WaitsFor::new(self, usize::MAX).components([Node::Entry(entry)])?;
@@ -179,8 +185,8 @@ impl<'a> WaitsFor<'a> {
         Some(())
     }
 
-    /// The deadlocks among all that can be reached from `roots`: Tarjan's algorithm, without recursion.
-    /// Returns none if that is more than may be looked at.
+    /// The deadlocks among all that can be reached from `roots`: Tarjan's algorithm, without
+    /// recursion. Returns none if that is more than may be looked at.
     fn components(mut self, roots: impl IntoIterator<Item = Node>) -> Option<Vec<Deadlock>> {
         let mut visits: BTreeMap<Node, Visit> = BTreeMap::new();
         let mut open: Vec<Node> = Vec::new();

@@ -22,7 +22,8 @@ impl LockManager {
         // Steps 1 to 5 name the parts.
         // Step 6. Remove request from queue.
         self.depart(request);
-        // Step 7. Process the lock request queue: the entries behind it may have waited for it alone.
+        // Step 7. Process the lock request queue: the entries behind it may have waited for it
+        // alone.
         self.process_the_lock_request_queue();
     }
 
@@ -55,8 +56,8 @@ impl LockManager {
     /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>
     #[inline]
     pub(super) fn process_the_lock_request_queue(&mut self) {
-        // Step 2. For each request of queue that is grantable. A queue knows how far its requests are
-        // grantable; a request for several names is when it is on each of them.
+        // Step 2. For each request of queue that is grantable. A queue knows how far its requests
+        // are grantable; a request for several names is when it is on each of them.
         while let Some(entry) = self.seating.next_ready() {
             self.grant(entry);
         }

@@ -30,7 +30,8 @@ impl LockManager {
         }
         let entry = self.seating.insert(serial, owner, mode, wait == Wait::Overtake);
         let id = self.seating.id(entry);
-        // Step 3.4.1. If steal is true, each held lock that intersects is removed and its holder informed.
+        // Step 3.4.1. If steal is true, each held lock that intersects is removed and its holder
+        // informed.
         if matches!(wait, Wait::Steal | Wait::StealAll) {
             self.rob(scope, wait, id);
         }
@@ -42,8 +43,8 @@ impl LockManager {
             Wait::Overtake => Place::BeforePending,
         };
         let clear = self.seating.seat(entry, scope, place);
-        // Step 3.6. Process the lock request queue. A request that is clear now stands before all that a steal
-        // left behind, and so is granted first.
+        // Step 3.6. Process the lock request queue. A request that is clear now stands before all
+        // that a steal left behind, and so is granted first.
         let answer = if clear {
             let (_, token) = self.seating.hold(entry, self.numbers.take_token_at_once());
             Answer::Granted(token)
@@ -58,15 +59,16 @@ impl LockManager {
     ///
     /// <https://w3c.github.io/web-locks/#grantable>
     fn grantable(&self, scope: &Scope, mode: Mode) -> bool {
-        // Steps 1 to 6 name the parts. For a scope, the request is grantable when it is on every name.
-        // Step 7. If queue is not empty and request is not the first item in queue, return false:
-        // for a queue that has the held locks in it, all seats must be clear.
-        // Step 8. If mode is exclusive, return true if no held lock has the name.
-        // Step 9. Otherwise return true if no held exclusive lock has the name.
+        // Steps 1 to 6 name the parts. For a scope, the request is grantable when it is on every
+        // name. Step 7. If queue is not empty and request is not the first item in queue, return
+        // false: for a queue that has the held locks in it, all seats must be clear. Step 8. If
+        // mode is exclusive, return true if no held lock has the name. Step 9. Otherwise return
+        // true if no held exclusive lock has the name.
         scope.names().iter().all(|name| self.seating.admits(name, mode))
     }
 
-    /// Takes away every held lock whose scope intersects, and with the older steal every pending request too.
+    /// Takes away every held lock whose scope intersects, and with the older steal every pending
+    /// request too.
     fn rob(&mut self, scope: &Scope, wait: Wait, by: RequestId) {
         let mut victims = Vec::new();
         for name in scope.names() {

@@ -1,7 +1,8 @@
 //! Shards: one lock space as several managers, so that each can be behind a mutex of its own.
 //!
-//! Every name belongs to one shard. While each request has a single name, it lives in one shard, and no other
-//! shard affects it. All shards at once are needed for a scope of several names and for the end of a client.
+//! Every name belongs to one shard. While each request has a single name, it lives in one shard,
+//! and no other shard affects it. All shards at once are needed for a scope of several names and
+//! for the end of a client.
 
 use alloc::vec::Vec;
 
@@ -37,20 +38,22 @@ impl LockManager {
         })
     }
 
-    /// Returns the shard of `COUNT` that a name belongs to. No secret is in it: names that collide share a
-    /// mutex, and nothing else follows.
+    /// Returns the shard of `COUNT` that a name belongs to. No secret is in it: names that collide
+    /// share a mutex, and nothing else follows.
     #[inline]
     pub fn shard_of<const COUNT: usize>(name: &Name) -> usize {
         (name.spread() >> (64 - const { bits(COUNT) })) as usize
     }
 
-    /// Returns the slot of a request of this shard: dense, where [`RequestId::slot`] is dense over all shards.
+    /// Returns the slot of a request of this shard: dense, where [`RequestId::slot`] is dense over
+    /// all shards.
     #[inline]
     pub fn slot_in_shard(&self, request: RequestId) -> usize {
         self.seating.shard().own(request.slot())
     }
 
-    /// Makes one manager with all entries of these shards, under the same ids. Its numbers continue theirs.
+    /// Makes one manager with all entries of these shards, under the same ids. Its numbers continue
+    /// theirs.
     pub fn whole(shards: &[&Self]) -> Self {
         let Some(&first) = shards.first() else { return Self::new(HashKey::from_bytes([0; 16])) };
         let mut whole = Self::with(
@@ -74,7 +77,8 @@ impl LockManager {
         whole
     }
 
-    /// Drops all requests and keeps the clients: the requests live on in the [`whole`](Self::whole).
+    /// Drops all requests and keeps the clients: the requests live on in the
+    /// [`whole`](Self::whole).
     pub fn forget_requests(&mut self) {
         self.seating.clear();
         self.clients = self.clients.without_entries();
@@ -96,7 +100,8 @@ const fn bits(count: usize) -> u32 {
     count.trailing_zeros()
 }
 
-/// Returns all entries of all shards in canonical order: held ones in grant order, then pending ones in queue order.
+/// Returns all entries of all shards in canonical order: held ones in grant order, then pending
+/// ones in queue order.
 fn in_order<'a>(shards: &[&'a LockManager]) -> Vec<(&'a LockManager, Index)> {
     let mut entries: Vec<(Order, &LockManager, Index)> = Vec::new();
     for &shard in shards {

@@ -82,7 +82,8 @@ impl LockManager {
         let (held, pending) = entries.split_at(self.seating.held());
         let info = |&entry: &Index| self.lock_info(entry);
         Snapshot {
-            // Steps 2 and 3. For each request of each queue, append its name, mode and client to pending.
+            // Steps 2 and 3. For each request of each queue, append its name, mode and client to
+            // pending.
             pending: pending.iter().map(info).collect(),
             // Steps 4 and 5. For each lock of the held lock set, append the same to held.
             held: held.iter().map(info).collect(),

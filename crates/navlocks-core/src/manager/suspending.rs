@@ -8,8 +8,8 @@ use crate::id::Index;
 use crate::{Cause, ClientId, Event, Request, Wait};
 
 impl LockManager {
-    /// Suspends a client: its events are kept for it until it is [resumed](Self::resume), and its locks are
-    /// subject to `policy`. Returns false when it is not known or already suspended.
+    /// Suspends a client: its events are kept for it until it is [resumed](Self::resume), and its
+    /// locks are subject to `policy`. Returns false when it is not known or already suspended.
     pub fn suspend(&mut self, client: ClientId, policy: SuspendPolicy) -> bool {
         let Some(index) = self.clients.find(client) else { return false };
         if self.clients[index].suspension.is_some() {
@@ -36,8 +36,8 @@ impl LockManager {
         true
     }
 
-    /// Resumes a client: it receives now all events of the meantime, in order. Returns false when it is not
-    /// known or not suspended.
+    /// Resumes a client: it receives now all events of the meantime, in order. Returns false when
+    /// it is not known or not suspended.
     pub fn resume(&mut self, client: ClientId) -> bool {
         let Some(index) = self.clients.find(client) else { return false };
         let Some(suspension) = self.clients.resume(index) else { return false };
@@ -51,7 +51,8 @@ impl LockManager {
         true
     }
 
-    /// Adjusts the count of sleepers in every queue where the client has a seat, once for each seat.
+    /// Adjusts the count of sleepers in every queue where the client has a seat, once for each
+    /// seat.
     fn count_sleeper(&mut self, client: Index, adjust: impl Fn(&mut u32)) {
         let entries: Vec<Index> = self.entries_of(client).collect();
         for entry in entries {
@@ -59,7 +60,8 @@ impl LockManager {
         }
     }
 
-    /// Returns true if an entry of another client stands behind one of this client's and conflicts with it.
+    /// Returns true if an entry of another client stands behind one of this client's and conflicts
+    /// with it.
     pub(super) fn is_waited_for(&self, client: Index) -> bool {
         let mut behind =
             self.entries_of(client).flat_map(|entry| self.seating.conflicts_behind(entry));
@@ -102,7 +104,8 @@ impl LockManager {
         self.evict(&clients);
     }
 
-    /// Takes all entries from clients that are suspended until contention; they stay known, and suspended.
+    /// Takes all entries from clients that are suspended until contention; they stay known, and
+    /// suspended.
     fn evict(&mut self, clients: &[Index]) {
         for &client in clients {
             self.send_now(Event::Evicted { client: self.clients.id(client) });

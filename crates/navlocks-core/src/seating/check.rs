@@ -8,8 +8,8 @@ use crate::Mode;
 use crate::id::{Index, NIL};
 
 impl Seating {
-    /// Checks the rule itself and the lists that store it, for `entries`, which must be all. `sleeps` tells which
-    /// clients are suspended until contention.
+    /// Checks the rule itself and the lists that store it, for `entries`, which must be all.
+    /// `sleeps` tells which clients are suspended until contention.
     pub(crate) fn check(&self, entries: &[Index], sleeps: impl Fn(Index) -> bool) {
         assert!(self.disturbed.is_empty(), "a queue was left unprocessed");
         assert!(self.ready.is_empty(), "a ready entry was left ungranted");
@@ -23,8 +23,8 @@ impl Seating {
         assert_eq!(entries.len(), self.live, "entries are miscounted");
     }
 
-    /// Checks that the list is sound, that its clear prefix is what the rule says, and that conflicting seats
-    /// stand in canonical order. Returns how many seats there are.
+    /// Checks that the list is sound, that its clear prefix is what the rule says, and that
+    /// conflicting seats stand in canonical order. Returns how many seats there are.
     fn check_queue(&self, index: Index, sleeps: impl Fn(Index) -> bool) -> usize {
         let queue = &self.queues[index];
         let (mut count, mut sleepers) = (0, 0);
@@ -59,8 +59,8 @@ impl Seating {
         count
     }
 
-    /// Checks that the entry has one seat a name, counts those that are not clear, and is held exactly when there
-    /// is none. Returns how many seats it has.
+    /// Checks that the entry has one seat a name, counts those that are not clear, and is held
+    /// exactly when there is none. Returns how many seats it has.
     fn check_entry(&self, entry: Index) -> usize {
         let life = self.life(entry);
         let seats: Vec<Index> = self.entries.seats(entry).collect();

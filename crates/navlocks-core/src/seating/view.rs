@@ -23,7 +23,8 @@ impl Seating {
         first.into_iter().flat_map(|first| self.seats_from(first)).map(|seat| self.entry(seat))
     }
 
-    /// Returns the entries that hold a name. Held seats are clear, so the clear prefix has them all.
+    /// Returns the entries that hold a name. Held seats are clear, so the clear prefix has them
+    /// all.
     pub(crate) fn holders(&self, name: &Name) -> impl Iterator<Item = Index> + '_ {
         let first = self.queues.find(name).map(|queue| self.queues[queue].first);
         let seats = first.into_iter().flat_map(|first| self.seats_from(first));
@@ -55,7 +56,8 @@ impl Seating {
         })
     }
 
-    /// Returns true if an entry waits for this held one. The first seat that is not clear conflicts with all that are.
+    /// Returns true if an entry waits for this held one. The first seat that is not clear conflicts
+    /// with all that are.
     pub(crate) fn is_contended(&self, entry: Index) -> bool {
         self.entries.seats(entry).any(|seat| {
             let queue = self.queue_of(seat);
@@ -81,7 +83,8 @@ impl Seating {
         Scope::of_sorted(name(entry), rest)
     }
 
-    /// Returns the canonical place of an entry: held ones in grant order, then pending ones in queue order.
+    /// Returns the canonical place of an entry: held ones in grant order, then pending ones in
+    /// queue order.
     pub(crate) fn order(&self, entry: Index) -> Order {
         self.entries[entry].order()
     }

@@ -18,7 +18,8 @@ use super::explain;
 /// A shorter token is too easy to guess.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// Who may come in over TCP. By default everybody, who is then one of the tenant without a name.
+/// The tokens that clients over TCP need. Without tokens every client belongs to the tenant without
+/// a name.
 #[derive(Clone, Default)]
 pub struct Access {
     tokens: Vec<Token>,
@@ -33,7 +34,8 @@ struct Token {
     id: TokenId,
 }
 
-/// Which token a connection has shown. No other one ever has the same, not even after the file was read again.
+/// Which token a connection has shown. No other one ever has the same, not even after the file was
+/// read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenId(u64);
 
@@ -116,7 +118,8 @@ impl Access {
         self.tokens.is_empty()
     }
 
-    /// The tenant that sent these headers, and its token; none when they have no token that is known.
+    /// The tenant that sent these headers, and its token; none when they have no token that is
+    /// known.
     pub(crate) fn tenant(&self, headers: &HeaderMap) -> Option<(&str, Option<TokenId>)> {
         if self.is_open() {
             return Some(("", None));

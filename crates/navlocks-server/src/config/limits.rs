@@ -1,13 +1,16 @@
-//! What the service allows, each limit named with its unit. Whoever reaches one gets an error that names it.
+//! What the service allows, each limit named with its unit. Whoever reaches one gets an error that
+//! names it.
 
 use std::time::Duration;
 
 use navlocks_wire as wire;
 
-/// What the service allows anybody. The defaults are generous for honest clients and bound what others can do.
+/// What the service allows anybody. The defaults are generous for honest clients and bound what
+/// others can do.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The longest message that a client may send. Long enough to name all requests of a session when it is resumed.
+    /// The longest message that a client may send. Long enough to name all requests of a session
+    /// when it is resumed.
     pub message_bytes_max: usize,
     /// The longest name, in bytes of UTF-8.
     pub name_bytes_max: usize,
@@ -31,18 +34,21 @@ pub struct Limits {
     pub partitions_max: usize,
     /// The most partitions that one tenant has open.
     pub partitions_per_tenant_max: usize,
-    /// The most sessions at a time, with and without a connection; over TCP and over the Unix socket each.
+    /// The most sessions at a time, with and without a connection; over TCP and over the Unix
+    /// socket each.
     pub sessions_max: usize,
     /// The most sessions of one tenant.
     pub sessions_per_tenant_max: usize,
-    /// The most connections at a time, over TCP and over the Unix socket each. An eighth of the process's file descriptors
-    /// stays free of TCP connections.
+    /// The most connections at a time, over TCP and over the Unix socket each. An eighth of the
+    /// process's file descriptors stays free of TCP connections.
     pub connections_max: usize,
     /// The most connections of one tenant.
     pub connections_per_tenant_max: usize,
-    /// The most TCP connections that have not shown yet whose they are. A further one takes the place of the oldest.
+    /// The most TCP connections that have not shown yet whose they are. A further one takes the
+    /// place of the oldest.
     pub strangers_max: usize,
-    /// The most of these from one address other than loopback. A further one takes the place of the oldest from there.
+    /// The most of these from one address other than loopback. A further one takes the place of the
+    /// oldest from there.
     pub strangers_per_address_max: usize,
     /// How long a connection keeps its place among these at least, while others come.
     pub stranger_time_min: Duration,
@@ -58,7 +64,8 @@ pub struct Limits {
     pub deadlock_entries_max: usize,
     /// What may lie unread for one session before it counts as a slow reader.
     pub outbox_bytes_max: usize,
-    /// What may lie unread for all sessions of one tenant. Beyond it, those with more than an even part are slow readers.
+    /// What may lie unread for all sessions of one tenant. Beyond it, those with more than an even
+    /// part are slow readers.
     pub unread_bytes_per_tenant_max: usize,
     /// How often the service looks whether the files of tokens and certificates have changed.
     pub reload_interval: Duration,

@@ -19,12 +19,13 @@ pub use limits::Limits;
 pub struct Config {
     /// The Unix socket to listen on.
     pub unix: Option<PathBuf>,
-    /// The addresses to listen on; port 0 for any free one. Others than loopback need tokens and TLS.
+    /// The addresses to listen on; port 0 for any free one. Others than loopback need tokens and
+    /// TLS.
     pub tcp: Vec<SocketAddr>,
     /// Whether to take the sockets that systemd opened for this process.
     pub inherit: bool,
-    /// Where to remember what must outlive the service. Without it nothing is: after a restart tokens go on
-    /// from the clock, and nobody waits for earlier holders. For tests.
+    /// Where to remember what must outlive the service. Without it nothing is: after a restart
+    /// tokens go on from the clock, and nobody waits for earlier holders. For tests.
     pub state_dir: Option<PathBuf>,
     /// Who may come in over TCP.
     pub access: Access,

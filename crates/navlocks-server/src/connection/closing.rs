@@ -1,4 +1,5 @@
-//! How the service closes a connection: what is left to say, the reason, and a short wait until the other side has it.
+//! How the service closes a connection: what is left to say, the reason, and a short wait until the
+//! other side has it.
 
 use std::collections::VecDeque;
 
@@ -17,8 +18,9 @@ use crate::hub::{Frame, Next, Outbox};
 /// The longest reason that fits into a close frame.
 const REASON_BYTES_MAX: usize = 123;
 
-/// Writes what is left and the reason, if the service has one, and closes. Never waits for long, and not at all for one
-/// that does not read. Whether the other side has closed as well, and so has read everything.
+/// Writes what is left and the reason, if the service has one, and closes. Never waits for long,
+/// and not at all for one that does not read. Whether the other side has closed as well, and so has
+/// read everything.
 pub(crate) async fn close<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: WebSocketStream<S>,
     fault: Option<Fault>,

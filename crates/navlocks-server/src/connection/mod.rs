@@ -1,4 +1,5 @@
-//! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said in one go.
+//! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said
+//! in one go.
 
 mod closing;
 mod shared;
@@ -84,7 +85,8 @@ pub(crate) async fn serve<S>(
     drop(seat);
 }
 
-/// Waits for the end of the lease of a session whose connection broke, and ends it then unless it goes on elsewhere.
+/// Waits for the end of the lease of a session whose connection broke, and ends it then unless it
+/// goes on elsewhere.
 pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
     loop {
         let left = {
@@ -111,7 +113,8 @@ struct Connection<S> {
     /// The numbers of its session, and of itself there, once it has said hello.
     session: Option<(u32, u64)>,
     lease: Option<Duration>,
-    /// Until when the first message must be there, and after that when the lease is to be looked at.
+    /// Until when the first message must be there, and after that when the lease is to be looked
+    /// at.
     timer: Option<Pin<Box<Sleep>>>,
     /// What is being written.
     frames: VecDeque<Frame>,
@@ -151,7 +154,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.outbox.look();
-        // Somebody waits for what lies here, so it goes out first. What the client said before the connection broke counts.
+        // Somebody waits for what lies here, so it goes out first. What the client said before the
+        // connection broke counts.
         let broken = matches!(self.poll_write(cx), Poll::Ready(Err(Broken)));
         if let Poll::Ready(end) = self.poll_read(cx) {
             return Poll::Ready(end);

@@ -1,4 +1,4 @@
-//! What all tasks of a service share. One thread runs them all.
+//! The state that all tasks of a service share. One thread runs them all.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use super::turns::Pacing;
 use crate::config::{Access, Config, Limits};
 use crate::hub::{Hub, Peer, Share};
 
-/// What all tasks of a service share.
+/// The state that all tasks of a service share.
 pub(crate) struct Shared {
     pub(crate) hub: RefCell<Hub>,
     pub(crate) config: Config,
@@ -123,7 +123,8 @@ impl Shared {
         }
     }
 
-    /// Counts a new connection, from this address or over the Unix socket; none when there are too many.
+    /// Counts a new connection, from this address or over the Unix socket; none when there are too
+    /// many.
     pub(crate) fn take_seat(self: &Rc<Self>, address: Option<IpAddr>) -> Option<Seat> {
         let (count, max) = match address {
             None => (&self.unix, self.places.unix_max),

@@ -1,4 +1,5 @@
-//! Strangers: TCP connections that have not shown yet whose they are. They have a small pool, in which the oldest gives way.
+//! Strangers: TCP connections that have not shown yet whose they are. They have a small pool, in
+//! which the oldest gives way.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

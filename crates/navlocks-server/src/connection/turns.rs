@@ -1,4 +1,5 @@
-//! Turns: each tenant has the thread for a while, then the others, so that none waits for all the work of another.
+//! Turns: each tenant has the thread for a while, then the others, so that none waits for all the
+//! work of another.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +29,8 @@ impl Pacing {
         }
     }
 
-    /// Gives the tenants that wait a turn each, again and again. All that is ready runs between two rounds.
+    /// Gives the tenants that wait a turn each, again and again. All that is ready runs between two
+    /// rounds.
     pub(crate) async fn run(&self, turn: Duration) {
         loop {
             if self.waiting.borrow().is_empty() {

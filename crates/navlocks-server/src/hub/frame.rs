@@ -8,7 +8,8 @@ use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::shares::Share;
 
-/// A longer message is written in several pieces of this size, so that no more of it is copied than the socket takes.
+/// A longer message is written in several pieces of this size, so that no more of it is copied than
+/// the socket takes.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// To copy this many bytes costs less than to write two pieces.
@@ -24,7 +25,8 @@ pub struct Frame {
     written: usize,
 }
 
-/// The text of messages that differ only at their beginning. It counts once in the share of a tenant.
+/// The text of messages that differ only at their beginning. It counts once in the share of a
+/// tenant.
 #[derive(Clone, Debug)]
 pub(crate) struct Text(Rc<Counted>);
 
@@ -59,7 +61,8 @@ impl Frame {
         Self { own: text.into(), shared: None, written: 0 }
     }
 
-    /// A message that begins with `head` and goes on with the shared text from `from` on. A short one is copied.
+    /// A message that begins with `head` and goes on with the shared text from `from` on. A short
+    /// one is copied.
     pub(crate) fn shared(mut head: String, text: &Text, from: usize) -> Self {
         let rest = &text.as_str()[from..];
         if rest.len() <= COPIED_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! What is true between two messages.
+//! Invariants that hold between two messages.
 
 use super::Hub;
 use super::partitions::Partition;

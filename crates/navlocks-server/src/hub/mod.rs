@@ -1,10 +1,11 @@
-//! The service without sockets and without a clock: sessions, partitions, tokens. Messages go in, and their consequences lie in
-//! the outboxes of the sessions that they concern.
+//! The service without sockets and without a clock: sessions, partitions, tokens. Messages go in,
+//! and their consequences lie in the outboxes of the sessions that they concern.
 //!
-//! [`Service`](crate::Service) drives a hub by sockets and the system's clock. A program with another transport, or with a clock of
-//! its own, drives a [`Hub`] itself: [`hello`](Hub::hello) for the first message of a connection, [`message`](Hub::message) for
-//! the others, [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and [`check_leases`](Hub::check_leases) from
-//! time to time.
+//! [`Service`](crate::Service) drives a hub by sockets and the system's clock. A program with
+//! another transport, or with a clock of its own, drives a [`Hub`] itself: [`hello`](Hub::hello)
+//! for the first message of a connection, [`message`](Hub::message) for the others,
+//! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
+//! [`check_leases`](Hub::check_leases) from time to time.
 
 mod frame;
 mod invariants;
@@ -79,8 +80,8 @@ impl Hub {
         Ok(Self::new(limits, deadlocks, store))
     }
 
-    /// A hub without sessions, which remembers here. It grants nothing until it is [let go](Self::let_go) if clients of an
-    /// earlier service may still believe in their locks.
+    /// A hub without sessions, which remembers here. It grants nothing until it is [let
+    /// go](Self::let_go) if clients of an earlier service may still believe in their locks.
     pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, store: Store) -> Self {
         Self {
             sessions: Sessions::new(),
@@ -108,7 +109,8 @@ impl Hub {
         self.settle(now);
     }
 
-    /// Begins a session, or goes on with one. Returns the numbers of the session and of the connection.
+    /// Begins a session, or goes on with one. Returns the numbers of the session and of the
+    /// connection.
     pub fn hello(
         &mut self,
         peer: &Rc<Peer>,
@@ -191,7 +193,8 @@ impl Hub {
         Ok(number)
     }
 
-    /// Notes that a client waits until this session's program ends, if both are of one party and one partition.
+    /// Notes that a client waits until this session's program ends, if both are of one party and
+    /// one partition.
     fn add_child(&mut self, parent: ClientKey, child: u32) {
         let Self { sessions, partitions, .. } = self;
         let (Some(elder), Some(own)) = (sessions.get(parent.session), sessions.get(child)) else {
@@ -300,7 +303,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Opens a client. One for which there is no room is refused alone: its requests and questions get the fault.
+    /// Opens a client. One for which there is no room is refused alone: its requests and questions
+    /// get the fault.
     pub(crate) fn open_or_refuse(
         &mut self,
         number: u32,
@@ -446,7 +450,8 @@ impl Hub {
         self.end(number, Some(Fault::new(FaultCode::LeaseLapsed, text)), now);
     }
 
-    /// Ends a session: all it has is released, and its connection told why, if there is something to tell.
+    /// Ends a session: all it has is released, and its connection told why, if there is something
+    /// to tell.
     pub(crate) fn end(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
         self.end_without_slow(number, fault, now);
         self.settle(now);
@@ -462,8 +467,8 @@ impl Hub {
         }
     }
 
-    /// After every step: takes note of the tokens given, and ends the sessions that do not read what they are told.
-    /// What follows from that can make further ones slow.
+    /// After every step: takes note of the tokens given, and ends the sessions that do not read
+    /// what they are told. What follows from that can make further ones slow.
     #[inline]
     fn settle(&mut self, now: Instant) {
         if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
@@ -496,7 +501,8 @@ impl Hub {
         Fault::new(FaultCode::SlowReader, text)
     }
 
-    /// Ends all sessions. Their connections are told; the longest lease of those that have none is returned.
+    /// Ends all sessions. Their connections are told; the longest lease of those that have none is
+    /// returned.
     pub(crate) fn shut_down(&mut self, now: Instant) -> Option<Duration> {
         self.open = false;
         let mut untold = None;

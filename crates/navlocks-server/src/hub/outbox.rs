@@ -1,4 +1,5 @@
-//! What a session's connection has yet to write. The hub fills it, and the connection's task empties it.
+//! Messages that a session's connection has yet to write. The hub fills it, and the connection's
+//! task empties it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,14 +21,16 @@ struct Inner {
     frames: VecDeque<Frame>,
     /// What lies here and in the connection's own buffer.
     bytes: usize,
-    /// How much of it counts in the share of the tenant. Text that several outboxes share counts there once.
+    /// How much of it counts in the share of the tenant. Text that several outboxes share counts
+    /// there once.
     counted: usize,
     bytes_max: usize,
     share: Rc<Share>,
     tenant_bytes_max: usize,
     ending: Option<Fault>,
     waker: Option<Waker>,
-    /// The connection's task runs now and will look again before it sleeps, so it need not be woken.
+    /// The connection's task runs now and will look again before it sleeps, so it need not be
+    /// woken.
     looking: bool,
 }
 
@@ -42,7 +45,8 @@ impl Inner {
         self.share.unread.add(bytes);
     }
 
-    /// Returns true if the reader is slow, alone or as the one with more than its part of what its tenant left unread.
+    /// Returns true if the reader is slow, alone or as the one with more than its part of what its
+    /// tenant left unread.
     #[inline]
     fn is_full(&self) -> bool {
         self.bytes > self.bytes_max
@@ -62,7 +66,8 @@ impl Drop for Inner {
 pub(crate) struct Full;
 
 impl Outbox {
-    /// Makes an outbox for one connection. A reader that leaves more bytes than this unread is slow.
+    /// Makes an outbox for one connection. A reader that leaves more bytes than this unread is
+    /// slow.
     pub fn new(bytes_max: usize) -> Self {
         Self::with(bytes_max, Rc::default(), usize::MAX)
     }

@@ -67,7 +67,8 @@ impl Hub {
         self.limits.answer_bytes_max.min(self.limits.outbox_bytes_max.saturating_sub(SMALL_BYTES))
     }
 
-    /// Answers with all locks and requests of a partition. Those who ask while nothing changes get the same text.
+    /// Answers with all locks and requests of a partition. Those who ask while nothing changes get
+    /// the same text.
     fn query(&mut self, index: PartitionIndex, id: u64, now: Instant) -> Result<Frame, Fault> {
         let max = self.answer_bytes_max();
         let partition = &self.partitions[index];
@@ -169,7 +170,8 @@ impl Hub {
         matches!(known, Some(Known::Early { partition, .. }) if partition == index)
     }
 
-    /// A living request of this partition, whoever's it is. Those of other partitions are nobody's business.
+    /// A living request of this partition, whoever's it is. Those of other partitions are nobody's
+    /// business.
     fn find(&self, index: PartitionIndex, key: RequestKey) -> Option<RequestId> {
         match self.sessions.get(key.session)?.requests.get(key.request)? {
             Known::Live { partition, id } if partition == index => Some(id),

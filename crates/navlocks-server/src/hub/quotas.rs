@@ -1,4 +1,4 @@
-//! What sessions and requests may take of the service.
+//! Quotas of sessions and requests.
 
 use std::rc::Rc;
 

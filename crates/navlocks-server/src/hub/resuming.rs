@@ -31,7 +31,8 @@ impl Hub {
         Ok(number)
     }
 
-    /// Ends the clients that a session does not have any more, and opens those that got lost with a connection.
+    /// Ends the clients that a session does not have any more, and opens those that got lost with a
+    /// connection.
     pub(crate) fn resume_clients(
         &mut self,
         number: u32,

@@ -1,4 +1,5 @@
-//! Shares: what each tenant uses of the service. A tenant that exhausts its share takes nothing from another one.
+//! Shares: what each tenant uses of the service. A tenant that exhausts its share takes nothing
+//! from another one.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -7,7 +8,8 @@ use std::rc::Rc;
 use super::Peer;
 use super::turns::Turns;
 
-/// What one tenant uses now. The user of the Unix socket has a share apart from all clients over TCP.
+/// The resources that one tenant uses now. The user of the Unix socket has a share apart from all
+/// clients over TCP.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
     pub(crate) connections: Counted,
@@ -44,7 +46,8 @@ impl Counted {
     }
 }
 
-/// The shares of all tenants that were ever seen: as many as the tokens name, and the Unix socket's.
+/// The shares of all tenants that were ever seen: as many as the tokens name, and the Unix
+/// socket's.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     local: Rc<Share>,
@@ -60,7 +63,8 @@ impl Shares {
         self.tenants.entry(peer.tenant.clone()).or_default().clone()
     }
 
-    /// Returns what all tenants use together. The Unix socket's user is apart, so that others cannot lock it out.
+    /// Returns what all tenants use together. The Unix socket's user is apart, so that others
+    /// cannot lock it out.
     pub(crate) fn together(&self, peer: &Peer, number: impl Fn(&Share) -> usize) -> usize {
         if peer.local {
             return number(&self.local);

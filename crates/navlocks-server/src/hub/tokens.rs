@@ -1,4 +1,5 @@
-//! Fencing tokens: one count for all partitions, so that a partition that comes again never repeats one.
+//! Fencing tokens: one count for all partitions, so that a partition that comes again never repeats
+//! one.
 
 use navlocks_core::FencingToken;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// What a tenant has left of its turn, and its tasks that wait for the next one.
+/// The rest of a tenant's turn, and its tasks that wait for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     /// Nanoseconds. Below zero after a step that took longer than a turn.

@@ -13,7 +13,8 @@ pub(crate) enum Inherited {
     Tcp(TcpListener),
 }
 
-/// The sockets that were handed over to this process, by `LISTEN_FDS` and `LISTEN_PID`. They are taken once.
+/// The sockets that were handed over to this process, by `LISTEN_FDS` and `LISTEN_PID`. They are
+/// taken once.
 pub(crate) fn sockets() -> io::Result<Vec<Inherited>> {
     let mut handed = ListenFd::from_env();
     let mut sockets = Vec::new();

@@ -147,7 +147,8 @@ impl Arrival {
     }
 }
 
-/// Who is at the other end of the Unix socket; nobody who may come in, when it is another user than the service's and root.
+/// Who is at the other end of the Unix socket; nobody who may come in, when it is another user than
+/// the service's and root.
 fn knock(stream: &UnixStream) -> Option<Door> {
     let peer = stream.peer_cred().ok()?;
     let me = rustix::process::geteuid().as_raw();

@@ -26,7 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct SocketFile {
     path: PathBuf,
     folder: PathBuf,
-    /// Of the folder; none, if the state file is in there as well and so the folder is locked already.
+    /// Of the folder; none, if the state file is in there as well and so the folder is locked
+    /// already.
     lock: Option<FolderLock>,
     /// Which file it is, to know it from another one of the same path.
     identity: (u64, u64),

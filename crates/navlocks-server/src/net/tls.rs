@@ -21,7 +21,7 @@ use crate::config::explain;
 const EXPIRES_SOON: Duration = Duration::from_secs(7 * SECONDS_OF_DAY);
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
-/// What greets TLS clients with this certificate.
+/// Makes the acceptor of TLS connections with this certificate.
 pub(crate) fn acceptor(files: &TlsFiles) -> io::Result<TlsAcceptor> {
     let TlsFiles { certificate, key } = files;
     let bad = |path, error: &dyn std::fmt::Display| {
@@ -71,7 +71,8 @@ enum Validity {
     NotYet,
 }
 
-/// Lets the library's own verifier judge a certificate, which looks at the time before anything else.
+/// Lets the library's own verifier judge a certificate, which looks at the time before anything
+/// else.
 fn validity(certificate: &CertificateDer<'_>, at: UnixTime) -> Option<Validity> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone().into_owned()).ok()?;

@@ -1,5 +1,5 @@
-//! The store: what must outlive a service. How far fencing tokens are reserved, and for how long clients may believe in
-//! their locks.
+//! The store: what must outlive a service. How far fencing tokens are reserved, and for how long
+//! clients may believe in their locks.
 
 mod state_file;
 
@@ -14,7 +14,7 @@ pub(crate) use state_file::{FolderLock, StateFile};
 /// JavaScript's numbers are exact below this.
 const TOKENS_END: u64 = 1 << 53;
 
-/// What must outlive a service, on the disk if it has a state folder.
+/// The state that outlives a service, on the disk if it has a state folder.
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Option<StateFile>,
@@ -30,7 +30,8 @@ pub(crate) struct Store {
     earlier: Duration,
 }
 
-/// What is left of the reserve is too little to go on: the service must end before a token could repeat.
+/// The rest of the reserve is too small to go on: the service must end before a token could
+/// repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
@@ -98,7 +99,8 @@ impl Store {
     /// Takes note of the largest token given, and reserves more before they run out.
     #[inline]
     pub(crate) fn given(&mut self, largest: u64) -> Result<(), Exhausted> {
-        // More may be given in one step than was reserved; then nothing is left, and not a huge number.
+        // More may be given in one step than was reserved; then nothing is left, and not a huge
+        // number.
         let left = self.state.tokens_reserved_to.saturating_sub(largest);
         if left > self.block / 2 || largest < self.try_again_at {
             return Ok(());
@@ -133,14 +135,16 @@ impl Store {
         self.write(State { lease_ms_max, ..self.state })
     }
 
-    /// The service ends in good order; clients that could not be told believe in their locks for so long at most.
+    /// The service ends in good order; clients that could not be told believe in their locks for so
+    /// long at most.
     pub(crate) fn ended(&mut self, untold: Option<Duration>) -> io::Result<()> {
         let lease_ms_max = untold.map_or(0, millis);
         self.write(State { clean: untold.is_none(), lease_ms_max, ..self.state })
     }
 }
 
-/// A little more than a lease: clocks differ, and a client that is told by a closed socket needs a moment as well.
+/// A little more than a lease: clocks differ, and a client that is told by a closed socket needs a
+/// moment as well.
 fn with_margin(lease: Duration) -> Duration {
     lease + lease / 10 + Duration::from_millis(100)
 }

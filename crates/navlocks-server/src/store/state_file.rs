@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::explain;
 
-/// What is written. A file of another version is as good as none.
+/// The contents of the file. A file of another version is as good as none.
 const VERSION: u32 = 1;
 
 /// How often a folder that is in use is tried again, and how long that takes each time.
 const LOOKS_MAX: u32 = 3;
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
-/// What must outlive a service.
+/// The state that outlives a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct State {
@@ -45,7 +45,7 @@ pub(crate) struct StateFile {
     lock: FolderLock,
 }
 
-/// What an earlier service left.
+/// The state that an earlier service left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Earlier {
     /// There was none.
@@ -128,8 +128,8 @@ impl StateFile {
 
 /// The sole use of a folder, as long as this lives.
 ///
-/// The folder itself is locked, not a file in it: programs that clean up temporary folders leave a locked folder alone, with
-/// all that is in it.
+/// The folder itself is locked, not a file in it: programs that clean up temporary folders leave a
+/// locked folder alone, with all that is in it.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     folder: File,

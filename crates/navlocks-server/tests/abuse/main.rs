@@ -1,4 +1,5 @@
-//! Trials: clients that take all they can get of a real service, beside a bystander of another tenant.
+//! Trials: clients that take all they can get of a real service, beside a bystander of another
+//! tenant.
 
 #[path = "../service/client.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

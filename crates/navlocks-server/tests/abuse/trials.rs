@@ -1,4 +1,5 @@
-//! Clients of one tenant that take all they can. A bystander of another tenant is never refused and never loses its lock.
+//! Clients of one tenant that take all they can. A bystander of another tenant is never refused and
+//! never loses its lock.
 
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -43,7 +44,8 @@ fn join(address: SocketAddr, token: &str) -> (Client, Welcome) {
     (client, welcome)
 }
 
-/// A client of another tenant, which holds one lock all the time, asks for others, and comes anew again and again.
+/// A client of another tenant, which holds one lock all the time, asks for others, and comes anew
+/// again and again.
 struct Bystander {
     _alone: MutexGuard<'static, ()>,
     over: Arc<AtomicBool>,

@@ -1,4 +1,5 @@
-//! `docs/wire.md` tells the truth: its examples are messages, written as they are written on the wire, and none is missing.
+//! `docs/wire.md` tells the truth: its examples are messages, written as they are written on the
+//! wire, and none is missing.
 
 use std::collections::BTreeSet;
 use std::path::Path;

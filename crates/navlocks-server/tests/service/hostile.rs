@@ -1,4 +1,5 @@
-//! Clients that do what they should not: the service stays up, others are served, and the offender is told.
+//! Clients that do what they should not: the service stays up, others are served, and the offender
+//! is told.
 
 use std::io::{Read as _, Write};
 use std::net::Shutdown;
@@ -172,7 +173,8 @@ fn a_message_that_grows_too_long_by_pieces_is_refused() {
 fn frames_that_break_the_rules_of_websocket_are_refused() {
     let service = Running::start();
     for bytes in [
-        // Without a mask, with a reserved bit, with an unknown kind, a continuation of nothing, and a long ping.
+        // Without a mask, with a reserved bit, with an unknown kind, a continuation of nothing, and
+        // a long ping.
         vec![0x81, 0x02, b'{', b'}'],
         frame(0xC1, b"{}"),
         frame(0x83, b"{}"),

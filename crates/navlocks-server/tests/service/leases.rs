@@ -117,7 +117,8 @@ fn a_resumed_session_goes_on_where_it_was() {
     let again = client.welcome();
     assert!(again.resumed);
     assert_eq!((again.session, &again.secret), (welcome.session, &welcome.secret));
-    // Held: granted again with the same token. Pending: keeps its place. Never arrived: is made now.
+    // Held: granted again with the same token. Pending: keeps its place. Never arrived: is made
+    // now.
     client.say_all([
         r#"{"request":{"id":1,"names":["a"]}}"#,
         r#"{"request":{"id":3,"names":["c"]}}"#,

@@ -174,7 +174,8 @@ impl fmt::Debug for AutoLock {
     }
 }
 
-/// A handle of an [`AutoLock`] that does not keep the lock held, made by [`AutoLock::downgrade`]. For works that add works.
+/// A handle of an [`AutoLock`] that does not keep the lock held, made by [`AutoLock::downgrade`].
+/// For works that add works.
 #[derive(Clone)]
 pub struct WeakAutoLock(Weak<Holding>);
 

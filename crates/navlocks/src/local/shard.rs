@@ -29,7 +29,7 @@ pub(super) struct Shard {
     pub(super) idle_times: u32,
 }
 
-/// What this backend attaches to a request: the waker of its task, while it waits.
+/// The types that this backend attaches to a request: the waker of its task, while it waits.
 #[derive(Debug)]
 struct Tasks;
 
@@ -39,7 +39,7 @@ impl Embedder for Tasks {
     type Tag = Arc<str>;
 }
 
-/// What tasks have yet to receive.
+/// Notices that tasks have yet to receive.
 #[derive(Debug, Default)]
 struct Notices {
     /// Requests that another client ended, until their future or guard is gone.
@@ -177,7 +177,8 @@ impl Shard {
         (self.space.tag(id).cloned(), self.space.notes().since(id).age())
     }
 
-    /// Registers a watch unless its event has come, and returns a waker to be dropped after unlocking.
+    /// Registers a watch unless its event has come, and returns a waker to be dropped after
+    /// unlocking.
     pub(super) fn watch(
         &mut self,
         id: RequestId,

@@ -115,7 +115,8 @@ impl Backend for Space {
             _ => self.lock_whole(),
         };
         match shard.request(sender.client, request, tag, now, &self.losses) {
-            // Returned here and not below, because the answer is written at once to its final place.
+            // Returned here and not below, because the answer is written at once to its final
+            // place.
             Ok((id, Decided::Granted(token))) if shard.is_settled() => self.granted(id, token),
             Ok((id, Decided::Pending)) if shard.is_settled() => {
                 shard.register(id, waker);
@@ -429,7 +430,8 @@ impl Place {
         Self(Mutex::new(Shard::new(manager, deadlocks)))
     }
 
-    /// Locks, even after a panic: that would be a bug of the engine, and holders must be able to release.
+    /// Locks, even after a panic: that would be a bug of the engine, and holders must be able to
+    /// release.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Shard> {
         // The model checker would try every number of tries.

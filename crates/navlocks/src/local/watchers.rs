@@ -86,7 +86,8 @@ impl Watchers {
         wakes.add_all(watches.map(|watch| watch.waker));
     }
 
-    /// Wakes the holders that watch this lock for contention. A holder that still watches registers again.
+    /// Wakes the holders that watch this lock for contention. A holder that still watches registers
+    /// again.
     pub(super) fn contend(&mut self, id: RequestId, wakes: &mut Wakes) {
         let Some(watches) = self.locks.get_mut(&id) else { return };
         let woken = watches.extract_if(.., |watch| watch.watched == Watched::Contention);

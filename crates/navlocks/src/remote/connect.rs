@@ -19,7 +19,8 @@ use navlocks_wire::{ClientKey, Fault};
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
-/// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens until it is awaited.
+/// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens
+/// until it is awaited.
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
 pub struct Connect {
@@ -106,8 +107,9 @@ impl Connect {
         Self { service, options }
     }
 
-    /// Starts the user's own service if it does not run, by the command `navlocks`: the one that the variable `NAVLOCKS_BIN`
-    /// names, or else that of the `PATH`. Of no meaning for a service with an address.
+    /// Starts the user's own service if it does not run, by the command `navlocks`: the one that
+    /// the variable `NAVLOCKS_BIN` names, or else that of the `PATH`. Of no meaning for a service
+    /// with an address.
     pub fn start(self) -> Self {
         let named = std::env::var_os("NAVLOCKS_BIN").filter(|name| !name.is_empty());
         self.start_by(named.unwrap_or_else(|| "navlocks".into()))
@@ -133,8 +135,8 @@ impl Connect {
         self
     }
 
-    /// Lets the token go to another machine over `ws:`, where everybody on the way can read it. Otherwise that is
-    /// [`ConnectError::TokenInClear`].
+    /// Lets the token go to another machine over `ws:`, where everybody on the way can read it.
+    /// Otherwise that is [`ConnectError::TokenInClear`].
     pub fn allow_token_in_clear(mut self) -> Self {
         self.options.token_in_clear = true;
         self
@@ -147,8 +149,9 @@ impl Connect {
         self
     }
 
-    /// The client under whose locks this program runs, as `navlocks run` tells it in `NAVLOCKS_CLIENT`: it waits until this
-    /// program ends. Through it deadlocks of programs that start each other are found.
+    /// The client under whose locks this program runs, as `navlocks run` tells it in
+    /// `NAVLOCKS_CLIENT`: it waits until this program ends. Through it deadlocks of programs that
+    /// start each other are found.
     pub fn parent(mut self, client: ClientKey) -> Self {
         self.options.parent = Some(client);
         self
@@ -168,11 +171,13 @@ impl Connect {
         self
     }
 
-    /// How long a service that is connected may say nothing at all before requests and questions that wait for it fail with
-    /// `Unreachable`; `None` lets them wait for ever. By default as long as the [`patience`](Self::patience), and at least a second.
+    /// How long a service that is connected may say nothing at all before requests and questions
+    /// that wait for it fail with `Unreachable`; `None` lets them wait for ever. By default as long
+    /// as the [`patience`](Self::patience), and at least a second.
     ///
-    /// A service that hangs keeps its connections, so nothing else tells. It is asked for a sign of life while something waits
-    /// for it; that a lock is not free is no silence. Held locks stay held.
+    /// A service that hangs keeps its connections, so nothing else tells. It is asked for a sign of
+    /// life while something waits for it; that a lock is not free is no silence. Held locks stay
+    /// held.
     pub fn answers_within(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.options.answers_within = Some(limit.into());
         self
@@ -262,7 +267,8 @@ pub enum ConnectError {
         /// The machine.
         host: String,
     },
-    /// The folder of the user's own service is not the user's alone, so somebody else may listen there.
+    /// The folder of the user's own service is not the user's alone, so somebody else may listen
+    /// there.
     Unsafe(String),
     /// A certificate cannot be read.
     BadCertificate(String),

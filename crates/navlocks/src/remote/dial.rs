@@ -127,7 +127,8 @@ fn tls_failed(error: io::Error) -> ConnectError {
     ConnectError::Handshake(format!("{advice} ({error})"))
 }
 
-/// A service that hangs takes no connections, and when many wait for that the kernel takes no more either.
+/// A service that hangs takes no connections, and when many wait for that the kernel takes no more
+/// either.
 async fn unix(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path).await {

@@ -213,7 +213,8 @@ struct Carrier<'a> {
     ended: bool,
 }
 
-/// A runtime that shuts down drops its tasks. What fits into the socket is still sent, so that the service need not wait for a lease.
+/// A runtime that shuts down drops its tasks. What fits into the socket is still sent, so that the
+/// service need not wait for a lease.
 impl Drop for Carrier<'_> {
     fn drop(&mut self) {
         if !self.ended {
@@ -254,7 +255,8 @@ impl Carrier<'_> {
         self.alarm.set(next, cx);
         // From here on the driver is woken when that changes.
         match self.session.standing() {
-            // A network can swallow all of one connection and carry another: the session goes on over that one.
+            // A network can swallow all of one connection and carry another: the session goes on
+            // over that one.
             Standing::Carried if Instant::now() >= silent_from => Poll::Ready(End::Broken),
             Standing::Carried => Poll::Pending,
             Standing::Leaving => self.poll_closing(cx).map(|()| End::Left),
@@ -286,7 +288,8 @@ impl Carrier<'_> {
     /// Takes in all that has arrived.
     fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
-            // Back-pressure: the buffer has no limit, and a service that does not read would fill it.
+            // Back-pressure: the buffer has no limit, and a service that does not read would fill
+            // it.
             if self.ponging && ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
                 return Poll::Ready(self.over());
             }

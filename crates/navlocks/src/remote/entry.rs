@@ -56,8 +56,8 @@ impl Entry {
         Self { request, stage: Stage::Pending, waker: Some(waker), watches: Vec::new() }
     }
 
-    /// Returns true if a later request of the same client takes this lock away: it steals, and their
-    /// scopes intersect.
+    /// Returns true if a later request of the same client takes this lock away: it steals, and
+    /// their scopes intersect.
     pub(super) fn is_robbed_by(&self, thief: &wire::Request) -> bool {
         let own = &self.request;
         thief.id > own.id

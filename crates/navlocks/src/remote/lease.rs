@@ -71,8 +71,9 @@ impl Lease {
         self.until
     }
 
-    /// Returns when the connection counts as dead: a ping was not answered for a quarter of the lease, and
-    /// nothing for half of it. What is left is for another connection to go on with the session.
+    /// Returns when the connection counts as dead: a ping was not answered for a quarter of the
+    /// lease, and nothing for half of it. What is left is for another connection to go on with the
+    /// session.
     pub(crate) fn silent_from(&self) -> Instant {
         let Some(&(_, said)) = self.pings.front() else { return Instant::NEVER };
         let answered = self.until.saturating_sub(self.length - self.length / 8);

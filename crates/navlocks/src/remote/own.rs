@@ -1,4 +1,5 @@
-//! The service of a user: where it lives, and how it is started. The command has the same in its `place.rs`.
+//! The service of a user: where it lives, and how it is started. The command has the same in its
+//! `place.rs`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +16,7 @@ use super::connect::ConnectError;
 /// The variable that names another folder.
 const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
 
-/// The socket of this user's service, which nobody else can have put there.
+/// The socket of this user's service, which no other user can have put there.
 pub(super) fn socket() -> Result<PathBuf, ConnectError> {
     let user = rustix::process::geteuid().as_raw();
     let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
@@ -37,8 +38,8 @@ pub(super) fn socket() -> Result<PathBuf, ConnectError> {
     Ok(folder.join("socket"))
 }
 
-/// Starts the service if nobody listens at the socket. The command does it when it is given something to run: once, however many
-/// want it at the same time.
+/// Starts the service if no process listens at the socket. The command does it when it is given
+/// something to run: once, however many want it at the same time.
 pub(super) async fn start(socket: &Path, command: OsString) -> Result<(), ConnectError> {
     if UnixStream::connect(socket).await.is_ok() {
         return Ok(());

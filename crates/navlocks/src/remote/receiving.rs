@@ -68,8 +68,8 @@ impl Session {
         })
     }
 
-    /// Notes a grant, unless a later request of the same client steals the lock: then its loss is on
-    /// its way.
+    /// Notes a grant, unless a later request of the same client steals the lock: then its loss is
+    /// on its way.
     fn granted(&self, state: &mut State, id: u64, token: u64) {
         let State { entries, thieves, wakes, number, .. } = state;
         thieves.retain(|&thief| {

@@ -170,7 +170,8 @@ impl Session {
         self.lock().descriptor.as_ref()?.try_clone().ok()
     }
 
-    /// Ends the session because the runtime that carries the connection shuts down: all locks are lost.
+    /// Ends the session because the runtime that carries the connection shuts down: all locks are
+    /// lost.
     pub(super) fn say_farewell(&self) {
         self.input(|state| {
             if state.link == LinkState::Up {

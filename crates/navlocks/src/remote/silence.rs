@@ -1,7 +1,7 @@
 //! A service that is connected and says nothing.
 //!
-//! A service that hangs keeps its connections. While something waits for it, it is asked for a sign of life after half of the
-//! time that it may be silent; anything that it says is one.
+//! A service that hangs keeps its connections. While something waits for it, it is asked for a sign
+//! of life after half of the time that it may be silent; anything that it says is one.
 
 use super::entry::{Over, Stage};
 use super::lease::Instant;
@@ -21,8 +21,8 @@ pub(super) struct Silence {
 }
 
 impl Session {
-    /// Asks a silent service for a sign of life, and ends the wait of all who wait for it when none came. Returns when to look
-    /// again.
+    /// Asks a silent service for a sign of life, and ends the wait of all who wait for it when none
+    /// came. Returns when to look again.
     pub(super) fn check_silence(&self) -> Instant {
         let Some(limit) = self.options.answers_within else { return Instant::NEVER };
         let half = limit / 2;

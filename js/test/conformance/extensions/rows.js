@@ -1,4 +1,5 @@
-// What the package adds to the standard: rows that run wherever `connect()` or `locks` give the extended class.
+// The additions of the package to the standard: rows that run wherever `connect()` or `locks` give
+// the extended class.
 
 import { handles } from './handles.js';
 import { reports } from './reports.js';

@@ -1,4 +1,5 @@
-// The adapters between release models, character by character as the explainer writes them. Only `await` without `async` is mended.
+// The adapters between release models, character by character as the explainer writes them. Only
+// `await` without `async` is mended.
 
 export function explicitFromAuto({ requestLock }) {
   async function requestExplicitLock(...args) {

@@ -1,4 +1,5 @@
-// Locks of the ancestors that are taken away: each surface tells, with the cause, and no rejection is left unhandled.
+// Locks of the ancestors that are taken away: each surface tells, with the cause, and no rejection
+// is left unhandled.
 
 import { equal, rejects, same } from '../check.js';
 import { deferred, watchUnhandled } from './tools.js';

@@ -1,4 +1,4 @@
-// What the rows of the ancestors share.
+// Helpers of the rows of the ancestors.
 
 /** A promise with its resolve and reject. */
 export function deferred() {

@@ -52,7 +52,8 @@ impl<E: Embedder> Space<E> {
         Ok(())
     }
 
-    /// Applies the deadlock policy to a request that has to wait, and notifies holders that watch for contention.
+    /// Applies the deadlock policy to a request that has to wait, and notifies holders that watch
+    /// for contention.
     pub(super) fn begin_to_wait(
         &mut self,
         id: RequestId,
@@ -95,7 +96,8 @@ impl<E: Embedder> Space<E> {
         self.drop_idle_memory();
     }
 
-    /// Passes the engine's events on. The request's own grant stands before those with larger tokens.
+    /// Passes the engine's events on. The request's own grant stands before those with larger
+    /// tokens.
     pub(super) fn drain_around(&mut self, own: (RequestId, FencingToken), sink: &mut impl Sink<E>) {
         let mut own = Some(own);
         while let Some(event) = self.manager.poll_event() {

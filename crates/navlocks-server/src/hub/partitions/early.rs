@@ -1,4 +1,5 @@
-//! Requests that come while nothing is granted yet: after an unclean end, earlier holders may still believe in their locks.
+//! Requests that come while nothing is granted yet: after an unclean end, earlier holders may still
+//! believe in their locks.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,8 @@ use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
 use crate::hub::tokens::Tokens;
 
-/// Bytes of memory that a request takes besides its names and its tag: its session's books, and a tag's.
+/// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
+/// tag's.
 const REQUEST_BYTES: usize = 160;
 
 /// Bytes of the shortest description of a request, its names aside.
@@ -50,7 +51,7 @@ pub(crate) struct Partition {
     pub(crate) changes: u64,
 }
 
-/// What the service attaches to a request.
+/// The types that the service attaches to a request.
 struct Served;
 
 impl Embedder for Served {
@@ -59,7 +60,8 @@ impl Embedder for Served {
     type Tag = Box<str>;
 }
 
-/// The names that a session gave its client and its request, its process, and the bytes that the request counts.
+/// The names that a session gave its client and its request, its process, and the bytes that the
+/// request counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Address {
     session: u32,
@@ -81,7 +83,7 @@ pub(crate) struct Asking {
     pub(crate) since: Instant,
 }
 
-/// What a step in a partition needs of everything else.
+/// The state outside a partition that a step in it needs.
 pub(crate) struct Around<'a> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) tokens: &'a mut Tokens,
@@ -239,7 +241,8 @@ impl Partition {
         }
     }
 
-    /// Returns the locks held, and the requests pending; none if writing them takes more bytes than this for sure.
+    /// Returns the locks held, and the requests pending; none if writing them takes more bytes than
+    /// this for sure.
     pub(crate) fn snapshot(
         &self,
         sessions: &Sessions,

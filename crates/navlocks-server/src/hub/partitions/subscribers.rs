@@ -36,7 +36,8 @@ impl Subscribers {
         self.subscribers.remove(&subscriber);
     }
 
-    /// Sends an event to all subscribers. It is written once; only the number of the client differs.
+    /// Sends an event to all subscribers. It is written once; only the number of the client
+    /// differs.
     pub(crate) fn send(
         &self,
         about: About,

@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use crate::config::TokenId;
 
-/// The other end of a connection. What it may see follows from this and from nothing it says in a message.
+/// The other end of a connection. What it may see follows from this and from nothing it says in a
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// To whom the token belongs that it showed; empty without tokens and over the Unix socket.

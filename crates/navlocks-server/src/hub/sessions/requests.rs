@@ -6,7 +6,8 @@ use std::rc::Rc;
 use super::Known;
 use crate::hub::shares::Share;
 
-/// All requests that are not over for their client. They count in the tenant's share as long as they are here.
+/// All requests that are not over for their client. They count in the tenant's share as long as
+/// they are here.
 #[derive(Debug)]
 pub(crate) struct Requests {
     known: HashMap<u64, (Known, u32)>,

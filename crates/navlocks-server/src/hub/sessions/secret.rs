@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq as _;
 
-/// Sixteen random bytes that only a session's owner is told. Compared in constant time, never shown.
+/// Sixteen random bytes that only a session's owner is told. Compared in constant time, never
+/// shown.
 #[derive(Clone)]
 pub(crate) struct Secret([u8; 16]);
 

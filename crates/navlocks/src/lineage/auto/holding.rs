@@ -23,8 +23,8 @@ type Failure = Arc<dyn Error + Send + Sync>;
 pub(super) type WorkFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 type Works = BTreeMap<u64, Work>;
 
-/// What all handles of an auto-released lock share. Nothing of the users runs while its stage is locked: works are taken
-/// out to be polled, and dropped outside.
+/// The state that all handles of an auto-released lock share. Nothing of the users runs while its
+/// stage is locked: works are taken out to be polled, and dropped outside.
 pub(super) struct Holding {
     pub(super) facts: Facts,
     stage: Mutex<Stage>,
@@ -110,8 +110,8 @@ impl Holding {
         }
     }
 
-    /// Drives the works that are awake, unless another does, and tells whether the lock is released. If it is not, `waker` is
-    /// woken when there is more to do or to know.
+    /// Drives the works that are awake, unless another does, and tells whether the lock is
+    /// released. If it is not, `waker` is woken when there is more to do or to know.
     pub(super) fn poll_released(&self, waiter: &mut Option<u64>, waker: &Waker) -> Poll<Outcome> {
         // Before anything is looked at, so that no change after is missed.
         self.wakeups.register(waiter, waker);
@@ -145,7 +145,8 @@ impl Holding {
             held.works.append(&mut works);
             if !held.works.is_empty() {
                 drop(stage);
-                // Somebody who was woken for these may have come in vain, since this one was driving.
+                // Somebody who was woken for these may have come in vain, since this one was
+                // driving.
                 if self.wakeups.is_any_awake() {
                     self.wakeups.wake_all();
                 }
@@ -160,8 +161,8 @@ impl Holding {
         self.wakeups.unregister(waiter);
     }
 
-    /// Drops the works, then releases the lock with this outcome, then tells everybody. If another has found the lock lost
-    /// meanwhile, that stands.
+    /// Drops the works, then releases the lock with this outcome, then tells everybody. If another
+    /// has found the lock lost meanwhile, that stands.
     fn end(
         &self,
         mut stage: MutexGuard<'_, Stage>,

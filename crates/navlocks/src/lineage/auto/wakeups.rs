@@ -9,11 +9,12 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The works of a lock that are awake, and the tasks that await its release.
 ///
-/// Apart from the works, because the wakers of works live as long as anybody likes: they must keep neither the lock nor
-/// the works, nor be the ones that drop them. Nothing of the users runs while this is locked.
+/// Apart from the works, because the wakers of works live as long as anybody likes: they must keep
+/// neither the lock nor the works, nor be the ones that drop them. Nothing of the users runs while
+/// this is locked.
 ///
-/// Whatever happens wakes all tasks. So none of them matters more than another, and one that is dropped or no longer
-/// polled keeps nothing from the rest.
+/// Whatever happens wakes all tasks. So none of them matters more than another, and one that is
+/// dropped or no longer polled keeps nothing from the rest.
 #[derive(Debug)]
 pub(super) struct Wakeups(Mutex<State>);
 
@@ -33,7 +34,8 @@ impl Wakeups {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, whatever happens wakes `waker`, once. `waiter` is its number, given by the first call.
+    /// From now on, whatever happens wakes `waker`, once. `waiter` is its number, given by the
+    /// first call.
     pub(super) fn register(&self, waiter: &mut Option<u64>, waker: &Waker) {
         let waker = waker.clone();
         let mut state = self.state();
