@@ -55,15 +55,16 @@ impl LockManager {
         (id, answer)
     }
 
-    /// Returns true if a request that is not in the queue yet would be granted at once if it were enqueued now.
+    /// Returns true if a request that is not in the queue yet would be granted at once if it were
+    /// enqueued now.
     ///
     /// <https://w3c.github.io/web-locks/#grantable>
     fn grantable(&self, scope: &Scope, mode: Mode) -> bool {
-        // Steps 1 to 6 name the parts. For a scope, the request is grantable when it is on every
-        // name. Step 7. If queue is not empty and request is not the first item in queue, return
-        // false: for a queue that has the held locks in it, all seats must be clear. Step 8. If
-        // mode is exclusive, return true if no held lock has the name. Step 9. Otherwise return
-        // true if no held exclusive lock has the name.
+        // Steps 1 to 6 name the parts. For a scope, the request is grantable when it is on every name.
+        // Step 7. If queue is not empty and request is not the first item in queue, return false:
+        // for a queue that has the held locks in it, all seats must be clear.
+        // Step 8. If mode is exclusive, return true if no held lock has the name.
+        // Step 9. Otherwise return true if no held exclusive lock has the name.
         scope.names().iter().all(|name| self.seating.admits(name, mode))
     }
 
