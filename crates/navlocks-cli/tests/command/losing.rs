@@ -19,7 +19,7 @@ fn it_is_asked_to_end_and_the_code_says_so() {
     let mut victim = holder(
         &world,
         "--tag victim",
-        "trap 'echo asked; exit 0' TERM; echo held; sleep 1000 & wait",
+        "trap 'echo asked; exit 0' TERM; echo held; sleep 1000 & while :; do wait; done",
     );
     let steal = world.run("steal x");
     assert_ended(&steal, 0, "");
