@@ -40,4 +40,4 @@ for (const [index, code] of examples.entries()) {
   });
 }
 
-test.after(() => promisify(execFile)(command, ['stop'], { env }));
+test.after(() => promisify(execFile)(command, ['stop', '--force'], { env }));
