@@ -62,7 +62,7 @@ impl Wakes {
         if let Some(waker) = self.first {
             waker.wake();
         }
-        if let Some(more) = self.more {
+        if let Some(mut more) = self.more {
             more.wake();
         }
     }
@@ -70,7 +70,7 @@ impl Wakes {
 
 impl More {
     #[inline(never)]
-    fn wake(self: Box<Self>) {
-        self.rest.into_iter().for_each(Waker::wake);
+    fn wake(&mut self) {
+        self.rest.drain(..).for_each(Waker::wake);
     }
 }
