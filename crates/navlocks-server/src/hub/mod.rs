@@ -149,6 +149,9 @@ impl Hub {
             service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
             session: number,
             secret: session.secret.tell(),
+            epoch: 0,
+            claim: false,
+            presence: None,
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
             resumed: hello.resume.is_some(),
             limits: self.limits.of_a_session(),
@@ -251,6 +254,7 @@ impl Hub {
                 }
             }
             ToService::Ask(ask) => self.ask(number, ask, now)?,
+            ToService::Claimed | ToService::Present => {}
             ToService::Bye => self.end(number, None, now),
         }
         self.settle(now);
@@ -359,8 +363,9 @@ impl Hub {
 
     #[inline]
     fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
-        let wire::Request { id: request, client, names: wire::Names(scope), mode, wait, tag } =
-            asked;
+        let wire::Request {
+            id: request, client, names: wire::Names(scope), mode, wait, tag, ..
+        } = asked;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         if let Some(known) = session.requests.get(request) {
             self.answer_again(number, request, known);
