@@ -80,6 +80,8 @@ pub use navlocks_core::{
 };
 pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "service")]
+pub use query::Unclaimed;
+#[cfg(feature = "service")]
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
