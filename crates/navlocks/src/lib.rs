@@ -78,9 +78,9 @@ pub use locks::{Builder, Locks};
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
-pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "service")]
 pub use query::Unclaimed;
+pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "service")]
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};

@@ -143,11 +143,7 @@ fn broken(error: tungstenite::Error) -> ConnectError {
 }
 
 /// Tries until the service is reached again, or there is nobody left to reach it for.
-async fn reconnect(
-    session: &Session,
-    pauses: &mut Pauses,
-    starts: &mut Starts,
-) -> Option<Link> {
+async fn reconnect(session: &Session, pauses: &mut Pauses, starts: &mut Starts) -> Option<Link> {
     let since = Instant::now();
     loop {
         attended(session, since, sleep(pauses.next())).await?;

@@ -109,3 +109,15 @@ impl Starts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_on_the_same_machine_is_dialled_ten_times_a_second() {
+        let mut pauses = Pauses::between_dials(&Url::Unix("/nowhere".into()));
+        let longest = (0..100).map(|_| pauses.next()).max();
+        assert_eq!(longest, Some(Duration::from_millis(100)));
+    }
+}

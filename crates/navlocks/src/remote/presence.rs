@@ -5,6 +5,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 /// The socket at the path that a welcome named.
 #[derive(Debug)]
@@ -17,7 +18,9 @@ impl Presence {
     /// Listens at this path. Returns none where that is not possible: the session then ends with
     /// its process.
     pub(super) fn bind(path: String) -> Option<Self> {
-        let listener = UnixListener::bind(&path).ok()?;
+        // The service may have another working folder, and an empty path is no path.
+        let absolute = Path::new(&path).is_absolute();
+        let listener = absolute.then(|| UnixListener::bind(&path).ok())??;
         Some(Self { path, listener })
     }
 
