@@ -71,11 +71,7 @@ impl Query {
         printer::print(&(lines.join("\n") + "\n"))
     }
 
-    fn print_all(
-        &self,
-        all: &[PartitionSnapshot],
-        unclaimed: &[Unclaimed],
-    ) -> Result<(), Failure> {
+    fn print_all(&self, all: &[PartitionSnapshot], unclaimed: &[Unclaimed]) -> Result<(), Failure> {
         if self.json {
             return printer::print(&json::partitions(all));
         }

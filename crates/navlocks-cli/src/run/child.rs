@@ -118,10 +118,7 @@ impl Child {
         let mut parents = vec![rustix::process::getpid()];
         while let Some(parent) = parents.pop() {
             for child in children(parent) {
-                if !found.contains(&child)
-                    && !self.others.contains(&child)
-                    && !is_service(&child)
-                {
+                if !found.contains(&child) && !self.others.contains(&child) && !is_service(&child) {
                     found.push(child);
                     parents.push(child);
                 }
