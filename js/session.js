@@ -7,9 +7,11 @@
 // What is said can be said again. After a connection broke, everything that is to be said follows from what is wanted: the
 // service hears which requests are still alive, and the rest follows.
 
+import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
 import { append, each, mapped, plainList } from './lists.js';
 import { describeFailure, refusalOf } from './refusals.js';
+import { Subscriptions } from './subscriptions.js';
 import { Wants } from './wants.js';
 import { causeOf, hear, opened, say, VERSION } from './wire.js';
 
@@ -23,6 +25,16 @@ const REFUSED = 'refused';
 const ASLEEP = 'asleep';
 const CLOSED = 'closed';
 
+/** What programs call these. */
+const STATES = {
+  [UP]: 'connected',
+  [DOWN]: 'unreachable',
+  [HOPELESS]: 'unreachable',
+  [REFUSED]: 'refused',
+  [ASLEEP]: 'suspended',
+  [CLOSED]: 'closed',
+};
+
 /** For the way to the service and its first answer. */
 const GREETING_MS_MAX = 10_000;
 /** For the service to close after our last message. */
@@ -35,6 +47,9 @@ const PAUSE_MS_MAX = 1000;
 /** The longest delay that setTimeout takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
+/** Before the first attempt told anything. */
+const NO_ANSWER = { code: 'unreachable', message: 'there was no answer yet' };
+
 /** WebSocket.OPEN, which not every WebSocket has at the same place. */
 const OPEN = 1;
 
@@ -42,7 +57,11 @@ export class Session {
   #options;
   #platform;
   #wants;
+  #subscriptions = new Subscriptions();
+  connection = new LockConnection(() => this.#lease);
   #link = DOWN;
+  /** Why there is no connection, as far as the last attempt told. */
+  #failure;
   /** Why there is no hope, if so. */
   #refusal;
   /** Counts connections: what an earlier one says means nothing. */
@@ -131,6 +150,30 @@ export class Session {
     if (this.#wants.abort(entry)) this.#say(say.abort(entry.id));
   }
 
+  watchContention(entry) {
+    this.#say(this.#wants.watchContention(entry));
+  }
+
+  subscribe(client, stream) {
+    if (this.#link === REFUSED || this.#link === CLOSED) stream.fail(this.#error(this.#refusal));
+    else this.#say(this.#subscriptions.add(client, stream));
+  }
+
+  unsubscribe(client, stream) {
+    this.#say(this.#subscriptions.remove(client, stream));
+  }
+
+  /** More or fewer wait for something other than an answer. */
+  keepAlive(more) {
+    this.#wants.wait(more);
+  }
+
+  /** Why the service cannot be asked at this moment, if so: { ms, failure }. */
+  get outage() {
+    if (this.#link === UP || this.#link === CLOSED) return undefined;
+    return { ms: this.#downSince.age, failure: describeFailure(this.#failure ?? NO_ANSWER) };
+  }
+
   /** The answer to a question, after all that was asked before. */
   ask(client, question) {
     return new this.#platform.Promise((resolve, reject) => {
@@ -168,14 +211,14 @@ export class Session {
     this.#lapse('Suspended');
     this.#leave();
     this.#stopTimers();
-    this.#link = ASLEEP;
     this.#refusal = undefined;
+    this.#become(ASLEEP);
   }
 
   resume() {
     this.check();
     if (this.#link !== ASLEEP) return;
-    this.#link = DOWN;
+    this.#become(DOWN);
     this.#pause = 0;
     this.start();
   }
@@ -253,8 +296,8 @@ export class Session {
     this.#secret = leaseMs === undefined ? undefined : welcome.secret;
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);
     this.#clearTimer(this.#greeting);
-    this.#link = UP;
     this.#refusal = undefined;
+    this.#become(UP);
     this.#upSince = new Moment();
     this.#sayAll(resumed);
     this.#arm();
@@ -271,11 +314,13 @@ export class Session {
     each(resumed?.alive ?? [], (id) => {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
     });
+    each(this.#subscriptions.restart(), (text) => this.#say(text));
     each(this.#wants.unanswered(), (text) => this.#say(text));
   }
 
   /** The connection broke, or did not come about. */
   #broken(failure) {
+    this.#failure = failure;
     const opening = this.#takeOpening();
     if (opening !== undefined) {
       this.#end(CLOSED, failure);
@@ -299,11 +344,12 @@ export class Session {
   #reconnect() {
     this.#abandon();
     if (this.#link === UP) {
-      this.#link = DOWN;
       this.#downSince = new Moment();
+      this.#link = DOWN;
       // A connection that broke off at once is no reason to hurry.
       if (this.#upSince.age >= PAUSE_MS_MAX) this.#pause = 0;
     }
+    if (this.#link === DOWN) this.#become(DOWN, this.#failure);
     // Over a Unix socket a connection ends with its service, and so does all that the service kept.
     if (this.#secret === undefined) this.#lapse('ServiceGone');
     this.#arm();
@@ -352,6 +398,9 @@ export class Session {
     else if (word === 'lost') this.#lost(body);
     else if (word === 'refused') this.#refused(body);
     else if (word === 'answer') this.#wants.answered(body);
+    else if (word === 'contended') this.#wants.contended(body);
+    else if (word === 'listening') this.#subscriptions.answered(body);
+    else if (word === 'event') this.#subscriptions.event(body);
     else if (word === 'pong') this.#pong(body);
     else if (word === 'error') this.#over(body);
   }
@@ -393,10 +442,20 @@ export class Session {
 
   /** Nothing will come of what waits for the service, for now or for ever. */
   #end(link, failure, cause) {
-    this.#link = link;
     this.#refusal = failure;
+    this.#become(link, failure);
+    if (link !== HOPELESS) this.#subscriptions.end(cause === undefined ? this.#error(failure) : undefined);
     this.#wants.end(describeFailure(failure), this.#error(failure), cause);
     if (link !== HOPELESS) this.#stopTimers();
+  }
+
+  /** Changes the link, and notifies those who watch the connection. */
+  #become(link, failure) {
+    this.#link = link;
+    if (link === UP) this.#failure = undefined;
+    const notify = this.connection.change(STATES[link], failure && this.#error(failure));
+    // During open() no program has the connection yet.
+    if (notify !== undefined && this.#opening === undefined) this.#platform.deliveries.add(notify);
   }
 
   #error(failure) {
