@@ -11,6 +11,7 @@ import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
 import { append, each, mapped, plainList } from './lists.js';
 import { describeFailure, refusalOf } from './refusals.js';
+import { Silence } from './silence.js';
 import { Subscriptions } from './subscriptions.js';
 import { Wants } from './wants.js';
 import { causeOf, hear, opened, say, VERSION } from './wire.js';
@@ -72,6 +73,7 @@ export class Session {
   /** What proves that the session is ours, while it can go on. */
   #secret;
   #lease;
+  #silence;
   /** Partitions by the number of the client. */
   #clients;
   /** Whoever waits for the first connection, and hears how it failed. */
@@ -99,6 +101,7 @@ export class Session {
     this.#options = options;
     this.#platform = platform;
     this.#clients = [options.partition];
+    this.#silence = new Silence(options.patience);
     this.#wants = new Wants(platform, () => this.check());
   }
 
@@ -393,6 +396,7 @@ export class Session {
     // A grant that lay in a buffer while the lease ran out is none.
     this.check();
     if (this.#link !== UP) return;
+    this.#silence.hear();
     if (word === 'granted') this.#wants.granted(body);
     else if (word === 'unavailable') this.#wants.unavailable(body);
     else if (word === 'lost') this.#lost(body);
@@ -481,6 +485,7 @@ export class Session {
       lease?.left ?? Infinity,
       this.#link === UP ? (lease?.pingInterval ?? Infinity) : Infinity,
       this.#link === UP ? (lease?.silentIn ?? Infinity) : Infinity,
+      this.#link === UP && lease === undefined ? this.#silence.interval : Infinity,
       this.#link === DOWN ? this.#options.patience - this.#downSince.age : Infinity,
     );
     if (next !== Infinity) this.#alarm = this.#after(next, this.#wake);
@@ -493,11 +498,22 @@ export class Session {
     if (this.#link === UP && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;
+    if (this.#link === UP && this.#lease === undefined) this.#breakSilence(patience);
     if (this.#link === DOWN && this.#downSince.age >= patience) {
       this.#end(HOPELESS, { code: 'unreachable', message: `nobody answered for ${patience / 1000} s` });
     }
     this.#arm();
   };
+
+  /** Ends the wait for a service that is connected and says nothing. What is held stays held. */
+  #breakSilence(patience) {
+    const due = this.#silence.look(this.#wants.isWaiting);
+    if (due === 'ping') this.#say(say.ping(0));
+    if (due !== 'end') return;
+    const failure = { code: 'unreachable', message: `it is connected, and said nothing for ${patience / 1000} s` };
+    // Should it go on, it learns that these want nothing any more.
+    each(this.#wants.end(describeFailure(failure), this.#error(failure)), (id) => this.#say(say.abort(id)));
+  }
 
   #after(milliseconds, work) {
     return this.#platform.setTimeout(work, Math.min(Math.max(Math.ceil(milliseconds), 0), DELAY_MS_MAX));

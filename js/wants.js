@@ -201,15 +201,25 @@ export class Wants {
     });
   }
 
-  /** All that waits is over: it was aborted if there is a cause, and refused otherwise. */
+  /**
+   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the numbers of these requests.
+   */
   end(refusal, error, cause) {
+    const ended = [];
     this.#requests.forEach((request) => {
       if (request.stage !== PENDING) return;
       this.#forget(request);
+      append(ended, request.id);
       if (cause === undefined) this.refuse(request.entry, refusal);
       else this.#deliver(tellAborted, request.entry, cause);
     });
     this.#questions.forEach(({ id }) => this.#deliver(this.#takeQuestion(id).reject, error));
+    return ended;
+  }
+
+  /** Whether an answer of the service is waited for. */
+  get isWaiting() {
+    return this.#waiting > 0;
   }
 
   /** The numbers of the requests that the service is to keep. */
