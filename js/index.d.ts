@@ -115,7 +115,10 @@ export interface HeldLockDetails extends LockDetails {
 
 /** Where locks are shared. */
 export interface LockSpace {
-  /** The web origin whose pages share it; undefined in a process, and for a program that connects without the option `origin`. */
+  /**
+   * The web origin whose pages share it, as the service takes it: its operator may have given several origins one space. Undefined
+   * in a process, and for programs that connect without the option `origin`.
+   */
   readonly origin: string | undefined;
   /** The partition within that; of a frame below another site, with the site at the top. */
   readonly partition: string;
@@ -265,3 +268,9 @@ export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (Own
  * until the service is reached.
  */
 export function install(target?: object, locks?: LockManager | InstallOptions): LockManager;
+
+/**
+ * Undoes the last `install()` on a global object: what was there before is there again. Resolves when the connection that it made is
+ * closed.
+ */
+export function uninstall(target?: object): Promise<void>;

@@ -70,6 +70,8 @@ export class Session {
   #socket;
   /** The session's number at the service; that of the last one while there is none. */
   #number = 0;
+  /** The web origin that the service takes the session for, if any. */
+  #origin;
   /** What proves that the session is ours, while it can go on. */
   #secret;
   #lease;
@@ -89,7 +91,6 @@ export class Session {
    * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
    * @param options.partition   of client 0
    * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
-   * @param options.origin      the web origin whose locks these are, if any
    * @param options.lease       milliseconds wanted
    * @param options.patience    milliseconds that the service may be out of reach
    * @param platform.deliveries tells entries, each in a turn of its own
@@ -127,7 +128,7 @@ export class Session {
 
   /** The lock space of a client: the web origin and the partition within it, as the service knows them. */
   spaceOf(client) {
-    return Object.freeze({ origin: this.#options.origin, partition: this.#placed(this.#clients[client]) });
+    return Object.freeze({ origin: this.#origin, partition: this.#placed(this.#clients[client]) });
   }
 
   openClient(partition) {
@@ -295,6 +296,7 @@ export class Session {
     if (resumed === undefined) this.#lapse('ServiceGone');
     const leaseMs = welcome['lease-ms'];
     this.#number = welcome.session;
+    this.#origin = welcome.origin;
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = leaseMs === undefined ? undefined : welcome.secret;
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);

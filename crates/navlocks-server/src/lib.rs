@@ -50,7 +50,7 @@ mod reload;
 pub mod hub;
 mod store;
 
-pub use config::{Access, Config, Limits, TlsFiles, read_secret};
+pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;

@@ -54,6 +54,10 @@ pub struct Welcome {
     /// The session goes on where it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
+    /// The web origin that the service takes this session for: the operator may have given several
+    /// of them one lock space. Empty for that of programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
     /// What the service allows one session.
     pub limits: Limits,
 }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coarsetime::Clock;
 use navlocks_core::kit::{self, About, Embedder, Notes, Notice, Sink};
 use navlocks_core::{
-    Blockers, ClientId, Deadlock, DeadlockPolicy, HashKey, LockManager, Name, Request,
-    RequestId, Snapshot,
+    Blockers, ClientId, Deadlock, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestId,
+    Snapshot,
 };
 
 use crate::inbox::{Event, Inbox, number};
@@ -228,7 +228,8 @@ impl Space {
         let State { space, mailboxes } = &mut *self.lock();
         if capacity == 0 {
             mailboxes.unsubscribe(client, space);
-        } else if let Some(inbox) = mailboxes.client(client).and_then(|known| known.inbox.as_mut()) {
+        } else if let Some(inbox) = mailboxes.client(client).and_then(|known| known.inbox.as_mut())
+        {
             inbox.set_capacity(capacity);
         } else if let Some(known) = mailboxes.client(client) {
             known.inbox = Some(Inbox::new(capacity));

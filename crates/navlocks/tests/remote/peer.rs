@@ -334,6 +334,7 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         secret: format!("secret of {session}"),
         lease_ms: None,
         resumed: false,
+        origin: String::new(),
         limits: Limits {
             message_bytes_max: 1 << 20,
             name_bytes_max: 1 << 12,
