@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use super::entry::{Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{LinkState, Session, Standing, State};
-use crate::error::{Loss, Refusal, RequestError};
+use crate::error::{Loss, Refusal, RequestErrorKind};
 use navlocks_wire::{self as wire, Hello, Resume, ToService, Welcome};
 
 impl Session {
@@ -259,7 +259,7 @@ impl State {
             match self.fits(&text) {
                 Ok(()) => self.say_text(text),
                 Err(fault) => {
-                    let error = RequestError::Refused(fault.into());
+                    let error = RequestErrorKind::Refused(fault.into());
                     self.not_granted(number, Over::Failed(error));
                 }
             }
