@@ -22,6 +22,7 @@ const CAUSES = {
   evicted: 'Evicted',
   suspended: 'Suspended',
   'client-ended': 'ClientEnded',
+  'not-reclaimed': 'NotReclaimed',
 };
 
 /** The subprotocols that a browser asks for: it cannot set a header, so its token is among them. */

@@ -157,6 +157,7 @@ impl Hub {
                 };
                 Reply::Deadlocks(deadlocks.iter().map(|one| partition.cycle(one)).collect())
             }
+            Question::Recovery => Reply::Recovery(Vec::new()),
             Question::ForceRelease(name) => {
                 let (partitions, mut around) = self.around(now);
                 Reply::Released(partitions[index].force_release(&name, &mut around) as u64)

@@ -130,6 +130,8 @@ impl Backend for Handle {
                 mode: *mode,
                 wait: *wait,
                 tag: tag.map(|tag| tag.as_ref().into()),
+                token: None,
+                place: None,
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {

@@ -55,6 +55,7 @@ impl Session {
         let resume = state.secret.clone().map(|secret| Resume {
             session: state.number,
             secret,
+            epoch: 0,
             clients: clients.map(|(&number, client)| client.open(number)).collect(),
             alive: state.alive(),
         });
@@ -79,7 +80,7 @@ impl Session {
             }
             state.number = session;
             state.message_bytes_max = limits.message_bytes_max;
-            state.secret = lease_ms.is_some().then_some(secret);
+            state.secret = Some(secret).filter(|_| lease_ms.is_some());
             let length = lease_ms.map(Duration::from_millis);
             state.lease = length.map(|length| Lease::new(length, said));
             if state.link != LinkState::Leaving {

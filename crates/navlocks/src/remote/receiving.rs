@@ -20,6 +20,7 @@ impl Session {
             state.break_silence();
             match message {
                 ToClient::Granted(Granted { id, token }) => self.granted(state, id, token),
+                ToClient::Pending(_) => {}
                 ToClient::Unavailable(id) => state.not_granted(id, Over::Unavailable),
                 ToClient::Lost(Lost { id, cause }) => {
                     state.lost(id, cause.into());

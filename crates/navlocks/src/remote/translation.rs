@@ -25,6 +25,7 @@ impl From<wire::Cause> for Loss {
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,
             Cause::ClientEnded => Self::ClientEnded,
+            Cause::NotReclaimed => Self::ServiceGone,
         }
     }
 }

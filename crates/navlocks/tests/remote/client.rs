@@ -63,5 +63,7 @@ pub(crate) fn request_of(client: u64, id: u64, name: &str) -> Said {
         mode: Mode::Exclusive,
         wait: navlocks_core::Wait::Queue,
         tag: None,
+        token: None,
+        place: None,
     }
 }

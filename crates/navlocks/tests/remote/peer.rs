@@ -331,7 +331,10 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         version: wire::VERSION,
         service: "a peer of tests".into(),
         session,
-        secret: format!("secret of {session}"),
+        secret: String::new(),
+        epoch: 0,
+        claim: false,
+        presence: None,
         lease_ms: None,
         resumed: false,
         limits: Limits {
@@ -351,7 +354,8 @@ pub(crate) fn leased(session: u32) -> Welcome {
 }
 
 pub(crate) fn leased_for(session: u32, milliseconds: u64) -> Welcome {
-    Welcome { lease_ms: Some(milliseconds), ..welcome(session) }
+    let secret = format!("secret of {session}");
+    Welcome { lease_ms: Some(milliseconds), secret, ..welcome(session) }
 }
 
 /// Reads the head of an HTTP request, and answers nothing.
