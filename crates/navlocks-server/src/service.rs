@@ -83,18 +83,13 @@ impl Service {
                 return Err(error);
             }
         };
-<<<<<<< HEAD
         let hub = Hub::new(config.limits.clone(), config.deadlocks, store, Instant::now());
-        Ok(Self { shared: Shared::new(config, tls, hub), listeners, addresses, socket_file })
-=======
-        let hub = Hub::new(config.limits.clone(), config.deadlocks, store);
         Ok(Self {
             shared: Shared::new(config, origins, tls, hub),
             listeners,
             addresses,
             socket_file,
         })
->>>>>>> js-work
     }
 
     /// Where the service can be reached.
