@@ -34,9 +34,10 @@ pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cause, Cycle, Event, Info, What};
 pub use name::Names;
 pub use to_client::{
-    Answer, EventText, Granted, Limits, Lost, Partition, Place, Refused, Reply, ToClient, Welcome,
+    Answer, EventText, Granted, Limits, Lost, Partition, Pending, Place, Refused, Reply, ToClient,
+    Unclaimed, Welcome,
 };
-pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
+pub use to_service::{Ask, Hello, Open, Question, QueuePlace, Request, Resume, ToService};
 
 /// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the
 /// first message each way.
