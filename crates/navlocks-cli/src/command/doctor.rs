@@ -209,7 +209,7 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     };
     let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
     report.good(&format!("the service answers: {held} held, {pending} waiting"));
-    if let Some(reason) = reason {
+    if let Some(reason) = reason.filter(|_| unclaimed.is_empty()) {
         report.bad(&reason);
     }
     for session in unclaimed {

@@ -66,7 +66,7 @@ impl Query {
         } else if unclaimed.is_empty() {
             return printer::print(NOTHING);
         }
-        lines.extend(reason);
+        lines.extend(reason.filter(|_| unclaimed.is_empty()));
         lines.extend(unclaimed.iter().map(recovery::sentence));
         printer::print(&(lines.join("\n") + "\n"))
     }

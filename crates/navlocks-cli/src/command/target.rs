@@ -9,7 +9,7 @@ use clap::Args;
 use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
-use super::duration;
+use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
@@ -284,6 +284,15 @@ fn parent(url: &str) -> Option<ClientKey> {
     let variable = std::env::var(PARENT_VARIABLE).ok()?;
     let (client, service) = variable.split_once(' ')?;
     client.parse().ok().filter(|_| service == url)
+}
+
+/// Returns the reason why a request may wait although no holder is known: as the service says it, or
+/// a session of an earlier service that it waits for.
+pub(super) async fn reason(locks: &Locks, now: &Snapshot) -> Option<String> {
+    match locks.recovery().await.ok()?.first() {
+        Some(session) => Some(recovery::sentence(session)),
+        None => withheld(locks, now).await,
+    }
 }
 
 /// Returns the reason of a service that grants no request although no lock is held, in its own

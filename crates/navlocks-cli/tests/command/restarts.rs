@@ -24,9 +24,10 @@ fn tokens(world: &World) -> Vec<u64> {
 #[test]
 fn holder_keeps_its_lock_when_the_service_is_killed() {
     let world = World::new();
-    let mut holder = Talk::start(
-        world.script("run x", "trap 'echo asked' TERM; echo $NAVLOCKS_FENCING_TOKEN; read line"),
-    );
+    let mut holder = Talk::start(world.script(
+        "run x",
+        "trap 'echo asked' TERM; echo $NAVLOCKS_FENCING_TOKEN; read line; exit 0",
+    ));
     let token: u64 = holder.line().parse().unwrap();
     for _ in 0..3 {
         kill_service(&world);
@@ -138,7 +139,9 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
     let world = World::new();
     let holder = stopped_holder(&world);
     let pid = holder.pid().as_raw_nonzero();
-    assert_ended(&world.run("run -w 300ms x -- true"), 1, "'x' was not free");
+    let reason = "and has not come back";
+    assert_ended(&world.run("run -w 300ms x -- true"), 1, reason);
+    assert_ended(&world.run("run -n --patience 300ms x -- true"), 1, reason);
     let query = world.run("query");
     assert!(text(&query).contains(&format!("(pid {pid}) had a lock")), "{}", text(&query));
     assert_eq!(world.query()["unclaimed"][0]["pid"], pid.get());
