@@ -52,7 +52,7 @@ pub mod hub;
 mod presence;
 mod store;
 
-pub use config::{Access, Config, Limits, TlsFiles, read_secret};
+pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;

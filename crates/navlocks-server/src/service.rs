@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::Config;
+use crate::config::{Config, Origins};
 use crate::connection::Shared;
 use crate::hub::Hub;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
@@ -40,6 +40,7 @@ impl Service {
     /// What cannot be had, and what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
         let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
+        let origins = Origins::new(&config)?;
         // Before anything is touched: another service may have the place.
         let state = match &config.state_dir {
             Some(folder) => Some(take_state(folder, config.inherit).await?),
@@ -83,7 +84,12 @@ impl Service {
             }
         };
         let hub = Hub::new(config.limits.clone(), config.deadlocks, store, Instant::now());
-        Ok(Self { shared: Shared::new(config, tls, hub), listeners, addresses, socket_file })
+        Ok(Self {
+            shared: Shared::new(config, origins, tls, hub),
+            listeners,
+            addresses,
+            socket_file,
+        })
     }
 
     /// Where the service can be reached.

@@ -264,6 +264,16 @@ impl Locks {
         self.backend().place(self.client().id).await
     }
 
+    /// Returns where a pending request stands, also one of another client; none if it is not
+    /// pending. [`Acquire::request_id`](crate::Acquire::request_id) is the id of one's own.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn place_of(&self, request: RequestId) -> Result<Option<query::Place>, QueryError> {
+        self.backend().place_of(self.client().id, request).await
+    }
+
     /// What a request waits for: nothing, if it does not wait.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Lock, LockInfo, Locks, RequestError, Scope, Snapshot};
+use navlocks::{Lock, LockInfo, Locks, RequestError, RequestErrorKind, Scope, Snapshot};
 use navlocks_wire::{self as wire, Names};
 
 use rustix::process::Signal;
@@ -137,12 +137,12 @@ impl Run {
             let limit = limit.min(self.target.patience);
             let locks = self.target.connect_within(limit, Stay::Long).await?;
             match self.wait(&locks, scope, left).await {
-                Err(Missed::Request(RequestError::Unreachable))
-                    if self.target.place()?.is_some() =>
+                Err(Missed::Request(error))
+                    if error == RequestErrorKind::Unreachable && self.target.place()?.is_some() =>
                 {
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
-                Err(Missed::Request(error)) => return Err(no_lock(scope, &error)),
+                Err(Missed::Request(error)) => return Err(no_lock(&error)),
                 Err(Missed::NotFree(now)) => {
                     return Err(self.conflict(&not_free(scope, self.timeout, now)));
                 }
@@ -205,7 +205,7 @@ impl Run {
                 biased;
                 lock = &mut request => match lock {
                     Ok(lock) => return Ok(lock),
-                    Err(RequestError::TimedOut { .. }) => break,
+                    Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => break,
                     Err(error) => return Err(error.into()),
                 },
                 answered = &mut asked, if answer.is_none() => answer = Some(answered),
@@ -310,13 +310,13 @@ fn held_by(info: &LockInfo) -> String {
     format!("{} for {}", who(info), duration::say(info.age))
 }
 
-fn no_lock(scope: &Scope, error: &RequestError) -> Failure {
-    let exit = match error {
-        RequestError::Unreachable => Exit::Unavailable,
-        RequestError::Refused(_) => Exit::Limit,
+fn no_lock(error: &RequestError) -> Failure {
+    let exit = match error.kind() {
+        RequestErrorKind::Unreachable => Exit::Unavailable,
+        RequestErrorKind::Refused(_) => Exit::Limit,
         _ => Exit::Withdrawn,
     };
-    Failure::new(exit, format!("no lock on '{scope}': {error}"))
+    Failure::new(exit, error.to_string())
 }
 
 /// What the command is told about its lock. A variable without a value is taken out: it may be that of a lock around this one.

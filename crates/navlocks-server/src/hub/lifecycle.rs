@@ -61,6 +61,7 @@ impl Hub {
             presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
             resumed: hello.resume.is_some(),
+            origin: peer.origin.to_string(),
             limits: self.limits.of_a_session(),
         };
         self.sessions.say(number, &ToClient::Welcome(welcome));

@@ -130,7 +130,9 @@ impl Hub {
             // Both are answered by frames of their own.
             Question::Query | Question::QueryAll => return Err(too_long(0)),
             Question::Place if self.recovery.blind => return Err(self.withheld()),
-            Question::Blockers(key) if self.is_early(index, key) => return Err(self.withheld()),
+            Question::Blockers(key) | Question::PlaceOf(key) if self.is_early(index, key) => {
+                return Err(self.withheld());
+            }
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
                     Some(id) => partition.manager().blockers(id),
@@ -142,6 +144,13 @@ impl Hub {
                 }
             }
             Question::Place => Reply::Place(partition.place(client, now)),
+            Question::PlaceOf(key) => {
+                let pending = |id: &RequestId| {
+                    partition.manager().state(*id) == Some(navlocks_core::State::Pending)
+                };
+                let request = self.find(index, key).filter(pending);
+                Reply::Place(request.map(|id| partition.place_of(id, now)))
+            }
             Question::Contended(key) => {
                 let contended = |id| partition.manager().is_contended(id);
                 Reply::Contended(self.find(index, key).is_some_and(contended))

@@ -5,7 +5,7 @@
 
 use super::entry::{Over, Stage};
 use super::session::{LinkState, State};
-use crate::error::{Loss, RequestError};
+use crate::error::{Loss, RequestErrorKind};
 use navlocks_wire::{self as wire, Resume, ToService};
 
 impl State {
@@ -111,7 +111,7 @@ impl State {
                 true
             }
             Err(fault) => {
-                let error = RequestError::Refused(fault.into());
+                let error = RequestErrorKind::Refused(fault.into());
                 self.not_granted(number, Over::Failed(error));
                 false
             }

@@ -5,7 +5,7 @@ use std::task::Waker;
 use navlocks_core::{FencingToken, Wait};
 
 use crate::backend::Watched;
-use crate::error::{Loss, RequestError};
+use crate::error::{Loss, RequestErrorKind};
 use crate::wakes::Wakes;
 use navlocks_wire as wire;
 
@@ -40,7 +40,7 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) enum Over {
     Unavailable,
-    Failed(RequestError),
+    Failed(RequestErrorKind),
     Lost(Loss),
 }
 

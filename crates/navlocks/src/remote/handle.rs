@@ -15,7 +15,7 @@ use super::session::{Client, LinkState, Session, State};
 use crate::backend::{Answer, Backend, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestError};
+use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
 
@@ -135,7 +135,7 @@ impl Backend for Handle {
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {
-                return Answer::Failed(RequestError::Refused(fault.into()));
+                return Answer::Failed(RequestErrorKind::Refused(fault.into()));
             }
             state.next_request += 1;
             state.say_text(text);
@@ -157,7 +157,7 @@ impl Backend for Handle {
             let State { entries, wakes, number: session, .. } = state;
             let number = number_of(id);
             let Some(entry) = entries.get_mut(&number) else {
-                return Answer::Failed(RequestError::ClientEnded);
+                return Answer::Failed(RequestErrorKind::ClientEnded);
             };
             match &entry.stage {
                 Stage::Pending => {
@@ -285,6 +285,10 @@ impl Backend for Handle {
         ClientId::foreign(self.lock().number, client.serial())
     }
 
+    fn shown_request(&self, id: RequestId) -> RequestId {
+        RequestId::foreign(self.lock().number, number_of(id))
+    }
+
     /// Subscribes at the service when a stream begins, and unsubscribes when the last one ends.
     fn with_inboxes(&self, client: ClientId, work: &mut dyn FnMut(&mut Inboxes)) {
         let client = client.serial();
@@ -350,10 +354,11 @@ impl Backend for Handle {
     }
 
     fn place(&self, client: ClientId) -> Reply<'_, Option<Place>> {
-        Box::pin(self.question(client, Question::Place, |reply| match reply {
-            Answered::Place(place) => Some(place.map(Into::into)),
-            _ => None,
-        }))
+        Box::pin(self.question(client, Question::Place, place_in))
+    }
+
+    fn place_of(&self, client: ClientId, request: RequestId) -> Reply<'_, Option<Place>> {
+        self.question_about(client, self.shown_request(request), Question::PlaceOf, place_in)
     }
 
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {
@@ -399,6 +404,14 @@ impl Backend for Handle {
             Answered::Released(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
             _ => None,
         }))
+    }
+}
+
+/// Returns the place in a reply.
+fn place_in(reply: Answered) -> Option<Option<Place>> {
+    match reply {
+        Answered::Place(place) => Some(place.map(Into::into)),
+        _ => None,
     }
 }
 

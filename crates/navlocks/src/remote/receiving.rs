@@ -5,7 +5,7 @@ use navlocks_core::{FencingToken, RequestId};
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{Session, State};
-use crate::error::{Loss, Refusal, RequestError};
+use crate::error::{Loss, Refusal, RequestErrorKind};
 use navlocks_wire::{Fault, FaultCode, Granted, Lost, Pending, Refused, Request, ToClient};
 
 impl Session {
@@ -32,9 +32,11 @@ impl Session {
                 }
                 ToClient::Refused(Refused { id, fault, cycle }) => {
                     let error = match (fault.code, cycle) {
-                        (FaultCode::Deadlock, Some(cycle)) => RequestError::Deadlock(cycle.into()),
-                        (FaultCode::ExclusiveOvertake, _) => RequestError::ExclusiveOvertake,
-                        _ => RequestError::Refused(Refusal::from(fault)),
+                        (FaultCode::Deadlock, Some(cycle)) => {
+                            RequestErrorKind::Deadlock(cycle.into())
+                        }
+                        (FaultCode::ExclusiveOvertake, _) => RequestErrorKind::ExclusiveOvertake,
+                        _ => RequestErrorKind::Refused(Refusal::from(fault)),
                     };
                     state.not_granted(id, Over::Failed(error));
                 }

@@ -14,7 +14,7 @@ use super::entry::{Entry, Over};
 use super::lease::{Instant, Lease};
 use super::presence::Presence;
 use super::silence::Silence;
-use crate::error::{Loss, Refusal, RequestError};
+use crate::error::{Loss, Refusal, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::wakes::Wakes;
 use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
@@ -233,9 +233,9 @@ impl State {
     }
 
     /// Whether there is any point in asking for something.
-    pub(super) fn hope(&self, client: u64) -> Result<(), RequestError> {
+    pub(super) fn hope(&self, client: u64) -> Result<(), RequestErrorKind> {
         if !self.clients.contains_key(&client) {
-            return Err(RequestError::ClientEnded);
+            return Err(RequestErrorKind::ClientEnded);
         }
         self.link.error().map_or(Ok(()), Err)
     }
@@ -259,12 +259,12 @@ impl LinkState {
     }
 
     /// Why nothing will come of a request.
-    pub(super) fn error(&self) -> Option<RequestError> {
+    pub(super) fn error(&self) -> Option<RequestErrorKind> {
         match self {
             Self::Up | Self::Down => None,
-            Self::Hopeless => Some(RequestError::Unreachable),
-            Self::Refused(refusal) => Some(RequestError::Refused(refusal.clone())),
-            Self::Leaving | Self::Gone => Some(RequestError::ClientEnded),
+            Self::Hopeless => Some(RequestErrorKind::Unreachable),
+            Self::Refused(refusal) => Some(RequestErrorKind::Refused(refusal.clone())),
+            Self::Leaving | Self::Gone => Some(RequestErrorKind::ClientEnded),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navlocks::{Loss, RequestError};
+use navlocks::{Loss, RequestErrorKind};
 use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
 use crate::client::{begun, claimed, connected, connected_by, held, polled, request_of, said, to};
@@ -74,7 +74,7 @@ fn lock_over_a_unix_socket_stays_in_doubt_when_patience_is_over() {
         talk.hears(said(2, "b")).await;
         peer.goes_away();
         talk.breaks();
-        assert_eq!(waiting.await.unwrap_err(), RequestError::Unreachable);
+        assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::Unreachable);
         assert_eq!(lock.loss(), None);
         assert_eq!(locks.lease_left(), None);
         peer.comes_back().await;

@@ -355,6 +355,7 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         presence: None,
         lease_ms: None,
         resumed: false,
+        origin: String::new(),
         limits: Limits {
             message_bytes_max: 1 << 20,
             name_bytes_max: 1 << 12,

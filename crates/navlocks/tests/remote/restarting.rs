@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use navlocks::{Connect, RequestError};
+use navlocks::{Connect, RequestErrorKind};
 use tokio::sync::Notify;
 
 use crate::client::{begun, claimed, connected_by, held, polled, request_of, said, to};
@@ -100,7 +100,7 @@ fn service_that_does_not_start_is_not_started_without_a_pause() {
         talk.hears(said(1, "a")).await;
         peer.goes_away();
         talk.breaks();
-        assert_eq!(waiting.await.unwrap_err(), RequestError::Unreachable);
+        assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::Unreachable);
         // Pauses double from ten milliseconds.
         let starts = starts.load(Ordering::Relaxed);
         assert!((1..=8).contains(&starts), "{starts} starts");

@@ -330,13 +330,19 @@ impl Partition {
             let early = self.early.iter().any(|asking| asking.owner == client);
             return early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() });
         };
+        Some(self.place_of(request, now))
+    }
+
+    /// Returns where a pending request stands.
+    pub(crate) fn place_of(&self, request: RequestId, now: Instant) -> wire::Place {
+        let manager = self.manager();
         let blockers = manager.blockers(request);
         let held = blockers.hard.iter().take(HOLDERS_MAX).filter_map(|&id| manager.info(id));
-        Some(wire::Place {
+        wire::Place {
             before: blockers.soft.len() as u64,
             holders: blockers.hard.len() as u64,
             held: held.map(|info| self.info(info, now)).collect(),
-        })
+        }
     }
 
     /// Returns the names of requests for clients of other sessions.
