@@ -10,15 +10,15 @@ use crate::support::{Talk, World, assert_ended, eventually, lives, text};
 /// Kills the service, and waits until it has ended.
 fn kill_service(world: &World) {
     let service = world.service();
-    kill_process(service, Signal::KILL).unwrap();
+    kill_process(service, Signal::KILL).expect("it is there");
     eventually("the end of the service", || !lives(service.as_raw_nonzero().get()));
 }
 
 /// The tokens of all held locks.
 fn tokens(world: &World) -> Vec<u64> {
     let now = world.query();
-    let held = now["held"].as_array().unwrap();
-    held.iter().map(|lock| lock["token"].as_u64().unwrap()).collect()
+    let held = now["held"].as_array().expect("a list");
+    held.iter().map(|lock| lock["token"].as_u64().expect("a token")).collect()
 }
 
 #[test]
