@@ -44,7 +44,15 @@ impl Doctor {
             Err(failure) => report.bad(&failure.message),
         }
         match self.target.connect_if_running().await {
-            Ok(None) => report.good("no service runs; one starts when it is needed"),
+            Ok(None) => {
+                let place = self.target.place()?;
+                let left = place.map(|place| place.has_sessions()).transpose()?.unwrap_or(false);
+                report.good(if left {
+                    "no service runs, and clients of the last one may hold locks: the next command starts one"
+                } else {
+                    "no service runs; one starts when it is needed"
+                });
+            }
             Ok(Some(locks)) => {
                 look_at_locks(&self.target, &locks, &mut report).await;
                 Target::finish(locks).await;

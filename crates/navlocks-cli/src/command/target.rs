@@ -149,6 +149,15 @@ impl Target {
         Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
+    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service where
+    /// clients of an earlier one may have locks.
+    pub(super) async fn connect_if_used(&self) -> Result<Option<Locks>, Failure> {
+        match (self.connect_if_running().await?, self.place()?) {
+            (None, Some(place)) if place.has_sessions()? => self.connect().await.map(Some),
+            (connected, _) => Ok(connected),
+        }
+    }
+
     /// What a command that runs under a lock of this client is told, for those that it starts.
     pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
         let url = match self.url() {

@@ -157,6 +157,29 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
 }
 
 #[test]
+fn stopped_holder_is_named_by_the_first_command_after_a_kill() {
+    for command in ["query", "query --all-partitions", "steal x"] {
+        let world = World::new();
+        let holder = world.hold("run x");
+        holder.signal(Signal::STOP);
+        kill_service(&world);
+        let doctor = world.run("doctor");
+        assert_ended(&doctor, 0, "");
+        assert!(text(&doctor).contains("may hold locks"), "{}", text(&doctor));
+        assert_eq!(world.services().len(), 0, "doctor changes nothing");
+        let output = world.run(command);
+        assert_ended(&output, 0, "");
+        let pid = format!("(pid {})", holder.pid().as_raw_nonzero());
+        assert!(text(&output).contains(&pid), "{command}: {}", text(&output));
+        holder.signal(Signal::CONT);
+        match command {
+            "steal x" => holder.wait().assert(90, "stolen"),
+            _ => holder.end().assert(0, ""),
+        }
+    }
+}
+
+#[test]
 fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
     let world = World::new();
     let holder = stopped_holder(&world);
