@@ -165,7 +165,13 @@ impl Run {
         if self.if_available || timeout == Some(Duration::ZERO) {
             let limit = self.target.patience;
             let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
-            let Ok(answer) = answer else { return Err(Missed::Failed(self.target.silent(limit))) };
+            let Ok(answer) = answer else {
+                // A service that was started again may not know yet; one that hangs says nothing.
+                return Err(match self.target.query_with_reason(locks).await {
+                    Ok(found) => Missed::NotFree(Some(found)),
+                    Err(_) => Missed::Failed(self.target.silent(limit)),
+                });
+            };
             let Some(lock) = answer? else {
                 return Err(Missed::NotFree(self.target.query_with_reason(locks).await.ok()));
             };

@@ -9,7 +9,7 @@ use clap::Args;
 use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
-use super::duration;
+use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
@@ -286,9 +286,12 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
-/// Returns the reason of a service that grants no request although no lock is held, in its own
-/// words.
+/// Returns the reason of a service that grants a request no lock although none is held: sessions of
+/// an earlier service that it waits for, or what it says itself.
 pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
+    if let Some(first) = locks.recovery().await.ok()?.first() {
+        return Some(recovery::sentence(first));
+    }
     let first = now.pending.first().filter(|_| now.held.is_empty())?;
     match locks.blockers(first.request).await {
         Err(QueryError::Refused(reason)) => Some(reason.to_string()),
