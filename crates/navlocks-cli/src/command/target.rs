@@ -149,6 +149,15 @@ impl Target {
         Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
+    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service where
+    /// clients of an earlier one may have locks.
+    pub(super) async fn connect_if_used(&self) -> Result<Option<Locks>, Failure> {
+        match (self.connect_if_running().await?, self.place()?) {
+            (None, Some(place)) if place.has_sessions()? => self.connect().await.map(Some),
+            (connected, _) => Ok(connected),
+        }
+    }
+
     /// What a command that runs under a lock of this client is told, for those that it starts.
     pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
         let url = match self.url() {
@@ -286,12 +295,18 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
-/// Returns the reason of a service that grants a request no lock although none is held: sessions of
-/// an earlier service that it waits for, or what it says itself.
-pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
-    if let Some(first) = locks.recovery().await.ok()?.first() {
-        return Some(recovery::sentence(first));
+/// Returns the reason why a request may wait although no holder is known: as the service says it, or
+/// a session of an earlier service that it waits for.
+pub(super) async fn reason(locks: &Locks, now: &Snapshot) -> Option<String> {
+    match locks.recovery().await.ok()?.first() {
+        Some(session) => Some(recovery::sentence(session)),
+        None => withheld(locks, now).await,
     }
+}
+
+/// Returns the reason of a service that grants no request although no lock is held, in its own
+/// words.
+pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
     let first = now.pending.first().filter(|_| now.held.is_empty())?;
     match locks.blockers(first.request).await {
         Err(QueryError::Refused(reason)) => Some(reason.to_string()),
