@@ -19,6 +19,9 @@ const own = createEnvironment(globalThis);
 
 export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
+/** A page is in no process: all that these locks are asked is refused. They are here for code that is loaded by Node too. */
+export const locks = own.processLocks;
+
 /** The locks of a service: resolves when it is reached, rejects when it is not. */
 export async function connect(url, options = undefined) {
   own.checkEnvironment();
@@ -184,6 +187,12 @@ function createEnvironment(realm) {
     };
   }
 
+  /** The host of locks that a browser does not have. */
+  function openNowhere() {
+    const message = 'a page has no locks of a process: connect() to a service, or use navigator.locks';
+    return { openPartition: openNowhere, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
+  }
+
   function install(openHost) {
     return installInterfaces(realm, interfaces, openHost);
   }
@@ -232,6 +241,7 @@ function createEnvironment(realm) {
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
+    processLocks: extended.createLocks(openNowhere()),
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),
