@@ -39,15 +39,17 @@
 //! # }
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // one function of `store` maps a file
 
 // The way of a message, from the outside in.
 mod config;
 mod service;
 mod net;
 mod connection;
+mod recovering;
 mod reload;
 pub mod hub;
+mod presence;
 mod store;
 
 pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};

@@ -15,8 +15,8 @@ use crate::config::{Config, Origins};
 use crate::connection::Shared;
 use crate::hub::Hub;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
-use crate::reload;
 use crate::store::{StateFile, Store};
+use crate::{recovering, reload};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to
 /// notice that first.
@@ -83,7 +83,7 @@ impl Service {
                 return Err(error);
             }
         };
-        let hub = Hub::new(config.limits.clone(), config.deadlocks, store);
+        let hub = Hub::new(config.limits.clone(), config.deadlocks, store, Instant::now());
         Ok(Self {
             shared: Shared::new(config, origins, tls, hub),
             listeners,
@@ -121,6 +121,9 @@ impl Service {
         let earlier = shared.hub.borrow().store.earlier();
         if !earlier.is_zero() {
             spawn_local(let_go_after(earlier, shared.clone()));
+        }
+        if shared.hub.borrow().recovery.has_sessions() {
+            spawn_local(recovering::attend(shared.clone()));
         }
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });

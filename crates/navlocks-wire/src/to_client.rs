@@ -220,7 +220,7 @@ pub enum Reply {
         /// Earlier requests that conflict with it and wait themselves.
         soft: Vec<RequestKey>,
     },
-    /// To `place`: none if no request of the client is pending.
+    /// To `place` and `place-of`: none if no such request is pending.
     Place(Option<Place>),
     /// To `contended`.
     Contended(bool),

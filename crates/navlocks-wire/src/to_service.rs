@@ -182,6 +182,8 @@ pub enum Question {
     Blockers(RequestKey),
     /// Where the first pending request of the client stands.
     Place,
+    /// Where a pending request stands.
+    PlaceOf(RequestKey),
     /// Whether somebody waits for a lock.
     Contended(RequestKey),
     /// Clients that wait for each other.

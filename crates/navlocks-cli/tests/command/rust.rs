@@ -4,7 +4,7 @@ use std::future::IntoFuture as _;
 use std::process::Command;
 
 use navlocks::blocking::block_on;
-use navlocks::{Locks, RequestError};
+use navlocks::{Locks, RequestErrorKind};
 use rustix::process::Signal;
 
 use crate::support::{Talk, World, assert_ended, finish, program};
@@ -85,9 +85,9 @@ fn wait_in_the_runtime_that_carries_the_connection_says_what_to_do() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let locks = Locks::connect(&url).await.unwrap();
-        assert_eq!(locks.request("x").blocking().unwrap_err(), RequestError::BlocksConnection);
+        assert_eq!(locks.request("x").blocking().unwrap_err(), RequestErrorKind::BlocksConnection);
         let tried = locks.request("x").if_available().blocking();
-        assert_eq!(tried.unwrap_err(), RequestError::BlocksConnection);
+        assert_eq!(tried.unwrap_err(), RequestErrorKind::BlocksConnection);
         drop(locks.request("x").await.unwrap());
         locks.disconnect().await;
     });

@@ -119,7 +119,8 @@ impl Shared {
 
     /// Whether there is nobody: no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.connections() == 0 && self.hub.borrow().sessions.len() == 0
+        let hub = self.hub.borrow();
+        self.connections() == 0 && hub.sessions.len() == 0 && hub.recovery.is_over()
     }
 
     /// Waits until there is room for a further TCP connection without a tenant.
