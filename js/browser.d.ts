@@ -4,6 +4,7 @@ import type { ConnectOptions, LockManager, Locks, ServiceLocks } from './index.j
 
 export {
   type ConnectOptions,
+  type DeadlockCause,
   ExtendedLock,
   type ExtendedLockOptions,
   type HeldLockDetails,
@@ -14,6 +15,7 @@ export {
   type LockEventGap,
   type LockEvents,
   type LockEventsOptions,
+  type LockErrorCause,
   LockHandle,
   type LockInfo,
   LockManager,
@@ -23,6 +25,7 @@ export {
   type LockSpace,
   type Locks,
   type Loss,
+  type Refusal,
   type RequestId,
   type Scope,
   type ServiceLocks,

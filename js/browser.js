@@ -63,6 +63,8 @@ function createEnvironment(realm) {
   const native = realm.navigator?.locks;
   /** The browser's own locks by session, for those whose requests hold them too. */
   const companions = new KeptWeakMap();
+  /** Sessions whose handles say where they were made. */
+  const tracing = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
@@ -71,6 +73,7 @@ function createEnvironment(realm) {
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
     const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
     if (companion !== undefined) companions.set(session, companion);
+    if (settings.traceHandles) tracing.set(session, true);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
   }
@@ -181,6 +184,8 @@ function createEnvironment(realm) {
     return {
       activation,
       refusal,
+      warn: (text) => console.warn(text),
+      traceHandles: tracing.has(session),
       transport: createTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       close: () => session.close(),
