@@ -244,7 +244,7 @@ fn requests_and_bytes_of_one_tenant_leave_room_for_others() {
 pub(crate) struct Process {
     child: Child,
     pub(crate) tcp: SocketAddr,
-    unix: PathBuf,
+    pub(crate) unix: PathBuf,
     /// A closed pipe would end it.
     _output: Lines<BufReader<ChildStdout>>,
 }
