@@ -230,7 +230,7 @@ export class Entry {
     const released = this.host.transport.release(this);
     if (released) {
       this.state = OVER;
-      this.#settleContention(false);
+      if (this.#contention !== undefined) this.#settleContention(false);
     }
     return released;
   }
@@ -301,6 +301,8 @@ function describe(cause) {
       return 'the lock service was out of reach for longer than the lease';
     case 'ServiceGone':
       return 'the lock service that kept it is gone';
+    case 'NotReclaimed':
+      return 'its service was started again, and the lock could not be claimed there';
     default:
       return `${cause}`;
   }

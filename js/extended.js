@@ -5,6 +5,7 @@
 import { KeptMap } from './collections.js';
 import { Entry } from './entry.js';
 import { CAPACITY, LockEvents } from './events.js';
+import { Forgotten } from './forgotten.js';
 import { nameClass } from './locks.js';
 
 /** For a promise that is settled already. */
@@ -12,14 +13,14 @@ function settleNothing() {}
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
 class HandleEntry extends Entry {
-  /** The stack of the call, if handles are traced. */
-  made = undefined;
-
   begin() {
     // Never a handle that is lost already.
     if (this.loss !== undefined) this.failTraced(this.lossError(this.loss));
     else this.resolve(this.host.handle(this));
-    // Nothing that the lock space knows keeps the handle alive, so that its end can be noticed.
+  }
+
+  /** Lets nothing that the lock space knows keep the handle alive, so that its end can be noticed. */
+  dropHandle() {
     this.promise = undefined;
     this.resolve = settleNothing;
     this.reject = settleNothing;
@@ -211,16 +212,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   nameClass(ServiceLocks, 'ServiceLocks');
   nameClass(LockEvents, 'LockEvents');
 
-  /** Warns of handles that are collected as garbage with their lock held: it stays held, and no program can release it. */
-  const forgotten = new FinalizationRegistry((entry) => {
-    if (!entry.isHeld) return;
-    const where = entry.made === undefined ? '' : `, and was made here: ${entry.made}`;
-    entry.host.warn?.(`a LockHandle was garbage collected and its lock '${entry.name}' is still held: release() or dispose of it${where}`);
-  });
+  const forgotten = new Forgotten();
 
   function createHandle(entry) {
     const handle = new LockHandle(secret, entry);
-    forgotten.register(handle, entry);
+    forgotten.add(handle, entry);
     return handle;
   }
 

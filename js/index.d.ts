@@ -71,7 +71,8 @@ export type Loss =
   // Through a service:
   | 'ClientEnded'
   | 'LeaseLapsed'
-  | 'ServiceGone';
+  | 'ServiceGone'
+  | 'NotReclaimed';
 
 /** Why a service, or the way to it, refused: the `cause` of an error that is no loss of a lock. See docs/javascript/outages.md. */
 export type Refusal =
