@@ -6,6 +6,9 @@ import WebSocket from 'ws';
 import { codeOfStatus } from './refusals.js';
 import { SUBPROTOCOL } from './wire.js';
 
+/** Taken now: fake timers of a test runner replace it. */
+const { queueMicrotask } = globalThis;
+
 /** How much of an answer that is no WebSocket is read, in characters. */
 const SENTENCE_MAX = 1000;
 
