@@ -32,7 +32,8 @@ function parseUrl(text) {
 }
 
 /**
- * A WebSocket to this address that says at once what is said in one go, and does not keep the process alive.
+ * A WebSocket to this address that says at once what is said in one go, and does not keep the
+ * process alive.
  *
  * @param hint what to do when nobody listens
  */

@@ -185,7 +185,10 @@ export class Entry {
     return this.#contention !== undefined;
   }
 
-  /** Resolves with true when a request waits for the lock, and with false when the lock is over before. */
+  /**
+   * Resolves with true when a request waits for the lock, and with false when the lock is over
+   * before.
+   */
   contention() {
     if (!this.isHeld) return this.host.Promise.resolve(false);
     if (this.#contention === undefined) {

@@ -19,7 +19,9 @@ class HandleEntry extends Entry {
     else this.resolve(this.host.handle(this));
   }
 
-  /** Lets nothing that the lock space knows keep the handle alive, so that its end can be noticed. */
+  /**
+   * Lets nothing that the lock space knows keep the handle alive, so that its end can be noticed.
+   */
   dropHandle() {
     this.promise = undefined;
     this.resolve = settleNothing;
@@ -69,7 +71,10 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).isHeld;
     }
 
-    /** Resolves with true when a request waits for this lock, and with false when the lock is over before. */
+    /**
+     * Resolves with true when a request waits for this lock, and with false when the lock is over
+     * before.
+     */
     async contended() {
       return entryOf(this).contention();
     }
@@ -158,7 +163,8 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     }
 
     /**
-     * Every event of this lock space from now on, in order: an async iterator. What this client asks later is among them.
+     * Every event of this lock space from now on, in order: an async iterator. What this client
+     * asks later is among them.
      */
     events(options = undefined) {
       const host = hostOf(this);

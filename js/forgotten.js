@@ -1,7 +1,10 @@
 // Handles that a program forgot: garbage collected while their lock is held, which nothing can
 // release any more.
 
-/** How long a handle is young. Most are released by then, and to watch one takes longer than to get a lock. */
+/**
+ * How long a handle is young. Most are released by then, and to watch one takes longer than to get
+ * a lock.
+ */
 const YOUNG_MS = 1000;
 const YOUNG_MAX = 4096;
 
