@@ -74,7 +74,10 @@ export class Wants {
     return true;
   }
 
-  /** What is to be said of a lock whose holder watches for contention; nothing if it is held no more. */
+  /**
+   * What is to be said of a lock whose holder watches for contention; nothing if it is held no
+   * more.
+   */
   watchContention({ id }) {
     return this.#requests.has(id) ? say.contention(id) : undefined;
   }
@@ -202,7 +205,8 @@ export class Wants {
   }
 
   /**
-   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the numbers of these requests.
+   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the
+   * numbers of these requests.
    */
   end(refusal, error, cause) {
     const ended = [];

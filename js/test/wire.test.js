@@ -35,11 +35,14 @@ test('what is said stands in the document', () => {
     say.ask(2, 1, { blockers: '12.7' }),
     say.ask(4, 0, 'deadlocks'),
     say.ask(5, 0, { 'force-release': 'invoice/42' }),
+    say.contention(1),
+    say.listen(0),
+    say.unlisten(0),
     say.ping(7),
     say.bye,
   ];
   // The messages and questions that this client never sends.
-  const unused = ['close', 'contention', 'listen', 'unlisten'];
+  const unused = ['close'];
   const unusedParts = ['contended', 'query-all', 'parent', '"place"'];
   const isUsed = (text) => !unused.includes(hear(text).word) && !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
