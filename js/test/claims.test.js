@@ -170,7 +170,7 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   script.close();
 });
 
-test('a grant that was not delivered is claimed, and a lock whose claim is too long is lost', async () => {
+test('a grant that came just before the end of the service is claimed, and a lock whose claim is too long is lost', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);
   const long = await hold(locks, peer, 'x'.repeat(500), 70);
