@@ -20,6 +20,9 @@ const LOCAL = { pauseMax: 100, showPresence: (path, shown) => new Presence(path,
 /** Sessions that take leave when this thread ends. */
 const sessions = new Set();
 
+/** Sessions whose handles say where they were made. */
+const tracing = new WeakSet();
+
 /** Keeps the event loop alive while any session has something to wait for. */
 const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
 let waiting = 0;
@@ -50,12 +53,16 @@ export function createServices({ internals: { convert, exception } }, extended, 
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
-    return new Session({ ...settings, ...createWay(url, settings) }, createPlatform());
+    checkCertificates(settings.ca);
+    const session = new Session({ ...settings, ...createWay(url, settings) }, createPlatform());
+    if (settings.traceHandles) tracing.add(session);
+    return session;
   }
 
   function openHost(session, client) {
     return {
       ...common,
+      traceHandles: common.traceHandles || tracing.has(session),
       transport: new ServiceTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       async close() {
@@ -93,11 +100,21 @@ export function createServices({ internals: { convert, exception } }, extended, 
 /** Reaches the service of this user; started, if that is wished, something needs it and no process listens. */
 function createOwnDial({ start, command, ...settings }) {
   const starter = new Starter();
+  const hint = start ? '' : ": connect({ start: true }) starts this user's service, and so does every 'navlocks run'";
   return async (isNeeded) => {
     const path = socketOfUser();
     if (start && isNeeded) await starter.start(path, command);
-    return dial({ path }, settings);
+    return dial({ path }, settings, hint);
   };
+}
+
+/** The option `ca`: Node takes a text without a certificate for no authority at all. */
+function checkCertificates(ca) {
+  if (ca === undefined) return;
+  const text = typeof ca === 'string' ? ca : ca instanceof Uint8Array ? Buffer.from(ca).toString('latin1') : '';
+  if (!text.includes('-----BEGIN CERTIFICATE-----')) {
+    throw new TypeError("'ca' has no certificate in PEM form: give the text of the file, not its name");
+  }
 }
 
 function keepAlive(needed) {

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Pauses } from './pauses.js';
+import { findFile } from './platforms.js';
 
 /** The variable that names another folder. */
 const FOLDER_VARIABLE = 'NAVLOCKS_DIR';
@@ -91,7 +92,7 @@ export class Starter {
  * Starts the user's service if nobody listens there. The command does it when it is given something to run: once, however many
  * want it at the same time, and with an environment that keeps nobody's secrets.
  */
-async function startOwn(path, command = process.env[COMMAND_VARIABLE] || 'navlocks') {
+async function startOwn(path, command = process.env[COMMAND_VARIABLE] || findFile('bin/navlocks') || 'navlocks') {
   if (await listens(path)) return;
   const { NAVLOCKS_URL, NAVLOCKS_TOKEN, ...env } = process.env;
   const given = ['run', '--partition', 'navlocks-start', 'start', '--', command, '--version'];
