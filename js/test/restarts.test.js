@@ -12,6 +12,7 @@ import { connect } from 'navlocks';
 import { becomes, lost } from './outcomes.js';
 import { Program } from './program.js';
 import { command, scratch, Service } from './service.js';
+import { amount } from './soak.js';
 
 /** So long that no lease lapses while a service is started on a busy machine. */
 const LEASE = ['--lease', '60s'];
@@ -204,6 +205,54 @@ test('a service that is killed again and again during claims loses no lock', asy
   }
   assert.deepEqual(await claimedTokens(clients), tokens.toSorted());
   for (const lock of held) assert.ok(lock.release());
+  await Promise.all(clients.map((locks) => locks.close()));
+  await service.kill();
+});
+
+test('clients that work while their service is killed exclude each other, and lose no lock', async () => {
+  const service = await Service.start(LEASE);
+  const clients = await Promise.all(Array.from({ length: 8 }, (_, number) => connect(service[PLACES[number % 2]])));
+  const [holders, tokens] = [new Map(), new Map()];
+  const begin = ({ name, mode, fencingToken, signal }) => {
+    const others = holders.get(name) ?? [];
+    assert.ok(others.every((other) => other === 'shared' && mode === 'shared'), `${name} is held twice`);
+    if (mode === 'exclusive') {
+      assert.ok(fencingToken > (tokens.get(name) ?? 0), `the token of ${name} did not grow`);
+      tokens.set(name, fencingToken);
+    }
+    holders.set(name, [...others, mode]);
+    assert.equal(signal.aborted, false);
+  };
+  const finish = ({ name, mode, signal }) => {
+    assert.equal(signal.aborted, false, signal.reason?.cause);
+    const others = holders.get(name);
+    others.splice(others.indexOf(mode), 1);
+  };
+  let isOver = false;
+  let count = 0;
+  const work = async (locks, number) => {
+    for (let round = 0; !isOver; round++) {
+      const mode = (round + number) % 5 === 0 ? 'shared' : 'exclusive';
+      await locks.request(`${(round + number) % 3}`, { mode }, async (lock) => {
+        begin(lock);
+        count++;
+        await new Promise(setImmediate);
+        finish(lock);
+      });
+    }
+  };
+  const working = clients.flatMap((locks, number) => [work(locks, number), work(locks, number + 1)]);
+  const all = Promise.all(working);
+  const kills = amount('NAVLOCKS_KILLS', 10, 1000);
+  for (let kill = 0; kill < kills; kill++) {
+    const target = count + 50;
+    while (count < target) await Promise.race([all, new Promise(setImmediate)]);
+    await service.kill(ENDS[kill % 2]);
+    await service.start();
+  }
+  isOver = true;
+  await all;
+  assert.deepEqual(await clients[0].query(), { held: [], pending: [] });
   await Promise.all(clients.map((locks) => locks.close()));
   await service.kill();
 });
