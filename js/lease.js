@@ -45,6 +45,11 @@ export class Lease {
     return this.#length;
   }
 
+  /** When that was said which was answered last. */
+  get said() {
+    return this.#said;
+  }
+
   /** How many milliseconds are left; none when the locks are lost. */
   get left() {
     return this.#length - this.#length / 8 - this.#said.age;
