@@ -51,6 +51,8 @@ mod request;
 mod acquire;
 mod timer;
 mod lock;
+mod loss_watch;
+mod connection;
 mod error;
 mod query;
 pub mod events;
@@ -71,11 +73,13 @@ mod sync;
 pub mod lineage;
 
 pub use acquire::{Acquire, TryAcquire};
+pub use connection::{Connection, ConnectionWatch};
 pub use deadlock::DeadlockPolicy;
 pub use error::{Loss, QueryError, Refusal, RequestError, RequestErrorKind};
 pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
+pub use loss_watch::LossWatch;
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
+use crate::connection::{Connection, ConnectionWatch};
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
 use crate::local::Space;
@@ -195,6 +196,33 @@ impl Locks {
     pub async fn disconnect(&self) {
         self.backend().leave();
         std::future::poll_fn(|cx| self.backend().poll_left(cx.waker())).await;
+    }
+
+    /// Returns the state of the connection at this moment.
+    pub fn connection(&self) -> Connection {
+        self.backend().connection().0
+    }
+
+    /// Returns a watch for changes of the connection, for a task of its own: a program can tell its
+    /// operator, or its health check, that the service is away.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "service")]
+    /// # {
+    /// let locks = navlocks::Locks::connect("wss://locks.example").await?;
+    /// let mut watch = locks.watch_connection();
+    /// tokio::spawn(async move {
+    ///     while let Some(now) = watch.changed().await {
+    ///         eprintln!("{now}");
+    ///     }
+    /// });
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch_connection(&self) -> ConnectionWatch {
+        ConnectionWatch::new(&self.owners.client)
     }
 
     /// A copy of the descriptor of the connection, if it was made with

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use navlocks_core::{Mode, Scope, Wait};
 
-use crate::backend::Answer;
+use crate::backend::{Answer, Blocking};
 use crate::blocking::block_on;
 use crate::error::{RequestError, RequestErrorKind};
 use crate::lock::Lock;
@@ -123,19 +123,30 @@ impl Request {
     ///
     /// As awaiting the request.
     pub fn blocking(self) -> Result<Lock, RequestError> {
-        self.check_blocking()?;
-        block_on(self.into_future())
+        let blocking = self.check_blocking()?;
+        block_as(blocking, self)
+    }
+}
+
+/// Runs a request to its end in the way in which this thread may block.
+fn block_as<R: IntoFuture>(blocking: Blocking, request: R) -> R::Output {
+    match blocking {
+        #[cfg(feature = "service")]
+        Blocking::InPlace => tokio::task::block_in_place(|| block_on(request)),
+        _ => block_on(request),
     }
 }
 
 impl Request {
-    /// Returns an error if this thread must not block until there is an answer.
-    fn check_blocking(&self) -> Result<(), RequestError> {
-        if self.owner.backend.is_driven_here() {
-            let scope = self.inner.scope.clone();
-            return Err(RequestError::new(RequestErrorKind::BlocksConnection, scope));
+    /// Returns the way in which this thread may block until there is an answer.
+    fn check_blocking(&self) -> Result<Blocking, RequestError> {
+        match self.owner.backend.blocking() {
+            Blocking::Forbidden => {
+                let scope = self.inner.scope.clone();
+                Err(RequestError::new(RequestErrorKind::BlocksConnection, scope))
+            }
+            blocking => Ok(blocking),
         }
-        Ok(())
     }
 
     /// Gives the request to the backend of its client.
@@ -212,7 +223,7 @@ impl TryRequest {
     ///
     /// As awaiting the request.
     pub fn blocking(self) -> Result<Option<Lock>, RequestError> {
-        self.0.check_blocking()?;
-        block_on(self.into_future())
+        let blocking = self.0.check_blocking()?;
+        block_as(blocking, self)
     }
 }

@@ -36,12 +36,12 @@ impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let locks = self.target.connect_if_running().await?;
         if self.all_partitions {
-            let all = match &locks {
+            let (all, reason) = match &locks {
                 Some(locks) => self.target.query_all(locks).await?,
-                None => Vec::new(),
+                None => (Vec::new(), None),
             };
             Target::finish_all(locks).await;
-            return self.print_all(&all);
+            return self.print_all(&all, reason.as_deref());
         }
         let (snapshot, reason) = match &locks {
             Some(locks) => self.target.query_with_reason(locks).await?,
@@ -54,17 +54,17 @@ impl Query {
         if self.json {
             return printer::print(&json::snapshot(&snapshot, reason.as_deref()));
         }
-        if is_empty(&snapshot) {
-            return printer::print(NOTHING);
-        }
-        let mut lines = table::lines(&snapshot, Palette::of_stdout());
-        lines.extend(reason);
-        printer::print(&(lines.join("\n") + "\n"))
+        let mut text = match is_empty(&snapshot) {
+            true => NOTHING.to_owned(),
+            false => table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n",
+        };
+        text.extend(reason.map(|reason| reason + "\n"));
+        printer::print(&text)
     }
 
-    fn print_all(&self, all: &[PartitionSnapshot]) -> Result<(), Failure> {
+    fn print_all(&self, all: &[PartitionSnapshot], reason: Option<&str>) -> Result<(), Failure> {
         if self.json {
-            return printer::print(&json::partitions(all));
+            return printer::print(&json::partitions(all, reason));
         }
         let palette = Palette::of_stdout();
         let used = all.iter().filter(|partition| !is_empty(&partition.snapshot));
@@ -73,8 +73,12 @@ impl Query {
             lines.extend(table::lines(&partition.snapshot, palette));
             lines.join("\n") + "\n"
         });
-        let text = tables.collect::<Vec<_>>().join("\n");
-        printer::print(if text.is_empty() { NOTHING } else { &text })
+        let mut text = tables.collect::<Vec<_>>().join("\n");
+        if text.is_empty() {
+            text.push_str(NOTHING);
+        }
+        text.extend(reason.map(|reason| format!("{reason}\n")));
+        printer::print(&text)
     }
 }
 

@@ -157,15 +157,26 @@ impl Target {
     ) -> Result<(Snapshot, Option<String>), Failure> {
         let answers = async {
             let now = locks.query().await?;
-            let reason = withheld(locks, &now).await;
+            let reason = withheld(locks).await;
             Ok((now, reason))
         };
         self.answer(answers).await
     }
 
-    /// Asks for all that is held and pending in every partition.
-    pub(super) async fn query_all(&self, locks: &Locks) -> Result<Vec<PartitionSnapshot>, Failure> {
-        self.answer(locks.query_all()).await
+    /// Asks for all that is held and pending in every partition, and why nothing is granted if that
+    /// is so.
+    pub(super) async fn query_all(
+        &self,
+        locks: &Locks,
+    ) -> Result<(Vec<PartitionSnapshot>, Option<String>), Failure> {
+        let answers = async { Ok((locks.query_all().await?, withheld(locks).await)) };
+        self.answer(answers).await
+    }
+
+    /// Returns true if a network is between this command and the service, which then keeps what a
+    /// command had for a while after its end.
+    pub(super) fn is_remote(&self) -> bool {
+        self.url().is_some_and(|url| !url.starts_with("unix:"))
     }
 
     /// Waits for an answer, as long as the service may take.
@@ -267,11 +278,9 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
-/// Returns the reason of a service that grants no request although no lock is held, in its own
-/// words.
-pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
-    let first = now.pending.first().filter(|_| now.held.is_empty())?;
-    match locks.blockers(first.request).await {
+/// Returns the reason of a service that grants nothing yet, in its own words.
+pub(super) async fn withheld(locks: &Locks) -> Option<String> {
+    match locks.place().await {
         Err(QueryError::Refused(reason)) => Some(reason.to_string()),
         _ => None,
     }

@@ -13,6 +13,7 @@ mod leases;
 mod stopping;
 mod unix;
 mod patience;
+mod connection;
 mod refusals;
 mod stealing;
 mod dropping;
