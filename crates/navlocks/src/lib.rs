@@ -51,8 +51,8 @@ mod request;
 mod acquire;
 mod timer;
 mod lock;
-mod loss_watch;
 mod connection;
+mod watch;
 mod error;
 mod query;
 pub mod events;
@@ -73,13 +73,12 @@ mod sync;
 pub mod lineage;
 
 pub use acquire::{Acquire, TryAcquire};
-pub use connection::{Connection, ConnectionWatch};
+pub use connection::Connection;
 pub use deadlock::DeadlockPolicy;
 pub use error::{Loss, QueryError, Refusal, RequestError, RequestErrorKind};
 pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
-pub use loss_watch::LossWatch;
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
@@ -88,3 +87,4 @@ pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
+pub use watch::{ConnectionWatch, LossWatch};

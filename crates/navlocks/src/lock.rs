@@ -10,8 +10,8 @@ use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::backend::{Grant, Watched};
 use crate::error::{Loss, QueryError};
-use crate::loss_watch::LossWatch;
 use crate::owner::Owner;
+use crate::watch::LossWatch;
 
 /// A lock that is held. Dropping it releases it, also in a panic.
 ///

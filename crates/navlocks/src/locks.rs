@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
-use crate::connection::{Connection, ConnectionWatch};
+use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
 use crate::local::Space;
@@ -19,6 +19,7 @@ use crate::query::{self, PartitionSnapshot, Snapshot};
 use crate::remote::{Connect, ConnectError};
 use crate::request::Request;
 use crate::stream::Events;
+use crate::watch::ConnectionWatch;
 
 /// Locks by name, and one client that asks for them.
 ///
