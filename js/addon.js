@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 
 /** What copies of the package agree on: the functions of the addon, and the meaning of its numbers. */
-const INTERFACE = 1;
+const INTERFACE = 2;
 
 /** Threads inherit environment data from the thread that starts them. */
 const KEY = 'navlocks.addon';

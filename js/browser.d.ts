@@ -8,7 +8,12 @@ export {
   type ExtendedLockOptions,
   type HeldLockDetails,
   Lock,
+  type LockConnection,
   type LockDetails,
+  type LockEvent,
+  type LockEventGap,
+  type LockEvents,
+  type LockEventsOptions,
   LockHandle,
   type LockInfo,
   LockManager,
@@ -45,3 +50,9 @@ export type InstallOptions = PageConnectOptions & { url: string | URL };
  * reached. `StorageBucket` gets `locks` with options only.
  */
 export function install(target: object | undefined, locks: LockManager | InstallOptions): LockManager;
+
+/**
+ * Undoes the last `install()` on a global object: what was there before is there again. Resolves when the connection that it made is
+ * closed.
+ */
+export function uninstall(target?: object): Promise<void>;

@@ -12,6 +12,10 @@
 //   blockers(id), deadlocks(), forceRelease(name)
 //   task(f)             runs f in a task of its own, after what was told before
 //   check()             if it is there: notes in entry.loss what time alone has taken away
+//   outage              if it is there: why the lock space cannot be asked now, { ms, failure }
+//   watchContention(entry)       tells entry.contended(), once, when a request waits for its lock
+//   subscribe(stream), unsubscribe(stream)   fills a stream of events, see events.js
+//   keepAlive(more)     counts readers of streams that wait
 //
 // and it tells an entry exactly one of granted(token), unavailable(), aborted(cause) and refused({ name, message, cause }), then
 // after a grant perhaps lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it
@@ -40,6 +44,8 @@ export class Entry {
   token = 0;
   loss = undefined;
   #controller = undefined;
+  /** A holder that watches for contention, { promise, resolve }. */
+  #contention = undefined;
   #watch = undefined;
   #timer = undefined;
   /** What the platform keeps for the caller, such as Node's AsyncLocalStorage: callback and listeners run in it. */
@@ -112,7 +118,12 @@ export class Entry {
   }
 
   timeoutError() {
-    return this.host.exception('TimeoutError', `the lock '${this.name}' was not free within ${this.timeout} ms`);
+    const { exception, transport } = this.host;
+    const { outage } = transport;
+    if (outage === undefined) return exception('TimeoutError', `the lock '${this.name}' was not free within ${this.timeout} ms`);
+    const { ms, failure } = outage;
+    const since = `out of reach for ${(ms / 1000).toFixed(1)} s: ${failure.message}`;
+    return exception('TimeoutError', `the lock '${this.name}' was not granted within ${this.timeout} ms, with its service ${since}`, failure.cause);
   }
 
   /** https://w3c.github.io/web-locks/#signal-to-abort-the-request */
@@ -154,10 +165,41 @@ export class Entry {
   aborted(cause) {
     if (this.state !== PENDING) return;
     this.#stopListening();
-    this.fail(this.lossError(cause));
+    this.fail(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause)}`, cause));
+  }
+
+  /** A request waits for this lock. */
+  contended() {
+    this.#settleContention(this.state === HELD && this.loss === undefined);
+  }
+
+  get watchesContention() {
+    return this.#contention !== undefined;
+  }
+
+  /** Resolves with true when a request waits for the lock, and with false when the lock is over before. */
+  contention() {
+    if (!this.isHeld) return this.host.Promise.resolve(false);
+    if (this.#contention === undefined) {
+      const contention = {};
+      contention.promise = new this.host.Promise((resolve) => {
+        contention.resolve = resolve;
+      });
+      this.#contention = contention;
+      this.host.transport.watchContention(this);
+    }
+    return this.#contention.promise;
+  }
+
+  #settleContention(isContended) {
+    if (this.#contention === undefined) return;
+    const { resolve } = this.#contention;
+    this.#contention = undefined;
+    resolve(isContended);
   }
 
   lost(cause) {
+    this.#settleContention(false);
     this.loss = cause;
     if (this.state !== HELD) return;
     const error = this.lossError(cause);
@@ -178,7 +220,10 @@ export class Entry {
   release() {
     if (this.state !== HELD || this.loss !== undefined) return false;
     const released = this.host.transport.release(this);
-    if (released) this.state = OVER;
+    if (released) {
+      this.state = OVER;
+      this.#settleContention(false);
+    }
     return released;
   }
 

@@ -4,6 +4,7 @@
 
 import { KeptMap } from './collections.js';
 import { Entry } from './entry.js';
+import { CAPACITY, LockEvents } from './events.js';
 import { nameClass } from './locks.js';
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
@@ -50,6 +51,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
     get held() {
       return entryOf(this).isHeld;
+    }
+
+    /** Resolves with true when a request waits for this lock, and with false when the lock is over before. */
+    async contended() {
+      return entryOf(this).contention();
     }
 
     /** Larger than that of every grant before. */
@@ -127,6 +133,17 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return await host.transport.forceRelease(convert.domString(name, 'the name'));
     }
 
+    /**
+     * Every event of this lock space from now on, in order: an async iterator. What this client asks later is among them.
+     */
+    events(options = undefined) {
+      const host = hostOf(this);
+      checkEnvironment(host);
+      const stream = new LockEvents(host.transport, convert.capacity(options, CAPACITY));
+      host.transport.subscribe(stream);
+      return stream;
+    }
+
     /** Another lock space, by its name: the same for all who ask for it, and independent of every other. */
     partition(name) {
       const key = convert.domString(name, 'the name');
@@ -150,6 +167,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
 
   /** The locks of a service, over a connection of their own. */
   class ServiceLocks extends Locks {
+    /** Whether the service can be reached, and since when. */
+    get connection() {
+      return hostOf(this).transport.connection;
+    }
+
     /** Ends the connection: all locks are lost, and the service knows. */
     async close() {
       await hostOf(this).close();
@@ -164,6 +186,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   nameClass(LockHandle, 'LockHandle');
   nameClass(Locks, 'Locks');
   nameClass(ServiceLocks, 'ServiceLocks');
+  nameClass(LockEvents, 'LockEvents');
 
   function createLocks(host, Class = Locks) {
     const complete = { ...host, handle: (entry) => new LockHandle(secret, entry) };

@@ -6,7 +6,7 @@ import { addAbortListener } from 'node:events';
 import { createRequire } from 'node:module';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { createExtended } from './extended.js';
-import { createInterfaces, installInterfaces, readInstallation } from './locks.js';
+import { createInterfaces, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
 import { NativeTransport, problem } from './native.js';
 
 const interfaces = createInterfaces(globalThis);
@@ -92,7 +92,12 @@ export function install(target = globalThis, given = locks) {
   if (given === locks) interfaces.internals.checkEnvironment(host);
   const chosen = readInstallation(target, given);
   const installed = target.Promise === globalThis.Promise ? interfaces : createInterfaces(target);
-  return installInterfaces(target, installed, () => chosen ?? startHost(given));
+  return installInterfaces(target, installed, () => chosen ?? startHost(given), chosen === undefined);
+}
+
+/** Undoes the last `install()` on a global object, and closes the connection that it made. */
+export function uninstall(target = globalThis) {
+  return uninstallInterfaces(target);
 }
 
 const require = createRequire(import.meta.url);

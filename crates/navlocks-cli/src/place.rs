@@ -4,6 +4,7 @@
 mod starter;
 
 pub use starter::Starter;
+pub(crate) use starter::started;
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

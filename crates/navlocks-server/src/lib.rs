@@ -39,18 +39,20 @@
 //! # }
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // one function of `store` maps a file
 
 // The way of a message, from the outside in.
 mod config;
 mod service;
 mod net;
 mod connection;
+mod recovering;
 mod reload;
 pub mod hub;
+mod presence;
 mod store;
 
-pub use config::{Access, Config, Limits, TlsFiles, read_secret};
+pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;

@@ -63,6 +63,10 @@ pub struct Welcome {
     /// The session goes on where it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
+    /// The web origin that the service takes this session for: the operator may have given several
+    /// of them one lock space. Empty for that of programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
     /// The service was started again and knows of the session only that it exists: the client must
     /// send all its requests again, and then `claimed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

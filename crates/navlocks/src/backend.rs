@@ -103,10 +103,22 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Wakes `waker` when the state of the connection has changed more often than `changes`.
     fn watch_connection(&self, _changes: u64, _waker: &Waker) {}
 
-    /// Returns a copy of the connection's descriptor, if one is kept.
+    /// Returns a copy of the socket by which a service knows that the session is alive.
     #[cfg(feature = "service")]
     fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         None
+    }
+
+    /// Returns for how long no other client can be granted what is held here, if a lease says so.
+    #[cfg(feature = "service")]
+    fn lease_left(&self) -> Option<std::time::Duration> {
+        None
+    }
+
+    /// Returns the sessions of an earlier service that the service still waits for.
+    #[cfg(feature = "service")]
+    fn recovery(&self, _client: ClientId) -> Reply<'_, Vec<crate::query::Unclaimed>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn query(&self, client: ClientId) -> Reply<'_, Snapshot>;

@@ -82,6 +82,8 @@ pub use locks::{Builder, Locks};
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
+#[cfg(feature = "service")]
+pub use query::Unclaimed;
 pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "service")]
 pub use remote::{Connect, ConnectError};

@@ -80,6 +80,22 @@ pub struct PartitionSnapshot {
     pub snapshot: Snapshot,
 }
 
+/// A session of an earlier service whose client has not come back yet, from
+/// [`Locks::recovery`](crate::Locks::recovery). Its names are granted to no other client meanwhile.
+#[cfg(feature = "service")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unclaimed {
+    /// Its number.
+    pub session: u32,
+    /// Its process, where the service knows it.
+    pub pid: Option<u32>,
+    /// For how long the service waits for it at most; none if until its process ends.
+    pub left: Option<Duration>,
+    /// How many locks it held.
+    pub held: usize,
+}
+
 impl LockInfo {
     /// Describes a lock of this process by what the engine knows and `more`.
     pub(crate) fn new(

@@ -8,6 +8,7 @@ use clap::Args;
 use navlocks::{Locks, Snapshot};
 use rustix::fs::{Access, access, statvfs};
 
+use super::recovery;
 use super::stop::Running;
 use super::target::Target;
 use crate::exit::{Exit, Failure};
@@ -92,7 +93,7 @@ fn look_at_place(place: &Place, report: &mut Report) {
             let groups = fs::read_to_string(format!("/proc/{}/cgroup", service.pid));
             if let Some(unit) = foreign_unit(&groups.unwrap_or_default()) {
                 report.bad(&format!(
-                    "the service was started by {unit} and ends with it, and all locks are lost then: enable the user unit navlocks-user.socket"
+                    "the service was started by {unit} and ends with it, and commands that hold locks must start it again then: enable the user unit navlocks-user.socket"
                 ));
             }
         }
@@ -199,9 +200,10 @@ fn look_at_socket(place: &Place, report: &mut Report) {
 async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
         let (snapshot, reason) = target.query_with_reason(locks).await?;
-        Ok::<_, Failure>((snapshot, reason, target.answer(locks.deadlocks()).await?))
+        let unclaimed = target.answer(locks.recovery()).await?;
+        Ok::<_, Failure>((snapshot, reason, unclaimed, target.answer(locks.deadlocks()).await?))
     };
-    let (snapshot, reason, deadlocks) = match answers.await {
+    let (snapshot, reason, unclaimed, deadlocks) = match answers.await {
         Ok(answers) => answers,
         Err(failure) => return report.bad(&failure.message),
     };
@@ -209,6 +211,9 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     report.good(&format!("the service answers: {held} held, {pending} waiting"));
     if let Some(reason) = reason {
         report.bad(&reason);
+    }
+    for session in unclaimed {
+        report.bad(&recovery::sentence(&session));
     }
     if deadlocks.is_empty() {
         report.good("nobody is deadlocked");

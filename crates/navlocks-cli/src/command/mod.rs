@@ -7,6 +7,7 @@ mod json;
 mod man;
 mod names;
 mod query;
+pub(crate) mod recovery;
 mod release;
 mod run;
 mod screen;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use navlocks::{PartitionSnapshot, Snapshot};
+use navlocks::{PartitionSnapshot, Snapshot, Unclaimed};
 
 use super::target::Target;
-use super::{json, table};
+use super::{json, recovery, table};
 use crate::exit::Failure;
 use crate::printer::{self, Palette};
 
@@ -18,8 +18,8 @@ const NOTHING: &str = "nothing is held\n";
 /// runs nobody holds anything, and none is started.
 #[derive(Debug, Args)]
 pub(super) struct Query {
-    /// Print one JSON object with the arrays held and pending, and the reason if nothing is granted
-    /// yet after a crash
+    /// Print one JSON object with the arrays held and pending; after a restart also unclaimed, the
+    /// sessions that the service waits for
     #[arg(long)]
     json: bool,
     /// Print the names of held locks, one on a line, without those that have control characters
@@ -36,50 +36,59 @@ impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let locks = self.target.connect_if_running().await?;
         if self.all_partitions {
-            let (all, reason) = match &locks {
-                Some(locks) => self.target.query_all(locks).await?,
-                None => (Vec::new(), None),
+            let (all, reason, unclaimed) = match &locks {
+                Some(locks) => {
+                    let (all, reason) = self.target.query_all(locks).await?;
+                    (all, reason, self.target.answer(locks.recovery()).await?)
+                }
+                None => (Vec::new(), None, Vec::new()),
             };
             Target::finish_all(locks).await;
-            return self.print_all(&all, reason.as_deref());
+            if self.json {
+                return printer::print(&json::partitions(&all, reason.as_deref()));
+            }
+            return print_all(&all, notes(reason, &unclaimed));
         }
-        let (snapshot, reason) = match &locks {
-            Some(locks) => self.target.query_with_reason(locks).await?,
-            None => (Snapshot::default(), None),
+        let (snapshot, reason, unclaimed) = match &locks {
+            Some(locks) => {
+                let (snapshot, reason) = self.target.query_with_reason(locks).await?;
+                (snapshot, reason, self.target.answer(locks.recovery()).await?)
+            }
+            None => (Snapshot::default(), None, Vec::new()),
         };
         Target::finish_all(locks).await;
         if self.names {
             return printer::print(&names(&snapshot));
         }
         if self.json {
-            return printer::print(&json::snapshot(&snapshot, reason.as_deref()));
+            return printer::print(&json::snapshot(&snapshot, reason.as_deref(), &unclaimed));
         }
-        let mut text = match is_empty(&snapshot) {
-            true => NOTHING.to_owned(),
-            false => table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n",
-        };
-        text.extend(reason.map(|reason| reason + "\n"));
-        printer::print(&text)
+        let mut text = String::new();
+        if !is_empty(&snapshot) {
+            text = table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n";
+        }
+        text.extend(notes(reason, &unclaimed));
+        printer::print(if text.is_empty() { NOTHING } else { &text })
     }
+}
 
-    fn print_all(&self, all: &[PartitionSnapshot], reason: Option<&str>) -> Result<(), Failure> {
-        if self.json {
-            return printer::print(&json::partitions(all, reason));
-        }
-        let palette = Palette::of_stdout();
-        let used = all.iter().filter(|partition| !is_empty(&partition.snapshot));
-        let tables = used.map(|partition| {
-            let mut lines = vec![palette.bold(&table::title(partition))];
-            lines.extend(table::lines(&partition.snapshot, palette));
-            lines.join("\n") + "\n"
-        });
-        let mut text = tables.collect::<Vec<_>>().join("\n");
-        if text.is_empty() {
-            text.push_str(NOTHING);
-        }
-        text.extend(reason.map(|reason| format!("{reason}\n")));
-        printer::print(&text)
-    }
+/// Returns a line for each cause that keeps locks from being granted.
+fn notes(reason: Option<String>, unclaimed: &[Unclaimed]) -> Vec<String> {
+    let unclaimed = unclaimed.iter().map(recovery::sentence);
+    reason.into_iter().chain(unclaimed).map(|line| line + "\n").collect()
+}
+
+fn print_all(all: &[PartitionSnapshot], notes: Vec<String>) -> Result<(), Failure> {
+    let palette = Palette::of_stdout();
+    let used = all.iter().filter(|partition| !is_empty(&partition.snapshot));
+    let tables = used.map(|partition| {
+        let mut lines = vec![palette.bold(&table::title(partition))];
+        lines.extend(table::lines(&partition.snapshot, palette));
+        lines.join("\n") + "\n"
+    });
+    let mut text = tables.collect::<Vec<_>>().join("\n");
+    text.extend(notes);
+    printer::print(if text.is_empty() { NOTHING } else { &text })
 }
 
 /// Returns a line for each name that is held, once, in their order.

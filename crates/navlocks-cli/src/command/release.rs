@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+use super::recovery;
 use super::steal::{holders, nobody, single, taken};
 use super::target::Target;
 use crate::exit::{Exit, Failure};
@@ -36,14 +37,17 @@ impl Release {
             return Err(nobody(&name));
         };
         let victims = holders(&self.target, &locks, &name).await?;
+        let waited_for = self.target.answer(locks.recovery()).await?;
         let released = self.target.answer(locks.force_release(&name)).await?;
+        let now = self.target.answer(locks.recovery()).await?;
         Target::finish(locks).await;
-        if released == 0 {
+        let unclaimed = recovery::taken(&name, &waited_for, &now);
+        if released == 0 && unclaimed.is_empty() {
             return Err(nobody(&name));
         }
         // Who they were was asked a moment before; how many there were is certain.
         let victims = victims.held.iter();
         let text = victims.map(|info| taken(&name, info.client, info.tag.as_deref(), info.pid));
-        printer::print(&text.collect::<String>())
+        printer::print(&(text.collect::<String>() + &unclaimed))
     }
 }

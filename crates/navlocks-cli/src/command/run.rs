@@ -13,12 +13,12 @@ use navlocks_wire::{self as wire, Names};
 
 use rustix::process::Signal;
 
-use super::target::{self, Target};
+use super::target::{self, Stay, Target};
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
 use crate::run::{Ending, OnLoss, Signals, Waiting, supervise, who};
 
-/// Before a service that ended is started again, so that one that cannot live does not keep the machine busy.
+/// Before a service that was out of reach is begun with anew.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
 
 /// For the service to answer a question before the time of a request is up: half of that time,
@@ -38,12 +38,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which deadlocks of commands that
 /// run others under locks are found.
 ///
-/// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes
-/// that it started get SIGTERM, and SIGKILL after the grace time; --on-loss says otherwise. If
+/// A service of the user's own that ends is started again, and COMMAND goes on with its lock. If
+/// the lock is lost, because it was stolen or the network was broken for too long, COMMAND and all
+/// processes that it started get SIGTERM, and SIGKILL after the grace time; --on-loss says
+/// otherwise. Over TCP the grace time ends with the lease, before another client has the lock. If
 /// navlocks itself is killed, COMMAND is killed by the kernel (not if it is a set-user-ID program),
-/// and the lock is free when all processes that COMMAND started have ended: they have the
-/// connection to the service as an open file. Over TCP that is not so, nor for processes that close
-/// files they do not know.
+/// and the lock is free when all processes that COMMAND started have ended: they have a socket of
+/// navlocks as an open file. Over TCP that is not so, nor for processes that close files they do
+/// not know.
 ///
 /// In the middle of a script, lock the script itself, at its top: [ "$NAVLOCKS_NAME" = deploy ] ||
 /// exec navlocks run deploy -- "$0" "$@"
@@ -125,14 +127,16 @@ impl Run {
         ))
     }
 
-    /// Waits for the lock. A service of the user's own that ends meanwhile is started again.
+    /// Waits for the lock. A service of the user's own that ends meanwhile is started again; one that
+    /// could not be for a while is begun with anew, which says why.
     async fn acquire(&self, scope: &Scope) -> Result<(Lock, Signals), Failure> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let asked = left.filter(|left| !left.is_zero());
             let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
-            let locks = self.target.connect_within(limit.min(self.target.patience)).await?;
+            let limit = limit.min(self.target.patience);
+            let locks = self.target.connect_within(limit, Stay::Long).await?;
             let (waited, signals) = self.attended(&locks, self.wait(&locks, scope, left)).await?;
             match waited {
                 Err(Missed::Request(error))

@@ -1,5 +1,7 @@
 //! Who dies, and what becomes of the lock.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use rustix::process::Signal;
 
 use crate::support::{Talk, World, assert_ended, eventually, lives};
@@ -30,6 +32,29 @@ fn a_killed_waiter_leaves_the_queue() {
 }
 
 #[test]
+fn ended_waiter_over_tcp_leaves_the_queue_before_its_lease_ends() {
+    let world = World::new();
+    let mut serve =
+        world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 60s --state-dir");
+    serve.arg(world.file("state"));
+    let mut service = Talk::start(serve);
+    let run = format!("run --url {}", service.line_after("listening on "));
+    let holder = world.hold(&format!("{run} x"));
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut waiter = Talk::start(world.navlocks(&format!("{run} x -- true")));
+        waiter.line_after("navlocks: waiting for 'x', held by");
+        waiter.signal(signal);
+        assert_eq!(waiter.wait().status.signal(), Some(signal.as_raw()));
+    }
+    // It would wait behind those for their leases.
+    let next = Talk::start(world.navlocks(&format!("{run} -w 30 x -- true")));
+    holder.end().assert(0, "");
+    next.wait().assert(0, "");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+}
+
+#[test]
 fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
     let world = World::new();
     let holder = world.hold("run x");
@@ -41,20 +66,6 @@ fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended.status), Some(2));
     world.until(1, 0);
     holder.end().assert(0, "");
-}
-
-#[test]
-fn decision_2_when_the_service_is_killed_holders_are_ended_and_waiters_go_on() {
-    let world = World::new();
-    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
-    assert_eq!(holder.line(), "held");
-    let mut waiter = Talk::start(world.script("run x", "echo mine"));
-    world.until(1, 1);
-    rustix::process::kill_process(world.service(), Signal::KILL).unwrap();
-    assert_eq!(waiter.line(), "mine");
-    waiter.wait().assert(0, "");
-    holder.wait().assert(90, "the lock service that kept the lock is gone");
-    assert_ended(&world.run("run x -- true"), 0, "");
 }
 
 /// Over TCP nobody can tell a stopped process from a broken network, so its lease decides.

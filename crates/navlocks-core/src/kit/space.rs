@@ -149,6 +149,28 @@ impl<E: Embedder> Space<E> {
         Ok((id, answer))
     }
 
+    /// Seats a request that held its lock in an earlier space, as [`LockManager::restore`]. No
+    /// notice follows.
+    pub fn restore(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        token: FencingToken,
+        (note, tag): (E::Note, Option<E::Tag>),
+        now: E::Time,
+    ) -> Option<RequestId> {
+        let id = self.manager.restore(client, request, token)?;
+        self.notes.attach(id, note, now);
+        if let Some(described) = &mut self.described {
+            let (scope, tag) = (request.scope.clone(), tag.clone());
+            described.insert(id, About { client, scope, mode: request.mode, tag });
+        }
+        if let Some(tag) = tag {
+            self.attach_tag(id, tag);
+        }
+        Some(id)
+    }
+
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
     pub fn release(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {

@@ -7,13 +7,13 @@ use navlocks_wire::{ClientKey, Fault, FaultCode};
 
 use super::Hub;
 use super::partitions::PartitionKey;
-use super::sessions::{CLIENT_BYTES, Client};
+use super::sessions::{CLIENT_BYTES, Client, Known};
 use crate::config::Limits;
 
 impl Hub {
     /// Opens a client in a bucket of its peer.
     pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
-        let Self { limits, partitions, tokens, deadlocks, shares, .. } = self;
+        let Self { limits, partitions, tokens, deadlocks, shares, store, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let fault = |text: String| Fault::new(FaultCode::Limit, text);
         if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
@@ -47,7 +47,8 @@ impl Hub {
                         "the service has {partitions_max} partitions, and takes no more"
                     ));
                 }
-                partitions.insert(key, tokens.next(), *deadlocks, session.share.clone())
+                let (share, table_key) = (session.share.clone(), store.key);
+                partitions.insert(key, tokens.next(), *deadlocks, share, table_key)
             }
         };
         let id = partitions[partition].add_client(ClientKey::new(number, client));
@@ -104,7 +105,12 @@ impl Hub {
         }
         let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
         for request in &closed.lost {
-            session.requests.remove(*request);
+            if let Some(Known::Lost { slot, .. }) = session.requests.remove(*request) {
+                self.registry.end_request(slot);
+            }
+        }
+        if let Some(claim) = &mut session.claim {
+            claim.retain(|_, request| request.client != client);
         }
         session.recount();
         let ended = self.end_client(&closed, now);
@@ -118,13 +124,33 @@ impl Hub {
 
     /// Ends a client in its partition. Returns the numbers of its requests.
     pub(super) fn end_client(&mut self, client: &Client, now: Instant) -> Vec<u64> {
+        let (early, freed) = self.remove_early(client);
         let (partitions, mut around) = self.around(now);
         let partition = &mut partitions[client.partition];
-        let ended = partition.end_client(client.id, &mut around);
+        let mut ended = partition.end_client(client.id, &mut around);
+        ended.extend(early);
         if partition.manager().client_count() == 0 {
             partitions.remove(client.partition);
+        } else {
+            let places = partition.early.places(&freed);
+            self.admit_places(client.partition, places, now);
         }
         ended
+    }
+
+    /// Removes the held-back requests of a client. Returns their numbers, and the hashes of names
+    /// that they no longer hold back.
+    fn remove_early(&mut self, client: &Client) -> (Vec<u64>, Vec<u64>) {
+        let early = &mut self.partitions[client.partition].early;
+        let (mut numbers, mut freed) = (Vec::new(), Vec::new());
+        for place in early.places_of(client.id) {
+            if let Some((asking, hashes)) = early.remove(place) {
+                self.registry.end_request(asking.slot);
+                numbers.push(asking.number);
+                freed.extend(hashes);
+            }
+        }
+        (numbers, freed)
     }
 }
 

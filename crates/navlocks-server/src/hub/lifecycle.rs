@@ -1,5 +1,6 @@
 //! How a session begins and ends.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,10 @@ use navlocks_wire::{self as wire, Fault, FaultCode, Hello, ToClient, Welcome};
 
 use super::clients::NotOpened;
 use super::resuming::unknown_session;
-use super::sessions::{Secret, Session};
+use super::sessions::{Known, Secret, Session};
 use super::{Hub, Outbox, Peer};
 use crate::config::Access;
+use crate::store::{Process, SessionRecord};
 
 impl Hub {
     /// Begins a session, or goes on with one. Returns the numbers of the session and of the
@@ -47,20 +49,30 @@ impl Hub {
         session.heard = now;
         // It may have shown another token of its tenant.
         session.peer = peer.clone();
+        let survives = session.lease.is_some() || self.registry.is_durable();
+        let claims = session.claim.is_some();
         let welcome = Welcome {
             version: wire::VERSION,
             service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
             session: number,
-            secret: session.secret.tell(),
-            epoch: 0,
-            claim: false,
-            presence: None,
+            secret: if survives { session.secret.tell() } else { String::new() },
+            epoch: self.store.epoch(),
+            claim: claims,
+            presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
             resumed: hello.resume.is_some(),
+            origin: peer.origin.to_string(),
             limits: self.limits.of_a_session(),
         };
         self.sessions.say(number, &ToClient::Welcome(welcome));
-        if let Some(resume) = &hello.resume {
+        if let Some(resume) = &hello.resume
+            && claims
+        {
+            if let Err(fault) = self.open_claimed(number, &resume.clients) {
+                self.end(number, None, now);
+                return Err(fault);
+            }
+        } else if let Some(resume) = &hello.resume {
             if let Err(fault) = self.resume_clients(number, &resume.clients, now) {
                 // Nothing of it may stay behind: no connection would ever end it.
                 self.end(number, None, now);
@@ -82,15 +94,33 @@ impl Hub {
         if let Some(lease) = lease
             && let Err(error) = self.store.lease_given(lease, &self.limits)
         {
-            tracing::error!(%error, "a session cannot be remembered");
-            let text = "the service cannot write its state file, and takes no session that outlives its connection";
-            return Err(Fault::new(FaultCode::Internal, text));
+            return Err(cannot_remember(&error));
         }
+        let (bytes, party) = (secret.bytes(), self.party(peer));
         let number = self.sessions.insert(Session::new(peer.clone(), share, secret, lease, now));
+        let record = SessionRecord {
+            slot: 0,
+            number,
+            secret: bytes,
+            lease,
+            process: peer.pid.filter(|_| peer.local).map(Process::of),
+            party,
+            present: false,
+        };
+        match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {
+            (Ok(slot), Some(session)) => {
+                (session.slot, session.parent) = (slot, hello.parent);
+            }
+            (Err(error), _) => {
+                self.sessions.remove(number);
+                return Err(cannot_remember(&error));
+            }
+            (Ok(_), None) => {}
+        }
         if let Err(NotOpened::Refused(fault) | NotOpened::Fatal(fault)) =
             self.open(number, 0, &hello.partition)
         {
-            self.sessions.remove(number);
+            self.end(number, None, now);
             return Err(fault);
         }
         if let Some(parent) = hello.parent {
@@ -105,12 +135,22 @@ impl Hub {
         if session.connection != connection {
             return false;
         }
-        if session.lease.is_none() {
+        if session.claim.is_some() {
+            self.abandon_claim(number, now);
+            return false;
+        }
+        if session.lease.is_none() && !session.present {
             self.end(number, None, now);
             return false;
         }
         session.outbox = None;
         true
+    }
+
+    /// Returns where a session without a connection and without a lease shows that it lives.
+    pub(crate) fn presence_of(&self, number: u32) -> Option<PathBuf> {
+        let session = self.sessions.get(number)?;
+        self.registry.presence(number).filter(|_| session.lease.is_none() && session.present)
     }
 
     /// The client of a session left over this connection.
@@ -139,6 +179,16 @@ impl Hub {
         if let (Some(outbox), Some(fault)) = (&session.outbox, fault) {
             outbox.end(fault);
         }
+        // First, so that a kill from here on leaves no session that could claim.
+        if session.claim.is_none() {
+            self.registry.end_session(session.slot);
+        }
+        for (_, known) in session.requests.iter() {
+            if let Known::Lost { slot, .. } = known {
+                self.registry.end_request(slot);
+            }
+        }
+        self.forget_unclaimed(number, now);
         for client in session.clients.values() {
             let _ended = self.end_client(client, now);
         }
@@ -165,26 +215,50 @@ impl Hub {
         Fault::new(FaultCode::SlowReader, text)
     }
 
-    /// Ends all sessions. Their connections are told; the longest lease of those that have none is
-    /// returned.
+    /// Ends the service's part in all sessions, whose connections are told. Sessions in a registry
+    /// go on with the next service; the others end. Returns the longest lease of those that end and
+    /// could not be told.
     pub(crate) fn shut_down(&mut self, now: Instant) -> Option<Duration> {
         self.open = false;
+        let durable = self.registry.is_durable();
         let mut untold = None;
         let numbers = self.sessions.numbers();
-        // First all are told, so that nobody is granted what another one loses by this.
+        // First all are told, so that no request is granted what another one loses by this.
         for session in numbers.iter().filter_map(|&number| self.sessions.get(number)) {
             match &session.outbox {
                 Some(outbox) => outbox.end(shutting_down()),
                 None => untold = untold.max(session.lease),
             }
         }
+        if durable {
+            return self.longest_lease();
+        }
         for number in numbers {
             self.end(number, None, now);
         }
         untold
     }
+
+    /// Returns the longest lease of all sessions, those of an earlier service included. A session
+    /// over a Unix socket counts too, with no time at all.
+    fn longest_lease(&self) -> Option<Duration> {
+        let own = self.sessions.numbers();
+        let own = own.iter().filter_map(|&number| self.sessions.get(number)).map(|it| it.lease);
+        own.chain(self.recovery.leases()).map(Option::unwrap_or_default).max()
+    }
 }
 
 fn shutting_down() -> Fault {
-    Fault::new(FaultCode::ShuttingDown, "the service is shutting down: all locks are released")
+    let text = "the service is shutting down: sessions that outlive it go on with the next one";
+    Fault::new(FaultCode::ShuttingDown, text)
+}
+
+fn cannot_remember(error: &std::io::Error) -> Fault {
+    tracing::error!(%error, "a session cannot be remembered");
+    let text = "the service cannot write its state, and takes no session that could outlive it";
+    Fault::new(FaultCode::Internal, text)
+}
+
+fn presence_text(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
 }

@@ -8,7 +8,7 @@ use navlocks_wire::{
 };
 
 use super::Hub;
-use super::partitions::Asking;
+use super::partitions::{Asking, PartitionIndex};
 use super::sessions::{Client, Known};
 
 impl Hub {
@@ -17,6 +17,9 @@ impl Hub {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         session.heard = now;
         match message {
+            ToService::Request(request) if session.claim.is_some() => {
+                self.claim(number, request)?
+            }
             ToService::Request(request) => self.request(number, request, now)?,
             ToService::Release(request) | ToService::Abort(request) => {
                 self.give_up(number, request, now);
@@ -54,7 +57,11 @@ impl Hub {
                 }
             }
             ToService::Ask(ask) => self.ask(number, ask, now)?,
-            ToService::Claimed | ToService::Present => {}
+            ToService::Claimed => self.claimed(number, now)?,
+            ToService::Present => {
+                session.present = true;
+                self.registry.set_present(session.slot);
+            }
             ToService::Bye => self.end(number, None, now),
         }
         self.settle(now);
@@ -63,9 +70,8 @@ impl Hub {
 
     #[inline]
     fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
-        let wire::Request {
-            id: request, client, names: wire::Names(scope), mode, wait, tag, ..
-        } = asked;
+        let wire::Request { id: request, client, names, mode, wait, tag, .. } = asked;
+        let wire::Names(scope) = names;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         if let Some(known) = session.requests.get(request) {
             self.answer_again(number, request, known);
@@ -79,32 +85,83 @@ impl Hub {
         };
         let request_of_engine = Request { scope, mode, wait };
         let client = ClientKey::new(number, client);
-        let asking =
-            Asking { owner, client, number: request, request: request_of_engine, tag, since: now };
+        let mut asking = Asking {
+            owner,
+            client,
+            number: request,
+            request: request_of_engine,
+            tag,
+            since: now,
+            place: 0,
+            slot: 0,
+        };
         let memory = asking.memory();
-        if let Err(text) = self.within_limits(number, partition, &asking, memory) {
-            self.refuse(number, request, Fault::new(FaultCode::Limit, text));
+        let within = self.within_limits(number, partition, &asking, memory);
+        let within = within.map_err(|text| Fault::new(FaultCode::Limit, text));
+        if let Err(fault) = within.and_then(|()| self.register(partition, &mut asking)) {
+            self.refuse(number, request, fault);
             return Ok(());
         }
-        let known = if self.granting {
-            let (partitions, mut around) = self.around(now);
-            let id = partitions[partition].request(asking, &mut around);
-            id.map(|id| Known::Live { partition, id })
-        } else if wait == Wait::IfAvailable {
-            self.sessions.say(number, &ToClient::Unavailable(request));
-            None
-        } else {
-            self.partitions[partition].changes += 1;
-            let place = self.partitions[partition].early.push(asking);
-            Some(Known::Early { partition, place })
-        };
-        if let (Some(known), Some(session)) = (known, self.sessions.get_mut(number)) {
-            session.requests.insert(request, known, memory as u32);
+        if !self.recovery.is_over() {
+            let Some(free) = self.recover(partition, asking, now) else { return Ok(()) };
+            asking = free;
+        }
+        let (partitions, mut around) = self.around(now);
+        let id = partitions[partition].request(asking, &mut around);
+        if let (Some(id), Some(session)) = (id, self.sessions.get_mut(number)) {
+            session.requests.insert(request, Known::Live { partition, id }, memory as u32);
         }
         Ok(())
     }
 
-    fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
+    /// Gives a request its place, and writes it into the registry.
+    #[inline]
+    pub(super) fn register(
+        &mut self,
+        partition: PartitionIndex,
+        asking: &mut Asking,
+    ) -> Result<(), Fault> {
+        let Request { scope, mode, wait } = &asking.request;
+        asking.place = self.places.take(*wait == Wait::Overtake);
+        if !self.registry.is_durable() {
+            return Ok(());
+        }
+        self.hashes.clear();
+        self.hashes.extend(self.partitions[partition].hashes(scope));
+        let key = (asking.client.session, asking.number);
+        let slot = self.registry.begin_request(key, *mode, asking.place, &self.hashes);
+        asking.slot = slot.map_err(|error| {
+            tracing::error!(%error, "a request cannot be written into the registry");
+            let text = "the service cannot write its state, and takes no request: its disk is full";
+            Fault::new(FaultCode::Internal, text)
+        })?;
+        Ok(())
+    }
+
+    /// Holds a request back if it conflicts with one that an earlier service left. Otherwise returns
+    /// it.
+    #[cold]
+    fn recover(
+        &mut self,
+        partition: PartitionIndex,
+        asking: Asking,
+        now: Instant,
+    ) -> Option<Asking> {
+        let Request { scope, mode, wait } = &asking.request;
+        let hashes: Vec<u64> = self.partitions[partition].hashes(scope).collect();
+        let early = &self.partitions[partition].early;
+        if matches!(wait, Wait::Steal | Wait::StealAll) && !self.recovery.blind {
+            self.rob_unclaimed(partition, asking, &hashes, now);
+            return None;
+        }
+        if self.recovery.blocks(&hashes, *mode) || early.blocks(&hashes, asking.place, *mode) {
+            self.hold_back(partition, asking, hashes);
+            return None;
+        }
+        Some(asking)
+    }
+
+    pub(super) fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
         self.metrics.refused_requests.inc();
         let refused = Refused { id: request, fault, cycle: None };
         self.sessions.say(number, &ToClient::Refused(refused));
@@ -119,11 +176,14 @@ impl Hub {
                 let (partitions, mut around) = self.around(now);
                 partitions[partition].give_up(id, &mut around);
             }
-            Some(Known::Early { partition, place }) => {
-                self.partitions[partition].changes += 1;
-                self.partitions[partition].early.remove(place);
+            Some(Known::Early { partition, place }) => self.remove_held_back(partition, place, now),
+            Some(Known::Lost { slot, .. }) => self.registry.end_request(slot),
+            None => {
+                if let Some(claim) = self.sessions.get_mut(number).and_then(|it| it.claim.as_mut())
+                {
+                    claim.remove(&request);
+                }
             }
-            Some(Known::Lost { .. }) | None => {}
         }
     }
 }

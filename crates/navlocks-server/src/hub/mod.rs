@@ -7,6 +7,7 @@
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
 //! [`check_leases`](Hub::check_leases) from time to time.
 
+mod claims;
 mod clients;
 mod frame;
 mod invariants;
@@ -18,6 +19,7 @@ mod outbox;
 mod partitions;
 mod questions;
 mod quotas;
+pub(crate) mod recovery;
 mod resuming;
 mod sessions;
 pub(crate) mod shares;
@@ -25,6 +27,7 @@ mod tokens;
 mod turns;
 
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -32,8 +35,9 @@ use navlocks_core::DeadlockPolicy;
 use tokio::sync::Notify;
 
 use crate::config::Limits;
-use crate::store::{Exhausted, Store};
+use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
 use partitions::{Around, Partition, Partitions};
+use recovery::Recovery;
 use sessions::Sessions;
 use shares::Shares;
 use tokens::Tokens;
@@ -57,8 +61,11 @@ pub struct Hub {
     pub(crate) limits: Limits,
     deadlocks: DeadlockPolicy,
     pub(crate) store: Store,
-    /// Whether requests are granted; not yet after an unclean end.
-    granting: bool,
+    pub(crate) registry: Registry,
+    pub(crate) recovery: Recovery,
+    places: Places,
+    /// Scratch list of hashes, empty between inputs.
+    hashes: Vec<u64>,
     /// Whether new sessions are taken.
     open: bool,
     /// Told when the service must end because no more tokens can be reserved.
@@ -73,35 +80,63 @@ impl Hub {
     ///
     /// The system's clock is wrong by centuries.
     pub fn without_store(limits: Limits, deadlocks: DeadlockPolicy) -> io::Result<Self> {
-        let store = Store::new(None, &limits)?;
-        Ok(Self::new(limits, deadlocks, store))
+        let (store, registry) = Store::new(None, &limits)?;
+        Ok(Self::new(limits, deadlocks, (store, registry), Instant::now()))
     }
 
-    /// A hub without sessions, which remembers here. It grants nothing until it is [let
-    /// go](Self::let_go) if clients of an earlier service may still believe in their locks.
-    pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy, store: Store) -> Self {
+    /// Makes a hub whose sessions outlive it, with its state in this folder: the next hub there
+    /// waits for their claims.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be used, or another service has it.
+    pub fn with_state_folder(
+        folder: &Path,
+        limits: Limits,
+        deadlocks: DeadlockPolicy,
+        now: Instant,
+    ) -> io::Result<Self> {
+        let stored = Store::new(Some(StateFile::open(folder)?), &limits)?;
+        Ok(Self::new(limits, deadlocks, stored, now))
+    }
+
+    /// Makes a hub without connections. It holds back what sessions of an earlier service may have.
+    pub(crate) fn new(
+        limits: Limits,
+        deadlocks: DeadlockPolicy,
+        (mut store, registry): (Store, Registry),
+        now: Instant,
+    ) -> Self {
+        let found = store.take_found();
+        let places = Places::after(&found);
+        let sessions = found.sessions.iter().map(|it| it.number);
         Self {
-            sessions: Sessions::new(),
+            sessions: Sessions::new(sessions.collect()),
             partitions: Partitions::default(),
             shares: Shares::default(),
             tokens: Tokens::above(store.tokens_before()),
             metrics: Metrics::new(),
             limits,
             deadlocks,
-            granting: store.earlier().is_zero(),
+            recovery: Recovery::new(found, now),
             store,
+            registry,
+            places,
+            hashes: Vec::new(),
             open: true,
             exhausted: Rc::default(),
             next_connection: 1,
         }
     }
 
-    /// From now on everything is granted in its turn, beginning with what came meanwhile.
+    /// Ends the wait for clients of an earlier service of which nothing is known: from now on
+    /// everything is granted in its turn.
     pub(crate) fn let_go(&mut self, now: Instant) {
-        self.granting = true;
-        for index in self.partitions.indices() {
-            let (partitions, mut around) = self.around(now);
-            partitions[index].admit_early(index, &mut around);
+        self.registry.end_blindness();
+        self.recovery.blind = false;
+        for partition in self.partitions.indices() {
+            let places = self.partitions[partition].early.all_places();
+            self.admit_places(partition, places, now);
         }
         self.settle(now);
     }
@@ -122,8 +157,8 @@ impl Hub {
     /// The partitions, and beside them what a step in one needs.
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
-        let Self { sessions, partitions, tokens, metrics, .. } = self;
-        (partitions, Around { sessions, tokens, metrics, now })
+        let Self { sessions, partitions, tokens, metrics, registry, .. } = self;
+        (partitions, Around { sessions, tokens, metrics, registry, now })
     }
 
     /// Brings what is counted on demand up to date.
@@ -136,5 +171,40 @@ impl Hub {
         self.metrics.partitions.set(self.partitions.len() as i64);
         self.metrics.sessions.set(self.sessions.len() as i64);
         &self.metrics
+    }
+}
+
+/// Places of requests: a smaller one is granted first where two conflict.
+#[derive(Debug)]
+struct Places {
+    first: u64,
+    next: u64,
+}
+
+impl Places {
+    /// Far above all fencing tokens, with as many below as above.
+    const MIDDLE: u64 = 1 << 62;
+
+    /// Continues after the places that an earlier service gave.
+    fn after(found: &Found) -> Self {
+        let (mut first, mut next) = (Self::MIDDLE, Self::MIDDLE);
+        for request in &found.requests {
+            if let Standing::Pending(place) = request.standing {
+                first = first.min(place);
+                next = next.max(place + 1);
+            }
+        }
+        Self { first, next }
+    }
+
+    /// Takes the place after all others, or before all others for a request that overtakes.
+    #[inline]
+    fn take(&mut self, overtakes: bool) -> u64 {
+        if overtakes {
+            self.first -= 1;
+            return self.first;
+        }
+        self.next += 1;
+        self.next - 1
     }
 }

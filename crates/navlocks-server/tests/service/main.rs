@@ -9,4 +9,5 @@ mod endings;
 mod hostile;
 mod http;
 mod leases;
+mod reclaim;
 mod restarts;

@@ -1,6 +1,5 @@
 //! The first connection of a session: one attempt or several, within a time.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +8,15 @@ use tokio::time::sleep;
 use super::connect::{ConnectError, Options};
 use super::dial::Link;
 use super::driver;
-use super::own;
+use super::own::{self, Start};
 use super::pacing::Pauses;
 use super::session::Session;
 use super::url::Url;
 
 /// How the first connection is tried.
 pub(super) struct Attempts {
-    /// The command that starts the user's own service, if it is to be started.
-    pub(super) start: Option<OsString>,
+    /// How the user's own service is started, if it is to be.
+    pub(super) start: Option<Start>,
     pub(super) timeout: Option<Duration>,
     pub(super) retry: bool,
 }
@@ -43,7 +42,7 @@ async fn try_all(
     attempts: &Attempts,
     last: &mut Option<ConnectError>,
 ) -> Result<(Arc<Session>, Link), ConnectError> {
-    let mut pauses = Pauses::default();
+    let mut pauses = Pauses::between_dials(&options.url);
     loop {
         match try_once(options, attempts).await {
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
@@ -57,8 +56,8 @@ async fn try_once(
     options: &Options,
     attempts: &Attempts,
 ) -> Result<(Arc<Session>, Link), ConnectError> {
-    if let (Some(command), Url::Unix(socket)) = (&attempts.start, &options.url) {
-        own::start(socket, command.clone()).await?;
+    if let (Some(start), Url::Unix(socket)) = (&attempts.start, &options.url) {
+        own::start(socket, start).await?;
     }
     driver::begin(options.clone()).await
 }

@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Place, Snapshot};
+use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
 
 /// How long the last user of a connection waits until the service was informed.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
@@ -353,6 +353,17 @@ impl Backend for Handle {
 
     fn descriptor(&self) -> Option<OwnedFd> {
         self.session.descriptor()
+    }
+
+    fn lease_left(&self) -> Option<Duration> {
+        self.session.lease_left()
+    }
+
+    fn recovery(&self, client: ClientId) -> Reply<'_, Vec<Unclaimed>> {
+        Box::pin(self.question(client, Question::Recovery, |reply| match reply {
+            Answered::Recovery(all) => Some(all.into_iter().map(Into::into).collect()),
+            _ => None,
+        }))
     }
 
     fn place(&self, client: ClientId) -> Reply<'_, Option<Place>> {
