@@ -61,7 +61,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// What to do about deadlocks; nothing by default.
+    /// What to do about deadlocks; nothing by default. Each task needs a
+    /// [client of its own](crate::deadlock#one-client-for-each-unit-of-work) then.
     pub fn deadlocks(mut self, policy: DeadlockPolicy) -> Self {
         self.deadlocks = policy;
         self

@@ -103,6 +103,31 @@ impl Request {
     /// Runs `work` under the lock and returns what it returns. The lock is released when the work ends, also by
     /// a panic.
     ///
+    /// `work` is an async closure, `async |lock| …` or `async move |lock| …`:
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// let factor = 2;
+    /// let token = locks.request("a").with(async move |lock| lock.fencing_token().get() * factor).await?;
+    /// # assert!(token > 0);
+    /// // A closure that returns a future will do where the future does not use the lock.
+    /// locks.request("a").with(|_| async move { factor }).await?;
+    /// # Ok::<(), navlocks::RequestError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// A closure that returns `async move { … }` with the lock in it does not compile ("lifetime may
+    /// not live long enough"): the future borrows the lock, and only the type of an async closure
+    /// can say so. Put `async` before the bars.
+    ///
+    /// ```compile_fail
+    /// # async fn example(locks: navlocks::Locks) -> Result<(), navlocks::RequestError> {
+    /// locks.request("a").with(|lock| async move { lock.fencing_token() }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As awaiting the request; the work has not begun then.
@@ -115,8 +140,11 @@ impl Request {
         Ok(work(&lock).await)
     }
 
-    /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
-    /// all tasks of that thread, and where that thread carries the connection to a service it fails with
+    /// Blocks this thread until the lock is granted. For threads without a runtime, and
+    /// `spawn_blocking`; on a thread of an async runtime it holds up all tasks of that thread.
+    ///
+    /// Through a service: on a worker of a tokio runtime with several threads, other workers take
+    /// over its tasks. On the one thread that carries the connection, it fails with
     /// [`BlocksConnection`](RequestErrorKind::BlocksConnection).
     ///
     /// # Errors

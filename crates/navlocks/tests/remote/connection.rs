@@ -4,7 +4,7 @@ use std::future::IntoFuture as _;
 use std::time::Duration;
 
 use navlocks::{ConnectError, Connection, Loss};
-use navlocks_wire::{FaultCode, ToService};
+use navlocks_wire::{Cause, FaultCode, Lost, ToClient, ToService};
 
 use crate::client::{connected_by, connecting, held, polled, to};
 use crate::peer::{Peer, leased, welcome};
@@ -87,11 +87,13 @@ fn loss_is_watched_by_a_task_of_its_own() {
         let kept = held(&locks, "b", &mut talk).await;
         let [first, second] = [&lock, &kept].map(|lock| tokio::spawn(lock.watch_loss()));
         tokio::task::yield_now().await;
-        talk.fails(FaultCode::ShuttingDown, "Bye.").await;
-        assert_eq!(first.await.expect("it ends"), Some(Loss::ServiceGone));
-        assert_eq!(second.await.expect("it ends"), Some(Loss::ServiceGone));
+        for id in [1, 2] {
+            talk.says(ToClient::Lost(Lost { id, cause: Cause::ForceReleased })).await;
+        }
+        assert_eq!(first.await.expect("it ends"), Some(Loss::ForceReleased));
+        assert_eq!(second.await.expect("it ends"), Some(Loss::ForceReleased));
         // One that is made later knows it, and none does after the guard.
-        assert_eq!(lock.watch_loss().await, Some(Loss::ServiceGone));
+        assert_eq!(lock.watch_loss().await, Some(Loss::ForceReleased));
         let (watch, clone) = (lock.watch_loss(), lock.watch_loss().clone());
         drop(lock);
         assert_eq!((watch.await, clone.await), (None, None));
