@@ -15,7 +15,7 @@ const NOTHING: &str = "nothing is held\n";
 /// Show who holds what, and who waits
 ///
 /// Held locks come in the order in which they were granted, waiting requests as they stand in the queue. Where no service
-/// runs nobody holds anything, and none is started.
+/// runs nobody holds anything, and none is started, unless clients of an earlier one are left.
 #[derive(Debug, Args)]
 pub(super) struct Query {
     /// Print one JSON object with the arrays held and pending; after a restart also unclaimed, the
@@ -34,7 +34,7 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
-        let locks = self.target.connect_if_running().await?;
+        let locks = self.target.connect_if_used().await?;
         if self.all_partitions {
             let (all, reason, unclaimed) = match &locks {
                 Some(locks) => {
@@ -74,6 +74,7 @@ impl Query {
 
 /// Returns a line for each cause that keeps locks from being granted.
 fn notes(reason: Option<String>, unclaimed: &[Unclaimed]) -> Vec<String> {
+    let reason = reason.filter(|_| unclaimed.is_empty());
     let unclaimed = unclaimed.iter().map(recovery::sentence);
     reason.into_iter().chain(unclaimed).map(|line| line + "\n").collect()
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
-use super::duration;
+use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
@@ -147,6 +147,15 @@ impl Target {
             tokio::time::sleep(GREETING_PAUSE).await;
         }
         Err(last.unwrap_or_else(|| leaving(&place)))
+    }
+
+    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service where
+    /// clients of an earlier one may have locks.
+    pub(super) async fn connect_if_used(&self) -> Result<Option<Locks>, Failure> {
+        match (self.connect_if_running().await?, self.place()?) {
+            (None, Some(place)) if place.has_sessions()? => self.connect().await.map(Some),
+            (connected, _) => Ok(connected),
+        }
     }
 
     /// What a command that runs under a lock of this client is told, for those that it starts.
@@ -297,8 +306,17 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
+/// Returns the reason why a request may wait although no holder is known: as the service says it, or
+/// a session of an earlier service that it waits for.
+pub(super) async fn reason(locks: &Locks) -> Option<String> {
+    match locks.recovery().await.ok()?.first() {
+        Some(session) => Some(recovery::sentence(session)),
+        None => withheld(locks).await,
+    }
+}
+
 /// Returns the reason of a service that grants nothing yet, in its own words.
-pub(super) async fn withheld(locks: &Locks) -> Option<String> {
+async fn withheld(locks: &Locks) -> Option<String> {
     match locks.place().await {
         Err(QueryError::Refused(reason)) => Some(reason.to_string()),
         _ => None,

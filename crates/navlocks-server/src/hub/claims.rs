@@ -4,6 +4,7 @@
 //! whole: what it does not name is released.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -203,7 +204,16 @@ impl Hub {
         self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
     }
 
-    /// Ends a session of an earlier service that nobody claimed.
+    /// Makes the registry again where it was removed.
+    pub(crate) fn keep_registry(&mut self) -> io::Result<()> {
+        if self.registry.keep()? {
+            self.sessions.forget_presence();
+            self.recovery.forget_presence();
+        }
+        Ok(())
+    }
+
+    /// Ends a session of an earlier service that was not claimed.
     pub(crate) fn end_unclaimed(&mut self, number: u32, now: Instant) {
         if self.sessions.get(number).is_some() {
             // Its claim is under way, and counts as the session's end.
