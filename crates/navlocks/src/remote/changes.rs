@@ -50,9 +50,7 @@ impl State {
     /// Wakes `waker` when the connection has changed more often than that.
     pub(super) fn watch_connection(&mut self, changes: u64, waker: Waker) {
         let known = |known: &Waker| known.will_wake(&waker);
-        if self.changes.count > changes {
-            self.wakes.discard(waker);
-        } else if self.changes.watchers.iter().any(known) {
+        if self.changes.count > changes || self.changes.watchers.iter().any(known) {
             self.wakes.discard(waker);
         } else {
             self.changes.watchers.push(waker);

@@ -306,7 +306,7 @@ pub enum ConnectError {
         /// That time.
         after: Duration,
         /// Why the last attempt failed, if one has ended.
-        last: Option<Box<ConnectError>>,
+        last: Option<Box<Self>>,
     },
     /// A process listens there, and says nothing.
     Silent {
