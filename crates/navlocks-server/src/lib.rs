@@ -45,12 +45,14 @@
 mod config;
 mod service;
 mod net;
+mod dashboard;
 mod connection;
 mod reload;
 pub mod hub;
 mod store;
 
 pub use config::{Access, Config, Limits, TlsFiles, read_secret};
+pub use dashboard::Gateway;
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;

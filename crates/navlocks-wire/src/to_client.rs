@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fault::Fault;
 use super::id::RequestKey;
 use super::info::{About, Cause, Cycle, Event, Info, What};
+use super::shown::Shown;
 
 /// A message from the service to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +183,8 @@ pub enum Reply {
     Deadlocks(Vec<Cycle>),
     /// To `force-release`: how many locks there were.
     Released(u64),
+    /// To `view`.
+    View(Shown),
     /// It was not answered, and why.
     Refused(Fault),
 }

@@ -1,6 +1,7 @@
 //! What can be typed: the definitions are the help, the completions and the manual at once.
 
 mod completions;
+mod dashboard;
 mod doctor;
 mod duration;
 mod json;
@@ -46,6 +47,7 @@ enum Command {
     Run(run::Run),
     Query(query::Query),
     Watch(watch::Watch),
+    Dashboard(dashboard::Dashboard),
     Steal(steal::Steal),
     Release(release::Release),
     Serve(serve::Serve),
@@ -62,6 +64,7 @@ impl Command {
             Self::Run(run) => return block_on(run.perform(arguments)),
             Self::Query(query) => block_on(query.perform()),
             Self::Watch(watch) => block_on(watch.perform()),
+            Self::Dashboard(dashboard) => block_on(dashboard.perform()),
             Self::Steal(steal) => block_on(steal.perform()),
             Self::Release(release) => block_on(release.perform()),
             Self::Serve(serve) => block_on(serve.perform()),

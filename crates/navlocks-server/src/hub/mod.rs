@@ -20,6 +20,7 @@ mod sessions;
 pub(crate) mod shares;
 mod tokens;
 mod turns;
+mod views;
 
 use std::collections::HashSet;
 use std::io;
@@ -40,6 +41,7 @@ use resuming::unknown_session;
 use sessions::{CLIENT_BYTES, Client, Known, Secret, Session, Sessions};
 use shares::Shares;
 use tokens::Tokens;
+use views::Views;
 
 pub use frame::Frame;
 pub(crate) use frame::Next;
@@ -47,6 +49,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use outbox::Full;
 pub use outbox::Outbox;
 pub use sessions::Peer;
+pub(crate) use sessions::Viewing;
 pub(crate) use shares::Share;
 
 /// The state of a service.
@@ -67,6 +70,7 @@ pub struct Hub {
     /// Told when the service must end because no more tokens can be reserved.
     pub(crate) exhausted: Rc<Notify>,
     next_connection: u64,
+    pub(crate) views: Views,
 }
 
 impl Hub {
@@ -96,6 +100,7 @@ impl Hub {
             open: true,
             exhausted: Rc::default(),
             next_connection: 1,
+            views: Views::default(),
         }
     }
 
@@ -172,7 +177,9 @@ impl Hub {
             let text = "the service's system has no randomness to give: try again";
             return Err(Fault::new(FaultCode::Internal, text));
         };
-        let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
+        // A dashboard holds nothing that could outlive its connection.
+        let lasts = !peer.local && peer.viewing.is_none();
+        let lease = lasts.then(|| self.limits.lease(hello.lease_ms));
         if let Some(lease) = lease
             && let Err(error) = self.store.lease_given(lease, &self.limits)
         {
@@ -182,7 +189,7 @@ impl Hub {
         }
         let number = self.sessions.insert(Session::new(peer.clone(), share, secret, lease, now));
         if let Err(NotOpened::Refused(fault) | NotOpened::Fatal(fault)) =
-            self.open(number, 0, &hello.partition)
+            self.open(number, 0, &hello.partition, now)
         {
             self.sessions.remove(number);
             return Err(fault);
@@ -213,6 +220,9 @@ impl Hub {
     pub fn message(&mut self, number: u32, message: ToService, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         session.heard = now;
+        if session.peer.viewing.is_some() {
+            views_alone(&message)?;
+        }
         match message {
             ToService::Request(request) => self.request(number, request, now)?,
             ToService::Release(request) | ToService::Abort(request) => {
@@ -225,7 +235,7 @@ impl Hub {
             }
             ToService::Open(Open { client, partition }) => {
                 session.take_client_number(client)?;
-                self.open_or_refuse(number, client, &partition)?;
+                self.open_or_refuse(number, client, &partition, now)?;
             }
             ToService::Close(client) => self.close(number, client, now)?,
             ToService::Contention(request) => {
@@ -258,8 +268,14 @@ impl Hub {
     }
 
     /// Opens a client in a bucket of its peer.
-    fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
-        let Self { limits, partitions, tokens, deadlocks, shares, .. } = self;
+    fn open(
+        &mut self,
+        number: u32,
+        client: u64,
+        bucket: &str,
+        now: Instant,
+    ) -> Result<(), NotOpened> {
+        let Self { limits, partitions, tokens, deadlocks, shares, views, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let fault = |text: String| Fault::new(FaultCode::Limit, text);
         if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
@@ -293,7 +309,13 @@ impl Hub {
                         "the service has {partitions_max} partitions, and takes no more"
                     ));
                 }
-                partitions.insert(key, tokens.next(), *deadlocks, session.share.clone())
+                let history = views.begin_history(&key, now);
+                let share = session.share.clone();
+                let index = partitions.insert(key, tokens.next(), *deadlocks, share);
+                if let Some(history) = history {
+                    partitions[index].record(history, now);
+                }
+                index
             }
         };
         let id = partitions[partition].add_client(ClientKey::new(number, client));
@@ -310,8 +332,9 @@ impl Hub {
         number: u32,
         client: u64,
         bucket: &str,
+        now: Instant,
     ) -> Result<(), Fault> {
-        match self.open(number, client, bucket) {
+        match self.open(number, client, bucket, now) {
             Err(NotOpened::Fatal(fault)) => Err(fault),
             Err(NotOpened::Refused(fault)) => {
                 if let Some(session) = self.sessions.get_mut(number) {
@@ -352,7 +375,11 @@ impl Hub {
         let partition = &mut partitions[client.partition];
         let ended = partition.end_client(client.id, &mut around);
         if partition.manager().client_count() == 0 {
+            let (key, history) = (partition.key.clone(), partition.history.take());
             partitions.remove(client.partition);
+            if let Some(history) = history {
+                self.views.keep_history(key, history, now);
+            }
         }
         ended
     }
@@ -537,6 +564,19 @@ impl Hub {
         self.metrics.partitions.set(self.partitions.len() as i64);
         self.metrics.sessions.set(self.sessions.len() as i64);
         &self.metrics
+    }
+}
+
+/// Refuses what a dashboard must not do.
+fn views_alone(message: &ToService) -> Result<(), Fault> {
+    match message {
+        ToService::Ask(wire::Ask { question: wire::Question::View(_), .. })
+        | ToService::Ping(_)
+        | ToService::Bye => Ok(()),
+        _ => {
+            let text = "a dashboard asks for views, and does nothing else: connect at / for locks";
+            Err(Fault::new(FaultCode::BadState, text))
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl Hub {
                 if session.unopened.remove(client).is_none() {
                     session.take_client_number(*client)?;
                 }
-                self.open_or_refuse(number, *client, partition)?;
+                self.open_or_refuse(number, *client, partition, now)?;
             }
         }
         Ok(())

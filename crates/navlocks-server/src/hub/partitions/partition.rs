@@ -21,6 +21,7 @@ use crate::hub::Metrics;
 use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
 use crate::hub::tokens::Tokens;
+use crate::hub::views::{History, Noted};
 
 /// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
 /// tag's.
@@ -49,6 +50,8 @@ pub(crate) struct Partition {
     pub(crate) share: Rc<Share>,
     /// Counts the inputs.
     pub(crate) changes: u64,
+    /// The last minutes, while a dashboard wants to know.
+    pub(crate) history: Option<Box<History>>,
 }
 
 /// The types that the service attaches to a request.
@@ -123,6 +126,7 @@ impl Partition {
             bytes: 0,
             share,
             changes: 0,
+            history: None,
         }
     }
 
@@ -236,9 +240,59 @@ impl Partition {
 
     pub(crate) fn unsubscribe(&mut self, subscriber: ClientKey) {
         self.subscribers.remove(subscriber);
-        if self.subscribers.is_empty() {
+        self.stop_describing();
+    }
+
+    fn stop_describing(&mut self) {
+        if self.subscribers.is_empty() && self.history.is_none() {
             self.space.stop_describing();
         }
+    }
+
+    /// Records what happens from now on.
+    pub(crate) fn record(&mut self, mut history: Box<History>, now: Instant) {
+        history.sample(self.manager().held_count(), self.manager().pending_count(), now);
+        self.history = Some(history);
+        self.space.describe();
+    }
+
+    /// Records nothing any more.
+    pub(crate) fn end_recording(&mut self) {
+        self.history = None;
+        self.stop_describing();
+    }
+
+    /// Returns since when a live request is held or pending.
+    pub(crate) fn since(&self, id: RequestId) -> Instant {
+        self.space.notes().since(id)
+    }
+
+    /// Returns the tag of a live request.
+    pub(crate) fn tag(&self, id: RequestId) -> Option<&str> {
+        self.space.tag(id).map(|tag| &**tag)
+    }
+
+    /// Returns the client of a live request, and its process where that is known.
+    pub(crate) fn owner_of(&self, id: RequestId) -> (ClientKey, Option<u32>) {
+        let Address { session, client, pid, .. } = address(self.space.notes(), id);
+        (ClientKey::new(session, client), pid.map(NonZero::get))
+    }
+
+    /// Returns the key of a client.
+    pub(crate) fn client_key(&self, client: ClientId) -> ClientKey {
+        self.clients.get(client.slot()).copied().unwrap_or(ClientKey::new(0, 0))
+    }
+
+    /// Returns what a history notes of a live request.
+    pub(crate) fn noted(&self, id: RequestId) -> Option<Noted> {
+        let LockInfo { client, scope, mode, .. } = self.manager().info(id)?;
+        let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
+        Some(noted(&about, address(self.space.notes(), id)))
+    }
+
+    /// Takes the lock of one request away. Returns false if it holds none.
+    pub(crate) fn force_release_one(&mut self, id: RequestId, around: &mut Around<'_>) -> bool {
+        self.with(around, |space, sink| space.force_release_one(id, sink))
     }
 
     /// Returns the locks held, and the requests pending; none if writing them takes more bytes than
@@ -271,7 +325,7 @@ impl Partition {
         Some((held, pending))
     }
 
-    fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
+    pub(crate) fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
         let id = info.request;
         let address = address(self.space.notes(), id);
         let LockInfo { client, scope, mode, token, .. } = info;
@@ -336,8 +390,16 @@ impl Partition {
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
         self.changes += 1;
-        let Self { space, clients, subscribers, bytes, share, .. } = self;
-        input(space, &mut Outboxes { around, clients, subscribers, bytes, share })
+        let Self { space, clients, subscribers, bytes, share, history, .. } = self;
+        let now = around.now;
+        let recorder = history.as_deref_mut();
+        let outboxes = &mut Outboxes { around, clients, subscribers, bytes, share, recorder };
+        let outcome = input(space, outboxes);
+        if let Some(history) = history {
+            let manager = space.manager();
+            history.sample(manager.held_count(), manager.pending_count(), now);
+        }
+        outcome
     }
 }
 
@@ -348,6 +410,7 @@ struct Outboxes<'p, 'a> {
     subscribers: &'p Subscribers,
     bytes: &'p mut usize,
     share: &'p Rc<Share>,
+    recorder: Option<&'p mut History>,
 }
 
 impl Sink<Served> for Outboxes<'_, '_> {
@@ -396,6 +459,13 @@ impl Sink<Served> for Outboxes<'_, '_> {
         notes: &Notes<Served>,
         notice: &Notice<'_, Instant>,
     ) {
+        let address = address(notes, id);
+        if let Some(history) = &mut self.recorder {
+            history.record(id, notice, self.around.now, || noted(about, address));
+        }
+        if self.subscribers.is_empty() {
+            return;
+        }
         let what = match *notice {
             Notice::Requested => What::Requested,
             Notice::Granted { token, .. } => What::Granted(token.get()),
@@ -409,7 +479,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
             Notice::Contended => return,
         };
-        let about = told(about, address(notes, id));
+        let about = told(about, address);
         self.subscribers.send(about, what, self.share, self.around.sessions);
     }
 }
@@ -453,6 +523,13 @@ fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
         navlocks_core::Cause::Evicted => Cause::Evicted,
         navlocks_core::Cause::Suspended => Cause::Suspended,
     }
+}
+
+/// Returns what a history notes of a request.
+fn noted(about: &About<Box<str>>, address: Address) -> Noted {
+    let wire::About { request, client, names: wire::Names(scope), mode, tag, pid } =
+        told(about, address);
+    Noted { request, client, scope, mode, tag, pid }
 }
 
 /// Returns a description of a request for clients of other sessions.
