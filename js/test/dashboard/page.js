@@ -14,8 +14,11 @@ export class Dashboard {
     const dashboard = new Dashboard();
     const child = spawn(command, ['dashboard', '--no-open', '--url', unix, ...given], { stdio: ['ignore', 'pipe', 'inherit'] });
     dashboard.#child = child;
+    process.on('exit', () => child.kill());
+    child.unref();
     const [line] = await once(createInterface(child.stdout), 'line');
     dashboard.url = /http:\S+/.exec(line)[0];
+    child.stdout.unref();
     return dashboard;
   }
 
@@ -24,6 +27,7 @@ export class Dashboard {
   }
 
   async close() {
+    this.#child.ref();
     this.#child.kill('SIGTERM');
     await once(this.#child, 'exit');
   }

@@ -29,7 +29,7 @@ function ringCard(ring, { rights, link, refresh }) {
   const live = isLive(ring);
   const found = ring['found-ms'];
   const victim = cheapest(ring);
-  return h('section', { class: `card ring ${live ? 'live' : 'over'}` },
+  return h('section', { class: `card ring ${live ? 'lasting' : 'over'}` },
     h('header', {},
       h('h2', {}, plural(ring.hops.length, 'client')), h('span', { class: `pill ${live ? 'bad' : ''}` }, live ? 'lasts' : 'over'),
       h('span', { class: 'note', title: exact(found) }, `found ${moment(found)}`, live ? `, ${duration(found)} ago` : `, lasted ${duration(found - ring['over-ms'])}`),
@@ -88,10 +88,15 @@ function printTicket(ring) {
 
 // ---- the picture
 
-const WIDTH = 520;
-const BOX = { width: 178, height: 62 };
+/** The size of the picture that is being drawn, and of its boxes. */
+let WIDTH = 520;
+let BOX = { width: 200, height: 62 };
 
 function picture(hops) {
+  // Letters keep their size on a narrow screen, and boxes give way.
+  const narrow = innerWidth < 560;
+  WIDTH = narrow ? 340 : 520;
+  BOX = { width: narrow ? 152 : 200, height: 62 };
   if (hops.length === 0) return h('p', { class: 'note' }, 'Its clients wait for each other in several ways at once.');
   const shown = hops.slice(0, 8);
   const count = shown.length;
@@ -125,7 +130,7 @@ function box({ x, y }, hop, hops, index) {
     h('rect', { class: 'box', width: BOX.width, height: BOX.height, rx: 9 }),
     h('text', { x: BOX.width / 2, y: 20, 'text-anchor': 'middle', 'font-weight': 600 }, cut(nameOf(hop, hops, index), 24)),
     h('text', { class: 'soft', x: BOX.width / 2, y: 36, 'text-anchor': 'middle' }, cut(id, 28)),
-    h('text', { class: 'mono', x: BOX.width / 2, y: 52, 'text-anchor': 'middle' }, lock === undefined ? '' : cut(`${lock.token === undefined ? 'wants' : 'holds'} ${plain(lock.names[0])}`, 22)));
+    h('text', { class: 'mono', x: BOX.width / 2, y: 52, 'text-anchor': 'middle' }, lock === undefined ? '' : cut(`${lock.token === undefined ? 'wants' : 'holds'} ${plain(lock.names[0])}`, WIDTH > 400 ? 26 : 20)));
 }
 
 const cut = (value, max) => (value.length <= max ? value : `${value.slice(0, max - 1)}…`);

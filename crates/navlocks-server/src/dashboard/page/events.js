@@ -45,7 +45,7 @@ export function render(data, { query, go }) {
       data.length === 0
         ? empty('Nothing happened yet', 'Requests, grants, releases, losses and actions of operators appear here as they happen.')
         : [h('header', {}, h('h2', {}, `${count(data.length)} latest`), h('span', { class: 'end' }, copyJson(data))),
-          h('table', {},
+          h('table', { class: 'dense' },
             h('thead', {}, h('tr', {}, ['Time', 'Event', 'Names', 'Client'].map((label) => h('th', { scope: 'col' }, label)), h('th', { class: 'wide', scope: 'col' }, 'Mode'), h('th', { class: 'wide', scope: 'col' }, 'Request'))),
             h('tbody', {}, data.slice(0, 120).map(rowOf)))]),
   ];
@@ -55,8 +55,8 @@ function rowOf({ at, what, entry, author, space }) {
   return h('tr', {},
     h('td', { class: 'when' }, h('time', { title: exact(Date.now() - at), datetime: exact(Date.now() - at) }, moment(Date.now() - at))),
     h('td', {}, h('span', { class: `what ${what.split(' ')[0]}` }, what), author === undefined ? undefined : h('span', { class: 'space' }, ' by ', text(author, 40))),
-    h('td', {}, entry === undefined ? '' : names(entry, space), isDefaultSpace(space) ? undefined : h('span', { class: 'space' }, ` ${spaceName(space)}`)),
-    h('td', {}, entry === undefined ? '' : who(entry)),
+    h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : names(entry, space), isDefaultSpace(space) ? undefined : h('span', { class: 'space' }, ` ${spaceName(space)}`)),
+    h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : who(entry)),
     h('td', { class: 'wide' }, entry === undefined ? '' : h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
     h('td', { class: 'wide' }, entry?.request ?? ''));
 }

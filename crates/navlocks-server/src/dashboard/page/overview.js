@@ -26,7 +26,7 @@ function filterOf({ name = '', tag = '', client = '', mode: wanted, waiting, ord
 export const ask = (link_, query) => link_.ask({ overview: filterOf(query) });
 
 export function render(data, { query, go }) {
-  return [facts(data), filters(query, go), table(data, query, go)];
+  return [h('h1', { class: 'sr' }, 'Names in use'), facts(data), filters(query, go), table(data, query, go)];
 }
 
 function facts({ held, pending, names, rows }) {
@@ -93,10 +93,10 @@ function rowOf(row, several) {
   return h(
     'tr',
     { class: waiting > 0 ? level(row['wait-ms']) : '' },
-    h('td', {}, nameLink(row.name, { space: row.space, request: first.request, length: row.length }), several ? h('div', { class: 'space' }, spaceName(row.space)) : undefined),
-    h('td', { class: 'num' }, waiting === 0 ? h('span', { class: 'none' }, '–') : count(waiting)),
-    h('td', { class: 'num heat' }, waiting === 0 ? h('span', { class: 'none' }, '–') : shortAge(row['wait-ms'])),
-    h('td', {}, holder, held > 1 ? h('span', { class: 'space' }, ` and ${count(held - 1)} more`) : undefined),
+    h('td', { class: 'lead' }, nameLink(row.name, { space: row.space, request: first.request, length: row.length }), several ? h('div', { class: 'space' }, spaceName(row.space)) : undefined),
+    h('td', { class: `num ${waiting === 0 ? 'void' : ''}`, 'data-label': 'waiting' }, waiting === 0 ? h('span', { class: 'none' }, '–') : count(waiting)),
+    h('td', { class: `num heat ${waiting === 0 ? 'void' : ''}`, 'data-label': 'longest' }, waiting === 0 ? h('span', { class: 'none' }, '–') : shortAge(row['wait-ms'])),
+    h('td', { class: 'lead' }, holder, held > 1 ? h('span', { class: 'space' }, ` and ${count(held - 1)} more`) : undefined),
     h('td', { class: 'num wide' }, held === 0 ? h('span', { class: 'none' }, '–') : shortAge(row['hold-ms'])),
     h('td', { class: 'wide' }, h('span', { class: `mode ${mode(first)}` }, mode(first))),
   );

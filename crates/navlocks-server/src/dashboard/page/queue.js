@@ -51,7 +51,7 @@ function runs(entries, kind) {
   }
   return groups.map(({ shared, entries: members }) => {
     const chips = members.map((entry) => chip(entry, kind));
-    return shared && members.length > 1 ? h('div', { class: 'run' }, h('span', { class: 'label' }, `${count(members.length)} shared`), chips) : chips;
+    return shared && members.length > 1 ? h('div', { class: 'run' }, h('span', { class: 'label' }, `${count(members.length)} shared, together`), h('div', { class: 'members' }, chips)) : chips;
   });
 }
 
@@ -71,9 +71,9 @@ function holdersTable(holders, name, { rights, link: link_, refresh }) {
     h('table', {},
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Client'), h('th', { scope: 'col' }, 'Mode'), h('th', { class: 'num', scope: 'col' }, 'Held for'), h('th', { class: 'num wide', scope: 'col' }, 'Token'), h('th', { class: 'wide', scope: 'col' }, 'Request'), h('th', { scope: 'col' }, 'Names'), rights?.acts ? h('th', {}, h('span', { class: 'sr' }, 'Actions')) : undefined)),
       h('tbody', {}, holders.map((entry) => h('tr', {},
-        h('td', {}, who(entry)),
+        h('td', { class: 'lead' }, who(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
-        h('td', { class: 'num' }, age(entry.ms)),
+        h('td', { class: 'num', 'data-label': 'for' }, age(entry.ms)),
         h('td', { class: 'num wide' }, String(entry.token ?? '')),
         h('td', { class: 'wide' }, entry.request),
         h('td', {}, names(entry)),
@@ -93,9 +93,9 @@ function waitersTable(waiters, { waiting }, query) {
         h('td', { class: 'num' }, count((page - 1) * ROWS + index + 1)),
         h('td', {}, who(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
-        h('td', { class: 'num heat' }, age(entry.ms)),
-        h('td', { class: 'num' }, count(hard)),
-        h('td', { class: 'num' }, count(soft)),
+        h('td', { class: 'num heat', 'data-label': 'waits' }, age(entry.ms)),
+        h('td', { class: 'num', 'data-label': 'hard' }, count(hard)),
+        h('td', { class: 'num', 'data-label': 'soft' }, count(soft)),
         h('td', { class: 'wide' }, by.length > 0 ? who(by[0]) : ''),
         h('td', { class: 'wide' }, names(entry)))))),
     last > 1 ? h('nav', { class: 'pages', 'aria-label': 'Pages' }, `Page ${page} of ${count(last)}`,

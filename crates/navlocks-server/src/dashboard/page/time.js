@@ -21,7 +21,7 @@ export function render(data, { query, go }) {
     return [heading(space, ''), h('section', { class: 'card' }, empty('Nothing is recorded for this partition', 'The service records while a dashboard is open, and all the time with ', h('code', {}, 'navlocks serve --dashboard'), '.'))];
   }
   const note = `recorded for ${duration(data['recorded-ms'])}`;
-  return [heading(space, note, data), overTime(data, query, go), atMoment(data, ago), lanes(data, ago), h('div', { class: 'two' }, heat(data), h('div', {}, histogram('How long requests waited', data['wait-counts']), histogram('How long locks were held', data['hold-counts'])))];
+  return [heading(space, note, data), overTime(data, query, go), atMoment(data, ago), lanes(data, ago), heat(data), h('div', { class: 'two' }, histogram('How long requests waited', data['wait-counts']), histogram('How long locks were held', data['hold-counts']))];
 }
 
 const heading = (space, note, data) => h('div', { class: 'head' }, h('h1', {}, 'The last ten minutes'), h('span', { class: 'note' }, `partition ${spaceName(space)}${note === '' ? '' : `, ${note}`}`), data === undefined ? undefined : h('span', { class: 'end' }, copyJson(data)));
@@ -73,7 +73,7 @@ function atMoment({ lanes: all, 'lanes-ms': reach, space }, ago) {
   const spans = all.flatMap((lane) => lane.spans);
   const moments = ago === 0 ? 'now' : `at ${moment(ago)}, ${duration(ago)} ago`;
   const rows = [...spans.filter((span) => isHeld(span, ago)).map((span) => [span, 'held']), ...spans.filter((span) => isWaiting(span, ago)).map((span) => [span, 'waits'])];
-  const shown = rows.slice(0, 12);
+  const shown = rows.slice(0, 8);
   return h('section', { class: 'card' },
     h('header', {}, h('h2', {}, `What held what ${moments}`), h('span', { class: 'note', title: exact(ago) }, ago > reach ? 'Requests of that time were dropped: more happened since than is kept.' : '')),
     rows.length === 0
@@ -108,6 +108,9 @@ function lanes({ lanes: all, 'more-lanes': more }, ago) {
     ];
   };
   const visible = all.filter((lane) => lane.spans.some((span) => (span['ended-ms'] ?? 0) <= ago + WINDOW_MS && span['asked-ms'] >= ago));
+  // Those that come and go, or wait, tell more than those that hold one lock all the time.
+  const tells = ({ spans }) => spans.length > 1 || spans.some((span) => span['granted-ms'] === undefined || span['asked-ms'] - span['granted-ms'] > 5);
+  visible.sort((a, b) => tells(b) - tells(a));
   return h('section', { class: 'card' },
     h('header', {}, h('h2', {}, ago === 0 ? 'The last minute, by client' : `The minute before ${moment(ago)}, by client`), h('span', { class: 'note' }, more > 0 ? `${plural(more, 'further client')} not shown` : ''), h('span', { class: 'legend end' }, key('k-wait', 'waits'), key('k-held', 'holds'), key('k-shared', 'holds, shared'), key('k-lost', 'lost'))),
     visible.length === 0
@@ -126,7 +129,9 @@ function heat({ heat: rows, 'heat-ms': cell, space }) {
     h('header', {}, h('h2', {}, 'Names that cost most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}, the last one now`)),
     rows.length === 0
       ? empty('Nobody had to wait', '')
-      : h('div', { class: 'body' }, h('div', { class: 'strip' }, rows.map(({ name: value, ms }) => {
+      : h('div', { class: 'body' }, h('div', { class: 'strip' }, rows.map(({ name: value, ms: known }) => {
+        // Before the recording began there is nothing to show, and the strip is as long as later.
+        const ms = [...Array(Math.max(0, 30 - known.length)).fill(0), ...known];
         const sum = ms.reduce((all, one) => all + one, 0);
         return [
           h('a', { href: link('name', { name: value, ...space }) }, name(value, 28)),
@@ -146,7 +151,7 @@ function histogram(label, counts) {
     h('header', {}, h('h2', {}, label), h('span', { class: 'note end' }, plural(counts.reduce((sum, one) => sum + one, 0), 'request'))),
     last < 0
       ? empty('None yet', '')
-      : h('div', { class: 'body' }, h('svg', { class: 'plot', viewBox: '0 0 400 118', role: 'img', 'aria-label': `${label}: ${counts.map((one, index) => (one > 0 ? `${count(one)} below ${limit(index)}` : '')).filter(Boolean).join(', ')}` },
+      : h('div', { class: 'body' }, h('svg', { class: 'plot half', viewBox: '0 0 400 118', role: 'img', 'aria-label': `${label}: ${counts.map((one, index) => (one > 0 ? `${count(one)} below ${limit(index)}` : '')).filter(Boolean).join(', ')}` },
         h('line', { class: 'grid', x1: 0, x2: 400, y1: 96, y2: 96 }),
         shown.map((one, index) => {
           const high = one === 0 ? 0 : Math.max(2, (Math.log1p(one) / Math.log1p(most)) * 78);
