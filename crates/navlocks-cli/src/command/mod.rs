@@ -4,10 +4,12 @@ mod completions;
 mod dashboard;
 mod doctor;
 mod duration;
+mod graph;
 mod json;
 mod man;
 mod names;
 mod query;
+mod queues;
 mod release;
 mod run;
 mod screen;
@@ -18,7 +20,9 @@ mod table;
 mod target;
 mod time;
 mod usage;
+mod waits;
 mod watch;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +51,8 @@ enum Command {
     Run(run::Run),
     Query(query::Query),
     Watch(watch::Watch),
+    Why(why::Why),
+    Graph(graph::Graph),
     Dashboard(dashboard::Dashboard),
     Steal(steal::Steal),
     Release(release::Release),
@@ -64,6 +70,8 @@ impl Command {
             Self::Run(run) => return block_on(run.perform(arguments)),
             Self::Query(query) => block_on(query.perform()),
             Self::Watch(watch) => block_on(watch.perform()),
+            Self::Why(why) => block_on(why.perform()),
+            Self::Graph(graph) => block_on(graph.perform()),
             Self::Dashboard(dashboard) => block_on(dashboard.perform()),
             Self::Steal(steal) => block_on(steal.perform()),
             Self::Release(release) => block_on(release.perform()),

@@ -18,3 +18,4 @@ mod terminal;
 mod tls;
 mod units;
 mod waiting;
+mod waits;
