@@ -14,7 +14,7 @@ fn assert_snapshot(name: &str, text: &str) {
     assert!(known == text, "{name} has changed; if it should, UPDATE_SNAPSHOTS=1\n{text}");
 }
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "query",
     "watch",

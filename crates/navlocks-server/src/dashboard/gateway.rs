@@ -180,7 +180,7 @@ impl Doors {
                 let _broken = tokio::io::copy_bidirectional(&mut page, &mut service).await;
             }
         });
-        switch_protocols(&key)
+        switch_protocols(&derive_accept_key(key.as_bytes()))
     }
 
     /// Opens a dashboard's connection at the service. Returns it, and what it has said already.
@@ -213,7 +213,8 @@ fn is_equal(secret: &str, shown: &str) -> bool {
     secret.as_bytes().ct_eq(shown.as_bytes()).into()
 }
 
-fn switch_protocols(key: &str) -> Answer {
+/// Answers a WebSocket handshake, with what proves that it was understood.
+pub(crate) fn switch_protocols(accept: &str) -> Answer {
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = answer.headers_mut();
@@ -221,7 +222,7 @@ fn switch_protocols(key: &str) -> Answer {
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     let protocol = HeaderValue::from_static(wire::SUBPROTOCOL);
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
+    if let Ok(accept) = HeaderValue::from_str(accept) {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     }
     answer

@@ -7,4 +7,5 @@ mod guard;
 
 pub(crate) use files::file;
 pub use gateway::Gateway;
+pub(crate) use gateway::switch_protocols;
 pub(crate) use guard::{Refusal, admit, is_same_origin};

@@ -128,7 +128,7 @@ fn answer(
                 path => viewer(request.headers(), door, path, shared),
             };
             *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
-            switch_protocols(&accept)
+            dashboard::switch_protocols(&accept)
         }
         Err(answer) => {
             shared.hub.borrow().metrics.refused_connections.inc();
@@ -219,20 +219,6 @@ fn page(path: &str, query: Option<&str>) -> Answer {
 fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|known| known.trim().eq_ignore_ascii_case(word))
-}
-
-fn switch_protocols(accept: &str) -> Answer {
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    let protocol = HeaderValue::from_static(wire::SUBPROTOCOL);
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    if let Ok(accept) = HeaderValue::from_str(accept) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    answer
 }
 
 /// A refusal in one sentence.

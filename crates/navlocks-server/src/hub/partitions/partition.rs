@@ -172,6 +172,11 @@ impl Partition {
         let pid = around.sessions.pid(session).and_then(NonZero::new);
         let address = Address { session, bytes: bytes as u32, pid, client, number };
         self.bytes += bytes;
+        if let Some(history) = &mut self.history {
+            let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
+            let about = About { client: owner, scope, mode, tag };
+            history.record_request(noted(about, address), around.now);
+        }
         let made =
             self.with(around, |space, sink| space.request(owner, &request, (address, tag), sink));
         match made {
@@ -190,6 +195,9 @@ impl Partition {
             Refusal::Request(_) => {
                 // The engine refused it before anything was attached.
                 self.bytes -= address.bytes as usize;
+                if let Some(history) = &mut self.history {
+                    history.forget(RequestKey::new(address.session, address.number));
+                }
                 (FaultCode::ExclusiveOvertake, None)
             }
         };
@@ -240,26 +248,26 @@ impl Partition {
 
     pub(crate) fn unsubscribe(&mut self, subscriber: ClientKey) {
         self.subscribers.remove(subscriber);
-        self.stop_describing();
-    }
-
-    fn stop_describing(&mut self) {
-        if self.subscribers.is_empty() && self.history.is_none() {
+        if self.subscribers.is_empty() {
             self.space.stop_describing();
         }
     }
 
     /// Records what happens from now on.
     pub(crate) fn record(&mut self, mut history: Box<History>, now: Instant) {
-        history.sample(self.manager().held_count(), self.manager().pending_count(), now);
+        let snapshot = self.manager().snapshot();
+        for info in snapshot.held.iter().chain(&snapshot.pending) {
+            if let Some(noted) = self.noted(info.request) {
+                history.know(noted, self.since(info.request));
+            }
+        }
+        history.sample(snapshot.held.len(), snapshot.pending.len(), now);
         self.history = Some(history);
-        self.space.describe();
     }
 
     /// Records nothing any more.
     pub(crate) fn end_recording(&mut self) {
         self.history = None;
-        self.stop_describing();
     }
 
     /// Returns since when a live request is held or pending.
@@ -287,7 +295,7 @@ impl Partition {
     pub(crate) fn noted(&self, id: RequestId) -> Option<Noted> {
         let LockInfo { client, scope, mode, .. } = self.manager().info(id)?;
         let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
-        Some(noted(&about, address(self.space.notes(), id)))
+        Some(noted(about, address(self.space.notes(), id)))
     }
 
     /// Takes the lock of one request away. Returns false if it holds none.
@@ -450,6 +458,9 @@ impl Sink<Served> for Outboxes<'_, '_> {
         if notice.is_last() {
             *self.bytes -= bytes as usize;
         }
+        if let Some(history) = &mut self.recorder {
+            history.record(RequestKey::new(session, number), notice, self.around.now);
+        }
     }
 
     fn publish(
@@ -459,13 +470,6 @@ impl Sink<Served> for Outboxes<'_, '_> {
         notes: &Notes<Served>,
         notice: &Notice<'_, Instant>,
     ) {
-        let address = address(notes, id);
-        if let Some(history) = &mut self.recorder {
-            history.record(id, notice, self.around.now, || noted(about, address));
-        }
-        if self.subscribers.is_empty() {
-            return;
-        }
         let what = match *notice {
             Notice::Requested => What::Requested,
             Notice::Granted { token, .. } => What::Granted(token.get()),
@@ -479,7 +483,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
             Notice::Contended => return,
         };
-        let about = told(about, address);
+        let about = told(about, address(notes, id));
         self.subscribers.send(about, what, self.share, self.around.sessions);
     }
 }
@@ -526,10 +530,11 @@ fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
 }
 
 /// Returns what a history notes of a request.
-fn noted(about: &About<Box<str>>, address: Address) -> Noted {
-    let wire::About { request, client, names: wire::Names(scope), mode, tag, pid } =
-        told(about, address);
-    Noted { request, client, scope, mode, tag, pid }
+fn noted(about: About<Box<str>>, address: Address) -> Noted {
+    let Address { session, client, number, pid, .. } = address;
+    let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));
+    let About { scope, mode, tag, .. } = about;
+    Noted { request, client, scope, mode, tag, pid: pid.map(NonZero::get) }
 }
 
 /// Returns a description of a request for clients of other sessions.

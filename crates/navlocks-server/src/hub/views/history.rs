@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::kit::Notice;
-use navlocks_core::{Mode, Name, RequestId, Scope};
+use navlocks_core::{Mode, Name, Scope};
 use navlocks_wire::{ClientKey, RequestKey};
 use tokio::sync::Notify;
 
@@ -94,7 +94,8 @@ pub(crate) struct History {
     pub(super) buckets: VecDeque<Bucket>,
     /// The waiting that each name cost, by the number of the cell.
     pub(super) heat: VecDeque<(u64, HashMap<Name, u64>)>,
-    live: HashMap<RequestId, (Rc<Noted>, Instant)>,
+    /// The living requests, each with when it was made.
+    live: HashMap<RequestKey, (Rc<Noted>, Instant)>,
     pub(super) spans: VecDeque<Finished>,
     span_bytes: usize,
     pub(super) events: VecDeque<Recorded>,
@@ -169,38 +170,35 @@ impl History {
         since.as_millis() as u64 / BUCKET.as_millis() as u64
     }
 
-    /// Records what happened to a request. `note` is called for one that is not known yet.
-    pub(crate) fn record(
-        &mut self,
-        id: RequestId,
-        notice: &Notice<'_, Instant>,
-        now: Instant,
-        note: impl FnOnce() -> Noted,
-    ) {
-        if matches!(notice, Notice::Contended) {
+    /// Notes a request from before the recording began.
+    pub(crate) fn know(&mut self, noted: Noted, since: Instant) {
+        self.live.insert(noted.request, (Rc::new(noted), since));
+    }
+
+    /// Forgets a request that was refused.
+    pub(crate) fn forget(&mut self, key: RequestKey) {
+        self.live.remove(&key);
+    }
+
+    /// Records that a request is made.
+    pub(crate) fn record_request(&mut self, noted: Noted, now: Instant) {
+        let (key, noted) = (noted.request, Rc::new(noted));
+        self.live.insert(key, (noted.clone(), now));
+        self.push_event("requested", Some(noted), None, now);
+    }
+
+    /// Records what happened to a request.
+    pub(crate) fn record(&mut self, key: RequestKey, notice: &Notice<'_, Instant>, now: Instant) {
+        if matches!(notice, Notice::Contended | Notice::Requested) {
             return;
         }
         self.advance(now);
-        let (noted, asked) = match notice.is_last() {
-            true => self.live.remove(&id),
-            false => self.live.get(&id).cloned(),
-        }
-        .unwrap_or_else(|| {
-            // One from before the recording began.
-            let asked = match *notice {
-                Notice::Granted { since, .. } => since,
-                Notice::Released { since } | Notice::Lost { since, .. } => since,
-                Notice::ClientEnded { held_since: Some(since) } => since,
-                _ => now,
-            };
-            let known = (Rc::new(note()), asked);
-            if !notice.is_last() {
-                self.live.insert(id, known.clone());
-            }
-            known
-        });
+        let known = match notice.is_last() {
+            true => self.live.remove(&key),
+            false => self.live.get(&key).cloned(),
+        };
+        let Some((noted, asked)) = known else { return };
         let (what, granted, lost) = match *notice {
-            Notice::Requested => ("requested", None, false),
             Notice::Granted { since, .. } => {
                 self.count_grant(now.saturating_duration_since(since), &noted.scope, now);
                 ("granted", None, false)
@@ -218,7 +216,7 @@ impl History {
                 self.board.wake.notify_one();
                 ("deadlock", None, false)
             }
-            Notice::Contended => return,
+            Notice::Contended | Notice::Requested => return,
         };
         if let Some(since) = granted
             && let Some(bucket) = self.buckets.back_mut()
@@ -298,8 +296,8 @@ impl History {
     }
 
     /// Returns when a live request was made, if that was recorded.
-    pub(super) fn asked(&self, id: RequestId) -> Option<Instant> {
-        self.live.get(&id).map(|(_, asked)| *asked)
+    pub(super) fn asked(&self, key: RequestKey) -> Option<Instant> {
+        self.live.get(&key).map(|(_, asked)| *asked)
     }
 }
 
@@ -319,8 +317,8 @@ fn slot(duration: Duration) -> usize {
 mod tests {
     use super::*;
 
-    fn noted(name: &str) -> Noted {
-        let (request, client) = (RequestKey::new(1, 1), ClientKey::new(1, 0));
+    fn noted(number: u64, name: &str) -> Noted {
+        let (request, client) = (RequestKey::new(1, number), ClientKey::new(1, 0));
         let (scope, mode) = (name.into(), Mode::Exclusive);
         Noted { request, client, scope, mode, tag: None, pid: None }
     }
@@ -353,11 +351,11 @@ mod tests {
     fn request_is_a_span_when_it_ends_and_every_step_is_an_event() {
         let begun = Instant::now();
         let mut history = History::new(Rc::default(), begun);
-        let id = RequestId::foreign(1, 1);
+        let key = RequestKey::new(1, 1);
         let later = |ms| begun + Duration::from_millis(ms);
-        history.record(id, &Notice::Requested, begun, || noted("a"));
-        history.record(id, &granted(begun), later(5), || unreachable!());
-        history.record(id, &Notice::Released { since: later(5) }, later(9), || unreachable!());
+        history.record_request(noted(1, "a"), begun);
+        history.record(key, &granted(begun), later(5));
+        history.record(key, &Notice::Released { since: later(5) }, later(9));
         let span = history.spans.back().unwrap();
         assert_eq!((span.asked, span.granted, span.ended), (begun, Some(later(5)), later(9)));
         let words: Vec<&str> = history.events.iter().map(|event| event.what).collect();
@@ -372,19 +370,20 @@ mod tests {
         let mut history = History::new(Rc::default(), begun);
         let later = begun + Duration::from_millis(3);
         for number in 0..2 * SPANS_MAX as u64 {
-            let id = RequestId::foreign(1, number);
-            let name = format!("name {number}");
-            history.record(id, &granted(begun), later, || noted(&name));
-            history.record(id, &Notice::Released { since: later }, later, || unreachable!());
+            let key = RequestKey::new(1, number);
+            history.record_request(noted(number, &format!("name {number}")), begun);
+            history.record(key, &granted(begun), later);
+            history.record(key, &Notice::Released { since: later }, later);
         }
         assert_eq!((history.spans.len(), history.events.len()), (SPANS_MAX, EVENTS_MAX));
         assert_eq!(history.heat.back().unwrap().1.len(), HEAT_NAMES_MAX);
         let long = "x".repeat(SPAN_BYTES_MAX / 2);
         for number in 0..3 {
-            history
-                .record(RequestId::foreign(2, number), &Notice::Withdrawn, later, || noted(&long));
+            history.record_request(noted(number, &long), begun);
+            history.record(RequestKey::new(1, number), &Notice::Withdrawn, later);
         }
         assert_eq!(history.spans.len(), 1);
-        assert_eq!(history.span_bytes, history.spans.iter().map(|span| bytes(&span.noted)).sum());
+        let counted: usize = history.spans.iter().map(|span| bytes(&span.noted)).sum();
+        assert_eq!(history.span_bytes, counted);
     }
 }

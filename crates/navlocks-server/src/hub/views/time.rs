@@ -147,9 +147,10 @@ fn live_spans(history: &History, partition: &Partition, now: Instant) -> Vec<Spa
         }
         let since = partition.since(id);
         let held = matches!(manager.state(id), Some(State::Held(_)));
+        let entry = partition.entry(id, now)?;
         Some(Span {
-            entry: partition.entry(id, now)?,
-            asked_ms: age(history.asked(id).unwrap_or(since), now),
+            asked_ms: age(history.asked(entry.request).unwrap_or(since), now),
+            entry,
             granted_ms: held.then(|| age(since, now)),
             ended_ms: None,
             lost: false,
