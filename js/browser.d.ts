@@ -1,14 +1,21 @@
 // navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers.
 
-import type { ConnectOptions, LockManager, ServiceLocks } from './index.js';
+import type { ConnectOptions, LockManager, Locks, ServiceLocks } from './index.js';
 
 export {
   type ConnectOptions,
+  type DeadlockCause,
   ExtendedLock,
   type ExtendedLockOptions,
   type HeldLockDetails,
   Lock,
+  type LockConnection,
   type LockDetails,
+  type LockEvent,
+  type LockEventGap,
+  type LockEvents,
+  type LockEventsOptions,
+  type LockErrorCause,
   LockHandle,
   type LockInfo,
   LockManager,
@@ -18,6 +25,7 @@ export {
   type LockSpace,
   type Locks,
   type Loss,
+  type Refusal,
   type RequestId,
   type Scope,
   type ServiceLocks,
@@ -36,6 +44,12 @@ export interface PageConnectOptions extends ConnectOptions {
 /** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */
 export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
 
+/**
+ * A page is in no process, so all that these locks are asked is refused with a NotSupportedError. They are here for code that is loaded
+ * by Node too, where `navlocks` has the locks of the process.
+ */
+export const locks: Locks;
+
 /** The options of `connect()`, with the address of the service among them. */
 export type InstallOptions = PageConnectOptions & { url: string | URL };
 
@@ -45,3 +59,9 @@ export type InstallOptions = PageConnectOptions & { url: string | URL };
  * reached. `StorageBucket` gets `locks` with options only.
  */
 export function install(target: object | undefined, locks: LockManager | InstallOptions): LockManager;
+
+/**
+ * Undoes the last `install()` on a global object: what was there before is there again. Resolves when the connection that it made is
+ * closed.
+ */
+export function uninstall(target?: object): Promise<void>;

@@ -8,7 +8,8 @@ import { KeptWeakMap } from './collections.js';
 import { CompanionTransport } from './companion.js';
 import { Deliveries } from './delivery.js';
 import { createExtended } from './extended.js';
-import { createInterfaces, environmentOf, installInterfaces, readInstallation } from './locks.js';
+import { append, each } from './lists.js';
+import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
 import { readOptions, readPartition } from './options.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
@@ -17,6 +18,9 @@ import { subprotocols } from './wire.js';
 const own = createEnvironment(globalThis);
 
 export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
+
+/** A page is in no process: all that these locks are asked is refused. They are here for code that is loaded by Node too. */
+export const locks = own.processLocks;
 
 /** The locks of a service: resolves when it is reached, rejects when it is not. */
 export async function connect(url, options = undefined) {
@@ -37,6 +41,11 @@ export function install(target = globalThis, given = undefined) {
   return host === undefined ? environment.installService(given) : environment.install(() => host);
 }
 
+/** Undoes the last `install()` on a global object, and closes the connection that it made. */
+export function uninstall(target = globalThis) {
+  return uninstallInterfaces(target);
+}
+
 /** How the service calls the partitions that a page names: they are within that of the page. */
 function placeWithin(partition) {
   return partition === '' ? undefined : (name) => (name === '' ? partition : `${partition} ${name}`);
@@ -54,14 +63,17 @@ function createEnvironment(realm) {
   const native = realm.navigator?.locks;
   /** The browser's own locks by session, for those whose requests hold them too. */
   const companions = new KeptWeakMap();
+  /** Sessions whose handles say where they were made. */
+  const tracing = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     const address = readAddress(url);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const session = new Session({ ...settings, origin, placed, dial: () => dial(address, settings.token) }, createPlatform());
+    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
     if (companion !== undefined) companions.set(session, companion);
+    if (settings.traceHandles) tracing.set(session, true);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
   }
@@ -172,27 +184,47 @@ function createEnvironment(realm) {
     return {
       activation,
       refusal,
+      warn: (text) => console.warn(text),
+      traceHandles: tracing.has(session),
       transport: createTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       close: () => session.close(),
     };
   }
 
+  /** The host of locks that a browser does not have. */
+  function openNowhere() {
+    const message = 'a page has no locks of a process: connect() to a service, or use navigator.locks';
+    return { openPartition: openNowhere, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
+  }
+
   function install(openHost) {
     return installInterfaces(realm, interfaces, openHost);
   }
 
+  /** The sessions of storage buckets end with the one that the page itself has. */
+  function closeWith(session, buckets) {
+    return async () => {
+      const sessions = [session];
+      each(buckets, (bucket) => append(sessions, bucket));
+      for (let index = 0; index < sessions.length; index++) await sessions[index].close();
+    };
+  }
+
   function installService({ url, ...options } = {}) {
     const session = createSession(url, options);
-    const manager = install(() => openHost(session, 0));
+    const buckets = [];
+    const openOwn = () => ({ ...openHost(session, 0), close: closeWith(session, buckets) });
+    const extend = (define) => installBuckets(realm, (name) => openBucket(name, url, options, buckets), define);
+    const manager = installInterfaces(realm, interfaces, openOwn, true, extend);
     start(session);
-    installBuckets(realm, (name) => openBucket(name, url, options));
     return manager;
   }
 
   /** The locks of a storage bucket: a session of its own, so that they can end alone. The browser has none of its own for it. */
-  function openBucket(name, url, { partition: within, native: _, ...options } = {}) {
+  function openBucket(name, url, { partition: within, native: _, ...options }, buckets) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
+    append(buckets, session);
     start(session);
     const { transport, ...host } = openHost(session, 0);
     return {
@@ -214,6 +246,7 @@ function createEnvironment(realm) {
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
+    processLocks: extended.createLocks(openNowhere()),
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),

@@ -7,8 +7,9 @@ import { KeptMap, KeptWeakMap } from './collections.js';
  * Puts `locks` on StorageBucket, and lets the end of a bucket end its locks.
  *
  * @param openSpace makes the locks of a bucket by its name: { createManager(), end() }
+ * @param define    defines a property
  */
-export function installBuckets(realm, openSpace) {
+export function installBuckets(realm, openSpace, define) {
   const { StorageBucket, StorageBucketManager } = realm;
   if (StorageBucket === undefined || StorageBucketManager === undefined) return;
   const nameOf = Object.getOwnPropertyDescriptor(StorageBucket.prototype, 'name').get;
@@ -32,7 +33,7 @@ export function installBuckets(realm, openSpace) {
     },
     'locks',
   );
-  Object.defineProperty(StorageBucket.prototype, 'locks', { get, set: undefined, enumerable: true, configurable: true });
+  define(StorageBucket.prototype, 'locks', { get, set: undefined, enumerable: true, configurable: true });
 
   const native = StorageBucketManager.prototype.delete;
   const wrapped = {
@@ -45,5 +46,5 @@ export function installBuckets(realm, openSpace) {
       return result;
     },
   }.delete;
-  Object.defineProperty(StorageBucketManager.prototype, 'delete', { value: wrapped, writable: true, enumerable: true, configurable: true });
+  define(StorageBucketManager.prototype, 'delete', { value: wrapped, writable: true, enumerable: true, configurable: true });
 }

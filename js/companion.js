@@ -47,6 +47,31 @@ export class CompanionTransport {
     this.#inner.check();
   }
 
+  get connection() {
+    return this.#inner.connection;
+  }
+
+  get outage() {
+    return this.#inner.outage;
+  }
+
+  /** Code that uses the browser's own lock is not seen. */
+  watchContention(entry) {
+    this.#inner.watchContention(this.#pairs.get(entry));
+  }
+
+  subscribe(stream) {
+    this.#inner.subscribe(stream);
+  }
+
+  unsubscribe(stream) {
+    this.#inner.unsubscribe(stream);
+  }
+
+  keepAlive(more) {
+    this.#inner.keepAlive(more);
+  }
+
   task(work) {
     return this.#inner.task(work);
   }
@@ -119,6 +144,10 @@ class Pair {
     this.#entry.loss = cause;
   }
 
+  get watchesContention() {
+    return this.#entry.watchesContention;
+  }
+
   // ---- what the service tells
 
   /** The service's half is held; the browser's names follow one after the other, in the order of the scope. */
@@ -149,6 +178,10 @@ class Pair {
 
   aborted(cause) {
     this.#entry.aborted(cause);
+  }
+
+  contended() {
+    this.#entry.contended();
   }
 
   lost(cause) {

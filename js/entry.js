@@ -12,6 +12,10 @@
 //   blockers(id), deadlocks(), forceRelease(name)
 //   task(f)             runs f in a task of its own, after what was told before
 //   check()             if it is there: notes in entry.loss what time alone has taken away
+//   outage              if it is there: why the lock space cannot be asked now, { ms, failure }
+//   watchContention(entry)       tells entry.contended(), once, when a request waits for its lock
+//   subscribe(stream), unsubscribe(stream)   fills a stream of events, see events.js
+//   keepAlive(more)     counts readers of streams that wait
 //
 // and it tells an entry exactly one of granted(token), unavailable(), aborted(cause) and refused({ name, message, cause }), then
 // after a grant perhaps lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it
@@ -40,6 +44,8 @@ export class Entry {
   token = 0;
   loss = undefined;
   #controller = undefined;
+  /** A holder that watches for contention, { promise, resolve }. */
+  #contention = undefined;
   #watch = undefined;
   #timer = undefined;
   /** What the platform keeps for the caller, such as Node's AsyncLocalStorage: callback and listeners run in it. */
@@ -93,7 +99,7 @@ export class Entry {
     const { setTimeout } = this.host;
     this.#timer = setTimeout(() => {
       if (milliseconds > DELAY_MAX) this.#startTimer(milliseconds - DELAY_MAX);
-      else this.cancel(this.timeoutError());
+      else this.#expire();
     }, Math.min(milliseconds, DELAY_MAX));
   }
 
@@ -112,7 +118,20 @@ export class Entry {
   }
 
   timeoutError() {
-    return this.host.exception('TimeoutError', `the lock '${this.name}' was not free within ${this.timeout} ms`);
+    const { exception, transport } = this.host;
+    const { outage } = transport;
+    if (outage === undefined) return exception('TimeoutError', `the lock '${this.name}' was not free within ${this.timeout} ms`);
+    const { ms, failure } = outage;
+    const since = `out of reach for ${(ms / 1000).toFixed(1)} s: ${failure.message}`;
+    return exception('TimeoutError', `the lock '${this.name}' was not granted within ${this.timeout} ms, with its service ${since}`, failure.cause);
+  }
+
+  #expire() {
+    if (this.state !== PENDING) return;
+    this.#stopListening();
+    const error = this.timeoutError();
+    this.host.transport.abort(this);
+    this.failTraced(error);
   }
 
   /** https://w3c.github.io/web-locks/#signal-to-abort-the-request */
@@ -141,27 +160,58 @@ export class Entry {
     if (this.state !== PENDING) return;
     this.#stopListening();
     this.host.observer?.miss(this);
-    if (this.timeout === 0) this.fail(this.timeoutError());
+    if (this.timeout === 0) this.failTraced(this.timeoutError());
     else this.#run(this.miss);
   }
 
   refused({ name, message, cause }) {
     if (this.state !== PENDING) return;
     this.#stopListening();
-    this.fail(this.host.exception(name, message, cause));
+    this.failTraced(this.host.exception(name, message, cause));
   }
 
   aborted(cause) {
     if (this.state !== PENDING) return;
     this.#stopListening();
-    this.fail(this.lossError(cause));
+    this.failTraced(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause)}`, cause));
+  }
+
+  /** A request waits for this lock. */
+  contended() {
+    this.#settleContention(this.state === HELD && this.loss === undefined);
+  }
+
+  get watchesContention() {
+    return this.#contention !== undefined;
+  }
+
+  /** Resolves with true when a request waits for the lock, and with false when the lock is over before. */
+  contention() {
+    if (!this.isHeld) return this.host.Promise.resolve(false);
+    if (this.#contention === undefined) {
+      const contention = {};
+      contention.promise = new this.host.Promise((resolve) => {
+        contention.resolve = resolve;
+      });
+      this.#contention = contention;
+      this.host.transport.watchContention(this);
+    }
+    return this.#contention.promise;
+  }
+
+  #settleContention(isContended) {
+    if (this.#contention === undefined) return;
+    const { resolve } = this.#contention;
+    this.#contention = undefined;
+    resolve(isContended);
   }
 
   lost(cause) {
+    this.#settleContention(false);
     this.loss = cause;
     if (this.state !== HELD) return;
     const error = this.lossError(cause);
-    this.fail(error);
+    this.failTraced(error);
     if (this.#controller !== undefined) this.#run(this.#abortSignal, error);
   }
 
@@ -178,7 +228,10 @@ export class Entry {
   release() {
     if (this.state !== HELD || this.loss !== undefined) return false;
     const released = this.host.transport.release(this);
-    if (released) this.state = OVER;
+    if (released) {
+      this.state = OVER;
+      this.#settleContention(false);
+    }
     return released;
   }
 
@@ -199,6 +252,16 @@ export class Entry {
     this.state = OVER;
     this.host.observer?.end(this, reason);
     this.reject(reason);
+  }
+
+  /** Fails with an error of this package, whose stack gets the functions that await the request. */
+  failTraced(error) {
+    const { trace } = this.host;
+    if (trace !== undefined) {
+      const { resolve } = this;
+      this.reject = (reason) => resolve(trace(reason));
+    }
+    this.fail(error);
   }
 
   lossError(cause) {

@@ -4,14 +4,25 @@
 
 import { KeptMap } from './collections.js';
 import { Entry } from './entry.js';
+import { CAPACITY, LockEvents } from './events.js';
 import { nameClass } from './locks.js';
+
+/** For a promise that is settled already. */
+function settleNothing() {}
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
 class HandleEntry extends Entry {
+  /** The stack of the call, if handles are traced. */
+  made = undefined;
+
   begin() {
     // Never a handle that is lost already.
-    if (this.loss !== undefined) this.fail(this.lossError(this.loss));
+    if (this.loss !== undefined) this.failTraced(this.lossError(this.loss));
     else this.resolve(this.host.handle(this));
+    // Nothing that the lock space knows keeps the handle alive, so that its end can be noticed.
+    this.promise = undefined;
+    this.resolve = settleNothing;
+    this.reject = settleNothing;
   }
 
   miss() {
@@ -23,11 +34,16 @@ class HandleEntry extends Entry {
 const DISPOSE = Symbol.dispose ?? Symbol('dispose');
 const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol('asyncDispose');
 
+/** https://nodejs.org/api/util.html#custom-inspection-functions-on-objects */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
 /**
  * On hosts that have, beside what createManager() wants,
  *
  *   openPartition(name)  makes a host in another lock space
  *   close()              ends the connection, for those of a service
+ *   warn(text)           tells the programmer, where that is possible
+ *   traceHandles         whether a warning of a handle says where it was made
  *
  * @param interfaces what createInterfaces() made
  */
@@ -52,9 +68,20 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).isHeld;
     }
 
+    /** Resolves with true when a request waits for this lock, and with false when the lock is over before. */
+    async contended() {
+      return entryOf(this).contention();
+    }
+
     /** Larger than that of every grant before. */
     get fencingToken() {
       return entryOf(this).token;
+    }
+
+    /** What console.log() shows in Node. */
+    [INSPECT](_depth, options, inspect) {
+      const { name, mode, isHeld, token } = entryOf(this);
+      return `${this.constructor.name} ${inspect({ name, mode, held: isHeld, fencingToken: token }, options)}`;
     }
   }
 
@@ -93,7 +120,9 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
         const host = hostOf(this);
         const names = convert.scope(scope, true);
         const converted = convert.lockOptions(options, true);
-        return new HandleEntry(host, names, converted, checkRequest(host, names, converted)).ask();
+        const entry = new HandleEntry(host, names, converted, checkRequest(host, names, converted));
+        if (host.traceHandles) entry.made = new Error(`hold of '${entry.name}'`).stack;
+        return entry.ask();
       } catch (error) {
         return Promise.reject(error);
       }
@@ -127,6 +156,17 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return await host.transport.forceRelease(convert.domString(name, 'the name'));
     }
 
+    /**
+     * Every event of this lock space from now on, in order: an async iterator. What this client asks later is among them.
+     */
+    events(options = undefined) {
+      const host = hostOf(this);
+      checkEnvironment(host);
+      const stream = new LockEvents(host.transport, convert.capacity(options, CAPACITY));
+      host.transport.subscribe(stream);
+      return stream;
+    }
+
     /** Another lock space, by its name: the same for all who ask for it, and independent of every other. */
     partition(name) {
       const key = convert.domString(name, 'the name');
@@ -150,6 +190,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
 
   /** The locks of a service, over a connection of their own. */
   class ServiceLocks extends Locks {
+    /** Whether the service can be reached, and since when. */
+    get connection() {
+      return hostOf(this).transport.connection;
+    }
+
     /** Ends the connection: all locks are lost, and the service knows. */
     async close() {
       await hostOf(this).close();
@@ -164,9 +209,23 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   nameClass(LockHandle, 'LockHandle');
   nameClass(Locks, 'Locks');
   nameClass(ServiceLocks, 'ServiceLocks');
+  nameClass(LockEvents, 'LockEvents');
+
+  /** Warns of handles that are collected as garbage with their lock held: it stays held, and no program can release it. */
+  const forgotten = new FinalizationRegistry((entry) => {
+    if (!entry.isHeld) return;
+    const where = entry.made === undefined ? '' : `, and was made here: ${entry.made}`;
+    entry.host.warn?.(`a LockHandle was garbage collected and its lock '${entry.name}' is still held: release() or dispose of it${where}`);
+  });
+
+  function createHandle(entry) {
+    const handle = new LockHandle(secret, entry);
+    forgotten.register(handle, entry);
+    return handle;
+  }
 
   function createLocks(host, Class = Locks) {
-    const complete = { ...host, handle: (entry) => new LockHandle(secret, entry) };
+    const complete = { ...host, handle: createHandle };
     return createManager(complete, Class, (entry) => new ExtendedLock(secret, entry));
   }
 

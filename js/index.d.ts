@@ -58,6 +58,8 @@ export class ExtendedLock extends Lock {
   readonly signal: AbortSignal;
   /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
   readonly held: boolean;
+  /** Resolves with true when a request waits for this lock, and with false when the lock is over before. */
+  contended(): Promise<boolean>;
 }
 
 /** Why a lock was lost: the `cause` of the AbortError. */
@@ -70,6 +72,38 @@ export type Loss =
   | 'ClientEnded'
   | 'LeaseLapsed'
   | 'ServiceGone';
+
+/** Why a service, or the way to it, refused: the `cause` of an error that is no loss of a lock. See docs/javascript/outages.md. */
+export type Refusal =
+  | 'bad-message'
+  | 'bad-state'
+  | 'version'
+  | 'unauthorized'
+  | 'forbidden-origin'
+  | 'unknown-session'
+  | 'slow-reader'
+  | 'lease-lapsed'
+  | 'replaced'
+  | 'exclusive-overtake'
+  | 'limit'
+  | 'deadlock'
+  | 'shutting-down'
+  | 'internal'
+  | 'unreachable'
+  | 'handshake'
+  | 'blocked'
+  | 'unsafe'
+  | 'closed';
+
+/** The `cause` of the AbortError of a request that would have closed a deadlock. */
+export interface DeadlockCause {
+  code: 'deadlock';
+  clients: string[];
+  ids: RequestId[];
+}
+
+/** The `cause` of the errors of this package, which are DOMExceptions. Errors about arguments have none. */
+export type LockErrorCause = Loss | Refusal | DeadlockCause;
 
 /** A lock that is held until it is released, or disposed of. */
 export class LockHandle extends ExtendedLock {
@@ -113,10 +147,57 @@ export interface HeldLockDetails extends LockDetails {
 
 /** Where locks are shared. */
 export interface LockSpace {
-  /** The web origin whose pages share it; undefined in a process, and for a program that connects without the option `origin`. */
+  /**
+   * The web origin whose pages share it, as the service takes it: its operator may have given several origins one space. Undefined
+   * in a process, and for programs that connect without the option `origin`.
+   */
   readonly origin: string | undefined;
   /** The partition within that; of a frame below another site, with the site at the top. */
   readonly partition: string;
+}
+
+/** What all events of a request repeat. */
+interface LockEventAbout {
+  id: RequestId;
+  scope: string[];
+  mode: LockMode;
+  clientId: string;
+  tag: string | undefined;
+  /** The process, where a service knows it. */
+  pid: number | undefined;
+  /** When this client learned of it: milliseconds since 1970. */
+  time: number;
+}
+
+/** Events are missing before the next one. */
+export interface LockEventGap {
+  type: 'gap';
+  /** How many, if the reader was too slow; undefined if the connection to the service was lost. */
+  missed: number | undefined;
+  time: number;
+}
+
+/**
+ * Something that happened to a request. Each begins with `requested`; `granted` comes once at most; exactly one of the others but
+ * `deadlock` is the last.
+ */
+export type LockEvent =
+  | (LockEventAbout & { type: 'requested' | 'unavailable' | 'released' | 'withdrawn' })
+  | (LockEventAbout & { type: 'granted'; fencingToken: number })
+  | (LockEventAbout & { type: 'lost' | 'aborted'; cause: Loss; /** The request that stole it. */ thief: RequestId | undefined })
+  | (LockEventAbout & { type: 'deadlock'; clients: string[]; ids: RequestId[] })
+  | LockEventGap;
+
+/** The events of a lock space, in order, until `return()` or the end of the connection. */
+export interface LockEvents extends AsyncIterableIterator<LockEvent> {
+  /** How many events it keeps for a slow reader. */
+  readonly capacity: number;
+  return(value?: unknown): Promise<IteratorResult<LockEvent>>;
+}
+
+export interface LockEventsOptions {
+  /** How many events to keep for a slow reader: 4096 by default. Beyond it the oldest are dropped, and a `gap` tells how many. */
+  capacity?: number;
 }
 
 export interface Locks extends LockManager {
@@ -136,6 +217,8 @@ export interface Locks extends LockManager {
   deadlocks(): Promise<{ clients: string[]; ids: RequestId[] }[]>;
   /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
   forceRelease(name: string): Promise<number>;
+  /** Every event of this lock space from now on. What this client asks later is among them. A reader that waits keeps a process alive. */
+  events(options?: LockEventsOptions): LockEvents;
   /** Another lock space: the same for all who ask for its name, and independent of every other. */
   partition(name: string): Locks;
   /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service for one user. */
@@ -144,8 +227,27 @@ export interface Locks extends LockManager {
   readonly clientId: string;
 }
 
+/** Whether a service can be reached. Fires `change` when `state` is another one. */
+export interface LockConnection extends EventTarget {
+  /**
+   * `unreachable`: tried again and again. `suspended`: its page sleeps. `refused`: the service does not take this client.
+   * `closed`: by `close()`.
+   */
+  readonly state: 'connecting' | 'connected' | 'unreachable' | 'suspended' | 'refused' | 'closed';
+  /** Since when: milliseconds since 1970. */
+  readonly since: number;
+  /** Why it is not connected, if so. */
+  readonly error: DOMException | undefined;
+  /** For how many milliseconds the service keeps the locks without a connection; undefined over a Unix socket. */
+  readonly lease: number | undefined;
+  /** How many milliseconds are left until the locks count as lost, unless the service is heard from. */
+  readonly leaseLeft: number | undefined;
+}
+
 /** The locks of a service, over a connection of their own. */
 export interface ServiceLocks extends Locks {
+  /** Whether the service can be reached, and since when. */
+  readonly connection: LockConnection;
   /** Ends the connection: all locks are lost, and the service knows. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -157,10 +259,15 @@ export interface ConnectOptions {
   partition?: string;
   /** What proves to the service who asks. */
   token?: string;
-  /** For how many milliseconds the service should keep the locks when the network breaks; it may give less or more. */
+  /** For how many milliseconds the service should keep the locks when the network breaks, 100 at least; it may give less or more. */
   lease?: number;
-  /** How many milliseconds a service may be out of reach before those who wait for it get a NetworkError: 60,000, or Infinity. */
+  /**
+   * How many milliseconds a service may be out of reach, or say nothing, before those who wait for it get a NetworkError: 60,000, or
+   * Infinity. Also requests that never wait for a lock, and questions.
+   */
   patience?: number;
+  /** Lets the warning of a handle that was garbage collected say where it was made. In Node also by the variable NAVLOCKS_TRACE_HANDLES. */
+  traceHandles?: boolean;
 }
 
 export interface NodeConnectOptions extends ConnectOptions {
@@ -198,3 +305,9 @@ export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (Own
  * until the service is reached.
  */
 export function install(target?: object, locks?: LockManager | InstallOptions): LockManager;
+
+/**
+ * Undoes the last `install()` on a global object: what was there before is there again. Resolves when the connection that it made is
+ * closed.
+ */
+export function uninstall(target?: object): Promise<void>;

@@ -36,6 +36,11 @@ export class Lease {
     this.#said = said;
   }
 
+  /** How many milliseconds the service keeps the locks. */
+  get length() {
+    return this.#length;
+  }
+
   /** How many milliseconds are left; none when the locks are lost. */
   get left() {
     return this.#length - this.#length / 8 - this.#said.age;

@@ -22,6 +22,13 @@ export function some(list, test) {
   return false;
 }
 
+/** A copy without the values that pass the test. */
+export function removed(list, test) {
+  const left = [];
+  for (let index = 0; index < list.length; index++) if (!test(list[index])) append(left, list[index]);
+  return left;
+}
+
 export function includes(list, value) {
   for (let index = 0; index < list.length; index++) if (list[index] === value) return true;
   return false;

@@ -216,6 +216,7 @@ export function createInterfaces(realm = globalThis) {
    * @param host.refusal      returns why this environment may not have locks, `{ name, message }`, if so
    * @param host.activation   what a page that nobody sees yet waits for, see activation.js
    * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
+   * @param host.trace        rejects with an error that has the stack of those who await, see node.js
    * @param host.observer     is told of start, grant, miss and end of every request
    * @param createLock        makes what a callback is given
    */
@@ -312,26 +313,58 @@ export function readInstallation(target, given) {
   return undefined;
 }
 
+/** Of every global object what its installations replaced, the last one last: { replaced, close }. */
+const installations = new KeptWeakMap();
+
+/** Defines a property, and notes what was there. */
+function replaceProperty(replaced, object, key, descriptor) {
+  append(replaced, { object, key, descriptor: Object.getOwnPropertyDescriptor(object, key) });
+  Object.defineProperty(object, key, descriptor);
+}
+
+/**
+ * Undoes the last installation on a global object. Resolves when the connection that it made is closed.
+ *
+ * @param target the global object
+ */
+export async function uninstallInterfaces(target) {
+  const installed = installations.get(target) ?? [];
+  if (installed.length === 0) return;
+  const { replaced, close } = installed[installed.length - 1];
+  installed.length--;
+  for (let index = replaced.length - 1; index >= 0; index--) {
+    const { object, key, descriptor } = replaced[index];
+    if (descriptor === undefined) delete object[key];
+    else Object.defineProperty(object, key, descriptor);
+  }
+  await close?.();
+}
+
 /**
  * Puts the interfaces, and `navigator.locks`, where WebIDL puts them.
  * https://w3c.github.io/web-locks/#navigator-mixins
  *
  * @param openHost gives the host of the manager; called when the target may have one
+ * @param isOwn    whether the host was made for this, and ends with it
+ * @param extend   puts more in place: it is given how to define a property
  */
-export function installInterfaces(target, { LockManager, Lock, createManager }, openHost) {
+export function installInterfaces(target, { LockManager, Lock, createManager }, openHost, isOwn = false, extend = undefined) {
   // [SecureContext]: where there are no secure contexts, as in Node, everything is one.
   if (target.isSecureContext === false) {
     throw new target.DOMException('this context is not secure: serve the page over https, or from localhost', 'SecurityError');
   }
-  const manager = createManager(openHost());
+  const host = openHost();
+  const manager = createManager(host);
+  const replaced = [];
+  const define = (object, key, descriptor) => replaceProperty(replaced, object, key, descriptor);
+  if (!installations.has(target)) installations.set(target, []);
+  append(installations.get(target), { replaced, close: isOwn ? host.close : undefined });
   const property = { writable: true, enumerable: false, configurable: true };
-  Object.defineProperties(target, {
-    LockManager: { ...property, value: LockManager },
-    Lock: { ...property, value: Lock },
-  });
+  define(target, 'LockManager', { ...property, value: LockManager });
+  define(target, 'Lock', { ...property, value: Lock });
   const { TypeError } = target;
   if (target.navigator === undefined) {
-    Object.defineProperty(target, 'navigator', { value: {}, writable: true, enumerable: true, configurable: true });
+    define(target, 'navigator', { value: {}, writable: true, enumerable: true, configurable: true });
   }
   const { navigator } = target;
   const prototype = Object.getPrototypeOf(navigator);
@@ -347,7 +380,8 @@ export function installInterfaces(target, { LockManager, Lock, createManager }, 
     },
     'locks',
   );
-  Object.defineProperty(place, 'locks', { get, set: undefined, enumerable: true, configurable: true });
+  define(place, 'locks', { get, set: undefined, enumerable: true, configurable: true });
+  extend?.(define);
   return manager;
 }
 

@@ -13,12 +13,16 @@ const { addon, problem } = loadAddon();
 export { problem };
 
 const MODES = ['exclusive', 'shared'];
-const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended'];
+const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'];
+/** Types of events, as in native/src/inbox.rs. */
+const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost'];
 
 // What mail says, as in native/src/space.rs.
 const GRANTED = 1;
 const UNAVAILABLE = 2;
 const LOST = 3;
+const CONTENDED = 5;
+const EVENTS = 6;
 
 // The array by which the addon answers: the slot of a new request, how much mail, whether there is more; then mail.
 const SLOT = 0;
@@ -52,6 +56,8 @@ export class NativeTransport {
   /** How many of them wait: as long as any does, the event loop stays alive. */
   #waiting = 0;
   #deliveries = new Deliveries(createTurns);
+  /** Streams of events, { stream, capacity }. */
+  #streams = [];
   /** Whether this thread comes for its mail by itself, and how it went so far. */
   #polls = 0;
   #polled = 0;
@@ -144,6 +150,44 @@ export class NativeTransport {
     return addon.deadlocks(this.#handle).map(([clients, ids]) => ({ clients, ids: [...ids] }));
   }
 
+  watchContention(entry) {
+    addon.watchContention(this.#handle, entry.slot, entry.id);
+    this.#sort();
+  }
+
+  subscribe(stream) {
+    this.#takeEvents();
+    this.#streams = [...this.#streams, stream];
+    this.#setCapacity();
+  }
+
+  unsubscribe(stream) {
+    this.#streams = this.#streams.filter((known) => known !== stream);
+    this.#setCapacity();
+  }
+
+  keepAlive(more) {
+    this.#wait(more);
+  }
+
+  /** A blocked thread takes no events: the addon keeps as many as the largest stream. */
+  #setCapacity() {
+    addon.subscribe(this.#handle, this.#streams.reduce((most, { capacity }) => Math.max(most, capacity), 0));
+  }
+
+  /** Hands all events out that happened until now. */
+  #takeEvents() {
+    const streams = this.#streams;
+    if (streams.length === 0) return;
+    const time = Date.now();
+    const [missed, ...rows] = addon.takeEvents(this.#handle);
+    for (const stream of streams) if (missed > 0) stream.pushGap(missed);
+    for (const row of rows) {
+      const event = eventOf(row, time);
+      for (const stream of streams) stream.push(event);
+    }
+  }
+
   task(work) {
     this.#deliveries.add(work, undefined, undefined);
   }
@@ -204,9 +248,11 @@ export class NativeTransport {
   }
 
   #hand(what, id, value) {
+    if (what === EVENTS) return this.#takeEvents();
     const entry = this.#entries.get(id);
     // Its owner took it back meanwhile.
     if (entry === undefined) return;
+    if (what === CONTENDED) return this.#deliveries.add(tellContended, entry, undefined);
     entry.answered = true;
     this.#stopWaiting(entry);
     if (what === GRANTED) {
@@ -229,6 +275,19 @@ export class NativeTransport {
 function small(number) {
   const integer = number | 0;
   return integer === number ? integer : number;
+}
+
+/** An event of a stream. */
+function eventOf([[kind, id, mode, value, thief], scope, clientId, tag], time) {
+  const type = EVENT_TYPES[kind];
+  const event = { type, id, scope, mode: MODES[mode], clientId, tag, pid: undefined, time };
+  if (type === 'granted') event.fencingToken = value;
+  if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: CAUSES[value], thief: thief === 0 ? undefined : thief });
+  return event;
+}
+
+function tellContended(entry) {
+  entry.contended();
 }
 
 function tellGranted(entry, token) {

@@ -6,7 +6,7 @@ import { addAbortListener } from 'node:events';
 import { createRequire } from 'node:module';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { createExtended } from './extended.js';
-import { createInterfaces, installInterfaces, readInstallation } from './locks.js';
+import { createInterfaces, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
 import { NativeTransport, problem } from './native.js';
 
 const interfaces = createInterfaces(globalThis);
@@ -48,8 +48,51 @@ function listen(signal, algorithm) {
   return () => listener[Symbol.dispose]();
 }
 
+/**
+ * Rejects with an error after its stack was taken once more, where V8 knows which functions await it: the promise that is
+ * resolved with this one needs three turns of the job queue until it is.
+ */
+function trace(error) {
+  const traced = takeStack();
+  return traced;
+
+  async function takeStack() {
+    await undefined;
+    await undefined;
+    await undefined;
+    Error.captureStackTrace?.(error);
+    // A request that was settled before leaves this rejection alone.
+    handle(traced);
+    throw error;
+  }
+}
+
+async function handle(promise) {
+  try {
+    await promise;
+  } catch {
+    // The promise of the request tells.
+  }
+}
+
+/** Whether a variable of the environment is set. Deno may refuse to tell. */
+function isSet(variable) {
+  try {
+    return Boolean(process.env[variable]);
+  } catch {
+    return false;
+  }
+}
+
+function warn(text) {
+  process.emitWarning(text, 'NavlocksWarning');
+}
+
 /** What all hosts of this thread have in common. */
 const platform = {
+  trace,
+  warn,
+  traceHandles: isSet('NAVLOCKS_TRACE_HANDLES'),
   listen,
   observer,
   setTimeout,
@@ -92,7 +135,12 @@ export function install(target = globalThis, given = locks) {
   if (given === locks) interfaces.internals.checkEnvironment(host);
   const chosen = readInstallation(target, given);
   const installed = target.Promise === globalThis.Promise ? interfaces : createInterfaces(target);
-  return installInterfaces(target, installed, () => chosen ?? startHost(given));
+  return installInterfaces(target, installed, () => chosen ?? startHost(given), chosen === undefined);
+}
+
+/** Undoes the last `install()` on a global object, and closes the connection that it made. */
+export function uninstall(target = globalThis) {
+  return uninstallInterfaces(target);
 }
 
 const require = createRequire(import.meta.url);

@@ -36,6 +36,31 @@ export class ServiceTransport {
     this.#session.check();
   }
 
+  get connection() {
+    return this.#session.connection;
+  }
+
+  /** Why the service cannot be asked at this moment, if so. */
+  get outage() {
+    return this.#session.outage;
+  }
+
+  watchContention(entry) {
+    this.#session.watchContention(entry);
+  }
+
+  subscribe(stream) {
+    this.#session.subscribe(this.#client, stream);
+  }
+
+  unsubscribe(stream) {
+    this.#session.unsubscribe(this.#client, stream);
+  }
+
+  keepAlive(more) {
+    this.#session.keepAlive(more);
+  }
+
   /** Runs some work when the service has answered all that it was told before, and these answers were heard. */
   async task(work) {
     try {

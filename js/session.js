@@ -7,9 +7,12 @@
 // What is said can be said again. After a connection broke, everything that is to be said follows from what is wanted: the
 // service hears which requests are still alive, and the rest follows.
 
+import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
 import { append, each, mapped, plainList } from './lists.js';
 import { describeFailure, refusalOf } from './refusals.js';
+import { Silence } from './silence.js';
+import { Subscriptions } from './subscriptions.js';
 import { Wants } from './wants.js';
 import { causeOf, hear, opened, say, VERSION } from './wire.js';
 
@@ -23,6 +26,16 @@ const REFUSED = 'refused';
 const ASLEEP = 'asleep';
 const CLOSED = 'closed';
 
+/** What programs call these. */
+const STATES = {
+  [UP]: 'connected',
+  [DOWN]: 'unreachable',
+  [HOPELESS]: 'unreachable',
+  [REFUSED]: 'refused',
+  [ASLEEP]: 'suspended',
+  [CLOSED]: 'closed',
+};
+
 /** For the way to the service and its first answer. */
 const GREETING_MS_MAX = 10_000;
 /** For the service to close after our last message. */
@@ -35,6 +48,9 @@ const PAUSE_MS_MAX = 1000;
 /** The longest delay that setTimeout takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
+/** Before the first attempt told anything. */
+const NO_ANSWER = { code: 'unreachable', message: 'there was no answer yet' };
+
 /** WebSocket.OPEN, which not every WebSocket has at the same place. */
 const OPEN = 1;
 
@@ -42,7 +58,11 @@ export class Session {
   #options;
   #platform;
   #wants;
+  #subscriptions = new Subscriptions();
+  connection = new LockConnection(() => this.#lease);
   #link = DOWN;
+  /** Why there is no connection, as far as the last attempt told. */
+  #failure;
   /** Why there is no hope, if so. */
   #refusal;
   /** Counts connections: what an earlier one says means nothing. */
@@ -50,9 +70,12 @@ export class Session {
   #socket;
   /** The session's number at the service; that of the last one while there is none. */
   #number = 0;
+  /** The web origin that the service takes the session for, if any. */
+  #origin;
   /** What proves that the session is ours, while it can go on. */
   #secret;
   #lease;
+  #silence;
   /** Partitions by the number of the client. */
   #clients;
   /** Whoever waits for the first connection, and hears how it failed. */
@@ -68,7 +91,6 @@ export class Session {
    * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
    * @param options.partition   of client 0
    * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
-   * @param options.origin      the web origin whose locks these are, if any
    * @param options.lease       milliseconds wanted
    * @param options.patience    milliseconds that the service may be out of reach
    * @param platform.deliveries tells entries, each in a turn of its own
@@ -80,6 +102,7 @@ export class Session {
     this.#options = options;
     this.#platform = platform;
     this.#clients = [options.partition];
+    this.#silence = new Silence(options.patience);
     this.#wants = new Wants(platform, () => this.check());
   }
 
@@ -105,7 +128,7 @@ export class Session {
 
   /** The lock space of a client: the web origin and the partition within it, as the service knows them. */
   spaceOf(client) {
-    return Object.freeze({ origin: this.#options.origin, partition: this.#placed(this.#clients[client]) });
+    return Object.freeze({ origin: this.#origin, partition: this.#placed(this.#clients[client]) });
   }
 
   openClient(partition) {
@@ -129,6 +152,30 @@ export class Session {
 
   abort(entry) {
     if (this.#wants.abort(entry)) this.#say(say.abort(entry.id));
+  }
+
+  watchContention(entry) {
+    this.#say(this.#wants.watchContention(entry));
+  }
+
+  subscribe(client, stream) {
+    if (this.#link === REFUSED || this.#link === CLOSED) stream.fail(this.#error(this.#refusal));
+    else this.#say(this.#subscriptions.add(client, stream));
+  }
+
+  unsubscribe(client, stream) {
+    this.#say(this.#subscriptions.remove(client, stream));
+  }
+
+  /** More or fewer wait for something other than an answer. */
+  keepAlive(more) {
+    this.#wants.wait(more);
+  }
+
+  /** Why the service cannot be asked at this moment, if so: { ms, failure }. */
+  get outage() {
+    if (this.#link === UP || this.#link === CLOSED) return undefined;
+    return { ms: this.#downSince.age, failure: describeFailure(this.#failure ?? NO_ANSWER) };
   }
 
   /** The answer to a question, after all that was asked before. */
@@ -168,14 +215,14 @@ export class Session {
     this.#lapse('Suspended');
     this.#leave();
     this.#stopTimers();
-    this.#link = ASLEEP;
     this.#refusal = undefined;
+    this.#become(ASLEEP);
   }
 
   resume() {
     this.check();
     if (this.#link !== ASLEEP) return;
-    this.#link = DOWN;
+    this.#become(DOWN);
     this.#pause = 0;
     this.start();
   }
@@ -249,12 +296,13 @@ export class Session {
     if (resumed === undefined) this.#lapse('ServiceGone');
     const leaseMs = welcome['lease-ms'];
     this.#number = welcome.session;
+    this.#origin = welcome.origin;
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = leaseMs === undefined ? undefined : welcome.secret;
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);
     this.#clearTimer(this.#greeting);
-    this.#link = UP;
     this.#refusal = undefined;
+    this.#become(UP);
     this.#upSince = new Moment();
     this.#sayAll(resumed);
     this.#arm();
@@ -271,11 +319,13 @@ export class Session {
     each(resumed?.alive ?? [], (id) => {
       if (!this.#wants.has(id)) this.#say(say.abort(id));
     });
+    each(this.#subscriptions.restart(), (text) => this.#say(text));
     each(this.#wants.unanswered(), (text) => this.#say(text));
   }
 
   /** The connection broke, or did not come about. */
   #broken(failure) {
+    this.#failure = failure;
     const opening = this.#takeOpening();
     if (opening !== undefined) {
       this.#end(CLOSED, failure);
@@ -299,11 +349,12 @@ export class Session {
   #reconnect() {
     this.#abandon();
     if (this.#link === UP) {
-      this.#link = DOWN;
       this.#downSince = new Moment();
+      this.#link = DOWN;
       // A connection that broke off at once is no reason to hurry.
       if (this.#upSince.age >= PAUSE_MS_MAX) this.#pause = 0;
     }
+    if (this.#link === DOWN) this.#become(DOWN, this.#failure);
     // Over a Unix socket a connection ends with its service, and so does all that the service kept.
     if (this.#secret === undefined) this.#lapse('ServiceGone');
     this.#arm();
@@ -347,11 +398,15 @@ export class Session {
     // A grant that lay in a buffer while the lease ran out is none.
     this.check();
     if (this.#link !== UP) return;
+    this.#silence.hear();
     if (word === 'granted') this.#wants.granted(body);
     else if (word === 'unavailable') this.#wants.unavailable(body);
     else if (word === 'lost') this.#lost(body);
     else if (word === 'refused') this.#refused(body);
     else if (word === 'answer') this.#wants.answered(body);
+    else if (word === 'contended') this.#wants.contended(body);
+    else if (word === 'listening') this.#subscriptions.answered(body);
+    else if (word === 'event') this.#subscriptions.event(body);
     else if (word === 'pong') this.#pong(body);
     else if (word === 'error') this.#over(body);
   }
@@ -393,10 +448,20 @@ export class Session {
 
   /** Nothing will come of what waits for the service, for now or for ever. */
   #end(link, failure, cause) {
-    this.#link = link;
     this.#refusal = failure;
+    this.#become(link, failure);
+    if (link !== HOPELESS) this.#subscriptions.end(cause === undefined ? this.#error(failure) : undefined);
     this.#wants.end(describeFailure(failure), this.#error(failure), cause);
     if (link !== HOPELESS) this.#stopTimers();
+  }
+
+  /** Changes the link, and notifies those who watch the connection. */
+  #become(link, failure) {
+    this.#link = link;
+    if (link === UP) this.#failure = undefined;
+    const notify = this.connection.change(STATES[link], failure && this.#error(failure));
+    // During open() no program has the connection yet.
+    if (notify !== undefined && this.#opening === undefined) this.#platform.deliveries.add(notify);
   }
 
   #error(failure) {
@@ -422,6 +487,7 @@ export class Session {
       lease?.left ?? Infinity,
       this.#link === UP ? (lease?.pingInterval ?? Infinity) : Infinity,
       this.#link === UP ? (lease?.silentIn ?? Infinity) : Infinity,
+      this.#link === UP && lease === undefined ? this.#silence.interval : Infinity,
       this.#link === DOWN ? this.#options.patience - this.#downSince.age : Infinity,
     );
     if (next !== Infinity) this.#alarm = this.#after(next, this.#wake);
@@ -434,11 +500,22 @@ export class Session {
     if (this.#link === UP && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;
+    if (this.#link === UP && this.#lease === undefined) this.#breakSilence(patience);
     if (this.#link === DOWN && this.#downSince.age >= patience) {
       this.#end(HOPELESS, { code: 'unreachable', message: `nobody answered for ${patience / 1000} s` });
     }
     this.#arm();
   };
+
+  /** Ends the wait for a service that is connected and says nothing. What is held stays held. */
+  #breakSilence(patience) {
+    const due = this.#silence.look(this.#wants.isWaiting);
+    if (due === 'ping') this.#say(say.ping(0));
+    if (due !== 'end') return;
+    const failure = { code: 'unreachable', message: `it is connected, and said nothing for ${patience / 1000} s` };
+    // Should it go on, it learns that these want nothing any more.
+    each(this.#wants.end(describeFailure(failure), this.#error(failure)), (id) => this.#say(say.abort(id)));
+  }
 
   #after(milliseconds, work) {
     return this.#platform.setTimeout(work, Math.min(Math.max(Math.ceil(milliseconds), 0), DELAY_MS_MAX));

@@ -74,6 +74,11 @@ export class Wants {
     return true;
   }
 
+  /** What is to be said of a lock whose holder watches for contention; nothing if it is held no more. */
+  watchContention({ id }) {
+    return this.#requests.has(id) ? say.contention(id) : undefined;
+  }
+
   /** False when there is nothing to take back. */
   abort({ id }) {
     const request = this.#requests.get(id);
@@ -118,6 +123,11 @@ export class Wants {
       request.entry.loss = 'Stolen';
     });
     this.#deliver(this.#tellGranted, request, token);
+  }
+
+  contended(id) {
+    const request = this.#requests.get(id);
+    if (request !== undefined) this.#deliver(tellContended, request.entry);
   }
 
   unavailable(id) {
@@ -191,15 +201,25 @@ export class Wants {
     });
   }
 
-  /** All that waits is over: it was aborted if there is a cause, and refused otherwise. */
+  /**
+   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the numbers of these requests.
+   */
   end(refusal, error, cause) {
+    const ended = [];
     this.#requests.forEach((request) => {
       if (request.stage !== PENDING) return;
       this.#forget(request);
+      append(ended, request.id);
       if (cause === undefined) this.refuse(request.entry, refusal);
       else this.#deliver(tellAborted, request.entry, cause);
     });
     this.#questions.forEach(({ id }) => this.#deliver(this.#takeQuestion(id).reject, error));
+    return ended;
+  }
+
+  /** Whether an answer of the service is waited for. */
+  get isWaiting() {
+    return this.#waiting > 0;
   }
 
   /** The numbers of the requests that the service is to keep. */
@@ -217,6 +237,7 @@ export class Wants {
   unanswered() {
     const texts = [];
     this.#requests.forEach(({ id, client, entry, stage }) => {
+      if (stage === HELD && entry.watchesContention) append(texts, say.contention(id));
       if (stage !== PENDING) return;
       const text = say.request(id, client, entry);
       const fault = this.#tooLong(text);
@@ -310,6 +331,10 @@ function intersect(one, other) {
 
 function tellUnavailable(entry) {
   entry.unavailable();
+}
+
+function tellContended(entry) {
+  entry.contended();
 }
 
 function tellLost(entry, cause) {

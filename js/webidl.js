@@ -110,6 +110,16 @@ export function createConversions(realm) {
     return options;
   }
 
+  /** The option `capacity` of a stream: a number of events, one at least. */
+  function capacity(options, usual) {
+    if (options === undefined || options === null) return usual;
+    if (typeof options !== 'object' && typeof options !== 'function') throw new TypeError('the options are not an object');
+    const { capacity: given } = options;
+    const events = given === undefined ? usual : Math.floor(+given);
+    if (!(events >= 1 && events <= 2 ** 31)) throw new TypeError("'capacity' is not a number of events");
+    return events;
+  }
+
   const converters = { ifAvailable: Boolean, mode, signal, timeout };
 
   /** A dictionary with these members alone; all others are ignored. */
@@ -124,7 +134,7 @@ export function createConversions(realm) {
     return options;
   }
 
-  return { domString, callback, mode, scope, lockOptions, dictionary, timeout };
+  return { domString, callback, mode, scope, lockOptions, dictionary, timeout, capacity };
 }
 
 function isSequence(value) {

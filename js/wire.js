@@ -22,6 +22,7 @@ const CAUSES = {
   evicted: 'Evicted',
   suspended: 'Suspended',
   'client-ended': 'ClientEnded',
+  'not-reclaimed': 'NotReclaimed',
 };
 
 /** The subprotocols that a browser asks for: it cannot set a header, so its token is among them. */
@@ -51,6 +52,9 @@ export const say = {
     }),
   release: (id) => `{"release":${id}}`,
   abort: (id) => `{"abort":${id}}`,
+  contention: (id) => `{"contention":${id}}`,
+  listen: (client) => `{"listen":${client}}`,
+  unlisten: (client) => `{"unlisten":${client}}`,
   ask: (id, client, question) => stringify({ ask: { id, client: unless(client, 0), question } }),
   ping: (number) => `{"ping":${number}}`,
   bye: '"bye"',
@@ -91,6 +95,17 @@ export function hear(text) {
 /** Why a lock was lost, as `cause` of an error says it. */
 export function causeOf(cause) {
   return typeof cause === 'object' && cause !== null && 'stolen' in cause ? 'Stolen' : (CAUSES[cause] ?? String(cause));
+}
+
+/** An event of a stream. */
+export function eventOf({ about: { request, client, names, mode = 'exclusive', tag, pid }, what }, time) {
+  const type = typeof what === 'string' ? what : Object.keys(what)[0];
+  const event = { type, id: request, scope: names, mode, clientId: client, tag, pid, time };
+  const detail = what[type];
+  if (type === 'granted') event.fencingToken = detail;
+  else if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: causeOf(detail), thief: detail.stolen });
+  else if (type === 'deadlock') Object.assign(event, { clients: detail.clients, ids: detail.requests });
+  return event;
 }
 
 /** A snapshot as the standard has it: one name each. */

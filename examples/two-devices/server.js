@@ -34,33 +34,29 @@ await once(server, 'listening');
 const { port } = server.address();
 const addresses = Object.values(networkInterfaces()).flat().filter(({ family, internal }) => LAN && family === 'IPv4' && !internal);
 const origins = ['localhost', '127.0.0.1', ...addresses.map(({ address }) => address)].map((host) => `http://${host}:${port}`);
-const service = await startService(origins[0]);
+const service = await startService(origins);
 
-// Messages of a page to /locks go to the service, which listens to this machine alone. A service
-// keeps the locks of each origin apart, and this page has an origin for every address of the
-// server: all of them are sent on as the first.
+// Messages of a page to /locks go to the service, which listens to this machine alone.
 server.on('upgrade', ({ rawHeaders }, page, head) => {
   const tunnel = connect(service, '127.0.0.1');
-  const lines = rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${sentOn(name, rawHeaders[index + 1])}`] : []));
+  const lines = rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${rawHeaders[index + 1]}`] : []));
   tunnel.write(['GET / HTTP/1.1', ...lines, '', ''].join('\r\n'));
   tunnel.write(head);
   page.pipe(tunnel).pipe(page);
   for (const socket of [page, tunnel]) socket.on('error', () => (page.destroy(), tunnel.destroy()));
 });
 
-/** A header as the service gets it. */
-function sentOn(name, value) {
-  return name.toLowerCase() === 'origin' && origins.includes(value) ? origins[0] : value;
-}
-
 console.log(`open ${origins.filter((origin) => !origin.includes('127.0.0.1')).join(' or ')} in two windows${LAN ? ', or on two devices' : ''}`);
 
-/** Starts a service that pages of this origin may use, and returns its port. It ends with this process. */
-async function startService(origin) {
+/**
+ * Starts a service that pages of these origins may use, and returns its port. It ends with this process. A service keeps the locks of
+ * each origin apart, and the page has one for every address of the server: this one gives them one lock space.
+ */
+async function startService(origins) {
   const built = ['release', 'debug'].map((profile) => file(`../../target/${profile}/navlocks`));
   const command = process.env.NAVLOCKS_BIN ?? built.find(existsSync) ?? 'navlocks';
   const folder = mkdtempSync(join(tmpdir(), 'two-devices-'));
-  const given = ['serve', '--no-socket', '--listen', '127.0.0.1:0', '--state-dir', folder, '--allow-origin', origin];
+  const given = ['serve', '--no-socket', '--listen', '127.0.0.1:0', '--state-dir', folder, '--share-origins', origins.join()];
   const child = spawn(command, given, { stdio: ['ignore', 'pipe', 'inherit'] });
   child.on('error', ({ message }) => {
     console.error(`${message}\nbuild the command with 'cargo build', or name it: NAVLOCKS_BIN=/path/to/navlocks node server.js`);

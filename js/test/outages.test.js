@@ -207,3 +207,20 @@ test('patience: who waits for a service that is gone hears so, and it is tried a
   await hasty.close();
   await service.kill();
 });
+
+test('a service that is connected and says nothing fails what waits within the patience, and held locks stay', async () => {
+  const service = await Service.start();
+  const locks = await connect(service.unix, { patience: 900 });
+  const held = await locks.hold('a');
+  const beyond = held.contended();
+  service.signal('SIGSTOP');
+  const errors = await Promise.all([fails(locks.query(), 'NetworkError'), fails(locks.hold('b', { ifAvailable: true }), 'NetworkError'), fails(locks.hold('a'), 'NetworkError')]);
+  for (const { message, cause } of errors) assert.deepEqual([/is connected, and said nothing for 0.9 s/.test(message), cause], [true, 'unreachable'], message);
+  service.signal('SIGCONT');
+  // The requests that failed are gone, and the lock was held all the time.
+  assert.deepEqual(await locks.query(), { held: [{ name: 'a', mode: 'exclusive', clientId: locks.clientId }], pending: [] });
+  assert.ok(held.release());
+  assert.equal(await beyond, true);
+  await locks.close();
+  await service.kill();
+});

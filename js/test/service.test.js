@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createContext, runInContext } from 'node:vm';
-import { connect, install, locks as own } from 'navlocks';
+import { connect, install, locks as own, uninstall } from 'navlocks';
 import { WebSocket, WebSocketServer } from 'ws';
 import { scratch, Service } from './service.js';
 
@@ -259,6 +259,31 @@ test('install with the options of connect: requests wait until the service is re
   assert.equal(realm.navigator.locks, manager);
   const locks = await connect(service.unix, { partition: 'installed' });
   assert.equal(await manager.request('a', async () => (await locks.query()).held.length), 1);
+  await locks.close();
+});
+
+test('uninstall puts back what was there, and closes the connection that install made', async () => {
+  const realm = runInContext('globalThis', createContext({ setTimeout }));
+  const locks = await connect(service.unix, { partition: 'uninstalled' });
+  const first = install(realm, locks);
+  const own = { LockManager: realm.LockManager, Lock: realm.Lock };
+  const second = install(realm, { url: service.unix, partition: 'uninstalled' });
+  assert.notEqual(realm.LockManager, own.LockManager);
+  let lost;
+  await new Promise((granted) => {
+    const request = second.request('a', () => new Promise(() => granted()));
+    lost = assert.rejects(request, { name: 'AbortError', cause: 'ClientEnded' });
+  });
+  await uninstall(realm);
+  await lost;
+  await assert.rejects(second.request('a', () => {}), { name: 'InvalidStateError', cause: 'closed' });
+  assert.deepEqual(await locks.query(), { held: [], pending: [] });
+  assert.deepEqual([realm.navigator.locks, realm.LockManager, realm.Lock], [first, own.LockManager, own.Lock]);
+  // Locks that install was given go on.
+  await uninstall(realm);
+  assert.equal(await locks.request('a', () => 'granted'), 'granted');
+  for (const name of ['navigator', 'LockManager', 'Lock']) assert.equal(name in realm, false, name);
+  await uninstall(realm);
   await locks.close();
 });
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::{ExplicitLock, explicit_from_auto, explicit_from_scoped};
-use navlocks::{Lock, Locks, Mode, Request, RequestError, Scope};
+use navlocks::{Lock, Locks, Mode, Request, RequestError, RequestErrorKind, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 
@@ -155,12 +155,12 @@ fn a_request_that_fails_says_so(explicit: Explicit) {
     let first = lock(explicit, &locks);
     let after = Duration::ZERO;
     let error = explicit(locks.request("a").timeout(after)).ends().err().unwrap();
-    assert_eq!(error, RequestError::TimedOut { after });
+    assert_eq!(error, RequestErrorKind::TimedOut { after });
     let mut pending = explicit(client.request("a"));
     pending.waits();
     client.end();
-    assert_eq!(pending.wakes_and_ends().err().unwrap(), RequestError::ClientEnded);
-    assert_eq!(explicit(client.request("b")).ends().err().unwrap(), RequestError::ClientEnded);
+    assert_eq!(pending.wakes_and_ends().err().unwrap(), RequestErrorKind::ClientEnded);
+    assert_eq!(explicit(client.request("b")).ends().err().unwrap(), RequestErrorKind::ClientEnded);
     assert!(first.release());
     assert_idle(&locks);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use navlocks::blocking::block_on;
 use navlocks::events::Kind;
 use navlocks::lineage::{Flag, request_flag};
-use navlocks::{Lock, Locks, Mode, RequestError, Scope};
+use navlocks::{Lock, Locks, Mode, RequestError, RequestErrorKind, Scope};
 
 use crate::support::{Task, assert_idle, held, pending};
 
@@ -33,7 +33,7 @@ fn let_a_timeout_pass(after: Duration) {
     let locks = Locks::new();
     let _held = exclusive(&locks);
     let passed = flag(&locks, "a", Mode::Exclusive, Some(after)).finish();
-    assert_eq!(passed.unwrap_err(), RequestError::TimedOut { after });
+    assert_eq!(passed.unwrap_err(), RequestErrorKind::TimedOut { after });
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn t04_when_the_time_is_up_it_leaves_and_those_behind_go_on() {
     let mut other = flag(&locks, "b", Mode::Exclusive, None);
     other.waits();
     let error = writer.finish().unwrap_err();
-    assert_eq!(error, RequestError::TimedOut { after: SHORT });
+    assert_eq!(error, RequestErrorKind::TimedOut { after: SHORT });
     assert_eq!(error.dom_exception_name(), "TimeoutError");
     assert_eq!(reader.wakes_and_ends().unwrap().scope(), &Scope::from("a"));
     assert_eq!(other.wakes_and_ends().unwrap().scope(), &Scope::from("b"));
@@ -73,7 +73,7 @@ fn t05_no_time_at_all_is_enough_for_a_free_flag() {
     // Held: at once and without a place in the queue.
     let mut events = locks.events();
     let error = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap_err();
-    assert_eq!(error, RequestError::TimedOut { after: Duration::ZERO });
+    assert_eq!(error, RequestErrorKind::TimedOut { after: Duration::ZERO });
     let told: Vec<Kind> = std::iter::from_fn(|| events.try_recv())
         .map(Result::unwrap)
         .map(|event| event.what)
@@ -143,7 +143,7 @@ fn t07_a_race_of_timeout_and_grant_has_one_outcome() {
             }
             Err(error) => {
                 timed_out += 1;
-                assert_eq!(error, RequestError::TimedOut { after });
+                assert_eq!(error, RequestErrorKind::TimedOut { after });
                 vec![Kind::Requested, Kind::Withdrawn]
             }
         };

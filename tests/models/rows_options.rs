@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::AcquireOptions;
-use navlocks::{Locks, Mode, RequestError};
+use navlocks::{Locks, Mode, RequestErrorKind};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 
@@ -55,7 +55,7 @@ fn x27_a_timer_aborts_a_request_that_waits() {
     let _holder = block_on(locks.request("a").into_future()).unwrap();
     let after = Duration::from_millis(20);
     let outcome = block_on(locks.request("a").timeout(after).with(async |_| panic!("granted")));
-    assert_eq!(outcome.unwrap_err(), RequestError::TimedOut { after });
+    assert_eq!(outcome.unwrap_err(), RequestErrorKind::TimedOut { after });
     assert_eq!(pending(&locks), [""; 0]);
 }
 

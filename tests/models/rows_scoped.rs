@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::{explicit_from_auto, explicit_from_scoped, scoped_from_explicit};
-use navlocks::{Locks, Mode, Request, RequestError, Scope};
+use navlocks::{Locks, Mode, Request, RequestError, RequestErrorKind, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 
@@ -92,11 +92,11 @@ fn a_request_that_fails_says_so(scoped: Scoped) {
     let _first = block_on(locks.request("a").into_future()).unwrap();
     let after = Duration::ZERO;
     let timed_out = scoped(locks.request("a").timeout(after), never()).ends();
-    assert_eq!(timed_out, Err(RequestError::TimedOut { after }));
+    assert_eq!(timed_out.unwrap_err(), RequestErrorKind::TimedOut { after });
     let mut pending = scoped(client.request("a"), never());
     pending.waits();
     client.end();
-    assert_eq!(pending.wakes_and_ends(), Err(RequestError::ClientEnded));
+    assert_eq!(pending.wakes_and_ends().unwrap_err(), RequestErrorKind::ClientEnded);
 }
 
 fn an_abort_while_waiting_leaves_the_queue(scoped: Scoped) {

@@ -55,8 +55,16 @@ fn waits_have_the_same_names_and_numbers() {
     assert_eq!((names.len(), numbers.len()), (WAITS.len(), WAITS.len()));
     for (number, wait) in WAITS.into_iter().enumerate() {
         let scope = Names("a".into());
-        let request =
-            Request { id: 1, client: 0, names: scope, mode: Mode::Shared, wait, tag: None };
+        let request = Request {
+            id: 1,
+            client: 0,
+            names: scope,
+            mode: Mode::Shared,
+            wait,
+            tag: None,
+            token: None,
+            place: None,
+        };
         let said = serde_json::to_value(&request).expect("a request is JSON");
         let name = said.get("wait").and_then(|name| name.as_str()).unwrap_or("undefined");
         assert_eq!(names[number], name, "{wait:?} in js/wire.js");
@@ -67,7 +75,13 @@ fn waits_have_the_same_names_and_numbers() {
 #[test]
 fn causes_of_loss_have_the_same_names_and_numbers() {
     let wire = members(between(&read("js/wire.js"), "const CAUSES = {", "};"));
-    let told = [Cause::ForceReleased, Cause::Evicted, Cause::Suspended, Cause::ClientEnded];
+    let told = [
+        Cause::ForceReleased,
+        Cause::Evicted,
+        Cause::Suspended,
+        Cause::ClientEnded,
+        Cause::NotReclaimed,
+    ];
     let expected: BTreeMap<String, String> =
         told.iter().map(|cause| (kebab(cause), format!("{cause:?}"))).collect();
     assert_eq!(wire, expected, "js/wire.js; a theft has its own form");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use navlocks::blocking::block_on;
-use navlocks::{Lock, Locks, Mode, Request, RequestError};
+use navlocks::{Lock, Locks, Mode, Request, RequestError, RequestErrorKind};
 
 use crate::dice::Dice;
 use crate::supervisor::assert_nothing_left;
@@ -78,7 +78,7 @@ impl Scene for Fair {
     }
 
     fn expects(&self, error: &RequestError) -> bool {
-        matches!(error, RequestError::TimedOut { .. })
+        matches!(error.kind(), RequestErrorKind::TimedOut { .. })
     }
 }
 

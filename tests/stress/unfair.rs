@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use navlocks::blocking::block_on;
 use navlocks::events::Kind;
-use navlocks::{Event, Events, FencingToken, Lock, Locks, Mode, Request, RequestError, RequestId};
+use navlocks::{
+    Event, Events, FencingToken, Lock, Locks, Mode, Request, RequestError, RequestErrorKind,
+    RequestId,
+};
 
 use crate::dice::{Dice, operations};
 use crate::supervisor::assert_nothing_left;
@@ -121,11 +124,11 @@ impl Scene for Unfair {
 
     fn expects(&self, error: &RequestError) -> bool {
         matches!(
-            error,
-            RequestError::TimedOut { .. }
-                | RequestError::Stolen { .. }
-                | RequestError::ForceReleased
-                | RequestError::ClientEnded
+            error.kind(),
+            RequestErrorKind::TimedOut { .. }
+                | RequestErrorKind::Stolen { .. }
+                | RequestErrorKind::ForceReleased
+                | RequestErrorKind::ClientEnded
         )
     }
 }

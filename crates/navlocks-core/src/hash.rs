@@ -3,6 +3,7 @@
 //! Written out, because every request hashes a name: hashing a whole name takes half the time of a
 //! hasher that is fed in pieces.
 
+use crate::Name;
 use crate::name::last_word;
 
 /// The key under which a manager hashes names. A client that cannot guess the key cannot choose
@@ -21,6 +22,18 @@ impl HashKey {
     pub fn drawn_from(source: &impl core::hash::BuildHasher) -> Self {
         let (low, high) = (source.hash_one(0), source.hash_one(1));
         Self((u128::from(high) << 64 | u128::from(low)).to_ne_bytes())
+    }
+
+    /// Returns the keyed hash of a name, for embedders that keep hashes instead of names.
+    #[inline]
+    pub fn hash_name(self, name: &Name) -> u64 {
+        Seed::new(self).hash(name.as_wtf8())
+    }
+
+    /// Returns the keyed hash of some bytes.
+    #[inline]
+    pub fn hash_bytes(self, bytes: &[u8]) -> u64 {
+        Seed::new(self).hash(bytes)
     }
 }
 

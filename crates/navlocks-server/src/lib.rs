@@ -39,7 +39,7 @@
 //! # }
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // one function of `store` maps a file
 
 // The way of a message, from the outside in.
 mod config;
@@ -47,11 +47,13 @@ mod service;
 mod net;
 mod dashboard;
 mod connection;
+mod recovering;
 mod reload;
 pub mod hub;
+mod presence;
 mod store;
 
-pub use config::{Access, Config, Limits, TlsFiles, read_secret};
+pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
 pub use dashboard::Gateway;
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;

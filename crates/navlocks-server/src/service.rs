@@ -11,12 +11,12 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::Config;
+use crate::config::{Config, Origins};
 use crate::connection::{Shared, surveyor};
 use crate::hub::Hub;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
-use crate::reload;
 use crate::store::{StateFile, Store};
+use crate::{recovering, reload};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to
 /// notice that first.
@@ -44,6 +44,7 @@ impl Service {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
+        let origins = Origins::new(&config)?;
         // Before anything is touched: another service may have the place.
         let state = match &config.state_dir {
             Some(folder) => Some(take_state(folder, config.inherit).await?),
@@ -86,8 +87,13 @@ impl Service {
                 return Err(error);
             }
         };
-        let hub = Hub::new(config.limits.clone(), config.deadlocks, store);
-        Ok(Self { shared: Shared::new(config, tls, hub), listeners, addresses, socket_file })
+        let hub = Hub::new(config.limits.clone(), config.deadlocks, store, Instant::now());
+        Ok(Self {
+            shared: Shared::new(config, origins, tls, hub),
+            listeners,
+            addresses,
+            socket_file,
+        })
     }
 
     /// Where the service can be reached.
@@ -119,6 +125,9 @@ impl Service {
         let earlier = shared.hub.borrow().store.earlier();
         if !earlier.is_zero() {
             spawn_local(let_go_after(earlier, shared.clone()));
+        }
+        if shared.hub.borrow().recovery.has_sessions() {
+            spawn_local(recovering::attend(shared.clone()));
         }
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
@@ -210,6 +219,8 @@ async fn gone(file: &mut Option<SocketFile>) -> &mut SocketFile {
 /// Listens at the path whose socket was removed. Connections that are there stay.
 fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> {
     let mut hub = shared.hub.borrow_mut();
+    hub.store.kept_file()?;
+    hub.keep_registry()?;
     let listener = file.bind_again(hub.store.kept_file()?)?;
     tracing::warn!("the socket was removed, and made again");
     Ok(Listener::Unix(listener))

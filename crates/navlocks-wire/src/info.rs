@@ -85,6 +85,8 @@ pub enum Cause {
     Suspended,
     /// Its client ended, or was lost.
     ClientEnded,
+    /// The service was started again, and its claim cannot be right.
+    NotReclaimed,
 }
 
 /// Clients that wait for each other.

@@ -40,9 +40,10 @@ pub use shown::{
     Queue, Ring, Row, ServiceInfo, SessionInfo, Shown, SpaceInfo, Span, Time, Tree, Way,
 };
 pub use to_client::{
-    Answer, EventText, Granted, Limits, Lost, Partition, Place, Refused, Reply, ToClient, Welcome,
+    Answer, EventText, Granted, Limits, Lost, Partition, Pending, Place, Refused, Reply, ToClient,
+    Unclaimed, Welcome,
 };
-pub use to_service::{Ask, Hello, Open, Question, Request, Resume, ToService};
+pub use to_service::{Ask, Hello, Open, Question, QueuePlace, Request, Resume, ToService};
 pub use view::{
     Act, Action, EventsOf, Filter, ModeWord, Named, Order, QueueOf, Space, TimeOf, View,
 };

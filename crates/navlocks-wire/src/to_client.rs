@@ -6,6 +6,7 @@ use super::fault::Fault;
 use super::id::RequestKey;
 use super::info::{About, Cause, Cycle, Event, Info, What};
 use super::shown::Shown;
+use super::to_service::{QueuePlace, is_zero};
 
 /// A message from the service to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub enum ToClient {
     Welcome(Welcome),
     /// A request has its lock.
     Granted(Granted),
+    /// A request has to wait, and stands at this place. Sent by services that keep no table of
+    /// requests.
+    Pending(Pending),
     /// A request wanted its lock only if available, and it is not. The request is over.
     Unavailable(u64),
     /// A lock was taken away, or a request thrown out of the queue. The client takes note with
@@ -46,8 +50,13 @@ pub struct Welcome {
     pub service: String,
     /// The number of the session.
     pub session: u32,
-    /// What proves that a later connection belongs to this session. Nobody else is told.
+    /// What proves that a later connection belongs to this session. Only its client receives it.
+    /// Missing if the session ends with its connection.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub secret: String,
+    /// A number that grows with every start of the service.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub epoch: u64,
     /// For how long a session lives on without a sign of life, in milliseconds. Missing over a Unix
     /// socket: there the end of the connection is the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +64,17 @@ pub struct Welcome {
     /// The session goes on where it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
+    /// The web origin that the service takes this session for: the operator may have given several
+    /// of them one lock space. Empty for that of programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
+    /// The service was started again and knows of the session only that it exists: the client must
+    /// send all its requests again, and then `claimed`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claim: bool,
+    /// Where the client should listen, over a Unix socket: see `present`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<String>,
     /// What the service allows one session.
     pub limits: Limits,
 }
@@ -84,6 +104,15 @@ pub struct Granted {
     pub id: u64,
     /// Its fencing token.
     pub token: u64,
+}
+
+/// A request has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// The request.
+    pub id: u64,
+    /// Its place in the queue.
+    pub place: QueuePlace,
 }
 
 /// A lock or a place in the queue is no more.
@@ -144,6 +173,23 @@ impl Answer {
     pub const TAIL: &str = "}}";
 }
 
+/// A session of an earlier service whose client has not come back yet. The names of its requests
+/// are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Unclaimed {
+    /// Its number.
+    pub session: u32,
+    /// Its process, where the earlier service knew it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// For how long the service waits for it at most; missing if until its process ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+    /// How many locks it held.
+    pub held: u64,
+}
+
 /// Where a pending request stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
@@ -175,12 +221,14 @@ pub enum Reply {
         /// Earlier requests that conflict with it and wait themselves.
         soft: Vec<RequestKey>,
     },
-    /// To `place`: none if no request of the client is pending.
+    /// To `place` and `place-of`: none if no such request is pending.
     Place(Option<Place>),
     /// To `contended`.
     Contended(bool),
     /// To `deadlocks`.
     Deadlocks(Vec<Cycle>),
+    /// To `recovery`.
+    Recovery(Vec<Unclaimed>),
     /// To `force-release`: how many locks there were.
     Released(u64),
     /// To `view`.

@@ -39,6 +39,12 @@ pub enum ToService {
     /// Shows that the client is alive, and renews the lease. Answered by `pong` with the same
     /// number.
     Ping(#[serde(deserialize_with = "number")] u64),
+    /// Ends the claim of a session whose service was started again: everything that the client
+    /// still has was sent before.
+    Claimed,
+    /// The client listens at the path that its welcome named: the session lives for as long as a
+    /// process keeps that socket open.
+    Present,
     /// The client leaves and ends its session.
     Bye,
 }
@@ -75,6 +81,9 @@ pub struct Resume {
     pub session: u32,
     /// From the welcome.
     pub secret: String,
+    /// From the latest welcome.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub epoch: u64,
     /// The clients that the session still has. The others end, and one that the service does not
     /// know is opened.
     pub clients: Vec<Open>,
@@ -116,6 +125,35 @@ pub struct Request {
     /// A text that queries and events show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Box<str>>,
+    /// In a claim: the fencing token under which the client holds the lock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
+    /// In a claim: the place in the queue that the client was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<QueuePlace>,
+}
+
+/// Where a pending request stands among all requests of a service: smaller places are granted
+/// first where requests conflict. Written as two numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+pub struct QueuePlace {
+    /// The epoch of the service that gave it.
+    pub epoch: u64,
+    /// The number in that epoch.
+    pub number: u64,
+}
+
+impl From<(u64, u64)> for QueuePlace {
+    fn from((epoch, number): (u64, u64)) -> Self {
+        Self { epoch, number }
+    }
+}
+
+impl From<QueuePlace> for (u64, u64) {
+    fn from(place: QueuePlace) -> Self {
+        (place.epoch, place.number)
+    }
 }
 
 /// A question.
@@ -145,10 +183,14 @@ pub enum Question {
     Blockers(RequestKey),
     /// Where the first pending request of the client stands.
     Place,
+    /// Where a pending request stands.
+    PlaceOf(RequestKey),
     /// Whether somebody waits for a lock.
     Contended(RequestKey),
     /// Clients that wait for each other.
     Deadlocks,
+    /// Sessions of an earlier service that the service still waits for.
+    Recovery,
     /// Take all held locks away that have this name in their scope, and say how many there were.
     ForceRelease(#[serde(with = "single")] Name),
     /// A question of a dashboard, over a connection that was opened as one.
@@ -165,7 +207,7 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(number: &u64) -> bool {
+pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -19,8 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 type News = Sender<&'static str>;
 
-fn index(locks: &Locks, news: &News) -> Result<(), RequestError> {
-    let lock = locks.request("index").tag("the indexer").blocking()?;
+fn index(locks: &Locks, news: &News) -> Result<(), String> {
+    let open = || locks.request("index").tag("the indexer").blocking().map_err(|e| e.to_string());
+    let lock = open()?;
     news.send("indexer: opened the index and keeps it open").ok();
     // While it has work it can ask `lock.is_contended().await` after each page; idle, it sleeps here.
     match block_on(lock.contended()) {
@@ -28,10 +29,10 @@ fn index(locks: &Locks, news: &News) -> Result<(), RequestError> {
             news.send("indexer: somebody waits, so it closes the index").ok();
             drop(lock);
         }
-        Err(loss) => return Err(loss.into()),
+        Err(loss) => return Err(loss.to_string()),
     }
     // In line again, behind whoever it let through.
-    let _lock = locks.request("index").tag("the indexer").blocking()?;
+    let _lock = open()?;
     news.send("indexer: opened the index again").ok();
     Ok(())
 }

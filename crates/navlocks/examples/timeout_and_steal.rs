@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use navlocks::blocking::block_on;
-use navlocks::{FencingToken, Locks, RequestError};
+use navlocks::{FencingToken, Locks};
 
 fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
@@ -59,11 +59,9 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         writeln!(out, "worker: holds the lock, and hangs")?;
 
         let patient = operator.request("report").timeout(Duration::from_millis(50)).await;
-        let Err(error @ RequestError::TimedOut { .. }) = patient else {
-            return Err("the lock was free".into());
-        };
-        writeln!(out, "operator: {error}")?;
-        for info in operator.query().await?.held {
+        let Err(error) = patient else { return Err("the lock was free".into()) };
+        writeln!(out, "operator: {}", error.kind())?;
+        for info in error.holders() {
             let who = info.tag.as_deref().unwrap_or("somebody");
             writeln!(out, "operator: {} is held by {who}", info.scope)?;
         }

@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_timer::Delay;
 use navlocks_core::{RequestId, Wait};
 
 use crate::backend::{Answer, Grant};
-use crate::error::RequestError;
+use crate::error::{RequestError, RequestErrorKind};
 use crate::lock::Lock;
 use crate::request::{Request, TryRequest};
+use crate::timer::Timer;
 
 /// The future of a [`Request`]: resolves to the [`Lock`].
 ///
@@ -40,7 +40,7 @@ pub struct Acquire {
 struct Waiting {
     id: RequestId,
     /// Runs if the request has a timeout.
-    timer: Option<Box<Delay>>,
+    timer: Option<Box<Timer>>,
 }
 
 /// The future of a [`TryRequest`](crate::TryRequest): resolves at once, to `None` when the lock is not free.
@@ -73,22 +73,12 @@ impl Acquire {
         let (Some(request), Some(waiting)) = (&self.request, &mut self.waiting) else {
             return Answer::Unavailable;
         };
-        let backend = &request.owner.backend;
         let id = waiting.id;
-        let mut answer = backend.poll_request(id, cx.waker());
-        if let (Answer::Pending(_), Some(timer)) = (&answer, &mut waiting.timer) {
-            if Pin::new(timer).poll(cx).is_pending() {
-                return answer;
-            }
-            answer = match request.timeout_of() {
-                Some(after) if backend.time_out(id) => {
-                    Answer::Failed(RequestError::TimedOut { after })
-                }
-                // It was decided just before its timeout, and that counts.
-                _ => backend.poll_request(id, cx.waker()),
-            };
-        }
-        if !matches!(answer, Answer::Pending(_)) {
+        let answer = match (&mut waiting.timer, request.timeout_of()) {
+            (Some(timer), Some(after)) => timer.poll(&request.owner, id, after, cx),
+            _ => request.owner.backend.poll_request(id, cx.waker()),
+        };
+        if let Answer::Granted(_) = answer {
             // From here on the guard releases, and not this future.
             self.waiting = None;
         }
@@ -117,15 +107,41 @@ impl Acquire {
         Poll::Ready(match answer {
             Answer::Granted(grant) => Ok(Some(self.lock(grant))),
             Answer::Pending(_) => return Poll::Pending,
-            Answer::Unavailable => {
-                self.request = None;
-                Ok(None)
-            }
-            Answer::Failed(error) => {
-                self.request = None;
-                Err(error)
-            }
+            Answer::Unavailable => Ok(None),
+            Answer::Failed(kind) => Err(self.fail(kind)),
         })
+    }
+
+    /// Makes the error of a request that has no lock, once.
+    fn fail(&mut self, kind: RequestErrorKind) -> RequestError {
+        let timer = self.waiting.take().and_then(|waiting| waiting.timer);
+        let holders = timer.map(|timer| timer.holders).unwrap_or_default();
+        let Some(Request { inner, .. }) = self.request.take() else { over() };
+        RequestError::with_holders(kind, inner.scope, holders)
+    }
+
+    /// Returns the id of the request in queries and events, while it is pending. Through a service
+    /// it is another one after the service has forgotten the request.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// use std::future::{IntoFuture, poll_fn};
+    /// use std::task::Poll;
+    ///
+    /// let held = locks.request("a").await?;
+    /// let mut waiting = locks.request("a").into_future();
+    /// assert_eq!(waiting.request_id(), None); // not polled yet
+    /// # use std::pin::Pin;
+    /// poll_fn(|cx| Poll::Ready(Pin::new(&mut waiting).poll(cx).is_pending())).await;
+    /// let id = waiting.request_id().expect("it is pending");
+    /// assert_eq!(locks.blockers(id).await?.hard, [held.request_id()]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn request_id(&self) -> Option<RequestId> {
+        let (request, waiting) = (self.request.as_ref()?, self.waiting.as_ref()?);
+        Some(request.owner.backend.shown_request(waiting.id))
     }
 
     /// Notes the place of a pending request without extras. Returns false for any other.
@@ -140,7 +156,7 @@ impl Acquire {
 
     fn begin_to_wait(&mut self, id: RequestId, cx: &mut Context<'_>) -> Answer {
         let timeout = self.request.as_ref().and_then(Request::timeout_of);
-        let timer = timeout.map(|after| Box::new(Delay::new(after)));
+        let timer = timeout.map(|after| Box::new(Timer::new(after)));
         let timed = timer.is_some();
         self.waiting = Some(Waiting { id, timer });
         if timed { self.poll_waiting(cx) } else { Answer::Pending(id) }
@@ -190,8 +206,8 @@ impl Future for Acquire {
             _ => {}
         }
         // Among requests that may wait, only one that has no time to is ever unavailable.
-        let timed_out = || RequestError::TimedOut { after: Duration::ZERO };
-        self.finish(answer, cx).map(|finished| finished?.ok_or_else(timed_out))
+        let timed_out = RequestErrorKind::TimedOut { after: Duration::ZERO };
+        self.finish(answer, cx).map(|finished| finished?.ok_or_else(|| self.fail(timed_out)))
     }
 }
 
@@ -200,7 +216,11 @@ impl Future for TryAcquire {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = self.0.poll_answer(cx);
-        self.0.finish(answer, cx)
+        let finished = self.0.finish(answer, cx);
+        if let Poll::Ready(Ok(None)) = finished {
+            (self.0.request, self.0.waiting) = (None, None);
+        }
+        finished
     }
 }
 

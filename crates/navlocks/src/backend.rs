@@ -19,7 +19,7 @@ use navlocks_core::{
 };
 
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestError};
+use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot};
 
@@ -73,6 +73,11 @@ pub(crate) trait Backend: Debug + Send + Sync {
         client
     }
 
+    /// Returns the id of a pending request in queries and events.
+    fn shown_request(&self, id: RequestId) -> RequestId {
+        id
+    }
+
     /// Runs `work` on the event inboxes of a client, unless no event will come any more.
     fn with_inboxes(&self, client: ClientId, work: &mut dyn FnMut(&mut Inboxes));
 
@@ -89,14 +94,27 @@ pub(crate) trait Backend: Debug + Send + Sync {
         false
     }
 
-    /// Returns a copy of the connection's descriptor, if one is kept.
+    /// Returns a copy of the socket by which a service knows that the session is alive.
     #[cfg(feature = "service")]
     fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         None
     }
 
+    /// Returns for how long no other client can be granted what is held here, if a lease says so.
+    #[cfg(feature = "service")]
+    fn lease_left(&self) -> Option<std::time::Duration> {
+        None
+    }
+
+    /// Returns the sessions of an earlier service that the service still waits for.
+    #[cfg(feature = "service")]
+    fn recovery(&self, _client: ClientId) -> Reply<'_, Vec<crate::query::Unclaimed>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn query(&self, client: ClientId) -> Reply<'_, Snapshot>;
     fn place(&self, client: ClientId) -> Reply<'_, Option<Place>>;
+    fn place_of(&self, client: ClientId, request: RequestId) -> Reply<'_, Option<Place>>;
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>>;
     fn blockers(&self, client: ClientId, request: RequestId) -> Reply<'_, Blockers>;
     fn is_contended(&self, client: ClientId, lock: RequestId) -> Reply<'_, bool>;
@@ -135,7 +153,7 @@ pub(crate) enum Answer {
     Granted(Grant),
     Unavailable,
     Pending(RequestId),
-    Failed(RequestError),
+    Failed(RequestErrorKind),
 }
 
 /// A lock as it is granted.

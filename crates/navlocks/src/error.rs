@@ -4,9 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use navlocks_core::{Cause, RequestId};
+use navlocks_core::{Cause, RequestId, Scope};
 
 use crate::deadlock::Cycle;
+use crate::query::LockInfo;
 
 /// Why a held lock was taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +70,111 @@ impl fmt::Display for Loss {
 
 impl Error for Loss {}
 
-/// Why a request did not give a lock. Nothing of the request is left then.
+/// Why a request did not give a lock: the kind of failure, and the lock that it is about. Nothing of
+/// the request is left then.
+///
+/// ```
+/// # navlocks::blocking::block_on(async {
+/// use navlocks::{Locks, RequestErrorKind};
+/// use std::time::Duration;
+///
+/// let locks = Locks::new();
+/// let _held = locks.request("invoice/42").tag("nightly").await?;
+/// let error = locks.request("invoice/42").timeout(Duration::from_millis(1)).await.unwrap_err();
+/// assert!(matches!(error.kind(), RequestErrorKind::TimedOut { .. }));
+/// assert!(error.to_string().starts_with("'invoice/42' was not free within 1ms: held by nightly"));
+/// # Ok::<(), navlocks::RequestError>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+// Boxed, because errors are rare and the result of a request is moved often.
+pub struct RequestError(Box<About>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct About {
+    kind: RequestErrorKind,
+    scope: Scope,
+    holders: Vec<LockInfo>,
+}
+
+impl RequestError {
+    pub(crate) fn new(kind: RequestErrorKind, scope: Scope) -> Self {
+        Self::with_holders(kind, scope, Vec::new())
+    }
+
+    pub(crate) fn with_holders(
+        kind: RequestErrorKind,
+        scope: Scope,
+        holders: Vec<LockInfo>,
+    ) -> Self {
+        Self(Box::new(About { kind, scope, holders }))
+    }
+
+    /// The kind of failure.
+    pub fn kind(&self) -> &RequestErrorKind {
+        &self.0.kind
+    }
+
+    /// Returns the kind of failure alone.
+    pub fn into_kind(self) -> RequestErrorKind {
+        self.0.kind
+    }
+
+    /// The names that were requested.
+    pub fn scope(&self) -> &Scope {
+        &self.0.scope
+    }
+
+    /// The locks that a request which [timed out](RequestErrorKind::TimedOut) waited for, as far as they are
+    /// known; a service describes the first sixteen. Empty for every other kind, and if all were
+    /// waiting themselves.
+    pub fn holders(&self) -> &[LockInfo] {
+        &self.0.holders
+    }
+
+    /// The name of the DOMException that this is in JavaScript.
+    pub fn dom_exception_name(&self) -> &'static str {
+        self.kind().dom_exception_name()
+    }
+}
+
+impl PartialEq<RequestErrorKind> for RequestError {
+    fn eq(&self, kind: &RequestErrorKind) -> bool {
+        self.kind() == kind
+    }
+}
+
+impl fmt::Debug for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let About { kind, scope, holders } = &*self.0;
+        f.debug_struct("RequestError")
+            .field("kind", kind)
+            .field("scope", scope)
+            .field("holders", holders)
+            .finish()
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let About { kind, scope, holders } = &*self.0;
+        let RequestErrorKind::TimedOut { after } = kind else {
+            return write!(f, "no lock on '{scope}': {kind}");
+        };
+        write!(f, "'{scope}' was not free within {after:?}")?;
+        for (index, holder) in holders.iter().enumerate() {
+            write!(f, "{}{holder}", if index == 0 { ": held by " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for RequestError {}
+
+/// The kinds of [`RequestError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RequestError {
+pub enum RequestErrorKind {
     /// The lock was not free within the time given.
     TimedOut {
         /// That time.
@@ -106,7 +208,7 @@ pub enum RequestError {
     Refused(Refusal),
 }
 
-impl RequestError {
+impl RequestErrorKind {
     /// The name of the DOMException that this is in JavaScript.
     pub fn dom_exception_name(&self) -> &'static str {
         match self {
@@ -125,7 +227,7 @@ impl RequestError {
     }
 }
 
-impl From<Loss> for RequestError {
+impl From<Loss> for RequestErrorKind {
     fn from(loss: Loss) -> Self {
         match loss {
             Loss::Stolen { by } => Self::Stolen { by },
@@ -138,7 +240,7 @@ impl From<Loss> for RequestError {
     }
 }
 
-impl From<navlocks_core::RequestError> for RequestError {
+impl From<navlocks_core::RequestError> for RequestErrorKind {
     fn from(error: navlocks_core::RequestError) -> Self {
         match error {
             navlocks_core::RequestError::UnknownClient => Self::ClientEnded,
@@ -148,7 +250,7 @@ impl From<navlocks_core::RequestError> for RequestError {
     }
 }
 
-impl fmt::Display for RequestError {
+impl fmt::Display for RequestErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut { after } => write!(f, "the lock was not free within {after:?}"),
@@ -176,8 +278,6 @@ impl fmt::Display for RequestError {
         }
     }
 }
-
-impl Error for RequestError {}
 
 const UNREACHABLE: &str = "the lock service cannot be reached: is it running?";
 

@@ -49,6 +49,7 @@
 mod locks;
 mod request;
 mod acquire;
+mod timer;
 mod lock;
 mod error;
 mod query;
@@ -71,13 +72,15 @@ pub mod lineage;
 
 pub use acquire::{Acquire, TryAcquire};
 pub use deadlock::DeadlockPolicy;
-pub use error::{Loss, QueryError, Refusal, RequestError};
+pub use error::{Loss, QueryError, Refusal, RequestError, RequestErrorKind};
 pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
+#[cfg(feature = "service")]
+pub use query::Unclaimed;
 pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 #[cfg(feature = "service")]
 pub use remote::{Connect, ConnectError};

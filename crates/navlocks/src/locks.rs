@@ -91,10 +91,14 @@ impl Locks {
     /// The lock spaces of a service, shared by all who connect to it: `unix:/path/to/socket`, `ws://host:port` or
     /// `wss://host:port`. Say how on what is returned, then await it.
     ///
-    /// Everything is as in process, with what a network adds. A held lock can also be lost because the service is gone or out of
-    /// reach for too long ([`Loss::ServiceGone`](crate::Loss::ServiceGone), [`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), and that is
-    /// known here before anybody else can be granted. A request that waits goes on waiting: the connection is made
-    /// again, and if the service has forgotten it meanwhile it queues anew, at the end. [`client_id`](Self::client_id) and request ids are then new ones, too.
+    /// Everything is as in process, with what a network adds. Locks and requests outlive the
+    /// connection and the service: the connection is made again, and a service that was started
+    /// again gets a claim of what is held and pending here. A held lock can be lost because the
+    /// service was out of reach for longer than the lease
+    /// ([`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), which is known here before any other client
+    /// is granted, or because the service has lost its state
+    /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues anew, at the
+    /// tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
     /// One task drives the connection: on the tokio runtime in which it was made, and without one on a thread of this crate's own.
     /// A runtime that shuts down takes its connections with it.
@@ -197,15 +201,37 @@ impl Locks {
         std::future::poll_fn(|cx| self.backend().poll_left(cx.waker())).await;
     }
 
-    /// A copy of the descriptor of the connection, if it was made with
-    /// [`keep_descriptor`](Connect::keep_descriptor) over a Unix socket and is there.
+    /// Returns a copy of the socket by which the service knows that this client is alive, over a
+    /// Unix socket.
     ///
-    /// The service takes this client for alive as long as any process has the connection open. A
+    /// The service keeps the locks of this client for as long as any process has that socket open. A
     /// program that does its work in child processes can hand them this, so that its locks are not
     /// free before they have ended, even if it is killed itself.
     #[cfg(feature = "service")]
     pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         self.backend().descriptor()
+    }
+
+    /// Returns for how long the service grants the locks of this client to no other client, counted
+    /// from the last message that it answered; none where no lease ends them.
+    ///
+    /// A lock is [lost](crate::Loss::LeaseLapsed) an eighth of the lease earlier, so a holder that
+    /// stops its work within this time after the loss meets no other holder.
+    #[cfg(feature = "service")]
+    pub fn lease_left(&self) -> Option<std::time::Duration> {
+        self.backend().lease_left()
+    }
+
+    /// Returns the sessions of an earlier service whose clients have not come back to its successor
+    /// yet: the names of their requests are granted to no other client until then. A steal or a
+    /// forced release gets past them.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    #[cfg(feature = "service")]
+    pub async fn recovery(&self) -> Result<Vec<query::Unclaimed>, QueryError> {
+        self.backend().recovery(self.client().id).await
     }
 
     /// All locks held and requests pending in this space, at one moment.
@@ -236,6 +262,16 @@ impl Locks {
     /// [`QueryError`] says why there is no answer.
     pub async fn place(&self) -> Result<Option<query::Place>, QueryError> {
         self.backend().place(self.client().id).await
+    }
+
+    /// Returns where a pending request stands, also one of another client; none if it is not
+    /// pending. [`Acquire::request_id`](crate::Acquire::request_id) is the id of one's own.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why there is no answer.
+    pub async fn place_of(&self, request: RequestId) -> Result<Option<query::Place>, QueryError> {
+        self.backend().place_of(self.client().id, request).await
     }
 
     /// What a request waits for: nothing, if it does not wait.

@@ -1,5 +1,6 @@
 //! Who holds what, who waits for what, and since when.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
 
 /// All locks and requests of a lock space at one moment. A copy: later changes do not show in it.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// The locks held, in the order in which they were granted.
     pub held: Vec<LockInfo>,
@@ -27,7 +29,8 @@ pub struct Place {
 }
 
 /// One lock or request in a [`Snapshot`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,
@@ -47,8 +50,28 @@ pub struct LockInfo {
     pub pid: Option<u32>,
 }
 
+/// Its tag, or else its client; the process; and its age. Control characters of the tag are escaped.
+impl fmt::Display for LockInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tag.as_deref().filter(|tag| !tag.is_empty()) {
+            Some(tag) => tag.chars().try_for_each(|char| match char.is_control() {
+                true => write!(f, "{}", char.escape_default()),
+                false => write!(f, "{char}"),
+            })?,
+            None => write!(f, "client {}", self.client)?,
+        }
+        if let Some(pid) = self.pid {
+            write!(f, " (pid {pid})")?;
+        }
+        // The clock is not more exact.
+        let millis = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
+        write!(f, " for {:?}", Duration::from_millis(millis))
+    }
+}
+
 /// All locks and requests of one partition, from [`Locks::query_all`](crate::Locks::query_all).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PartitionSnapshot {
     /// Its name; empty for the default one.
     pub partition: String,
@@ -60,16 +83,40 @@ pub struct PartitionSnapshot {
     pub snapshot: Snapshot,
 }
 
+/// A session of an earlier service whose client has not come back yet, from
+/// [`Locks::recovery`](crate::Locks::recovery). Its names are granted to no other client meanwhile.
+#[cfg(feature = "service")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unclaimed {
+    /// Its number.
+    pub session: u32,
+    /// Its process, where the service knows it.
+    pub pid: Option<u32>,
+    /// For how long the service waits for it at most; none if until its process ends.
+    pub left: Option<Duration>,
+    /// How many locks it held.
+    pub held: usize,
+}
+
+impl LockInfo {
+    /// Describes a lock of this process by what the engine knows and `more`.
+    pub(crate) fn new(
+        info: navlocks_core::LockInfo,
+        more: impl FnOnce(RequestId) -> (Option<Arc<str>>, Duration),
+    ) -> Self {
+        let navlocks_core::LockInfo { request, client, scope, mode, token, .. } = info;
+        let (tag, age) = more(request);
+        Self { request, client, scope, mode, token, tag, age, pid: None }
+    }
+}
+
 impl Snapshot {
     pub(crate) fn new(
         snapshot: navlocks_core::Snapshot,
         more: impl Fn(RequestId) -> (Option<Arc<str>>, Duration),
     ) -> Self {
-        let describe = |info: navlocks_core::LockInfo| {
-            let navlocks_core::LockInfo { request, client, scope, mode, token, .. } = info;
-            let (tag, age) = more(request);
-            LockInfo { request, client, scope, mode, token, tag, age, pid: None }
-        };
+        let describe = |info| LockInfo::new(info, &more);
         Self {
             held: snapshot.held.into_iter().map(describe).collect(),
             pending: snapshot.pending.into_iter().map(describe).collect(),

@@ -10,7 +10,7 @@ use navlocks_core::{Mode, Scope, Wait};
 
 use crate::backend::Answer;
 use crate::blocking::block_on;
-use crate::error::RequestError;
+use crate::error::{RequestError, RequestErrorKind};
 use crate::lock::Lock;
 use crate::owner::Owner;
 
@@ -85,7 +85,7 @@ impl Request {
         self
     }
 
-    /// Fails with [`RequestError::TimedOut`] when the lock is not granted within this time. Zero tries once and does not
+    /// Fails with [`TimedOut`](RequestErrorKind::TimedOut) when the lock is not granted within this time. Zero tries once and does not
     /// wait.
     ///
     /// The first timeout of a process starts one thread for all timers.
@@ -117,7 +117,7 @@ impl Request {
 
     /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
     /// all tasks of that thread, and where that thread carries the connection to a service it fails with
-    /// [`RequestError::BlocksConnection`].
+    /// [`BlocksConnection`](RequestErrorKind::BlocksConnection).
     ///
     /// # Errors
     ///
@@ -132,7 +132,8 @@ impl Request {
     /// Returns an error if this thread must not block until there is an answer.
     fn check_blocking(&self) -> Result<(), RequestError> {
         if self.owner.backend.is_driven_here() {
-            return Err(RequestError::BlocksConnection);
+            let scope = self.inner.scope.clone();
+            return Err(RequestError::new(RequestErrorKind::BlocksConnection, scope));
         }
         Ok(())
     }

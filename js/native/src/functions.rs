@@ -145,6 +145,41 @@ function!(
 );
 
 function!(
+    /// `watchContention(handle, slot, serial)`: mail comes, once, when a request waits for the lock.
+    WatchContention,
+    c"watchContention",
+    |env, instance, &[handle, slot, serial, _]| {
+        let request = get_request_id(env, slot, serial)?;
+        let client = instance.client(env, handle)?;
+        client.with_mail(|space, client, mail| space.watch_contention(client, request, mail));
+        Ok(env.undefined())
+    }
+);
+
+function!(
+    /// `subscribe(handle, capacity)`: keeps so many events for this client from now on; 0 ends that.
+    Subscribe,
+    c"subscribe",
+    |env, instance, &[handle, capacity, ..]| {
+        let capacity = env.get_number(capacity)? as usize;
+        let client = instance.client(env, handle)?;
+        client.space.subscribe(client.id, capacity);
+        Ok(env.undefined())
+    }
+);
+
+function!(
+    /// `takeEvents(handle)`: how many events are missing, and then each of those that are kept, see [`report`].
+    TakeEvents,
+    c"takeEvents",
+    |env, instance, &[handle, ..]| {
+        let client = instance.client(env, handle)?;
+        let (missed, events) = client.space.take_events(client.id);
+        report::events(env, missed, &events)
+    }
+);
+
+function!(
     /// `take(handle, polls)`: puts mail into the array. Whoever polls takes again soon, and is not woken meanwhile.
     Take,
     c"take",
@@ -224,6 +259,9 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
         && exports.add::<Release>()
         && exports.add::<Abort>()
         && exports.add::<ForceRelease>()
+        && exports.add::<WatchContention>()
+        && exports.add::<Subscribe>()
+        && exports.add::<TakeEvents>()
         && exports.add::<Take>()
         && exports.add::<KeepAlive>()
         && exports.add::<Query>()

@@ -15,6 +15,7 @@
 //! When an environment ends, however it ends, its clients do, and those who waited for their locks are woken.
 
 mod functions;
+mod inbox;
 mod napi;
 mod report;
 mod space;

@@ -1,9 +1,11 @@
 //! What a query tells, as columns: a few large values cross to JavaScript faster than many small ones.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use navlocks_core::{ClientId, Mode, Name, RequestId};
 
+use crate::inbox::Event;
 use crate::napi::{Env, Failure, Result, Value};
 use crate::space::Report;
 
@@ -54,6 +56,36 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
     let names = env.string(&names).map_err(|_| TOO_LONG)?;
     let (numbers, ends) = (env.numbers(&numbers)?, env.numbers(&ends)?);
     list(env, &[env.number(held as f64)?, numbers, names, ends, client_names, tag_list])
+}
+
+/// `[how many events are missing, event, …]`. An event is its numbers (kind, serial, mode, token or cause, serial of the thief),
+/// its names, the name of its client, its tag.
+pub(crate) fn events<'call>(
+    env: Env<'call>,
+    missed: u64,
+    events: &VecDeque<Arc<Event>>,
+) -> Result<Value<'call>> {
+    let mut text = Vec::new();
+    let mut rows = Vec::with_capacity(1 + events.len());
+    rows.push(env.number(missed as f64)?);
+    for event in events {
+        let about = &event.about;
+        let numbers = env.numbers(&[
+            f64::from(event.kind),
+            event.request.serial() as f64,
+            f64::from(u8::from(about.mode == Mode::Shared)),
+            event.value,
+            event.thief.map_or(0.0, |thief| thief.serial() as f64),
+        ])?;
+        let scope = names(env, about.scope.names())?;
+        let client = string(env, &event.client, &mut text)?;
+        let mut row = vec![numbers, scope, client];
+        if let Some(tag) = &about.tag {
+            row.push(string(env, tag, &mut text)?);
+        }
+        rows.push(list(env, &row)?);
+    }
+    list(env, &rows)
 }
 
 /// The clients that occur, each numbered by its first occurrence.

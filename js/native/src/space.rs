@@ -9,12 +9,13 @@ use std::hash::RandomState;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coarsetime::Clock;
-use navlocks_core::kit::{self, Embedder, Notes, Notice, Sink};
+use navlocks_core::kit::{self, About, Embedder, Notes, Notice, Sink};
 use navlocks_core::{
-    Blockers, Cause, ClientId, Deadlock, DeadlockPolicy, HashKey, LockManager, Name, Request,
-    RequestId, Snapshot,
+    Blockers, ClientId, Deadlock, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestId,
+    Snapshot,
 };
 
+use crate::inbox::{Event, Inbox, number};
 use crate::napi::Bell;
 
 /// One lock space, shared by all threads that opened it.
@@ -35,6 +36,7 @@ impl Embedder for Threads {
     type Tag = Name;
 }
 
+#[derive(Default)]
 struct Mailboxes {
     /// By [`ClientId::slot`].
     clients: Vec<Option<Client>>,
@@ -42,6 +44,8 @@ struct Mailboxes {
     caller: Option<ClientId>,
     /// The bells to ring. Empty between inputs.
     bells: Vec<Arc<Bell>>,
+    /// The clients that have an inbox for events.
+    subscribers: Vec<ClientId>,
 }
 
 struct Client {
@@ -49,6 +53,7 @@ struct Client {
     /// The client's name in queries.
     name: Name,
     mail: VecDeque<Mail>,
+    inbox: Option<Inbox>,
     /// Rung, and not taken its mail since.
     rung: bool,
     /// Comes for its mail by itself before long, so that no bell is needed.
@@ -65,6 +70,9 @@ const GRANTED: f64 = 1.0;
 const UNAVAILABLE: f64 = 2.0;
 const LOST: f64 = 3.0;
 const ABORTED: f64 = 4.0;
+const CONTENDED: f64 = 5.0;
+/// There are events to take; of no request.
+const EVENTS: f64 = 6.0;
 
 /// Above this many letters, an empty mailbox drops its memory.
 const IDLE_CAPACITY: usize = 1024;
@@ -92,7 +100,7 @@ impl Space {
         let manager = LockManager::new(HashKey::drawn_from(&RandomState::new()));
         Self(Mutex::new(State {
             space: kit::Space::new(manager, DeadlockPolicy::Ignore),
-            mailboxes: Mailboxes { clients: Vec::new(), caller: None, bells: Vec::new() },
+            mailboxes: Mailboxes::default(),
         }))
     }
 
@@ -130,7 +138,8 @@ impl Space {
     pub(crate) fn add_client(&self, name: Name, bell: Arc<Bell>) -> ClientId {
         let mut state = self.lock();
         let id = state.space.add_client();
-        let client = Client { id, name, mail: VecDeque::new(), rung: false, polls: false, bell };
+        let mail = VecDeque::new();
+        let client = Client { id, name, mail, inbox: None, rung: false, polls: false, bell };
         let clients = &mut state.mailboxes.clients;
         let slots = clients.len().max(id.slot() + 1);
         clients.resize_with(slots, || None);
@@ -141,6 +150,7 @@ impl Space {
     /// Ends a client and all its requests.
     pub(crate) fn end_client(&self, id: ClientId) {
         self.input(None, &mut Postbag::new(&mut []), |space, mailboxes| {
+            mailboxes.unsubscribe(id, space);
             if space.end_client(id, mailboxes) {
                 mailboxes.clients[id.slot()] = None;
             }
@@ -197,6 +207,42 @@ impl Space {
         post: &mut Postbag<'_>,
     ) -> usize {
         self.input(Some(client), post, |space, mailboxes| space.force_release(name, mailboxes))
+    }
+
+    /// Sends mail, once, when a request waits for this lock.
+    pub(crate) fn watch_contention(
+        &self,
+        client: ClientId,
+        request: RequestId,
+        post: &mut Postbag<'_>,
+    ) {
+        self.input(Some(client), post, |space, mailboxes| {
+            if owns(space, client, request) {
+                space.watch_contention(request, mailboxes);
+            }
+        });
+    }
+
+    /// Keeps so many events for a client from now on; none ends that.
+    pub(crate) fn subscribe(&self, client: ClientId, capacity: usize) {
+        let State { space, mailboxes } = &mut *self.lock();
+        if capacity == 0 {
+            mailboxes.unsubscribe(client, space);
+        } else if let Some(inbox) = mailboxes.client(client).and_then(|known| known.inbox.as_mut())
+        {
+            inbox.set_capacity(capacity);
+        } else if let Some(known) = mailboxes.client(client) {
+            known.inbox = Some(Inbox::new(capacity));
+            mailboxes.subscribers.push(client);
+            space.describe();
+        }
+    }
+
+    /// Takes all events of a client, and how many are missing before them.
+    pub(crate) fn take_events(&self, client: ClientId) -> (u64, VecDeque<Arc<Event>>) {
+        let mailboxes = &mut self.lock().mailboxes;
+        let inbox = mailboxes.client(client).and_then(|client| client.inbox.as_mut());
+        inbox.map(Inbox::take).unwrap_or_default()
     }
 
     /// Takes the mail that fits. The bell may ring again from now on, unless the client polls.
@@ -274,14 +320,31 @@ impl Sink<Threads> for Mailboxes {
             Notice::Aborted(cause) => (ABORTED, number(cause)),
             // The client did these itself, or is gone; the others are for watchers and subscribers.
             Notice::Released { .. } | Notice::Withdrawn | Notice::ClientEnded { .. } => return,
-            Notice::Requested | Notice::Contended | Notice::Deadlock(_) => return,
+            Notice::Contended => (CONTENDED, 0.0),
+            Notice::Requested | Notice::Deadlock(_) => return,
         };
-        let client = notes.get(id).copied().flatten();
-        let Some(client) = client.and_then(|client| self.client(client)) else { return };
-        client.mail.push_back([kind, id.serial() as f64, value]);
-        let (id, rung) = (client.id, client.rung || client.polls);
-        if !rung && self.caller != Some(id) {
-            self.ring(id);
+        if let Some(client) = notes.get(id).copied().flatten() {
+            self.send(client, [kind, id.serial() as f64, value]);
+        }
+    }
+
+    fn publish(
+        &mut self,
+        request: RequestId,
+        about: &About<Name>,
+        _: &Notes<Threads>,
+        notice: &Notice<'_, u64>,
+    ) {
+        let Some(client) = self.client(about.client).map(|client| client.name.clone()) else {
+            return;
+        };
+        let Some(event) = Event::new(request, about, client, notice).map(Arc::new) else { return };
+        for index in 0..self.subscribers.len() {
+            let subscriber = self.subscribers[index];
+            let inbox = self.client(subscriber).and_then(|client| client.inbox.as_mut());
+            if inbox.is_some_and(|inbox| inbox.push(event.clone())) {
+                self.send(subscriber, [EVENTS, 0.0, 0.0]);
+            }
         }
     }
 }
@@ -290,6 +353,29 @@ impl Mailboxes {
     #[inline]
     fn client(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(id.slot())?.as_mut().filter(|client| client.id == id)
+    }
+
+    /// Puts mail into the mailbox of a client, and notes that its bell is to be rung if it needs that.
+    #[inline]
+    fn send(&mut self, id: ClientId, mail: Mail) {
+        let Some(client) = self.client(id) else { return };
+        client.mail.push_back(mail);
+        let rung = client.rung || client.polls;
+        if !rung && self.caller != Some(id) {
+            self.ring(id);
+        }
+    }
+
+    /// Ends the subscription of a client; with the last one the space stops publishing.
+    fn unsubscribe(&mut self, id: ClientId, space: &mut kit::Space<Threads>) {
+        let Some(client) = self.client(id) else { return };
+        if client.inbox.take().is_none() {
+            return;
+        }
+        self.subscribers.retain(|&subscriber| subscriber != id);
+        if self.subscribers.is_empty() {
+            space.stop_describing();
+        }
     }
 
     fn ring(&mut self, id: ClientId) {
@@ -350,14 +436,4 @@ impl<'a> Postbag<'a> {
 
 fn now() -> u64 {
     Clock::now_since_epoch().as_millis()
-}
-
-/// Causes as JavaScript knows them, see `CAUSES` in `js/native.js`.
-fn number(cause: Cause) -> f64 {
-    match cause {
-        Cause::Stolen { .. } => 0.0,
-        Cause::ForceReleased => 1.0,
-        Cause::Evicted => 2.0,
-        Cause::Suspended => 3.0,
-    }
 }

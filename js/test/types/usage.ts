@@ -1,6 +1,6 @@
 // Checked by tsc, never run: what a program may and may not write.
 
-import { connect, install, Lock, type LockHandle, LockManager, locks, type ServiceLocks } from 'navlocks';
+import { connect, install, Lock, type LockHandle, LockManager, locks, type Loss, type ServiceLocks } from 'navlocks';
 import * as browser from 'navlocks/browser';
 import { acquire, installLineage, lineageOf, requestFlag, requestLock } from 'navlocks/lineage';
 
@@ -86,4 +86,25 @@ export async function services(): Promise<void> {
   browser.install(globalThis, { url: '/locks', native: 'also', partitioned: false });
   // @ts-expect-error: a browser has no service of its own
   browser.install(globalThis, {});
+}
+
+export async function watching(): Promise<void> {
+  for await (const event of locks.events({ capacity: 10 })) {
+    if (event.type === 'granted') same<typeof event.fencingToken, number>(true);
+    else if (event.type === 'lost') same<typeof event.cause, Loss>(true);
+    else if (event.type === 'gap') same<typeof event.missed, number | undefined>(true);
+    else same<typeof event.scope, string[]>(true);
+    // @ts-expect-error: a gap is of no request
+    event.scope;
+  }
+  const remote = await connect();
+  const { connection } = remote;
+  connection.addEventListener('change', () => connection.state === 'unreachable');
+  // @ts-expect-error: there is no such state
+  if (connection.state === 'out') return;
+  same<typeof connection.leaseLeft, number | undefined>(true);
+  // @ts-expect-error: a process has no connection
+  locks.connection;
+  const contended = await (await locks.hold('a')).contended();
+  same<typeof contended, boolean>(true);
 }

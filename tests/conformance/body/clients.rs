@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-use navlocks::{Loss, QueryError, RequestError};
+use navlocks::{Loss, QueryError, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -21,7 +21,7 @@ fn g16_a_client_that_ends_between_grant_and_poll_lets_the_next_one_have_the_lock
     shows(&holder, ["unheard"], ["next"]);
     ended.end();
     drop(next_up.join().unwrap());
-    assert_eq!(unheard.join().unwrap_err(), RequestError::ClientEnded);
+    assert_eq!(unheard.join().unwrap_err(), RequestErrorKind::ClientEnded);
     shows(&next, [], []);
 }
 
@@ -134,7 +134,7 @@ fn an_ended_client_loses_all_it_has_and_nobody_else_does() {
         lost.join().unwrap()
     });
     assert_eq!(lost, Loss::ClientEnded);
-    assert_eq!(waiting.join().unwrap_err(), RequestError::ClientEnded);
+    assert_eq!(waiting.join().unwrap_err(), RequestErrorKind::ClientEnded);
     shows(&other, ["kept"], []);
     assert_eq!(kept.loss(), None);
     assert_eq!(own.release(), Err(Loss::ClientEnded));
@@ -151,7 +151,7 @@ fn a_request_asleep_on_its_thread_is_woken_by_the_end_of_its_client() {
             let request = scope.spawn(|| soon(ended.request("a").tag("asleep")).map(drop));
             shows(&holder, ["held"], ["asleep"]);
             ended.end();
-            assert_eq!(request.join().unwrap(), Err(RequestError::ClientEnded));
+            assert_eq!(request.join().unwrap().unwrap_err(), RequestErrorKind::ClientEnded);
         });
     }
 }
@@ -175,7 +175,7 @@ fn an_ended_client_can_do_nothing_more() {
     let [ended, other] = arm.clients();
     ended.end();
     ended.end();
-    let error = RequestError::ClientEnded;
+    let error = RequestErrorKind::ClientEnded;
     assert_eq!(soon(ended.request("a")).unwrap_err(), error);
     assert_eq!(soon(ended.request("a").if_available()).unwrap_err(), error);
     assert_eq!(soon(ended.request("a").steal()).unwrap_err(), error);

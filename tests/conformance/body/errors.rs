@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::time::Duration;
 
-use navlocks::{DeadlockPolicy, Loss, RequestError};
+use navlocks::{DeadlockPolicy, Loss, RequestError, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -28,7 +28,7 @@ fn decision_12_every_way_to_lose_a_lock_is_told_apart() {
     for loss in losses {
         assert_eq!(loss.dom_exception_name(), "AbortError");
         // The same cause is the same in the words of a request.
-        assert_eq!(RequestError::from(loss).dom_exception_name(), "AbortError");
+        assert_eq!(RequestErrorKind::from(loss).dom_exception_name(), "AbortError");
     }
 }
 
@@ -69,12 +69,12 @@ fn decision_12_every_way_to_fail_is_told_apart() {
         (&ended, "AbortError"),
         (&overtake, "NotSupportedError"),
     ];
-    assert!(matches!(timed_out, RequestError::TimedOut { .. }));
-    assert!(matches!(deadlock, RequestError::Deadlock(_)));
-    assert!(matches!(stolen, RequestError::Stolen { .. }));
-    assert_eq!(forced, RequestError::ForceReleased);
-    assert_eq!(ended, RequestError::ClientEnded);
-    assert_eq!(overtake, RequestError::ExclusiveOvertake);
+    assert!(matches!(timed_out.kind(), RequestErrorKind::TimedOut { .. }));
+    assert!(matches!(deadlock.kind(), RequestErrorKind::Deadlock(_)));
+    assert!(matches!(stolen.kind(), RequestErrorKind::Stolen { .. }));
+    assert_eq!(forced, RequestErrorKind::ForceReleased);
+    assert_eq!(ended, RequestErrorKind::ClientEnded);
+    assert_eq!(overtake, RequestErrorKind::ExclusiveOvertake);
     let mut said = HashSet::new();
     for (error, name) in errors {
         assert_eq!(error.dom_exception_name(), name, "{error}");

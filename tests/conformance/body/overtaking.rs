@@ -1,6 +1,6 @@
 //! X36: readers that do not wait for waiting writers, if they ask for it.
 
-use navlocks::{Lock, Locks, RequestError};
+use navlocks::{Lock, Locks, RequestError, RequestErrorKind};
 
 use super::start;
 use crate::backend::Backend;
@@ -63,6 +63,6 @@ fn x36_only_readers_overtake() {
     let arm = start();
     let locks = arm.client();
     let error = soon(locks.request("a").overtake()).unwrap_err();
-    assert_eq!(error, RequestError::ExclusiveOvertake);
+    assert_eq!(error, RequestErrorKind::ExclusiveOvertake);
     shows(&locks, [], []);
 }

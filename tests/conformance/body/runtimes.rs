@@ -4,7 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use navlocks::blocking::block_on;
-use navlocks::{Acquire, Events, Lock, Locks, Loss, Request, RequestError, TryAcquire, TryRequest};
+use navlocks::{
+    Acquire, Events, Lock, Locks, Loss, Request, RequestErrorKind, TryAcquire, TryRequest,
+};
 
 use super::start;
 use crate::backend::Backend;
@@ -115,7 +117,7 @@ fn a_thread_without_a_runtime_can_ask_for_all_that_a_task_can() {
         assert!(locks.request("a").if_available().blocking().unwrap().is_none());
         let after = Duration::from_millis(2);
         let error = locks.request("a").timeout(after).blocking().unwrap_err();
-        assert_eq!(error, RequestError::TimedOut { after });
+        assert_eq!(error, RequestErrorKind::TimedOut { after });
         let stolen = locks.request("a").steal().blocking().unwrap();
         assert_eq!(block_on(held.lost()), Loss::Stolen { by: stolen.request_id() });
         assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
@@ -131,7 +133,7 @@ fn many_timeouts_pass_without_a_runtime() {
     let requests: Vec<_> =
         timeouts.map(|after| (after, Task::start(locks.request("a").timeout(after)))).collect();
     for (after, request) in requests.into_iter().rev() {
-        assert_eq!(request.join().unwrap_err(), RequestError::TimedOut { after });
+        assert_eq!(request.join().unwrap_err(), RequestErrorKind::TimedOut { after });
     }
     shows(&locks, ["holder"], []);
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use futures_core::Stream;
-use navlocks::{FencingToken, Lock, Locks, Loss, RequestError, RequestId};
+use navlocks::{FencingToken, Lock, Locks, Loss, RequestError, RequestErrorKind, RequestId};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -88,7 +88,7 @@ fn steal(thief: &Locks) -> Theft {
 fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
     let Theft { by, token } = *theft;
     match answer {
-        Err(error) => assert_eq!(error, RequestError::Stolen { by }),
+        Err(error) => assert_eq!(error, RequestErrorKind::Stolen { by }),
         Ok(lock) if lock.fencing_token() < token => {
             assert_eq!(soon(lock.lost()), Loss::Stolen { by });
             assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
@@ -204,7 +204,7 @@ fn decision_1_stolen_before_it_was_heard_of_is_an_error_and_never_a_lost_guard()
     let stolen = hold(thief.request("a").steal(), "thief");
     caught_up(&victim);
     let error = waiting.join().unwrap_err();
-    assert_eq!(error, RequestError::Stolen { by: stolen.request_id() });
+    assert_eq!(error, RequestErrorKind::Stolen { by: stolen.request_id() });
     assert_eq!(error.dom_exception_name(), "AbortError");
     shows(&victim, ["thief"], []);
 }
@@ -222,7 +222,7 @@ fn decision_1_the_work_of_a_request_that_was_robbed_unheard_does_not_begin() {
     shows(&holder, ["victim"], []);
     let by = hold(thief.request("a").steal(), "thief").request_id();
     caught_up(&victim);
-    assert_eq!(waiting.join(), Err(RequestError::Stolen { by }));
+    assert_eq!(waiting.join().unwrap_err(), RequestErrorKind::Stolen { by });
     assert!(!begun.load(Ordering::Relaxed));
 }
 
@@ -236,7 +236,7 @@ fn decision_1_force_released_before_it_was_heard_of_is_an_error_too() {
     shows(&holder, ["victim"], []);
     assert_eq!(soon(admin.force_release("a")), Ok(1));
     caught_up(&victim);
-    assert_eq!(waiting.join().unwrap_err(), RequestError::ForceReleased);
+    assert_eq!(waiting.join().unwrap_err(), RequestErrorKind::ForceReleased);
 }
 
 #[test]

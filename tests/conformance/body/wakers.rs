@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_core::Stream;
-use navlocks::{Lock, Locks, Request, RequestError};
+use navlocks::{Lock, Locks, Request, RequestError, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -89,7 +89,7 @@ fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
         let request = forgotten(&locks, ended.request("a"));
         ended.end();
         shows(&holder, ["held"], []);
-        assert_eq!(request.join().unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(request.join().unwrap_err(), RequestErrorKind::ClientEnded);
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use navlocks::{Lock, Locks, Request, RequestError, Scope};
+use navlocks::{Lock, Locks, Request, RequestError, RequestErrorKind, Scope};
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
@@ -113,7 +113,9 @@ impl Round<'_> {
             Ok(Some(lock)) => self.hold(lock, dice).await,
             Ok(None) if wait == Wait::IfAvailable => self.step(Step::Unavailable),
             Ok(None) => self.step(Step::Withdrawn),
-            Err(RequestError::TimedOut { .. }) => self.step(Step::TimedOut),
+            Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => {
+                self.step(Step::TimedOut)
+            }
             Err(error) => self.step(Step::Failed(error.to_string().into())),
         }
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use navlocks::{Locks, Snapshot};
 use rustix::fs::{Access, access, statvfs};
 
+use super::recovery;
 use super::stop::Running;
 use super::target::Target;
 use crate::exit::{Exit, Failure};
@@ -43,7 +44,15 @@ impl Doctor {
             Err(failure) => report.bad(&failure.message),
         }
         match self.target.connect_if_running().await {
-            Ok(None) => report.good("no service runs; one starts when it is needed"),
+            Ok(None) => {
+                let place = self.target.place()?;
+                let left = place.map(|place| place.has_sessions()).transpose()?.unwrap_or(false);
+                report.good(if left {
+                    "no service runs, and clients of the last one may hold locks: the next command starts one"
+                } else {
+                    "no service runs; one starts when it is needed"
+                });
+            }
             Ok(Some(locks)) => {
                 look_at_locks(&self.target, &locks, &mut report).await;
                 Target::finish(locks).await;
@@ -92,7 +101,7 @@ fn look_at_place(place: &Place, report: &mut Report) {
             let groups = fs::read_to_string(format!("/proc/{}/cgroup", service.pid));
             if let Some(unit) = foreign_unit(&groups.unwrap_or_default()) {
                 report.bad(&format!(
-                    "the service was started by {unit} and ends with it, and all locks are lost then: enable the user unit navlocks-user.socket"
+                    "the service was started by {unit} and ends with it, and commands that hold locks must start it again then: enable the user unit navlocks-user.socket"
                 ));
             }
         }
@@ -199,16 +208,20 @@ fn look_at_socket(place: &Place, report: &mut Report) {
 async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
         let (snapshot, reason) = target.query_with_reason(locks).await?;
-        Ok::<_, Failure>((snapshot, reason, target.answer(locks.deadlocks()).await?))
+        let unclaimed = target.answer(locks.recovery()).await?;
+        Ok::<_, Failure>((snapshot, reason, unclaimed, target.answer(locks.deadlocks()).await?))
     };
-    let (snapshot, reason, deadlocks) = match answers.await {
+    let (snapshot, reason, unclaimed, deadlocks) = match answers.await {
         Ok(answers) => answers,
         Err(failure) => return report.bad(&failure.message),
     };
     let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
     report.good(&format!("the service answers: {held} held, {pending} waiting"));
-    if let Some(reason) = reason {
+    if let Some(reason) = reason.filter(|_| unclaimed.is_empty()) {
         report.bad(&reason);
+    }
+    for session in unclaimed {
+        report.bad(&recovery::sentence(&session));
     }
     if deadlocks.is_empty() {
         report.good("nobody is deadlocked");

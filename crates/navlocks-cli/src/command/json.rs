@@ -1,7 +1,7 @@
 //! What programs read: the output of `query --json` and `watch --json`.
 
 use navlocks::events::Kind as What;
-use navlocks::{Event, LockInfo, Loss, PartitionSnapshot, Snapshot};
+use navlocks::{Event, LockInfo, Loss, PartitionSnapshot, Snapshot, Unclaimed};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -54,6 +54,28 @@ struct State<'a> {
     /// Why no request is granted although nothing is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    /// Sessions of an earlier service that are waited for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unclaimed: Vec<Session>,
+}
+
+/// A session of an earlier service.
+#[derive(Debug, Serialize)]
+struct Session {
+    session: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    /// For how long it is waited for at most, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_ms: Option<u128>,
+    held: usize,
+}
+
+impl From<&Unclaimed> for Session {
+    fn from(unclaimed: &Unclaimed) -> Self {
+        let &Unclaimed { session, pid, left, held, .. } = unclaimed;
+        Self { session, pid, left_ms: left.map(|left| left.as_millis()), held }
+    }
 }
 
 /// Something that happened.
@@ -86,6 +108,7 @@ impl<'a> From<&'a Snapshot> for State<'a> {
             held: snapshot.held.iter().map(Entry::from).collect(),
             pending: snapshot.pending.iter().map(Entry::from).collect(),
             reason: None,
+            unclaimed: Vec::new(),
         }
     }
 }
@@ -109,8 +132,13 @@ struct All<'a> {
 }
 
 /// One line for a snapshot.
-pub(super) fn snapshot(snapshot: &Snapshot, reason: Option<&str>) -> String {
-    wire::write(&State { reason, ..State::from(snapshot) }) + "\n"
+pub(super) fn snapshot(
+    snapshot: &Snapshot,
+    reason: Option<&str>,
+    unclaimed: &[Unclaimed],
+) -> String {
+    let unclaimed = unclaimed.iter().map(Session::from).collect();
+    wire::write(&State { reason, unclaimed, ..State::from(snapshot) }) + "\n"
 }
 
 /// One line for the snapshots of all partitions.

@@ -10,6 +10,7 @@ mod man;
 mod names;
 mod query;
 mod queues;
+pub(crate) mod recovery;
 mod release;
 mod run;
 mod screen;

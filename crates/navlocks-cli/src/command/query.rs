@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use navlocks::{PartitionSnapshot, Snapshot};
+use navlocks::{PartitionSnapshot, Snapshot, Unclaimed};
 
 use super::target::Target;
-use super::{json, table};
+use super::{json, recovery, table};
 use crate::exit::Failure;
 use crate::printer::{self, Palette};
 
@@ -15,11 +15,11 @@ const NOTHING: &str = "nothing is held\n";
 /// Show who holds what, and who waits
 ///
 /// Held locks come in the order in which they were granted, waiting requests as they stand in the queue. Where no service
-/// runs nobody holds anything, and none is started.
+/// runs nobody holds anything, and none is started, unless clients of an earlier one are left.
 #[derive(Debug, Args)]
 pub(super) struct Query {
-    /// Print one JSON object with the arrays held and pending, and the reason if nothing is granted
-    /// yet after a crash
+    /// Print one JSON object with the arrays held and pending; after a restart also unclaimed, the
+    /// sessions that the service waits for
     #[arg(long)]
     json: bool,
     /// Print the names of held locks, one on a line, without those that have control characters
@@ -34,35 +34,44 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
-        let locks = self.target.connect_if_running().await?;
+        let locks = self.target.connect_if_used().await?;
         if self.all_partitions {
-            let all = match &locks {
-                Some(locks) => self.target.query_all(locks).await?,
-                None => Vec::new(),
+            let (all, unclaimed) = match &locks {
+                Some(locks) => {
+                    let all = self.target.query_all(locks).await?;
+                    (all, self.target.answer(locks.recovery()).await?)
+                }
+                None => (Vec::new(), Vec::new()),
             };
             Target::finish_all(locks).await;
-            return self.print_all(&all);
+            return self.print_all(&all, &unclaimed);
         }
-        let (snapshot, reason) = match &locks {
-            Some(locks) => self.target.query_with_reason(locks).await?,
-            None => (Snapshot::default(), None),
+        let (snapshot, reason, unclaimed) = match &locks {
+            Some(locks) => {
+                let (snapshot, reason) = self.target.query_with_reason(locks).await?;
+                (snapshot, reason, self.target.answer(locks.recovery()).await?)
+            }
+            None => (Snapshot::default(), None, Vec::new()),
         };
         Target::finish_all(locks).await;
         if self.names {
             return printer::print(&names(&snapshot));
         }
         if self.json {
-            return printer::print(&json::snapshot(&snapshot, reason.as_deref()));
+            return printer::print(&json::snapshot(&snapshot, reason.as_deref(), &unclaimed));
         }
-        if is_empty(&snapshot) {
+        let mut lines = Vec::new();
+        if !is_empty(&snapshot) {
+            lines = table::lines(&snapshot, Palette::of_stdout());
+        } else if unclaimed.is_empty() {
             return printer::print(NOTHING);
         }
-        let mut lines = table::lines(&snapshot, Palette::of_stdout());
-        lines.extend(reason);
+        lines.extend(reason.filter(|_| unclaimed.is_empty()));
+        lines.extend(unclaimed.iter().map(recovery::sentence));
         printer::print(&(lines.join("\n") + "\n"))
     }
 
-    fn print_all(&self, all: &[PartitionSnapshot]) -> Result<(), Failure> {
+    fn print_all(&self, all: &[PartitionSnapshot], unclaimed: &[Unclaimed]) -> Result<(), Failure> {
         if self.json {
             return printer::print(&json::partitions(all));
         }
@@ -73,7 +82,8 @@ impl Query {
             lines.extend(table::lines(&partition.snapshot, palette));
             lines.join("\n") + "\n"
         });
-        let text = tables.collect::<Vec<_>>().join("\n");
+        let mut text = tables.collect::<Vec<_>>().join("\n");
+        text.extend(unclaimed.iter().map(|one| recovery::sentence(one) + "\n"));
         printer::print(if text.is_empty() { NOTHING } else { &text })
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
+use super::recovery;
 use super::steal::{holders, nobody, single, taken};
 use super::target::Target;
 use crate::exit::{Exit, Failure};
@@ -32,18 +33,21 @@ impl Release {
             let message = "only its holder releases a lock: --force takes it away";
             return Err(Failure::new(Exit::Usage, message));
         }
-        let Some(locks) = self.target.connect_if_running().await? else {
+        let Some(locks) = self.target.connect_if_used().await? else {
             return Err(nobody(&name));
         };
         let victims = holders(&self.target, &locks, &name).await?;
+        let waited_for = self.target.answer(locks.recovery()).await?;
         let released = self.target.answer(locks.force_release(&name)).await?;
+        let now = self.target.answer(locks.recovery()).await?;
         Target::finish(locks).await;
-        if released == 0 {
+        let unclaimed = recovery::taken(&name, &waited_for, &now);
+        if released == 0 && unclaimed.is_empty() {
             return Err(nobody(&name));
         }
         // Who they were was asked a moment before; how many there were is certain.
         let victims = victims.held.iter();
         let text = victims.map(|info| taken(&name, info.client, info.tag.as_deref(), info.pid));
-        printer::print(&text.collect::<String>())
+        printer::print(&(text.collect::<String>() + &unclaimed))
     }
 }

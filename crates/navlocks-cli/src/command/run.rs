@@ -8,17 +8,17 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Lock, LockInfo, Locks, RequestError, Scope, Snapshot};
+use navlocks::{Lock, LockInfo, Locks, RequestError, RequestErrorKind, Scope, Snapshot};
 use navlocks_wire::{self as wire, Names};
 
 use rustix::process::Signal;
 
-use super::target::{self, Target};
+use super::target::{self, Stay, Target};
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
 use crate::run::{Ending, OnLoss, Waiting, supervise, who};
 
-/// Before a service that ended is started again, so that one that cannot live does not keep the machine busy.
+/// Before a service that was out of reach is begun with anew.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
 
 /// For the service to answer a question before the time of a request is up: half of that time,
@@ -38,12 +38,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which deadlocks of commands that
 /// run others under locks are found.
 ///
-/// If the lock is lost, because it was stolen or the service is gone, COMMAND and all processes
-/// that it started get SIGTERM, and SIGKILL after the grace time; --on-loss says otherwise. If
+/// A service of the user's own that ends is started again, and COMMAND goes on with its lock. If
+/// the lock is lost, because it was stolen or the network was broken for too long, COMMAND and all
+/// processes that it started get SIGTERM, and SIGKILL after the grace time; --on-loss says
+/// otherwise. Over TCP the grace time ends with the lease, before another client has the lock. If
 /// navlocks itself is killed, COMMAND is killed by the kernel (not if it is a set-user-ID program),
-/// and the lock is free when all processes that COMMAND started have ended: they have the
-/// connection to the service as an open file. Over TCP that is not so, nor for processes that close
-/// files they do not know.
+/// and the lock is free when all processes that COMMAND started have ended: they have a socket of
+/// navlocks as an open file. Over TCP that is not so, nor for processes that close files they do
+/// not know.
 ///
 /// In the middle of a script, lock the script itself, at its top: [ "$NAVLOCKS_NAME" = deploy ] ||
 /// exec navlocks run deploy -- "$0" "$@"
@@ -124,21 +126,23 @@ impl Run {
         ))
     }
 
-    /// Waits for the lock. A service of the user's own that ends meanwhile is started again.
+    /// Waits for the lock. A service of the user's own that ends meanwhile is started again; one that
+    /// could not be for a while is begun with anew, which says why.
     async fn acquire(&self, scope: &Scope) -> Result<Lock, Failure> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let asked = left.filter(|left| !left.is_zero());
             let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
-            let locks = self.target.connect_within(limit.min(self.target.patience)).await?;
+            let limit = limit.min(self.target.patience);
+            let locks = self.target.connect_within(limit, Stay::Long).await?;
             match self.wait(&locks, scope, left).await {
-                Err(Missed::Request(RequestError::Unreachable))
-                    if self.target.place()?.is_some() =>
+                Err(Missed::Request(error))
+                    if error == RequestErrorKind::Unreachable && self.target.place()?.is_some() =>
                 {
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
-                Err(Missed::Request(error)) => return Err(no_lock(scope, &error)),
+                Err(Missed::Request(error)) => return Err(no_lock(&error)),
                 Err(Missed::NotFree(now)) => {
                     return Err(self.conflict(&not_free(scope, self.timeout, now)));
                 }
@@ -161,9 +165,16 @@ impl Run {
         if self.if_available || timeout == Some(Duration::ZERO) {
             let limit = self.target.patience;
             let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
-            let Ok(answer) = answer else { return Err(Missed::Failed(self.target.silent(limit))) };
+            let Ok(answer) = answer else {
+                // A service that waits for a session of an earlier one does not say no, but why.
+                return Err(match tokio::time::timeout(ANSWER_MAX, state(locks)).await {
+                    Ok(now) => Missed::NotFree(now),
+                    Err(_) => Missed::Failed(self.target.silent(limit)),
+                });
+            };
             let Some(lock) = answer? else {
-                return Err(Missed::NotFree(self.target.query_with_reason(locks).await.ok()));
+                let now = tokio::time::timeout(limit, state(locks)).await;
+                return Err(Missed::NotFree(now.ok().flatten()));
             };
             return Ok(lock);
         }
@@ -186,12 +197,7 @@ impl Run {
                 return std::future::pending().await;
             };
             tokio::time::sleep(timeout.saturating_sub(within)).await;
-            let answers = async {
-                let now = locks.query().await.ok()?;
-                let reason = target::withheld(locks, &now).await;
-                Some((now, reason))
-            };
-            tokio::time::timeout(within, answers).await
+            tokio::time::timeout(within, state(locks)).await
         });
         let mut answer = None;
         loop {
@@ -199,7 +205,7 @@ impl Run {
                 biased;
                 lock = &mut request => match lock {
                     Ok(lock) => return Ok(lock),
-                    Err(RequestError::TimedOut { .. }) => break,
+                    Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => break,
                     Err(error) => return Err(error.into()),
                 },
                 answered = &mut asked, if answer.is_none() => answer = Some(answered),
@@ -268,6 +274,13 @@ impl From<RequestError> for Missed {
     }
 }
 
+/// Asks what is held and pending, and why a request waits if no holder is the reason.
+async fn state(locks: &Locks) -> Option<(Snapshot, Option<String>)> {
+    let now = locks.query().await.ok()?;
+    let reason = target::reason(locks, &now).await;
+    Some((now, reason))
+}
+
 /// Says that the lock was not free, and who holds it.
 fn not_free(
     scope: &Scope,
@@ -297,13 +310,13 @@ fn held_by(info: &LockInfo) -> String {
     format!("{} for {}", who(info), duration::say(info.age))
 }
 
-fn no_lock(scope: &Scope, error: &RequestError) -> Failure {
-    let exit = match error {
-        RequestError::Unreachable => Exit::Unavailable,
-        RequestError::Refused(_) => Exit::Limit,
+fn no_lock(error: &RequestError) -> Failure {
+    let exit = match error.kind() {
+        RequestErrorKind::Unreachable => Exit::Unavailable,
+        RequestErrorKind::Refused(_) => Exit::Limit,
         _ => Exit::Withdrawn,
     };
-    Failure::new(exit, format!("no lock on '{scope}': {error}"))
+    Failure::new(exit, error.to_string())
 }
 
 /// What the command is told about its lock. A variable without a value is taken out: it may be that of a lock around this one.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use navlocks_server::{Access, Address, Config, DeadlockPolicy, Limits, Service, TlsFiles};
+use navlocks_server::{
+    Access, Address, Config, DeadlockPolicy, Limits, Service, SharedOrigins, TlsFiles,
+};
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,6 +70,10 @@ pub(super) struct Serve {
     /// A name of this service, for browsers and for metrics; addresses in numbers and localhost are known
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    /// Web origins whose pages may use the service and share their locks, such as
+    /// https://shop.example,https://m.shop.example; with the word programs, also with programs
+    #[arg(long, value_name = "ORIGIN,ORIGIN", value_parser = SharedOrigins::parse)]
+    share_origins: Vec<SharedOrigins>,
     /// What to do when a request would close a cycle of clients that wait for each other
     #[arg(long, value_enum, default_value_t = Deadlocks::Ignore)]
     deadlocks: Deadlocks,
@@ -192,6 +198,7 @@ impl Serve {
             hosts: self.host,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             allow_origins: self.allow_origin,
+            shared_origins: self.share_origins,
             deadlocks: match self.deadlocks {
                 Deadlocks::Ignore => DeadlockPolicy::Ignore,
                 Deadlocks::Report => DeadlockPolicy::Report,

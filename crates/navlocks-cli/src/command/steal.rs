@@ -7,8 +7,8 @@ use clap::Args;
 use navlocks::events::Kind as What;
 use navlocks::{ClientId, Locks, Loss, Name, Snapshot};
 
-use super::names;
 use super::target::Target;
+use super::{names, recovery};
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless};
 
@@ -28,10 +28,11 @@ pub(super) struct Steal {
 impl Steal {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let name = single(&self.name)?;
-        let Some(locks) = self.target.connect_if_running().await? else {
+        let Some(locks) = self.target.connect_if_used().await? else {
             return Err(nobody(&name));
         };
-        if holders(&self.target, &locks, &name).await?.held.is_empty() {
+        let waited_for = self.target.answer(locks.recovery()).await?;
+        if holders(&self.target, &locks, &name).await?.held.is_empty() && waited_for.is_empty() {
             return Err(nobody(&name));
         }
         let mut events = locks.events();
@@ -52,6 +53,8 @@ impl Steal {
             }
         }
         drop(events);
+        let now = self.target.answer(locks.recovery()).await?;
+        text.push_str(&recovery::taken(&name, &waited_for, &now));
         let released = thief.release();
         Target::finish(locks).await;
         released.map_err(|loss| Failure::new(Exit::Withdrawn, loss.to_string()))?;

@@ -17,13 +17,14 @@ use crate::exit::{Exit, Failure};
 use crate::place::Place;
 use crate::printer::{self, Harmless};
 
-/// How many of the locks that would be lost are named.
+/// How many of the held locks are named.
 const NAMED_MAX: usize = 5;
 
 /// End the user's own service
 ///
-/// It tells everybody who is connected, and starts again when it is needed. Commands that wait go on
-/// waiting, at the new one; commands that hold a lock lose it and are ended, so --force is needed if there are any.
+/// It starts again when it is needed. Commands that hold a lock or wait for one start it at once and
+/// go on, so --force is needed if there are any: it ends the service, as for an upgrade, and not the
+/// commands.
 #[derive(Debug, Args)]
 pub(super) struct Stop {
     /// Also when locks are held, and when it does not end by itself
@@ -67,7 +68,7 @@ impl Stop {
                 let which = all.iter().flat_map(named).take(NAMED_MAX).collect::<Vec<_>>();
                 let (which, more) = (which.join(", "), if held > NAMED_MAX { ", …" } else { "" });
                 let message = format!(
-                    "{held} {locks} {are} held and would be lost ({which}{more}): --force ends the service all the same"
+                    "{held} {locks} {are} held ({which}{more}), so the service would be started again at once: --force ends it all the same, and the locks stay held"
                 );
                 Err(Failure::new(Exit::Conflict, message))
             }

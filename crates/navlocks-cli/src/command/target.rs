@@ -9,7 +9,7 @@ use clap::Args;
 use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
-use super::duration;
+use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
@@ -56,6 +56,15 @@ pub(super) struct Target {
     pub(super) patience: Duration,
 }
 
+/// What becomes of a connection to the user's own service when the service ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stay {
+    /// It is over.
+    Short,
+    /// The service is started again, and the session goes on.
+    Long,
+}
+
 /// Why there is no connection.
 enum Missed {
     /// Nobody is there. An error only where nobody can be started.
@@ -79,22 +88,26 @@ impl Target {
 
     /// Connects. The user's own service is started if it does not run.
     pub(super) async fn connect(&self) -> Result<Locks, Failure> {
-        self.connect_within(self.patience).await
+        self.connect_within(self.patience, Stay::Short).await
     }
 
     /// Connects, to a service that answers within this time.
-    pub(super) async fn connect_within(&self, limit: Duration) -> Result<Locks, Failure> {
+    pub(super) async fn connect_within(
+        &self,
+        limit: Duration,
+        stay: Stay,
+    ) -> Result<Locks, Failure> {
         let Some(place) = self.place()? else { return self.connect_to_other(limit).await };
         let mut last = None;
         for _ in 0..GREETINGS_MAX {
-            match self.try_own(&place, limit).await {
+            match self.try_own(&place, limit, stay).await {
                 Ok(locks) => return Ok(locks),
                 Err(Missed::Failed(failure)) => return Err(failure),
                 Err(Missed::Left(failure)) => last = Some(failure),
                 Err(Missed::Nobody(_)) => {
                     let starter = place.starter()?;
                     // Whoever had the right before us may have started one.
-                    match self.try_own(&place, limit).await {
+                    match self.try_own(&place, limit, stay).await {
                         Ok(locks) => return Ok(locks),
                         Err(Missed::Nobody(_)) => match starter.start() {
                             Ok(()) => continue,
@@ -122,7 +135,7 @@ impl Target {
         };
         let mut last = None;
         for _ in 0..GREETINGS_MAX {
-            match self.try_own(&place, self.patience).await {
+            match self.try_own(&place, self.patience, Stay::Short).await {
                 Ok(locks) => return Ok(Some(locks)),
                 Err(Missed::Failed(failure)) => return Err(failure),
                 // One that is about to end is asked again: it may hold something, and so may its
@@ -134,6 +147,15 @@ impl Target {
             tokio::time::sleep(GREETING_PAUSE).await;
         }
         Err(last.unwrap_or_else(|| leaving(&place)))
+    }
+
+    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service where
+    /// clients of an earlier one may have locks.
+    pub(super) async fn connect_if_used(&self) -> Result<Option<Locks>, Failure> {
+        match (self.connect_if_running().await?, self.place()?) {
+            (None, Some(place)) if place.has_sessions()? => self.connect().await.map(Some),
+            (connected, _) => Ok(connected),
+        }
     }
 
     /// What a command that runs under a lock of this client is told, for those that it starts.
@@ -210,21 +232,27 @@ impl Target {
     }
 
     /// Tries once to reach the user's own service.
-    async fn try_own(&self, place: &Place, limit: Duration) -> Result<Locks, Missed> {
+    async fn try_own(&self, place: &Place, limit: Duration, stay: Stay) -> Result<Locks, Missed> {
         let url = place.url();
         // In a folder that others can write to, somebody else's service might listen.
         if place.look().map_err(Missed::Failed)? == Found::Nothing {
             let message = format!("no service runs: there is no {}", place.folder().display());
             return Err(Missed::Nobody(Failure::new(Exit::Unavailable, message)));
         }
-        // Whoever waits in a queue may wait for ever; the others have a time limit of their own.
-        let mut connect = Locks::connect(&url).partition(self.partition()).patience(Duration::ZERO);
+        let mut connect = Locks::connect(&url).partition(self.partition());
+        connect = match stay {
+            Stay::Short => connect.patience(Duration::ZERO),
+            Stay::Long => {
+                let place = place.clone();
+                let start = move || place.start_again().map_err(std::io::Error::other);
+                connect.patience(self.patience).restart_with(start)
+            }
+        };
         if let Some(parent) = parent(&url) {
             connect = connect.parent(parent);
         }
-        // For the command that runs under a lock: the service takes it for alive as long as its
-        // processes live.
-        let connect = connect.answers_within(None).keep_descriptor().into_future();
+        // A request may be pending for ever; questions have a time limit of their own.
+        let connect = connect.answers_within(None).into_future();
         match tokio::time::timeout(limit, connect).await {
             Ok(connected) => connected.map_err(|error| missed(&url, error)),
             Err(_) => Err(Missed::Failed(silent(&url, limit))),
@@ -265,6 +293,15 @@ fn parent(url: &str) -> Option<ClientKey> {
     let variable = std::env::var(PARENT_VARIABLE).ok()?;
     let (client, service) = variable.split_once(' ')?;
     client.parse().ok().filter(|_| service == url)
+}
+
+/// Returns the reason why a request may wait although no holder is known: as the service says it, or
+/// a session of an earlier service that it waits for.
+pub(super) async fn reason(locks: &Locks, now: &Snapshot) -> Option<String> {
+    match locks.recovery().await.ok()?.first() {
+        Some(session) => Some(recovery::sentence(session)),
+        None => withheld(locks, now).await,
+    }
 }
 
 /// Returns the reason of a service that grants no request although no lock is held, in its own

@@ -3,10 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, Mode};
+use rustix::process::Pid;
 
 use super::{Place, unusable};
 use crate::exit::{Exit, Failure};
@@ -30,7 +33,23 @@ const ENVIRONMENT: [&str; 5] = ["PATH", "LANG", "TZ", "RUST_BACKTRACE", "NAVLOCK
 pub struct Starter<'a> {
     place: &'a Place,
     _lock: File,
-    _umask: Umask,
+    _umask: Option<Umask>,
+}
+
+/// A service that this process has started and that may still run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    pub(crate) pid: Pid,
+    /// It does not listen yet, and its starter waits for that or for its end.
+    pub(crate) starting: bool,
+}
+
+static STARTED: Mutex<Vec<Started>> = Mutex::new(Vec::new());
+
+/// Returns the services that this process has started: children of it, and not of the command that
+/// it runs. None is started meanwhile.
+pub(crate) fn started() -> MutexGuard<'static, Vec<Started>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Files that this process makes meanwhile are its user's alone, and its user's for certain.
@@ -56,7 +75,21 @@ impl Place {
     ///
     /// The folder cannot be made or written, or is not private.
     pub fn starter(&self) -> Result<Starter<'_>, Failure> {
-        let umask = Umask::private();
+        self.lock_start(Some(Umask::private()))
+    }
+
+    /// Starts a service that has ended, unless another process does. For a thread beside others: it
+    /// leaves the umask of the process alone.
+    ///
+    /// # Errors
+    ///
+    /// As of [`starter`](Self::starter) and [`start`](Starter::start).
+    pub fn start_again(&self) -> Result<(), Failure> {
+        let starter = self.lock_start(None)?;
+        if UnixStream::connect(self.socket()).is_ok() { Ok(()) } else { starter.start() }
+    }
+
+    fn lock_start(&self, umask: Option<Umask>) -> Result<Starter<'_>, Failure> {
         self.prepare()?;
         let path = self.start_lock();
         let failed = |error: io::Error| unusable(&self.folder, &error);
@@ -106,15 +139,22 @@ impl Starter<'_> {
             .stdout(Stdio::piped())
             .stderr(log);
         system::detach_child(&mut command);
+        let mut known = started();
         let mut service = command.spawn().map_err(|error| {
             Failure::new(Exit::NoStart, format!("the service cannot be started: {error}"))
         })?;
+        let pid = Pid::from_child(&service);
+        known.push(Started { pid, starting: true });
+        drop(known);
         let mut line = String::new();
         let said = service.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
-        match said {
-            Some(Ok(bytes)) if bytes > 0 => Ok(()),
-            _ => Err(self.no_start(service.wait())),
-        }
+        let listens = matches!(said, Some(Ok(bytes)) if bytes > 0);
+        let outcome = if listens { Ok(()) } else { Err(self.no_start(service.wait())) };
+        started().retain_mut(|service| {
+            service.starting &= service.pid != pid;
+            listens || service.pid != pid
+        });
+        outcome
     }
 
     fn no_start(&self, ended: io::Result<std::process::ExitStatus>) -> Failure {

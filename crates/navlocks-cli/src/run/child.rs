@@ -13,10 +13,11 @@ use rustix::process::{
 
 use super::terminal::Terminal;
 use crate::exit::{Exit, Failure};
+use crate::place::started;
 use crate::system;
 
-/// The smallest number for the connection in the command: scripts use smaller ones.
-const CONNECTION_FD_MIN: i32 = 200;
+/// The smallest number for the socket of the session in the command: scripts use smaller ones.
+const PRESENCE_FD_MIN: i32 = 200;
 
 /// A status that means a signal is this plus the signal's number.
 const SIGNALLED: i32 = 128;
@@ -26,8 +27,7 @@ const SIGNALLED: i32 = 128;
 pub(crate) struct Child {
     /// Its number, and that of its group.
     pid: Pid,
-    /// Children of this process that are no processes of the command: a service that was started
-    /// for it.
+    /// Children that this process had before, which are no processes of the command.
     others: Vec<Pid>,
 }
 
@@ -47,7 +47,7 @@ impl Child {
     pub(crate) fn spawn(
         command: &[OsString],
         environment: Vec<(&'static str, Option<String>)>,
-        connection: Option<OwnedFd>,
+        presence: Option<OwnedFd>,
         terminal: &mut Option<Terminal>,
     ) -> Result<Self, Failure> {
         let Some((program, arguments)) = command.split_first() else {
@@ -64,7 +64,7 @@ impl Child {
         // The child takes it, before it does anything else. If it cannot start after that, it is taken back from it.
         let lent = terminal.as_mut().and_then(Terminal::lend_to_child);
         // Not one of those that scripts use.
-        let kept = connection.and_then(|fd| fcntl_dupfd_cloexec(fd, CONNECTION_FD_MIN).ok());
+        let kept = presence.and_then(|fd| fcntl_dupfd_cloexec(fd, PRESENCE_FD_MIN).ok());
         system::bind_child(&mut spawned, lent, kept.as_ref().map(AsRawFd::as_raw_fd));
         let others = children(rustix::process::getpid()).collect();
         let child = spawned.spawn().map_err(|error| not_started(program, &error))?;
@@ -112,11 +112,13 @@ impl Child {
 
     /// All processes of the command. Those whose parents have ended are children of this process.
     fn descendants(&self) -> Vec<Pid> {
+        let services = started();
+        let is_service = |pid: &Pid| services.iter().any(|service| service.pid == *pid);
         let mut found: Vec<Pid> = Vec::new();
         let mut parents = vec![rustix::process::getpid()];
         while let Some(parent) = parents.pop() {
             for child in children(parent) {
-                if !found.contains(&child) && !self.others.contains(&child) {
+                if !found.contains(&child) && !self.others.contains(&child) && !is_service(&child) {
                     found.push(child);
                     parents.push(child);
                 }
@@ -127,9 +129,15 @@ impl Child {
 
     /// Takes note of the end of processes whose parents have ended.
     pub(crate) fn reap_orphans(&self) {
-        // The command's own end is for whoever asks for it.
+        let mut services = started();
+        // The command's own end is for its supervisor, that of a service which starts for its starter.
         for orphan in children(rustix::process::getpid()).filter(|pid| *pid != self.pid) {
-            let _lives = rustix::process::waitpid(Some(orphan), WaitOptions::NOHANG);
+            if services.iter().any(|service| service.pid == orphan && service.starting) {
+                continue;
+            }
+            if let Ok(Some(_)) = rustix::process::waitpid(Some(orphan), WaitOptions::NOHANG) {
+                services.retain(|service| service.pid != orphan);
+            }
         }
     }
 

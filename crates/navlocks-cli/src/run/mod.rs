@@ -59,8 +59,8 @@ pub(crate) async fn supervise(
     let mut terminal = Terminal::controlling();
     // Processes of the command whose parents end become children of this one, and so are found.
     let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
-    let connection = lock.locks().descriptor();
-    let child = Child::spawn(command, environment, connection, &mut terminal)?;
+    let presence = lock.locks().descriptor();
+    let child = Child::spawn(command, environment, presence, &mut terminal)?;
     let mut run = Run { child, terminal, on_loss, grace, lost: None, resumed: false };
     let mut known = false;
     loop {
@@ -76,7 +76,7 @@ pub(crate) async fn supervise(
             caught = signals.next() => run.pass_on(caught),
             loss = lock.lost(), if !known => {
                 known = true;
-                run.lose(loss);
+                run.lose(loss, lock.locks().lease_left());
             }
             () = sleep_until(grace_over), if lost.is_some() => {
                 run.child.signal_group(Signal::KILL);
@@ -156,7 +156,8 @@ impl Run {
         }
     }
 
-    fn lose(&mut self, loss: Loss) {
+    /// Ends the command, or tells it. No other client is granted for as long as `left`.
+    fn lose(&mut self, loss: Loss, left: Option<Duration>) {
         match self.on_loss {
             OnLoss::Terminate => {}
             OnLoss::Continue => {
@@ -167,9 +168,14 @@ impl Run {
                 return self.child.signal(signal);
             }
         }
-        let seconds = self.grace.as_secs_f64();
-        crate::printer::tell(&format!("{loss}; the command has {seconds} s to end"));
-        self.lost = Some((loss, Instant::now() + self.grace));
+        let grace = match (loss, left) {
+            // The rest is for the end of the processes, and for clocks that do not run alike.
+            (Loss::LeaseLapsed, Some(left)) => self.grace.min(left / 2),
+            _ => self.grace,
+        };
+        let time = crate::command::say(grace);
+        crate::printer::tell(&format!("{loss}; the command has {time} to end"));
+        self.lost = Some((loss, Instant::now() + grace));
         self.child.signal_group(Signal::TERM);
         self.child.signal_descendants(Signal::TERM);
         // A command that is stopped ends when it goes on.

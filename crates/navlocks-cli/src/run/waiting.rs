@@ -6,7 +6,7 @@ use std::time::Duration;
 use navlocks::{LockInfo, Locks, Place, QueryError, Scope};
 use tokio::time::{sleep, timeout};
 
-use crate::command::say;
+use crate::command::{recovery, say};
 use crate::printer::{self, Harmless};
 
 /// How long a wait goes unmentioned, and how often what is said is brought up to date.
@@ -77,8 +77,15 @@ impl<'a> Waiting<'a> {
                 let text = format!("waiting for '{}': {reason}", self.scope);
                 return Some((text, News::Withheld));
             }
-            place => place.ok()??,
+            place => place.ok()?,
         };
+        if !place.as_ref().is_some_and(|place| place.holders > 0 || place.before > 0)
+            && let Some(first) = self.locks.recovery().await.ok()?.first()
+        {
+            let text = format!("waiting for '{}': {}", self.scope, recovery::sentence(first));
+            return Some((text, News::Withheld));
+        }
+        let place = place?;
         let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
         Some((sentence(self.scope, &place, outer.as_deref()), News::Queue))
     }

@@ -43,20 +43,6 @@ fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
     holder.end().assert(0, "");
 }
 
-#[test]
-fn decision_2_when_the_service_is_killed_holders_are_ended_and_waiters_go_on() {
-    let world = World::new();
-    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
-    assert_eq!(holder.line(), "held");
-    let mut waiter = Talk::start(world.script("run x", "echo mine"));
-    world.until(1, 1);
-    rustix::process::kill_process(world.service(), Signal::KILL).unwrap();
-    assert_eq!(waiter.line(), "mine");
-    waiter.wait().assert(0, "");
-    holder.wait().assert(90, "the lock service that kept the lock is gone");
-    assert_ended(&world.run("run x -- true"), 0, "");
-}
-
 /// Over TCP nobody can tell a stopped process from a broken network, so its lease decides.
 #[test]
 fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {

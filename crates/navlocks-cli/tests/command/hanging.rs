@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use navlocks::{Locks, QueryError, RequestError};
+use navlocks::{Locks, QueryError, RequestErrorKind};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Talk, World, assert_ended, finish, text};
@@ -115,8 +115,8 @@ fn rust_client_is_not_held_up_by_a_hung_service() {
                 locks.request("y").if_available().await
             },);
         assert_eq!(question.unwrap_err(), QueryError::Unreachable);
-        assert_eq!(request.unwrap_err(), RequestError::Unreachable);
-        assert_eq!(tried.unwrap_err(), RequestError::Unreachable);
+        assert_eq!(request.unwrap_err(), RequestErrorKind::Unreachable);
+        assert_eq!(tried.unwrap_err(), RequestErrorKind::Unreachable);
         let silent = Locks::connect(&url).patience(Duration::from_millis(300)).await;
         assert!(silent.is_err_and(|error| error.to_string().contains("did not answer")));
         assert_eq!(held.loss(), None);

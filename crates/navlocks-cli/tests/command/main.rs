@@ -12,6 +12,7 @@ mod nesting;
 mod operators;
 mod place;
 mod questions;
+mod restarts;
 mod rust;
 mod starting;
 mod terminal;

@@ -149,6 +149,28 @@ impl<E: Embedder> Space<E> {
         Ok((id, answer))
     }
 
+    /// Seats a request that held its lock in an earlier space, as [`LockManager::restore`]. No
+    /// notice follows.
+    pub fn restore(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        token: FencingToken,
+        (note, tag): (E::Note, Option<E::Tag>),
+        now: E::Time,
+    ) -> Option<RequestId> {
+        let id = self.manager.restore(client, request, token)?;
+        self.notes.attach(id, note, now);
+        if let Some(described) = &mut self.described {
+            let (scope, tag) = (request.scope.clone(), tag.clone());
+            described.insert(id, About { client, scope, mode: request.mode, tag });
+        }
+        if let Some(tag) = tag {
+            self.attach_tag(id, tag);
+        }
+        Some(id)
+    }
+
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
     pub fn release(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
@@ -156,16 +178,11 @@ impl<E: Embedder> Space<E> {
             return false;
         }
         let Some(since) = self.notes.since_of(id) else { return true };
-        let notice = Notice::Released { since };
         if self.is_unobserved() && self.tags.is_empty() {
-            self.notify(id, &notice, sink);
-            if self.manager.has_events() {
-                self.drain(sink);
-            } else {
-                self.drop_idle_memory();
-            }
+            self.notify(id, &Notice::Released { since }, sink);
+            self.drain_unobserved(sink);
         } else {
-            self.follow_release(id, &notice, sink);
+            self.follow_release(id, &Notice::Released { since }, sink);
         }
         true
     }

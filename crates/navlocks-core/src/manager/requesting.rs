@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::LockManager;
 use crate::id::Index;
 use crate::seating::Place;
-use crate::{Answer, Cause, ClientId, Event, Mode, Request, RequestId, Scope, Wait};
+use crate::{Answer, Cause, ClientId, Event, FencingToken, Mode, Request, RequestId, Scope, Wait};
 
 impl LockManager {
     /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are the
@@ -53,6 +53,32 @@ impl LockManager {
         };
         self.process_the_lock_request_queue();
         (id, answer)
+    }
+
+    /// Seats a request that held its lock in an earlier manager, under the token that it had there.
+    /// Returns `None`, and nothing happens, when an entry conflicts with it or the client is not known.
+    ///
+    /// With the held entries in any order, then the pending ones in queue order, a new manager has the
+    /// same held set as the earlier one. Tokens of later grants are larger.
+    pub fn restore(
+        &mut self,
+        client: ClientId,
+        request: &Request,
+        token: FencingToken,
+    ) -> Option<RequestId> {
+        let owner = self.clients.find(client)?;
+        let Request { ref scope, mode, .. } = *request;
+        if token.get() == 0 || token > FencingToken::START_MAX || !self.grantable(scope, mode) {
+            return None;
+        }
+        let serial = self.numbers.take_serial();
+        let entry = self.seating.insert(serial, owner, mode, false);
+        self.clients.enlist(entry, &mut self.seating);
+        self.seating.seat(entry, scope, Place::Last);
+        let (id, token) = self.seating.hold(entry, token.get());
+        self.numbers.advance_token(token.get() + 1);
+        self.settle();
+        Some(id)
     }
 
     /// Returns true if a request that is not in the queue yet would be granted at once if it were

@@ -2,6 +2,7 @@
 
 mod access;
 mod limits;
+mod origins;
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +14,8 @@ use navlocks_core::DeadlockPolicy;
 pub(crate) use access::TokenId;
 pub use access::{Access, read_secret};
 pub use limits::Limits;
+pub use origins::SharedOrigins;
+pub(crate) use origins::{Origins, normal as normal_origin};
 
 /// The configuration of a service.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +43,8 @@ pub struct Config {
     /// The names of this service, such as `locks.example`, for browsers and for metrics. Addresses
     /// in numbers and `localhost` are known.
     pub hosts: Vec<String>,
+    /// Origins of web pages that may come in too, and share their locks with others.
+    pub shared_origins: Vec<SharedOrigins>,
     /// What to do about deadlocks.
     pub deadlocks: DeadlockPolicy,
     /// What is allowed.

@@ -8,6 +8,7 @@ pub(crate) mod surveyor;
 mod turns;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 use futures_util::{Sink as _, Stream as _};
 use navlocks_wire::{self as wire, Fault, FaultCode, ToService};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_local;
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
@@ -25,6 +27,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::config::Limits;
 use crate::hub::{Frame, Full, Next, Outbox};
 use crate::hub::{Peer, Share};
+use crate::presence::gone;
 
 pub(crate) use closing::close;
 pub(crate) use shared::{Seat, Shared, note_task};
@@ -68,17 +71,25 @@ pub(crate) async fn serve<S>(
             if let Some((number, connection)) = session
                 && shared.hub.borrow_mut().detach(number, connection, Instant::now())
             {
-                tokio::task::spawn_local(expire(shared.clone(), number, connection));
+                let presence = shared.hub.borrow().presence_of(number);
+                match presence {
+                    Some(path) => spawn_local(outlive(shared.clone(), number, connection, path)),
+                    None => spawn_local(expire(shared.clone(), number, connection)),
+                };
             }
             return;
         }
         End::Left => None,
         End::Fault(fault) => Some(fault),
     };
-    if let Some((number, connection)) = session {
-        shared.hub.borrow_mut().leave(number, connection, Instant::now());
-    }
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
+    if let Some((number, connection)) = session {
+        let mut hub = shared.hub.borrow_mut();
+        // A session that the registry keeps outlives the service.
+        if !(last && hub.registry.is_durable()) {
+            hub.leave(number, connection, Instant::now());
+        }
+    }
     let closed = close(stream, fault, (frames, &outbox), &shared.config.limits).await;
     if last && !closed {
         shared.could_not_tell(lease);
@@ -103,6 +114,19 @@ pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
         };
         tokio::time::sleep(left).await;
     }
+}
+
+/// Waits for the last process of a session whose connection broke, and ends it then unless it goes
+/// on elsewhere.
+async fn outlive(shared: Rc<Shared>, number: u32, connection: u64, presence: PathBuf) {
+    gone(&presence).await;
+    {
+        let mut hub = shared.hub.borrow_mut();
+        if hub.is_detached_since(number, connection) {
+            hub.end(number, None, Instant::now());
+        }
+    }
+    shared.emptied.notify_waiters();
 }
 
 /// One connection. Its session is the hub's business.

@@ -13,13 +13,15 @@ use tokio_rustls::TlsAcceptor;
 
 use super::strangers::Strangers;
 use super::turns::Pacing;
-use crate::config::{Access, Config, Limits};
+use crate::config::{Access, Config, Limits, Origins};
 use crate::hub::{Hub, Peer, Share};
 
 /// The state that all tasks of a service share.
 pub(crate) struct Shared {
     pub(crate) hub: RefCell<Hub>,
     pub(crate) config: Config,
+    /// Which pages may come in.
+    pub(crate) origins: Origins,
     /// Who may come in over TCP, as the file says now.
     pub(crate) access: RefCell<Access>,
     /// The certificate for TCP, as its files say now.
@@ -78,8 +80,14 @@ pub(crate) struct Seat {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, tls: Option<TlsAcceptor>, hub: Hub) -> Rc<Self> {
+    pub(crate) fn new(
+        config: Config,
+        origins: Origins,
+        tls: Option<TlsAcceptor>,
+        hub: Hub,
+    ) -> Rc<Self> {
         Rc::new(Self {
+            origins,
             hub: RefCell::new(hub),
             places: Places::new(&config),
             access: RefCell::new(config.access.clone()),
@@ -111,7 +119,8 @@ impl Shared {
 
     /// Whether there is nobody: no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
-        self.connections() == 0 && self.hub.borrow().sessions.len() == 0
+        let hub = self.hub.borrow();
+        self.connections() == 0 && hub.sessions.len() == 0 && hub.recovery.is_over()
     }
 
     /// Waits until there is room for a further TCP connection without a tenant.

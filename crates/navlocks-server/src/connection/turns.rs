@@ -75,12 +75,12 @@ mod tests {
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, Origins};
     use crate::hub::Hub;
 
     fn run(test: impl AsyncFnOnce(Rc<Shared>)) {
         let hub = Hub::without_store(crate::Limits::default(), DeadlockPolicy::Ignore);
-        let shared = Shared::new(Config::default(), None, hub.expect("a hub"));
+        let shared = Shared::new(Config::default(), Origins::default(), None, hub.expect("a hub"));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(LocalSet::new().run_until(test(shared)));
     }

@@ -28,6 +28,7 @@ pub(crate) struct Metrics {
     pub(crate) slow_readers: Counter,
     pub(crate) lapsed_leases: Counter,
     pub(crate) resumed_sessions: Counter,
+    pub(crate) reclaimed_sessions: Counter,
     pub(crate) snapshots: Counter,
     pub(crate) wait: Histogram,
     pub(crate) hold: Histogram,
@@ -55,6 +56,7 @@ impl Metrics {
             slow_readers: Counter::default(),
             lapsed_leases: Counter::default(),
             resumed_sessions: Counter::default(),
+            reclaimed_sessions: Counter::default(),
             snapshots: Counter::default(),
             wait: durations(),
             hold: durations(),
@@ -102,6 +104,11 @@ impl Metrics {
                 "sessions_resumed",
                 "Sessions that went on over another connection",
                 &self.resumed_sessions,
+            ),
+            (
+                "sessions_reclaimed",
+                "Sessions of an earlier service that went on with their locks",
+                &self.reclaimed_sessions,
             ),
             ("snapshots", "Partitions read for an answer", &self.snapshots),
         ];

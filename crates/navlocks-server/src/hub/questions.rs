@@ -9,6 +9,7 @@ use crate::hub::frame::Text;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::sessions::{Client, Known};
 use crate::hub::{Frame, Hub, Peer};
+use crate::store::SessionRecord;
 
 /// For so long an answer about a partition in which nothing changes is given again.
 const SHARED_FOR: Duration = Duration::from_millis(100);
@@ -43,6 +44,13 @@ impl Hub {
         let frame = match (asked, question) {
             (Ok((partition, _)), Question::Query) => self.query(partition, id, now),
             (Ok(_), Question::QueryAll) => self.query_all(&peer, id, now),
+            (Ok(_), Question::Recovery) => {
+                let party = self.party(&peer);
+                let visible = |record: &SessionRecord| peer.local || record.party == party;
+                let reply = Reply::Recovery(self.recovery.describe(visible, now));
+                let answer = wire::ToClient::Answer(Answer { id, reply });
+                Ok(Frame::own(wire::write(&answer)))
+            }
             (Ok(asker), question) => self.reply(asker, question, now).and_then(|reply| {
                 let max = self.answer_bytes_max();
                 wire::write_within(&reply, max)
@@ -128,8 +136,10 @@ impl Hub {
         Ok(match question {
             // Both are answered by frames of their own.
             Question::Query | Question::QueryAll | Question::View(_) => return Err(too_long(0)),
-            Question::Place if !self.granting => return Err(self.withheld()),
-            Question::Blockers(key) if self.is_early(index, key) => return Err(self.withheld()),
+            Question::Place if self.recovery.blind => return Err(self.withheld()),
+            Question::Blockers(key) | Question::PlaceOf(key) if self.is_early(index, key) => {
+                return Err(self.withheld());
+            }
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
                     Some(id) => partition.manager().blockers(id),
@@ -141,6 +151,13 @@ impl Hub {
                 }
             }
             Question::Place => Reply::Place(partition.place(client, now)),
+            Question::PlaceOf(key) => {
+                let pending = |id: &RequestId| {
+                    partition.manager().state(*id) == Some(navlocks_core::State::Pending)
+                };
+                let request = self.find(index, key).filter(pending);
+                Reply::Place(request.map(|id| partition.place_of(id, now)))
+            }
             Question::Contended(key) => {
                 let contended = |id| partition.manager().is_contended(id);
                 Reply::Contended(self.find(index, key).is_some_and(contended))
@@ -157,17 +174,26 @@ impl Hub {
             }
             Question::ForceRelease(name) => {
                 let (partitions, mut around) = self.around(now);
-                Reply::Released(partitions[index].force_release(&name, &mut around) as u64)
+                let count = partitions[index].force_release(&name, &mut around);
+                let unclaimed = self.force_release_unclaimed(index, &name, now);
+                Reply::Released((count + unclaimed) as u64)
             }
+            // It is about sessions, and was answered before.
+            Question::Recovery => return Err(too_long(0)),
         })
     }
 
     /// Returns the reason why nothing is granted after an unclean end.
     fn withheld(&self) -> Fault {
-        let seconds = self.store.earlier().as_secs_f64().ceil();
-        let text = format!(
-            "no lock is granted in the first {seconds}s of the service: the one before did not end in good order, and its clients may still use their locks"
-        );
+        let text = if self.recovery.blind {
+            let seconds = self.store.earlier().as_secs_f64().ceil();
+            format!(
+                "no lock is granted in the first {seconds}s of the service: the one before did not end in good order, and its clients may still use their locks"
+            )
+        } else {
+            "the request is held back: a client of the earlier service has not come back yet, and may hold the lock"
+                .into()
+        };
         Fault::new(FaultCode::BadState, text)
     }
 

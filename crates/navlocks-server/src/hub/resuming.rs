@@ -1,6 +1,7 @@
 //! How a session goes on over a new connection.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::State;
@@ -14,11 +15,25 @@ impl Hub {
     /// The session that a peer wants to go on with, if that is its own.
     pub(crate) fn find_resumed(
         &mut self,
-        peer: &Peer,
+        peer: &Rc<Peer>,
         resume: &Resume,
         now: Instant,
     ) -> Result<u32, Fault> {
         let number = resume.session;
+        if resume.epoch > self.store.epoch() {
+            tracing::error!(
+                session = number,
+                "a client knows a later service: was old state put back?"
+            );
+            return Err(unknown_session());
+        }
+        if self.sessions.get(number).is_some_and(|session| session.claim.is_some()) {
+            // Its claim got lost with a connection, and begins anew.
+            self.abandon_claim(number, now);
+        }
+        if self.recovery.get(number).is_some() {
+            return self.begin_claim(peer, resume, now);
+        }
         let session = self.sessions.get(number).ok_or_else(unknown_session)?;
         if !session.secret.is(&resume.secret) || !session.peer.is_same_party(peer) {
             return Err(unknown_session());
@@ -53,7 +68,7 @@ impl Hub {
                 if session.unopened.remove(client).is_none() {
                     session.take_client_number(*client)?;
                 }
-                self.open_or_refuse(number, *client, partition, now)?;
+                self.open_or_refuse(number, *client, partition)?;
             }
         }
         Ok(())

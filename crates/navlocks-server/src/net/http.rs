@@ -162,10 +162,10 @@ fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
 
 /// Who wants to come in by this door, if they may.
 fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fault> {
+    let origin = origin::origin(headers, &shared.origins)?;
     if let Door::Unix(pid) = door {
-        return Ok(Peer::local(*pid));
+        return Ok(Peer::local(*pid).of_origin(&origin));
     }
-    let origin = origin::origin(headers, &shared.config.allow_origins)?;
     let access = shared.access.borrow();
     let Some((tenant, token)) = access.tenant(headers) else {
         tracing::warn!("a client without a known access token was turned away");

@@ -1,15 +1,22 @@
-//! The store: what must outlive a service. How far fencing tokens are reserved, and for how long
-//! clients may believe in their locks.
+//! The store: what must outlive a service. How far fencing tokens are reserved, for how long
+//! clients may believe in their locks, and which sessions have which requests.
 
+mod mapping;
+mod registry;
 mod state_file;
+mod table;
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use navlocks_core::HashKey;
+
 use crate::config::Limits;
 use state_file::{Earlier, State};
 
+pub(crate) use registry::{Found, Process, Registry, RequestRecord, SessionRecord, Standing};
 pub(crate) use state_file::{FolderLock, StateFile};
+pub(crate) use table::Index as Slot;
 
 /// JavaScript's numbers are exact below this.
 const TOKENS_END: u64 = 1 << 53;
@@ -26,8 +33,12 @@ pub(crate) struct Store {
     step: u64,
     /// Writing failed; it is tried again when the largest token is this.
     try_again_at: u64,
-    /// For how long sessions of an earlier service may live on.
+    /// For how long sessions of an earlier service may live on that the registry does not know.
     earlier: Duration,
+    /// The key of the hashes in the registry.
+    pub(crate) key: HashKey,
+    /// The sessions and requests of the earlier service, until they are taken.
+    found: Found,
 }
 
 /// The rest of the reserve is too small to go on: the service must end before a token could
@@ -36,22 +47,36 @@ pub(crate) struct Store {
 pub(crate) struct Exhausted;
 
 impl Store {
-    /// Reads what the earlier service left, and reserves the first tokens.
-    pub(crate) fn new(file: Option<StateFile>, limits: &Limits) -> io::Result<Self> {
+    /// Reads what the earlier service left, and reserves the first tokens. Returns the registry
+    /// beside the store.
+    pub(crate) fn new(file: Option<StateFile>, limits: &Limits) -> io::Result<(Self, Registry)> {
         let earlier = file.as_ref().map_or(Ok(Earlier::None), StateFile::read)?;
-        let (reserved, believed) = match earlier {
-            Earlier::None => (0, None),
+        let (reserved, mut believed, epoch) = match earlier {
+            Earlier::None => (0, None, 0),
             Earlier::State(state) => {
                 let lease = Duration::from_millis(state.lease_ms_max);
-                (state.tokens_reserved_to, (!state.clean).then_some(lease))
+                (state.tokens_reserved_to, (!state.clean).then_some(lease), state.epoch)
             }
             Earlier::Unreadable => {
                 tracing::warn!(
                     "the state file cannot be read; it was put aside as service.json.bad"
                 );
-                (0, Some(limits.lease_max))
+                (0, Some(limits.lease_max), 0)
             }
         };
+        let trusted = matches!(earlier, Earlier::State(_));
+        let (registry, key, found) = match (&file, boot()) {
+            (Some(file), Some(boot)) => file.registry(boot, trusted, believed.is_some())?,
+            _ => {
+                let found = Found { blind: believed.is_some(), ..Found::default() };
+                (Registry::none(), HashKey::from_bytes([0; 16]), found)
+            }
+        };
+        let lease_ms_max = believed.map_or(0, millis);
+        if !found.blind {
+            // Every session of the earlier service is known, with its own lease.
+            believed = None;
+        }
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = reserved.max(clock.as_micros() as u64);
         let block = limits.tokens_reserved_ahead.max(8);
@@ -62,13 +87,22 @@ impl Store {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let step = (limits.requests_per_partition_max as u64).min(block / 4);
-        // Until they know that it is over, clients of the earlier service count as this one's.
-        let lease_ms_max = believed.map_or(0, millis);
         let earlier = believed.map_or(Duration::ZERO, with_margin);
-        let state = State::new(false, start, lease_ms_max);
-        let mut store = Self { file, state, block, step, try_again_at: 0, earlier };
-        store.write(State::new(false, start + block, lease_ms_max))?;
-        Ok(store)
+        // Until they know that it is over, clients of the earlier service count as this one's.
+        let state = State::new(false, start, lease_ms_max, epoch + 1);
+        let mut store = Self { file, state, block, step, try_again_at: 0, earlier, key, found };
+        store.write(State { tokens_reserved_to: start + block, ..state })?;
+        Ok((store, registry))
+    }
+
+    /// Takes what the registry of the earlier service had.
+    pub(crate) fn take_found(&mut self) -> Found {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Returns the number of this start of the service.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.state.epoch
     }
 
     /// The state file. Its folder is made again if it was removed.
@@ -143,9 +177,15 @@ impl Store {
     }
 }
 
+/// Returns what tells this start of the machine from others, where the system says it.
+fn boot() -> Option<u128> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
+}
+
 /// A little more than a lease: clocks differ, and a client that is told by a closed socket needs a
 /// moment as well.
-fn with_margin(lease: Duration) -> Duration {
+pub(crate) fn with_margin(lease: Duration) -> Duration {
     lease + lease / 10 + Duration::from_millis(100)
 }
 
@@ -160,7 +200,7 @@ mod tests {
     #[test]
     fn step_that_gives_more_tokens_than_were_reserved_reserves_more() {
         let limits = Limits { tokens_reserved_ahead: 8, ..Limits::default() };
-        let mut store = Store::new(None, &limits).expect("a store");
+        let (mut store, _) = Store::new(None, &limits).expect("a store");
         let largest = store.state.tokens_reserved_to + 100;
         assert_eq!(store.given(largest), Ok(()));
         assert!(store.state.tokens_reserved_to > largest);

@@ -10,6 +10,9 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use navlocks_core::HashKey;
+
+use super::registry::{Found, Registry};
 use crate::config::explain;
 
 /// The contents of the file. A file of another version is as good as none.
@@ -30,11 +33,14 @@ pub(crate) struct State {
     pub(crate) tokens_reserved_to: u64,
     /// For how long at most somebody may go on believing in a lock.
     pub(crate) lease_ms_max: u64,
+    /// How often a service was started here.
+    #[serde(default)]
+    pub(crate) epoch: u64,
 }
 
 impl State {
-    pub(crate) fn new(clean: bool, tokens_reserved_to: u64, lease_ms_max: u64) -> Self {
-        Self { version: VERSION, clean, tokens_reserved_to, lease_ms_max }
+    pub(crate) fn new(clean: bool, tokens_reserved_to: u64, lease_ms_max: u64, epoch: u64) -> Self {
+        Self { version: VERSION, clean, tokens_reserved_to, lease_ms_max, epoch }
     }
 }
 
@@ -87,6 +93,17 @@ impl StateFile {
 
     fn path(&self) -> PathBuf {
         self.folder.join("service.json")
+    }
+
+    /// Opens the registry beside the state file.
+    pub(super) fn registry(
+        &self,
+        boot: u128,
+        trusted: bool,
+        believed: bool,
+    ) -> io::Result<(Registry, HashKey, Found)> {
+        Registry::open(&self.folder, boot, trusted, believed)
+            .map_err(|error| explain(error, "cannot make the tables in", &self.folder))
     }
 
     /// What an earlier service left.

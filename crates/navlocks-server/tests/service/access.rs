@@ -1,13 +1,14 @@
 //! Who may come in, and what they share with whom.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use navlocks_server::{Access, Config, TlsFiles};
+use navlocks_server::{Access, Config, SharedOrigins, TlsFiles};
 use navlocks_wire::{FaultCode, Reply, ToClient};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -179,6 +180,76 @@ fn f133_locks_do_not_reach_across_origins() {
     let mut same = with_origin(service.tcp(), origins[0]);
     same.hello();
     assert!(!is_free(&mut same, 1, "a"));
+}
+
+/// Connects to the Unix socket as a program that shares the locks of an origin.
+fn unix_with_origin(path: &Path, origin: &str) -> Client {
+    let mut request = handshake();
+    request.headers_mut().insert("Origin", origin.parse().expect("a header"));
+    let stream: Box<dyn Stream> = Box::new(UnixStream::connect(path).expect("a socket"));
+    match tungstenite::client::client(request, stream) {
+        Ok((socket, _)) => Client(socket),
+        Err(error) => panic!("the handshake failed: {error}"),
+    }
+}
+
+#[test]
+fn origins_that_the_operator_shares_have_one_lock_space() {
+    let service = Running::with(|config| {
+        config.allow_origins = vec!["https://other.example".to_owned()];
+        let list = "https://Shop.example, http://localhost:3000/";
+        config.shared_origins = vec![SharedOrigins::parse(list).expect("two origins")];
+    });
+    let mut first = with_origin(service.tcp(), "https://shop.example");
+    assert_eq!(first.hello().origin, "https://shop.example");
+    assert!(is_free(&mut first, 1, "a"));
+    let mut second = with_origin(service.tcp(), "http://localhost:3000");
+    assert_eq!(second.hello().origin, "https://shop.example");
+    assert!(!is_free(&mut second, 1, "a"));
+    // Programs join by an origin of the list, also over the Unix socket.
+    let mut program = unix_with_origin(service.unix(), "http://localhost:3000");
+    assert_eq!(program.hello().origin, "https://shop.example");
+    assert!(!is_free(&mut program, 1, "a"));
+    let mut other = with_origin(service.tcp(), "https://other.example");
+    assert_eq!(other.hello().origin, "https://other.example");
+    assert!(is_free(&mut other, 1, "a"));
+    assert!(is_free(&mut Client::tcp(service.tcp()).0, 1, "a"));
+    let mut stranger = unix_with_origin(service.unix(), "https://evil.example");
+    assert_eq!(stranger.error(), (FaultCode::ForbiddenOrigin, 1008));
+}
+
+#[test]
+fn origins_shared_with_programs_have_the_lock_space_of_programs() {
+    let service = Running::with(|config| {
+        let list = "https://shop.example,programs";
+        config.shared_origins = vec![SharedOrigins::parse(list).expect("an origin")];
+    });
+    let mut page = with_origin(service.tcp(), "https://shop.example");
+    assert_eq!(page.hello().origin, "");
+    assert!(is_free(&mut page, 1, "a"));
+    assert!(!is_free(&mut Client::tcp(service.tcp()).0, 1, "a"));
+    assert!(!is_free(&mut Client::unix(service.unix()), 1, "a"));
+}
+
+#[test]
+fn lists_of_shared_origins_that_mean_nothing_are_errors() {
+    for (list, says) in [
+        ("https://shop.example", "name two at least"),
+        ("programs", "name two at least"),
+        ("https://shop.example,shop.example", "is no web origin"),
+        ("https://shop.example,https://m.shop.example/cart", "is no web origin"),
+        ("https://shop.example,null", "is no web origin"),
+        ("", "is no web origin"),
+    ] {
+        let error = SharedOrigins::parse(list).expect_err(list).to_string();
+        assert!(error.contains(says), "{list}: {error}");
+    }
+    let twice = |config: &mut Config| {
+        let lists = ["https://a.example,https://b.example", "https://b.example,programs"];
+        config.shared_origins = lists.map(|list| SharedOrigins::parse(list).expect(list)).to_vec();
+    };
+    let Err(error) = Running::try_start(Folder::new(), twice) else { panic!("it starts") };
+    assert!(error.to_string().contains("https://b.example is listed twice"), "{error}");
 }
 
 #[test]

@@ -211,6 +211,13 @@ fn place_says_what_stands_before_the_first_pending_request_of_the_client() {
         assert_eq!(place.held.len(), 1);
         assert_eq!(place.held[0].token, Some(token));
         assert_eq!(place.held[0].about.tag.as_deref(), Some("nightly"));
-        waiting.push(client);
+        waiting.push((client, place));
+    }
+    // The keys of requests begin with the numbers of their sessions, from 1 on.
+    for (key, expected) in [("4.1", Some(2)), ("2.1", Some(0)), ("1.1", None), ("9.9", None)] {
+        holder.say(format!(r#"{{"ask":{{"id":2,"question":{{"place-of":"{key}"}}}}}}"#));
+        let ToClient::Answer(answer) = holder.hear() else { panic!("not an answer") };
+        let Reply::Place(place) = answer.reply else { panic!("not a place") };
+        assert_eq!(place.map(|place| place.before), expected, "{key}");
     }
 }

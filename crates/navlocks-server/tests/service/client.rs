@@ -75,6 +75,13 @@ impl Client {
         client
     }
 
+    /// The same, with its welcome.
+    pub(crate) fn unix_welcome(path: &Path) -> (Self, Welcome) {
+        let mut client = Self::silent(unix_stream(path));
+        let welcome = client.hello();
+        (client, welcome)
+    }
+
     /// A connection that has said hello, over TCP.
     pub(crate) fn tcp(address: SocketAddr) -> (Self, Welcome) {
         let mut client = Self::silent(tcp_stream(address));
@@ -163,6 +170,33 @@ impl Client {
             ToClient::Granted(Granted { id: granted, token }) if granted == id => token,
             other => panic!("request {id} is not granted: {other:?}"),
         }
+    }
+
+    /// Leaves, and returns when the service has ended the session.
+    pub(crate) fn leave(mut self) {
+        self.say(r#""bye""#);
+        while self.0.read().is_ok() {}
+    }
+
+    /// A connection over the Unix socket that claims a session of an earlier service, and has sent
+    /// these requests.
+    pub(crate) fn claim(path: &Path, welcome: &Welcome, requests: &[&str]) -> Self {
+        let mut client = Self::silent(unix_stream(path));
+        client.claims(welcome, requests);
+        client
+    }
+
+    /// Says hello with a session of an earlier service, and claims these requests.
+    pub(crate) fn claims(&mut self, earlier: &Welcome, requests: &[&str]) {
+        let Welcome { session, secret, epoch, .. } = earlier;
+        let resume = format!(r#""session":{session},"secret":"{secret}","epoch":{epoch}"#);
+        self.say(format!(
+            r#"{{"hello":{{"version":1,"resume":{{{resume},"clients":[{{"client":0}}],"alive":[]}}}}}}"#
+        ));
+        let welcome = self.welcome();
+        assert!(welcome.resumed && welcome.claim && welcome.epoch > *epoch, "{welcome:?}");
+        let requests = requests.iter().map(|request| format!(r#"{{"request":{{{request}}}}}"#));
+        self.say_all(requests.chain([r#""claimed""#.into()]));
     }
 
     /// Why the service ends the connection, and the code of its close frame.

@@ -24,8 +24,9 @@ fn everybody_is_told_that_the_service_shuts_down() {
     let (ended, folder) = service.wait();
     ended.unwrap();
     assert!(!folder.path().join("socket").exists());
+    // Their sessions go on with the next service.
     let state = std::fs::read_to_string(folder.path().join("state/service.json")).unwrap();
-    assert!(state.contains(r#""clean":true"#), "{state}");
+    assert!(state.contains(r#""clean":false"#), "{state}");
 }
 
 #[test]

@@ -10,4 +10,5 @@ mod endings;
 mod hostile;
 mod http;
 mod leases;
+mod reclaim;
 mod restarts;

@@ -26,9 +26,11 @@ fn short_leases(config: &mut Config) {
 }
 
 #[test]
-fn f134_a_new_service_has_no_locks_and_larger_tokens() {
+fn f134_tokens_of_a_new_service_are_larger() {
     let service = Running::start();
-    let token = Client::unix(service.unix()).hold(1, "a");
+    let mut client = Client::unix(service.unix());
+    let token = client.hold(1, "a");
+    client.leave();
     let mut folder = service.end();
     assert!(state(&folder).contains(r#""clean":true"#));
     let mut largest = token;
@@ -38,6 +40,7 @@ fn f134_a_new_service_has_no_locks_and_larger_tokens() {
         let token = client.hold(1, "a");
         assert!(token > largest);
         largest = token;
+        client.leave();
         folder = if kill { service.kill() } else { service.end() };
     }
 }
@@ -73,15 +76,26 @@ fn tokens_that_would_not_fit_a_javascript_number_are_refused() {
     assert!(error.to_string().contains("9007199254740992"), "{error}");
 }
 
+/// Takes the tables away, as the end of the machine does.
+fn lose_tables(folder: &Folder) {
+    for table in ["sessions.table", "requests.table"] {
+        std::fs::remove_file(folder.path().join("state").join(table)).expect("it was there");
+    }
+}
+
 #[test]
-fn after_an_unclean_end_nothing_is_granted_for_the_longest_lease() {
+fn without_the_tables_nothing_is_granted_for_the_longest_lease() {
     let service = Running::with(short_leases);
     let (mut holder, welcome) = Client::tcp(service.tcp());
     holder.hold(1, "a");
     let lease = Duration::from_millis(welcome.lease_ms.expect("a lease"));
     let folder = service.kill();
+    lose_tables(&folder);
     let begin = Instant::now();
     let service = Running::again(folder, short_leases);
+    // A claim that the service cannot judge is refused.
+    let mut claim = Client::resume(service.tcp(), &welcome, &[1]);
+    assert_eq!(claim.error().0, FaultCode::UnknownSession);
     let mut client = Client::unix(service.unix());
     client.say_all([
         r#"{"request":{"id":1,"names":["a"],"tag":"first"}}"#,
@@ -91,11 +105,10 @@ fn after_an_unclean_end_nothing_is_granted_for_the_longest_lease() {
         r#"{"abort":3}"#,
         r#"{"ask":{"id":1,"question":"query"}}"#,
     ]);
-    assert_eq!(client.hear(), ToClient::Unavailable(2));
     let ToClient::Answer(answer) = client.hear() else { panic!("granted before its time") };
     let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
     let numbers: Vec<u64> = pending.iter().map(|info| info.about.request.request).collect();
-    assert_eq!((held.len(), numbers), (0, vec![1, 4]));
+    assert_eq!((held.len(), numbers), (0, vec![1, 2, 4]));
     // A client that leaves meanwhile takes its requests with it.
     let mut left = Client::unix(service.unix());
     left.say(r#"{"request":{"id":1,"names":["b"]}}"#);
@@ -103,10 +116,26 @@ fn after_an_unclean_end_nothing_is_granted_for_the_longest_lease() {
     drop(left);
     client.granted(1);
     assert!(begin.elapsed() >= lease);
+    assert_eq!(client.hear(), ToClient::Unavailable(2));
     client.say(r#"{"request":{"id":5,"names":["b"],"wait":"if-available"}}"#);
     client.granted(5);
     client.say(r#"{"release":1}"#);
     client.granted(4);
+}
+
+#[test]
+fn a_second_crash_without_the_tables_begins_the_wait_anew() {
+    let service = Running::with(short_leases);
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    holder.hold(1, "a");
+    let lease = Duration::from_millis(welcome.lease_ms.expect("a lease"));
+    let folder = service.kill();
+    lose_tables(&folder);
+    let folder = Running::again(folder, short_leases).kill();
+    let begin = Instant::now();
+    let service = Running::again(folder, short_leases);
+    Client::unix(service.unix()).hold(1, "a");
+    assert!(begin.elapsed() >= lease);
 }
 
 #[test]
@@ -121,9 +150,11 @@ fn a_crash_during_that_time_does_not_shorten_it() {
 }
 
 #[test]
-fn an_unclean_end_without_leases_holds_nobody_up_for_long() {
+fn an_unclean_end_without_sessions_holds_nobody_up() {
     let service = Running::start();
-    Client::unix(service.unix()).hold(1, "a");
+    let mut client = Client::unix(service.unix());
+    client.hold(1, "a");
+    client.leave();
     let folder = service.kill();
     assert!(state(&folder).contains(r#""clean":false"#));
     assert!(state(&folder).contains(r#""lease-ms-max":0"#));
@@ -216,6 +247,7 @@ fn tokens_are_reserved_again_before_they_run_out() {
         token = client.hold(id, "a");
         client.say(format!(r#"{{"release":{id}}}"#));
     }
+    client.leave();
     let folder = service.kill();
     let service = Running::again(folder, |_| {});
     assert!(Client::unix(service.unix()).hold(1, "a") > token);

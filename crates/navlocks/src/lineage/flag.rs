@@ -35,7 +35,7 @@ pub type Flag = AutoLock;
 ///
 /// # Errors
 ///
-/// [`RequestError::TimedOut`] when the time is up, and as awaiting a [`Request`](crate::Request).
+/// [`RequestErrorKind::TimedOut`](crate::RequestErrorKind::TimedOut) when the time is up, and as awaiting a [`Request`](crate::Request).
 ///
 /// # Cancel safety
 ///

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
 use navlocks_core::{
-    Answer, ClientId, DeadlockPolicy, LockManager, Name, Request, RequestId, State as Stage,
+    Answer, Blockers, ClientId, DeadlockPolicy, LockManager, Name, Request, RequestId,
+    State as Stage,
 };
 
 use super::watchers::Watchers;
@@ -17,6 +18,7 @@ use crate::clock::Moment;
 use crate::error::Loss;
 use crate::events::{Event, Kind};
 use crate::inbox::Inboxes;
+use crate::query::{LockInfo, Place};
 use crate::sync::AtomicU64;
 use crate::wakes::Wakes;
 
@@ -97,8 +99,9 @@ impl Shard {
         self.notices.wakes.is_empty()
     }
 
+    #[inline]
     pub(super) fn take_wakes(&mut self) -> Wakes {
-        std::mem::take(&mut self.notices.wakes)
+        self.notices.wakes.take()
     }
 
     #[inline]
@@ -177,6 +180,18 @@ impl Shard {
         (self.space.tag(id).cloned(), self.space.notes().since(id).age())
     }
 
+    /// Returns where a pending request stands.
+    pub(super) fn place(&self, id: RequestId) -> Option<Place> {
+        let manager = self.manager();
+        if manager.state(id) != Some(Stage::Pending) {
+            return None;
+        }
+        let Blockers { hard, soft } = manager.blockers(id);
+        let held = hard.iter().filter_map(|&id| manager.info(id));
+        let held = held.map(|info| LockInfo::new(info, |id| self.about(id))).collect();
+        Some(Place { before: soft.len(), holders: hard.len(), held })
+    }
+
     /// Registers a watch unless its event has come, and returns a waker to be dropped after
     /// unlocking.
     pub(super) fn watch(
@@ -189,6 +204,9 @@ impl Shard {
     ) -> (Poll<Result<(), Loss>>, Option<Waker>) {
         if let Some(loss) = self.loss(id) {
             return (Poll::Ready(Err(loss)), Some(waker));
+        }
+        if self.stage(id).is_none() {
+            return (Poll::Ready(Ok(())), Some(waker));
         }
         if watched == Watched::Contention {
             if self.manager().is_contended(id) {

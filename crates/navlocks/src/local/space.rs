@@ -30,7 +30,7 @@ use super::shard::Shard;
 use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
 use crate::clock::Moment;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestError};
+use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
@@ -218,16 +218,14 @@ impl Backend for Space {
 
     fn place(&self, client: ClientId) -> Reply<'_, Option<query::Place>> {
         self.reply(client, || {
-            let Snapshot { held, pending } = self.snapshot();
-            let own = pending.iter().find(|info| info.client == client)?;
-            let blockers = self.lock_request(own.request).manager().blockers(own.request);
-            let holders = held.into_iter().filter(|info| blockers.hard.contains(&info.request));
-            Some(query::Place {
-                before: blockers.soft.len(),
-                holders: blockers.hard.len(),
-                held: holders.collect(),
-            })
+            let pending = self.snapshot().pending;
+            let own = pending.iter().find(|info| info.client == client)?.request;
+            self.lock_request(own).place(own)
         })
+    }
+
+    fn place_of(&self, client: ClientId, request: RequestId) -> Reply<'_, Option<query::Place>> {
+        self.reply(client, || self.lock_request(request).place(request))
     }
 
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {
@@ -282,7 +280,9 @@ impl Space {
             }
             Ok((_, Decided::Unavailable)) => Answer::Unavailable,
             Err(Refusal::Request(error)) => Answer::Failed(error.into()),
-            Err(Refusal::Deadlock(cycle)) => Answer::Failed(RequestError::Deadlock(cycle.into())),
+            Err(Refusal::Deadlock(cycle)) => {
+                Answer::Failed(RequestErrorKind::Deadlock(cycle.into()))
+            }
         };
         self.settle(shard);
         answer

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use super::driver;
 use super::handle::Handle;
-use super::own;
+use super::own::{self, Start};
 use super::runtime;
 use super::url::Url;
 use navlocks_wire::{ClientKey, Fault};
@@ -32,9 +32,9 @@ pub struct Connect {
 #[derive(Clone, Debug)]
 enum Service {
     At(String),
-    /// The user's own, and by which command it is started if it does not run.
+    /// The user's own, and how it is started if it does not run.
     Own {
-        start: Option<OsString>,
+        start: Option<Start>,
     },
 }
 
@@ -47,7 +47,8 @@ pub(crate) struct Options {
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
     pub(crate) answers_within: Option<Duration>,
-    pub(crate) keep_descriptor: bool,
+    /// How a service at a Unix socket is started that has ended.
+    pub(crate) restart: Option<Start>,
     pub(crate) parent: Option<ClientKey>,
     /// Whether the driver runs on the thread of this crate.
     pub(crate) own_thread: bool,
@@ -62,7 +63,7 @@ struct Settings {
     patience: Option<Duration>,
     /// None, if it is not said: then it follows from the patience.
     answers_within: Option<Option<Duration>>,
-    keep_descriptor: bool,
+    restart: Option<Start>,
     parent: Option<ClientKey>,
     token_in_clear: bool,
     roots: Option<Vec<u8>>,
@@ -99,7 +100,7 @@ impl Connect {
             lease: None,
             patience: Some(Self::DEFAULT_PATIENCE),
             answers_within: None,
-            keep_descriptor: false,
+            restart: None,
             parent: None,
             token_in_clear: false,
             roots: None,
@@ -108,8 +109,9 @@ impl Connect {
     }
 
     /// Starts the user's own service if it does not run, by the command `navlocks`: the one that
-    /// the variable `NAVLOCKS_BIN` names, or else that of the `PATH`. Of no meaning for a service
-    /// with an address.
+    /// the variable `NAVLOCKS_BIN` names, or else that of the `PATH`. A service that ends while this
+    /// client has a lock, a request or a question is started again. Of no meaning for a service with
+    /// an address.
     pub fn start(self) -> Self {
         let named = std::env::var_os("NAVLOCKS_BIN").filter(|name| !name.is_empty());
         self.start_by(named.unwrap_or_else(|| "navlocks".into()))
@@ -118,8 +120,21 @@ impl Connect {
     /// As [`start`](Self::start), by this command.
     pub fn start_by(mut self, command: impl Into<OsString>) -> Self {
         if let Service::Own { start } = &mut self.service {
-            *start = Some(command.into());
+            let by = Start::by(command.into());
+            *start = Some(by.clone());
+            self.options.restart = Some(by);
         }
+        self
+    }
+
+    /// Lets this function start a service at a Unix socket again that has ended while this client
+    /// has a lock, a request or a question. It runs on a thread of its own and returns when the
+    /// service listens; it is not called for the first connection.
+    pub fn restart_with(
+        mut self,
+        start: impl Fn() -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.restart = Some(Start::with(start));
         self
     }
 
@@ -142,13 +157,6 @@ impl Connect {
         self
     }
 
-    /// Keeps a copy of the descriptor of a connection over a Unix socket, for
-    /// [`Locks::descriptor`](crate::Locks::descriptor).
-    pub fn keep_descriptor(mut self) -> Self {
-        self.options.keep_descriptor = true;
-        self
-    }
-
     /// The client under whose locks this program runs, as `navlocks run` tells it in
     /// `NAVLOCKS_CLIENT`: it waits until this program ends. Through it deadlocks of programs that
     /// start each other are found.
@@ -158,7 +166,7 @@ impl Connect {
     }
 
     /// For how long the service should keep the locks of this client when the network breaks; the service may give less or more.
-    /// Of no meaning over a Unix socket, where a connection ends with one of its two processes and never otherwise.
+    /// Of no meaning over a Unix socket: there the kernel tells the service when this process ends.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
@@ -193,15 +201,15 @@ impl Connect {
     pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
         let Self { service, options } = self;
         let Settings { partition, token, lease, patience, answers_within, .. } = options;
-        let Settings { keep_descriptor, parent, token_in_clear, roots, .. } = options;
+        let Settings { restart, parent, token_in_clear, roots, .. } = options;
         let answers_within =
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let url = match service {
             Service::At(url) => Url::parse(&url).map_err(ConnectError::BadUrl)?,
             Service::Own { start } => {
                 let socket = own::socket()?;
-                if let Some(command) = start {
-                    own::start(&socket, command).await?;
+                if let Some(start) = start {
+                    own::start(&socket, &start).await?;
                 }
                 Url::Unix(socket)
             }
@@ -217,7 +225,7 @@ impl Connect {
             lease,
             patience,
             answers_within,
-            keep_descriptor,
+            restart,
             parent,
             own_thread: tokio::runtime::Handle::try_current().is_err(),
             roots,

@@ -1,7 +1,6 @@
 //! Reaching a service: the socket, TLS, and the WebSocket handshake.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,8 +39,6 @@ const DIAL_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Dialed {
     request: Request,
     socket: Box<dyn Socket>,
-    /// A copy of the socket's, if one is to be kept.
-    pub(crate) descriptor: Option<OwnedFd>,
 }
 
 /// Connects to the service, up to the socket. What follows has a limit of its own.
@@ -53,13 +50,13 @@ pub(crate) async fn dial(options: &Options) -> Result<Dialed, ConnectError> {
     };
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"));
     let socket = tokio::time::timeout(limit, socket(options)).await;
-    let (socket, descriptor) = socket.map_err(|_| ConnectError::Unreachable(late()))??;
-    Ok(Dialed { request, socket, descriptor })
+    let socket = socket.map_err(|_| ConnectError::Unreachable(late()))??;
+    Ok(Dialed { request, socket })
 }
 
 /// Opens a WebSocket.
 pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
-    let Dialed { request, socket, .. } = dialed;
+    let Dialed { request, socket } = dialed;
     // Messages are short: a small buffer serves, a program may have many connections, and every read clears all of it first.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
@@ -74,17 +71,10 @@ pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
     }
 }
 
-async fn socket(options: &Options) -> Result<(Box<dyn Socket>, Option<OwnedFd>), ConnectError> {
+async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
     let unreachable = ConnectError::Unreachable;
-    let socket: Box<dyn Socket> = match &options.url {
-        Url::Unix(path) => {
-            let stream = unix(path).await.map_err(unreachable)?;
-            if options.keep_descriptor {
-                let descriptor = stream.as_fd().try_clone_to_owned().map_err(unreachable)?;
-                return Ok((Box::new(stream), Some(descriptor)));
-            }
-            Box::new(stream)
-        }
+    Ok(match &options.url {
+        Url::Unix(path) => Box::new(unix(path).await.map_err(unreachable)?),
         Url::Web { host, port, tls, .. } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
             stream.set_nodelay(true).map_err(unreachable)?;
@@ -97,8 +87,7 @@ async fn socket(options: &Options) -> Result<(Box<dyn Socket>, Option<OwnedFd>),
                 Box::new(stream)
             }
         }
-    };
-    Ok((socket, None))
+    })
 }
 
 /// Why no TLS connection came about, and what to do where that is known.

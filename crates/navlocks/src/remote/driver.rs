@@ -1,6 +1,7 @@
 //! The task that owns the connection: it says what is to be said, takes in what is said, and connects again.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -13,8 +14,10 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use super::connect::{ConnectError, Options};
 use super::dial::{Link, dial, open};
 use super::lease::Instant;
-use super::pacing::{Alarm, Pauses};
+use super::own;
+use super::pacing::{Alarm, Pauses, Starts};
 use super::session::{Session, Standing};
+use super::url::Url;
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
@@ -28,6 +31,9 @@ enum End {
 
 /// For the service to answer the handshake and the hello.
 const WELCOME_MAX: Duration = Duration::from_secs(10);
+
+/// Spreads the clients that want to start a service.
+const START_JITTER_MAX: Duration = Duration::from_millis(50);
 
 /// For the service to close after its last message, and to take in ours.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
@@ -44,15 +50,18 @@ pub(super) async fn drive(session: Arc<Session>, mut link: Link) {
     // Also when the runtime drops this task: nobody waits for a driver that is no more.
     let gone = Gone(session);
     let session = &gone.0;
-    let mut pauses = Pauses::default();
+    let mut pauses = Pauses::between_dials(&session.options.url);
+    let mut starts = Starts::default();
     loop {
         let since = Instant::now();
         if let End::Left = carry(session, link).await {
             return;
         }
         session.link_broken();
-        pauses.after(Instant::now().saturating_since(since));
-        match reconnect(session, &mut pauses).await {
+        let lasted = Instant::now().saturating_since(since);
+        pauses.after(lasted);
+        starts.after(lasted);
+        match reconnect(session, &mut pauses, &mut starts).await {
             Some(again) => link = again,
             None => return,
         }
@@ -71,14 +80,17 @@ impl Drop for Gone {
 /// Connects, says hello, and hears the welcome.
 async fn greet(session: &Session) -> Result<Link, ConnectError> {
     let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
-    let mut dialed = dial(&session.options).await?;
-    session.keep_descriptor(dialed.descriptor.take());
+    let dialed = dial(&session.options).await?;
     let greeted = async {
         let mut link = open(dialed).await?;
         let said = Instant::now();
         let hello = session.hello();
         let text = wire::write(&ToService::Hello(hello.clone()));
         let welcome = first_answer(&mut link, text).await?;
+        let (epoch, known) = (welcome.epoch, session.epoch());
+        if epoch < known {
+            return Err(outdated(epoch, known));
+        }
         session.welcome(welcome, &hello, said);
         Ok(link)
     };
@@ -110,6 +122,12 @@ async fn first_answer(link: &mut Link, hello: String) -> Result<Welcome, Connect
     }
 }
 
+fn outdated(epoch: u64, known: u64) -> ConnectError {
+    ConnectError::Handshake(format!(
+        "its epoch is {epoch}, and a service of epoch {known} was here before: end the older one, or restore its state"
+    ))
+}
+
 fn other_version(theirs: u32) -> ConnectError {
     let ours = wire::VERSION;
     let sentence =
@@ -120,25 +138,31 @@ fn other_version(theirs: u32) -> ConnectError {
 fn broken(error: tungstenite::Error) -> ConnectError {
     ConnectError::Unreachable(match error {
         tungstenite::Error::Io(error) => error,
-        other => std::io::Error::other(other),
+        other => io::Error::other(other),
     })
 }
 
 /// Tries until the service is reached again, or there is nobody left to reach it for.
-async fn reconnect(session: &Session, pauses: &mut Pauses) -> Option<Link> {
+async fn reconnect(session: &Session, pauses: &mut Pauses, starts: &mut Starts) -> Option<Link> {
     let since = Instant::now();
     loop {
         attended(session, since, sleep(pauses.next())).await?;
         let fault = match attended(session, since, greet(session)).await? {
             Ok(link) => return Some(link),
             Err(ConnectError::Refused(fault)) => fault,
+            Err(ConnectError::Unreachable(error)) if is_nobody(&error) => {
+                if attended(session, since, start_again(session, starts)).await? {
+                    pauses.restart();
+                }
+                continue;
+            }
             Err(_) => continue,
         };
         match fault.code {
             FaultCode::UnknownSession => {
                 // Whoever wanted to go on with a session may begin another one at once.
                 if session.is_resumable() {
-                    *pauses = Pauses::default();
+                    pauses.restart();
                 }
                 session.input(|state| session.lapse(state, Loss::ServiceGone));
             }
@@ -149,6 +173,27 @@ async fn reconnect(session: &Session, pauses: &mut Pauses) -> Option<Link> {
             _ => {}
         }
     }
+}
+
+/// Returns true if no process listens at a Unix socket.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// Starts a service that has ended, if this client is to do that and needs one. Returns whether a
+/// service listens then.
+async fn start_again(session: &Session, starts: &mut Starts) -> bool {
+    let (Url::Unix(socket), Some(start)) = (&session.options.url, &session.options.restart) else {
+        return false;
+    };
+    if !session.needs_service() || !starts.is_due() {
+        return false;
+    }
+    // The clients of a service find out at the same moment: one of them is to be the first.
+    sleep(own::jitter(START_JITTER_MAX)).await;
+    let started = own::start(socket, start).await;
+    starts.done();
+    started.is_ok()
 }
 
 /// Runs something while there is no connection, unless the users leave first. Leases and patience end meanwhile, however long it
@@ -226,10 +271,11 @@ impl Drop for Carrier<'_> {
 
 impl Carrier<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.session.check_lease();
         if self.heard_all {
+            self.alarm.set(self.session.believed_until(), cx);
             return self.poll_end(cx);
         }
-        self.session.check_lease();
         if let Standing::Over = self.session.standing() {
             // The service may still keep what nobody believes in any more. The next connection begins a new session.
             return Poll::Ready(End::Broken);

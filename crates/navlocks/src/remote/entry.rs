@@ -5,7 +5,7 @@ use std::task::Waker;
 use navlocks_core::{FencingToken, Wait};
 
 use crate::backend::Watched;
-use crate::error::{Loss, RequestError};
+use crate::error::{Loss, RequestErrorKind};
 use crate::wakes::Wakes;
 use navlocks_wire as wire;
 
@@ -15,6 +15,8 @@ pub(super) struct Entry {
     /// As it was sent, to be sent again over another connection.
     pub(super) request: wire::Request,
     pub(super) stage: Stage,
+    /// The place in the queue, if the service told one.
+    pub(super) place: Option<wire::QueuePlace>,
     /// The task that waits for the answer.
     pub(super) waker: Option<Waker>,
     /// Holders that wait for something to happen to the lock.
@@ -38,7 +40,7 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) enum Over {
     Unavailable,
-    Failed(RequestError),
+    Failed(RequestErrorKind),
     Lost(Loss),
 }
 
@@ -53,7 +55,8 @@ pub(super) struct Watch {
 
 impl Entry {
     pub(super) fn new(request: wire::Request, waker: Waker) -> Self {
-        Self { request, stage: Stage::Pending, waker: Some(waker), watches: Vec::new() }
+        let (stage, watches) = (Stage::Pending, Vec::new());
+        Self { request, stage, place: None, waker: Some(waker), watches }
     }
 
     /// Returns true if a later request of the same client takes this lock away: it steals, and
@@ -69,6 +72,17 @@ impl Entry {
     /// Returns true if the service is to keep it.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(self.stage, Stage::Over(_))
+    }
+
+    /// Returns the request as a claim has it: with the token of a held one, or the place of a
+    /// pending one. Returns none when it is over.
+    pub(super) fn claim(&self) -> Option<wire::Request> {
+        let (token, place) = match self.stage {
+            Stage::Pending => (None, self.place),
+            Stage::Granted(token) | Stage::Held(token) => (Some(token.get()), None),
+            Stage::Over(_) => return None,
+        };
+        Some(wire::Request { token, place, ..self.request.clone() })
     }
 
     /// Why it is no more, if it was lost.
@@ -88,6 +102,7 @@ impl Entry {
 
     /// The session is over; the service that comes next knows nothing of it. Locks are lost, requests keep waiting.
     pub(super) fn lapse(&mut self, loss: Loss, wakes: &mut Wakes) -> bool {
+        self.place = None;
         match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss))) {
             Stage::Held(_) => {
                 self.end(Over::Lost(loss), wakes);

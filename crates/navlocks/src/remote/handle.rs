@@ -15,9 +15,9 @@ use super::session::{Client, LinkState, Session, State};
 use crate::backend::{Answer, Backend, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestError};
+use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
-use crate::query::{PartitionSnapshot, Place, Snapshot};
+use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
 
 /// How long the last user of a connection waits until the service was informed.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
@@ -130,10 +130,12 @@ impl Backend for Handle {
                 mode: *mode,
                 wait: *wait,
                 tag: tag.map(|tag| tag.as_ref().into()),
+                token: None,
+                place: None,
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {
-                return Answer::Failed(RequestError::Refused(fault.into()));
+                return Answer::Failed(RequestErrorKind::Refused(fault.into()));
             }
             state.next_request += 1;
             state.say_text(text);
@@ -155,7 +157,7 @@ impl Backend for Handle {
             let State { entries, wakes, number: session, .. } = state;
             let number = number_of(id);
             let Some(entry) = entries.get_mut(&number) else {
-                return Answer::Failed(RequestError::ClientEnded);
+                return Answer::Failed(RequestErrorKind::ClientEnded);
             };
             match &entry.stage {
                 Stage::Pending => {
@@ -283,6 +285,10 @@ impl Backend for Handle {
         ClientId::foreign(self.lock().number, client.serial())
     }
 
+    fn shown_request(&self, id: RequestId) -> RequestId {
+        RequestId::foreign(self.lock().number, number_of(id))
+    }
+
     /// Subscribes at the service when a stream begins, and unsubscribes when the last one ends.
     fn with_inboxes(&self, client: ClientId, work: &mut dyn FnMut(&mut Inboxes)) {
         let client = client.serial();
@@ -336,11 +342,23 @@ impl Backend for Handle {
         self.0.descriptor()
     }
 
-    fn place(&self, client: ClientId) -> Reply<'_, Option<Place>> {
-        Box::pin(self.question(client, Question::Place, |reply| match reply {
-            Answered::Place(place) => Some(place.map(Into::into)),
+    fn lease_left(&self) -> Option<Duration> {
+        self.0.lease_left()
+    }
+
+    fn recovery(&self, client: ClientId) -> Reply<'_, Vec<Unclaimed>> {
+        Box::pin(self.question(client, Question::Recovery, |reply| match reply {
+            Answered::Recovery(all) => Some(all.into_iter().map(Into::into).collect()),
             _ => None,
         }))
+    }
+
+    fn place(&self, client: ClientId) -> Reply<'_, Option<Place>> {
+        Box::pin(self.question(client, Question::Place, place_in))
+    }
+
+    fn place_of(&self, client: ClientId, request: RequestId) -> Reply<'_, Option<Place>> {
+        self.question_about(client, self.shown_request(request), Question::PlaceOf, place_in)
     }
 
     fn query_all(&self, client: ClientId) -> Reply<'_, Vec<PartitionSnapshot>> {
@@ -386,6 +404,14 @@ impl Backend for Handle {
             Answered::Released(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
             _ => None,
         }))
+    }
+}
+
+/// Returns the place in a reply.
+fn place_in(reply: Answered) -> Option<Option<Place>> {
+    match reply {
+        Answered::Place(place) => Some(place.map(Into::into)),
+        _ => None,
     }
 }
 

@@ -71,6 +71,11 @@ impl Lease {
         self.until
     }
 
+    /// Returns when the service may end the lease, at the earliest.
+    pub(crate) fn over(&self) -> Instant {
+        self.until.saturating_add(self.length / 8)
+    }
+
     /// Returns when the connection counts as dead: a ping was not answered for a quarter of the
     /// lease, and nothing for half of it. What is left is for another connection to go on with the
     /// session.
@@ -123,7 +128,7 @@ mod tests {
     #[test]
     fn a_lease_is_counted_from_what_was_said_not_from_the_answer() {
         let mut lease = Lease::new(8 * SECOND, at(100));
-        assert_eq!(lease.until(), at(107));
+        assert_eq!((lease.until(), lease.over()), (at(107), at(108)));
         let first = lease.ping(at(102));
         let second = lease.ping(at(104));
         assert_eq!(lease.until(), at(107));

@@ -1,4 +1,4 @@
-//! The driver's side of a session: what it says at the start of a connection, and what the end of one means.
+//! The driver's side of a session: the beginning of a connection, and what the end of one means.
 
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::entry::{Over, Stage};
+use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
+use super::presence::Presence;
 use super::session::{LinkState, Session, Standing, State};
-use crate::error::{Loss, Refusal, RequestError};
-use navlocks_wire::{self as wire, Hello, Resume, ToService, Welcome};
+use crate::error::{Loss, Refusal};
+use navlocks_wire::{self as wire, Hello, Resume, Welcome};
 
 impl Session {
     /// Ends the belief in all locks when the lease is over. True if it just was.
@@ -32,11 +33,12 @@ impl Session {
     /// The session is over without its users' doing: what they hold is lost, and what they wait for waits for the next session.
     pub(super) fn lapse(&self, state: &mut State, loss: Loss) {
         state.secret = None;
-        state.lease = None;
-        // What else comes over the connection belongs to a session that is no more, whoever was the first to find out.
-        if state.link == LinkState::Up {
-            state.link = LinkState::Down;
+        state.presence = None;
+        if let Some(lease) = state.lease.take() {
+            state.lease_over = Some(lease.over());
         }
+        // What else comes over the connection belongs to a session that is no more, whoever was the first to find out.
+        state.link_down();
         let State { entries, wakes, driver, .. } = state;
         wakes.add_all(driver.take());
         let lost =
@@ -55,6 +57,7 @@ impl Session {
         let resume = state.secret.clone().map(|secret| Resume {
             session: state.number,
             secret,
+            epoch: state.epoch,
             clients: clients.map(|(&number, client)| client.open(number)).collect(),
             alive: state.alive(),
         });
@@ -68,25 +71,36 @@ impl Session {
         }
     }
 
+    /// The largest epoch that a service had here: a smaller one is that of a service that has a
+    /// successor.
+    pub(super) fn epoch(&self) -> u64 {
+        self.lock().epoch
+    }
+
     /// The service has answered this hello, which was said at `said`: everything that it must know is said again.
     pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Instant) {
         self.input(|state| {
-            let Welcome { session, secret, lease_ms, resumed, limits, .. } = welcome;
+            let Welcome { session, secret, epoch, lease_ms, resumed, claim, .. } = welcome;
+            let Welcome { presence, limits, .. } = welcome;
             let asked = hello.resume.as_ref().filter(|resume| resume.session == session);
-            let resumed = asked.filter(|_| resumed);
+            let resumed = asked.filter(|_| resumed || claim);
             if resumed.is_none() {
                 self.lapse(state, Loss::ServiceGone);
             }
             state.number = session;
+            state.epoch = epoch;
             state.message_bytes_max = limits.message_bytes_max;
-            state.secret = lease_ms.is_some().then_some(secret);
+            state.secret = Some(secret).filter(|secret| !secret.is_empty());
             let length = lease_ms.map(Duration::from_millis);
             state.lease = length.map(|length| Lease::new(length, said));
+            state.lease_over = None;
             if state.link != LinkState::Leaving {
                 state.link = LinkState::Up;
+                state.show_presence(presence);
             }
             state.outbox.clear();
-            state.say_all(resumed);
+            let lost = state.say_all(resumed, claim);
+            self.losses.fetch_add(lost, Ordering::Release);
             state.begin_silence();
         });
     }
@@ -95,12 +109,9 @@ impl Session {
     pub(super) fn link_broken(&self) {
         self.input(|state| {
             state.outbox.clear();
-            state.drop_descriptor();
             state.silence = None;
-            if state.link == LinkState::Up {
-                state.link = LinkState::Down;
-            }
-            // Over a Unix socket a connection ends with its service, and so does all that the service kept.
+            state.link_down();
+            // Without a secret the session cannot go on over another connection.
             if state.secret.is_none() {
                 self.lapse(state, Loss::ServiceGone);
             }
@@ -154,6 +165,19 @@ impl Session {
         }
     }
 
+    /// Returns true if something here needs a service: a lock, a request or a question.
+    pub(super) fn needs_service(&self) -> bool {
+        let state = self.lock();
+        !state.asked.is_empty() || state.entries.values().any(Entry::is_alive)
+    }
+
+    /// For how long no other client can be granted what was held under the latest lease.
+    pub(super) fn lease_left(&self) -> Option<Duration> {
+        let state = self.lock();
+        let over = state.lease.as_ref().map(Lease::over).or(state.lease_over)?;
+        Some(over.saturating_since(Instant::now()))
+    }
+
     pub(super) fn is_resumable(&self) -> bool {
         self.lock().secret.is_some()
     }
@@ -194,6 +218,21 @@ impl State {
         }
     }
 
+    /// What comes over the connection from here on means nothing.
+    pub(super) fn link_down(&mut self) {
+        if self.link == LinkState::Up {
+            self.link = LinkState::Down;
+        }
+    }
+
+    /// Listens at the path that the service named, unless the session does so already.
+    fn show_presence(&mut self, path: Option<String>) {
+        let known = |path: &String| self.presence.as_ref().is_some_and(|known| known.is_at(path));
+        if !path.as_ref().is_some_and(known) {
+            self.presence = path.and_then(Presence::bind);
+        }
+    }
+
     /// What waits for the service has waited long enough, or for ever in vain.
     fn give_up(&mut self, link: LinkState) {
         self.link = link;
@@ -210,71 +249,6 @@ impl State {
         if self.link.is_over() {
             self.wake_streams();
         }
-    }
-
-    /// Says all that the service does not know at the start of a connection. Of a session that goes on it knows what the hello
-    /// said, and what came to an end since then it takes for alive.
-    fn say_all(&mut self, resumed: Option<&Resume>) {
-        let opened: Vec<u64> = match resumed {
-            Some(resume) => resume.clients.iter().map(|open| open.client).collect(),
-            // Every hello opens it.
-            None => vec![0],
-        };
-        let mut said = Vec::new();
-        let unknown =
-            self.clients.iter().filter(|&(number, _)| opened.binary_search(number).is_err());
-        said.extend(unknown.map(|(&number, client)| ToService::Open(client.open(number))));
-        let ended = opened.iter().filter(|number| !self.clients.contains_key(number));
-        said.extend(ended.map(|&number| ToService::Close(number)));
-        let alive = self.alive();
-        let over = resumed.iter().flat_map(|resume| &resume.alive);
-        let over = over.filter(|number| alive.binary_search(number).is_err());
-        said.extend(over.map(|&number| ToService::Abort(number)));
-        for (&number, client) in &mut self.clients {
-            if client.inboxes.restart() {
-                said.push(ToService::Listen(number));
-            } else if std::mem::take(&mut client.subscribed) && resumed.is_some() {
-                said.push(ToService::Unlisten(number));
-            }
-        }
-        for message in said {
-            self.say(&message);
-        }
-        for number in alive {
-            self.request_again(number);
-        }
-        self.ask_again();
-        // Somebody took leave meanwhile.
-        if self.link == LinkState::Leaving {
-            self.outbox.push_back(wire::write(&ToService::Bye).into());
-        }
-    }
-
-    /// Says a request again that was not answered, and what its owner wants to know of it. What is too long for this service fails.
-    fn request_again(&mut self, number: u64) {
-        let Some(entry) = self.entries.get(&number) else { return };
-        let contention = entry.watches_contention();
-        if let Stage::Pending = entry.stage {
-            let text = wire::write(&ToService::Request(entry.request.clone()));
-            match self.fits(&text) {
-                Ok(()) => self.say_text(text),
-                Err(fault) => {
-                    let error = RequestError::Refused(fault.into());
-                    self.not_granted(number, Over::Failed(error));
-                }
-            }
-        }
-        if contention {
-            self.say(&ToService::Contention(number));
-        }
-    }
-
-    /// The requests that are still wanted, in the order in which they were made.
-    fn alive(&self) -> Vec<u64> {
-        let alive = self.entries.iter().filter(|(_, entry)| entry.is_alive());
-        let mut numbers: Vec<u64> = alive.map(|(&number, _)| number).collect();
-        numbers.sort_unstable();
-        numbers
     }
 }
 
@@ -293,7 +267,7 @@ mod tests {
             lease: None,
             patience: Some(Duration::ZERO),
             answers_within: None,
-            keep_descriptor: false,
+            restart: None,
             parent: None,
             own_thread: false,
             roots: Vec::new(),

@@ -1,13 +1,18 @@
 //! The service of a user: where it lives, and how it is started. The command has the same in its
 //! `place.rs`.
 
+use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
+use std::hash::BuildHasher as _;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::net::UnixStream;
 
@@ -38,18 +43,46 @@ pub(super) fn socket() -> Result<PathBuf, ConnectError> {
     Ok(folder.join("socket"))
 }
 
-/// Starts the service if no process listens at the socket. The command does it when it is given
-/// something to run: once, however many want it at the same time.
-pub(super) async fn start(socket: &Path, command: OsString) -> Result<(), ConnectError> {
+/// How a service is started. It may block, and returns when the service listens.
+#[derive(Clone)]
+pub(crate) struct Start(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
+
+impl Start {
+    pub(super) fn with(start: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(start))
+    }
+
+    /// The command starts the service when it is given something to run: once, however many
+    /// processes want it at the same time.
+    pub(super) fn by(command: OsString) -> Self {
+        Self::with(move || run(&command).map_err(io::Error::other))
+    }
+}
+
+impl fmt::Debug for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Start")
+    }
+}
+
+/// Returns a time up to `max` that differs from process to process.
+pub(super) fn jitter(max: Duration) -> Duration {
+    let share = RandomState::new().hash_one(()) >> 32;
+    Duration::from_nanos((max.as_nanos() as u64 >> 8).saturating_mul(share) >> 24)
+}
+
+/// Starts the service if no process listens at the socket.
+pub(super) async fn start(socket: &Path, start: &Start) -> Result<(), ConnectError> {
     if UnixStream::connect(socket).await.is_ok() {
         return Ok(());
     }
     let (tell, told) = tokio::sync::oneshot::channel();
     // To wait for a process blocks, and must not block the runtime.
-    let run = move || drop(tell.send(run(&command)));
+    let start = start.clone();
+    let run = move || drop(tell.send((start.0)()));
     let started = thread::Builder::new().name("navlocks-start".into()).spawn(run);
     started.map_err(ConnectError::Unreachable)?;
-    let ended = told.await.unwrap_or_else(|_| Err("its start was not waited for".into()));
+    let ended = told.await.unwrap_or_else(|_| Err(io::Error::other("it was not waited for")));
     ended.map_err(|why| {
         ConnectError::Unreachable(io::Error::other(format!("its service did not start: {why}")))
     })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 use super::lease::Instant;
+use super::url::Url;
 
 /// Wakes its task at a moment of the clock that leases are counted by.
 pub(super) struct Alarm {
@@ -37,26 +38,86 @@ impl Alarm {
     }
 }
 
-/// How long to wait before the next attempt to reach the service: not at all at first, then longer and longer.
-#[derive(Debug, Default)]
+/// How long to wait before the next attempt: not at all at first, then longer and longer.
+#[derive(Debug)]
 pub(super) struct Pauses {
     next: Duration,
+    max: Duration,
 }
 
 impl Pauses {
     const MIN: Duration = Duration::from_millis(10);
-    const MAX: Duration = Duration::from_secs(1);
+
+    /// Between attempts to reach a service. One on the same machine is started again within
+    /// moments, and an attempt costs next to nothing.
+    pub(super) fn between_dials(url: &Url) -> Self {
+        let max = match url {
+            Url::Unix(_) => Duration::from_millis(100),
+            Url::Web { .. } => Duration::from_secs(1),
+        };
+        Self { next: Duration::ZERO, max }
+    }
 
     pub(super) fn next(&mut self) -> Duration {
         let pause = self.next;
-        self.next = (pause * 2).clamp(Self::MIN, Self::MAX);
+        self.next = (pause * 2).clamp(Self::MIN, self.max);
         pause
+    }
+
+    /// The next attempt is made at once.
+    pub(super) fn restart(&mut self) {
+        self.next = Duration::ZERO;
     }
 
     /// A connection was there for so long. One that broke off at once is no reason to hurry.
     pub(super) fn after(&mut self, lasted: Duration) {
-        if lasted >= Self::MAX {
+        if lasted >= self.max {
+            self.restart();
+        }
+    }
+}
+
+/// When a service is started again that ended: at once, and then after longer and longer pauses, so
+/// that one that cannot live does not keep the machine busy.
+#[derive(Debug)]
+pub(super) struct Starts {
+    pauses: Pauses,
+    not_before: Instant,
+}
+
+impl Default for Starts {
+    fn default() -> Self {
+        let pauses = Pauses { next: Pauses::MIN, max: Duration::from_secs(2) };
+        Self { pauses, not_before: Instant::from_raw(0) }
+    }
+}
+
+impl Starts {
+    pub(super) fn is_due(&self) -> bool {
+        Instant::now() >= self.not_before
+    }
+
+    /// An attempt was made.
+    pub(super) fn done(&mut self) {
+        self.not_before = Instant::now().saturating_add(self.pauses.next());
+    }
+
+    /// A connection was there for so long.
+    pub(super) fn after(&mut self, lasted: Duration) {
+        if lasted >= self.pauses.max {
             *self = Self::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_on_the_same_machine_is_dialled_ten_times_a_second() {
+        let mut pauses = Pauses::between_dials(&Url::Unix("/nowhere".into()));
+        let longest = (0..100).map(|_| pauses.next()).max();
+        assert_eq!(longest, Some(Duration::from_millis(100)));
     }
 }

@@ -5,8 +5,8 @@ use navlocks_core::{FencingToken, RequestId};
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{Session, State};
-use crate::error::{Loss, Refusal, RequestError};
-use navlocks_wire::{Fault, FaultCode, Granted, Lost, Refused, Request, ToClient};
+use crate::error::{Loss, Refusal, RequestErrorKind};
+use navlocks_wire::{Fault, FaultCode, Granted, Lost, Pending, Refused, Request, ToClient};
 
 impl Session {
     /// Takes in one message. Whoever it concerns is woken after. False when the session is over, and with it the connection.
@@ -20,6 +20,11 @@ impl Session {
             state.break_silence();
             match message {
                 ToClient::Granted(Granted { id, token }) => self.granted(state, id, token),
+                ToClient::Pending(Pending { id, place }) => {
+                    if let Some(entry) = state.entries.get_mut(&id) {
+                        entry.place = Some(place);
+                    }
+                }
                 ToClient::Unavailable(id) => state.not_granted(id, Over::Unavailable),
                 ToClient::Lost(Lost { id, cause }) => {
                     state.lost(id, cause.into());
@@ -27,9 +32,11 @@ impl Session {
                 }
                 ToClient::Refused(Refused { id, fault, cycle }) => {
                     let error = match (fault.code, cycle) {
-                        (FaultCode::Deadlock, Some(cycle)) => RequestError::Deadlock(cycle.into()),
-                        (FaultCode::ExclusiveOvertake, _) => RequestError::ExclusiveOvertake,
-                        _ => RequestError::Refused(Refusal::from(fault)),
+                        (FaultCode::Deadlock, Some(cycle)) => {
+                            RequestErrorKind::Deadlock(cycle.into())
+                        }
+                        (FaultCode::ExclusiveOvertake, _) => RequestErrorKind::ExclusiveOvertake,
+                        _ => RequestErrorKind::Refused(Refusal::from(fault)),
                     };
                     state.not_granted(id, Over::Failed(error));
                 }
@@ -58,9 +65,16 @@ impl Session {
                 }
                 // A second welcome means nothing.
                 ToClient::Welcome(_) => {}
+                // The session goes on with the successor; until then its locks are in doubt.
+                ToClient::Error(Fault { code: FaultCode::ShuttingDown, .. })
+                    if state.secret.is_some() =>
+                {
+                    state.link_down();
+                }
                 // The session ends with it: what the service kept is let go, and a successor need not wait for us.
                 ToClient::Error(Fault { code: FaultCode::LeaseLapsed, .. }) => {
                     self.lapse(state, Loss::LeaseLapsed);
+                    state.lease_over = Some(Instant::now());
                 }
                 ToClient::Error(_) => self.lapse(state, Loss::ServiceGone),
             }
@@ -137,7 +151,7 @@ impl State {
         }
     }
 
-    fn lost(&mut self, id: u64, loss: Loss) {
+    pub(super) fn lost(&mut self, id: u64, loss: Loss) {
         let Self { entries, wakes, .. } = self;
         if let Some(entry) = entries.get_mut(&id)
             && entry.is_alive()

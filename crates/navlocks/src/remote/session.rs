@@ -12,8 +12,9 @@ use super::asking::Asked;
 use super::connect::Options;
 use super::entry::{Entry, Over};
 use super::lease::{Instant, Lease};
+use super::presence::Presence;
 use super::silence::Silence;
-use crate::error::{Loss, Refusal, RequestError};
+use crate::error::{Loss, Refusal, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::wakes::Wakes;
 use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
@@ -34,9 +35,13 @@ pub(super) struct State {
     pub(super) number: u32,
     /// What proves that the session is ours, while it can go on.
     pub(super) secret: Option<String>,
+    /// The largest epoch that a service had here.
+    pub(super) epoch: u64,
     pub(super) lease: Option<Lease>,
-    /// A copy of the connection's, if one is to be kept.
-    descriptor: Option<OwnedFd>,
+    /// When a service may grant the locks of the latest lease to other clients.
+    pub(super) lease_over: Option<Instant>,
+    /// Where the client listens, as long as the session lives.
+    pub(super) presence: Option<Presence>,
     /// Since when nothing was heard, while something may wait for the service.
     pub(super) silence: Option<Silence>,
     pub(super) link: LinkState,
@@ -103,8 +108,10 @@ impl Session {
             state: Mutex::new(State {
                 number: 0,
                 secret: None,
+                epoch: 0,
                 lease: None,
-                descriptor: None,
+                lease_over: None,
+                presence: None,
                 silence: None,
                 link: LinkState::Down,
                 message_bytes_max: usize::MAX,
@@ -160,14 +167,9 @@ impl Session {
         }
     }
 
-    /// Keeps a copy of the descriptor of the connection that begins.
-    pub(super) fn keep_descriptor(&self, descriptor: Option<OwnedFd>) {
-        self.lock().descriptor = descriptor;
-    }
-
-    /// Returns another copy of the connection's descriptor, while there is a connection.
+    /// Returns a copy of the socket by which the service knows that the session is alive.
     pub(super) fn descriptor(&self) -> Option<OwnedFd> {
-        self.lock().descriptor.as_ref()?.try_clone().ok()
+        self.lock().presence.as_ref()?.descriptor()
     }
 
     /// Ends the session because the runtime that carries the connection shuts down: all locks are
@@ -184,7 +186,7 @@ impl Session {
     /// All users are gone, or one wants the connection to end.
     pub(super) fn leave(&self) {
         self.input(|state| {
-            state.drop_descriptor();
+            state.presence = None;
             if !state.link.is_over() {
                 // Whoever still holds a lock must know before the service hears of this and grants it to somebody else.
                 self.end_entries(state, |_| true);
@@ -197,11 +199,6 @@ impl Session {
 }
 
 impl State {
-    /// Drops the copy of the descriptor of a connection that is over.
-    pub(super) fn drop_descriptor(&mut self) {
-        self.descriptor = None;
-    }
-
     /// Notes something to be said, if there is somebody to hear it. Otherwise it follows from the state later.
     pub(super) fn say(&mut self, message: &ToService) {
         if self.link == LinkState::Up {
@@ -236,9 +233,9 @@ impl State {
     }
 
     /// Whether there is any point in asking for something.
-    pub(super) fn hope(&self, client: u64) -> Result<(), RequestError> {
+    pub(super) fn hope(&self, client: u64) -> Result<(), RequestErrorKind> {
         if !self.clients.contains_key(&client) {
-            return Err(RequestError::ClientEnded);
+            return Err(RequestErrorKind::ClientEnded);
         }
         self.link.error().map_or(Ok(()), Err)
     }
@@ -262,12 +259,12 @@ impl LinkState {
     }
 
     /// Why nothing will come of a request.
-    pub(super) fn error(&self) -> Option<RequestError> {
+    pub(super) fn error(&self) -> Option<RequestErrorKind> {
         match self {
             Self::Up | Self::Down => None,
-            Self::Hopeless => Some(RequestError::Unreachable),
-            Self::Refused(refusal) => Some(RequestError::Refused(refusal.clone())),
-            Self::Leaving | Self::Gone => Some(RequestError::ClientEnded),
+            Self::Hopeless => Some(RequestErrorKind::Unreachable),
+            Self::Refused(refusal) => Some(RequestErrorKind::Refused(refusal.clone())),
+            Self::Leaving | Self::Gone => Some(RequestErrorKind::ClientEnded),
         }
     }
 }

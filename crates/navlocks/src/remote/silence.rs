@@ -6,7 +6,7 @@
 use super::entry::{Over, Stage};
 use super::lease::Instant;
 use super::session::{Session, State};
-use crate::error::RequestError;
+use crate::error::RequestErrorKind;
 use navlocks_wire::ToService;
 
 /// Pings for a sign of life. Those that renew a lease are numbered from 1.
@@ -74,7 +74,7 @@ impl State {
         let mut given_up = Vec::new();
         for (&number, entry) in &mut self.entries {
             if let Stage::Pending = entry.stage {
-                entry.end(Over::Failed(RequestError::Unreachable), &mut self.wakes);
+                entry.end(Over::Failed(RequestErrorKind::Unreachable), &mut self.wakes);
                 given_up.push(number);
             }
         }

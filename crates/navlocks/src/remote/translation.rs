@@ -8,7 +8,7 @@ use navlocks_wire::{self as wire, About};
 use crate::deadlock::Cycle;
 use crate::error::{Loss, Refusal};
 use crate::events::{Event, Kind};
-use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot};
+use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot, Unclaimed};
 
 impl From<wire::Fault> for Refusal {
     fn from(fault: wire::Fault) -> Self {
@@ -25,6 +25,7 @@ impl From<wire::Cause> for Loss {
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,
             Cause::ClientEnded => Self::ClientEnded,
+            Cause::NotReclaimed => Self::ServiceGone,
         }
     }
 }
@@ -95,6 +96,14 @@ impl From<wire::Place> for Place {
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let held = place.held.into_iter().map(Into::into).collect();
         Self { before: count(place.before), holders: count(place.holders), held }
+    }
+}
+
+impl From<wire::Unclaimed> for Unclaimed {
+    fn from(told: wire::Unclaimed) -> Self {
+        let wire::Unclaimed { session, pid, left_ms, held } = told;
+        let held = usize::try_from(held).unwrap_or(usize::MAX);
+        Self { session, pid, left: left_ms.map(Duration::from_millis), held }
     }
 }
 

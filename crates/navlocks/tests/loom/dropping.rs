@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{Locks, RequestError};
+use navlocks::{Locks, RequestErrorKind};
 
 use crate::{assert_nothing_left, begin_to_wait, hold, model, waiter};
 
@@ -67,7 +67,7 @@ fn a_request_that_does_not_wait_meets_a_release() {
                 match tried {
                     Ok(lock) => lock.release().unwrap(),
                     Err(error) => {
-                        assert_eq!(error, RequestError::TimedOut { after: Duration::ZERO });
+                        assert_eq!(error, RequestErrorKind::TimedOut { after: Duration::ZERO });
                     }
                 }
             }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use loom::cell::UnsafeCell;
 use loom::future::block_on;
 use loom::thread;
-use navlocks::{DeadlockPolicy, Locks, RequestError};
+use navlocks::{DeadlockPolicy, Locks, RequestError, RequestErrorKind};
 
 use crate::{assert_nothing_left, begin_to_wait, hold, model};
 
@@ -143,7 +143,9 @@ fn a_deadlock_is_refused_to_one_of_two() {
         let results = [one, other.join().unwrap()];
         let refused = |result: &Result<(), RequestError>| match result {
             Ok(()) => false,
-            Err(error) => matches!(error, RequestError::Deadlock(_)) || panic!("{error}"),
+            Err(error) => {
+                matches!(error.kind(), RequestErrorKind::Deadlock(_)) || panic!("{error}")
+            }
         };
         assert!(!results.iter().all(refused), "{results:?}");
         assert_nothing_left(&locks, "a");

@@ -6,7 +6,7 @@ use std::task::Poll;
 use loom::future::block_on;
 use loom::thread;
 use navlocks::events::Kind;
-use navlocks::{Events, Locks, Loss, RequestError, RequestId};
+use navlocks::{Events, Locks, Loss, RequestErrorKind, RequestId};
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
@@ -133,7 +133,8 @@ fn a_force_release_meets_a_release_and_the_next_one_wakes() {
                 assert_eq!(next.loss(), (taken == 1).then_some(Loss::ForceReleased));
             }
             (Ok(()), Err(error)) => {
-                assert_eq!((taken, error), (1, RequestError::ForceReleased));
+                assert_eq!(taken, 1);
+                assert_eq!(error, RequestErrorKind::ForceReleased);
             }
             other => panic!("{other:?}"),
         }

@@ -8,7 +8,7 @@ use navlocks_wire::{
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{begun, connected, connecting, held, said, to};
-use crate::peer::{Peer, leased, welcome};
+use crate::peer::{Peer, leased, leased_for, welcome};
 use crate::run;
 
 #[test]
@@ -140,7 +140,7 @@ fn a_welcome_with_strange_numbers_is_taken_at_its_word() {
     run(async {
         let peer = Peer::tcp().await;
         // A session of any number, with a lease for ever.
-        let strange = Welcome { lease_ms: Some(u64::MAX), ..welcome(u32::MAX) };
+        let strange = leased_for(u32::MAX, u64::MAX);
         let (locks, mut talk) = connected(&peer, strange.clone()).await;
         let lock = held(&locks, "a", &mut talk).await;
         assert_eq!(lock.loss(), None);

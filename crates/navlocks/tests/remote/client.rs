@@ -55,6 +55,11 @@ pub(crate) fn said(id: u64, name: &str) -> ToService {
     ToService::Request(request_of(0, id, name))
 }
 
+/// A held request of client 0, as it is claimed.
+pub(crate) fn claimed(id: u64, name: &str, token: u64) -> Said {
+    Said { token: Some(token), ..request_of(0, id, name) }
+}
+
 pub(crate) fn request_of(client: u64, id: u64, name: &str) -> Said {
     Said {
         id,
@@ -63,5 +68,7 @@ pub(crate) fn request_of(client: u64, id: u64, name: &str) -> Said {
         mode: Mode::Exclusive,
         wait: navlocks_core::Wait::Queue,
         tag: None,
+        token: None,
+        place: None,
     }
 }

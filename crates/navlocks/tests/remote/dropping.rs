@@ -147,7 +147,7 @@ fn a_client_that_ends_loses_its_locks_here_before_the_service_hears_of_it() {
         talk.hears(said(2, "b")).await;
         locks.end();
         assert_eq!(lock.loss(), Some(navlocks::Loss::ClientEnded));
-        assert_eq!(waiting.await.unwrap_err(), navlocks::RequestError::ClientEnded);
+        assert_eq!(waiting.await.unwrap_err(), navlocks::RequestErrorKind::ClientEnded);
         talk.hears(ToService::Close(0)).await;
         talk.hears(ToService::Release(2)).await;
         // A grant that crosses is nobody's, and the client is still ended.

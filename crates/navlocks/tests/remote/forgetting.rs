@@ -1,6 +1,6 @@
 //! A service that has forgotten the session.
 
-use navlocks::{Loss, RequestError};
+use navlocks::{Loss, RequestErrorKind};
 use navlocks_wire::{FaultCode, Open, ToService};
 
 use crate::client::{begun, connected, held, polled, request_of, said};
@@ -77,7 +77,7 @@ fn a_client_that_ended_is_not_opened_in_the_next_session() {
         talk.hears(said(1, "a")).await;
         talk.breaks();
         locks.end();
-        assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         let mut talk = forgets(&peer, Says::UnknownSession, 8).await;
         talk.hears(ToService::Open(Open { client: 1, partition: String::new() })).await;
         // The hello opens it, whether it is wanted or not.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
-use navlocks::{Locks, Loss, QueryError, RequestError};
+use navlocks::{Locks, Loss, QueryError, RequestErrorKind};
 use navlocks_wire::ToService;
 use tokio::sync::Notify;
 
@@ -28,11 +28,11 @@ fn everything_is_said_before_it_returns() {
             assert_eq!(other.loss(), Some(Loss::ClientEnded));
             assert_eq!(other.lost().await, Loss::ClientEnded);
             assert_eq!(other.release(), Err(Loss::ClientEnded));
-            assert_eq!(locks.request("c").await.unwrap_err(), RequestError::ClientEnded);
+            assert_eq!(locks.request("c").await.unwrap_err(), RequestErrorKind::ClientEnded);
             assert_eq!(locks.query().await.unwrap_err(), QueryError::ClientEnded);
             assert_eq!(
                 locks.new_client().request("c").await.unwrap_err(),
-                RequestError::ClientEnded
+                RequestErrorKind::ClientEnded
             );
             locks.disconnect().await;
         }
@@ -56,7 +56,7 @@ fn locks_are_lost_before_the_service_can_hear_of_the_leave() {
         assert!(polled(&mut leaving).is_pending());
         // Nothing else has run: the service has heard nothing.
         assert_eq!(lock.loss(), Some(Loss::ClientEnded));
-        assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
         leaving.await;
         talk.hears(ToService::Bye).await;

@@ -172,6 +172,11 @@ impl Peer {
         (talk, hello.resume.expect("the client wants to go on"))
     }
 
+    /// Goes on with a session that it knows from its registry only.
+    pub(crate) async fn wants_claim(&self, welcome: Welcome) -> (Talk, wire::Resume) {
+        self.resumes(Welcome { claim: true, ..welcome }).await
+    }
+
     /// Begins a new session with a client that does not ask for more.
     pub(crate) async fn begins(&self, welcome: Welcome) -> Talk {
         let (talk, hello) = self.welcomes(welcome).await;
@@ -280,6 +285,19 @@ impl Talk {
         self.socket.send(message).await
     }
 
+    /// Hears a claim of exactly these requests, and its end.
+    #[track_caller]
+    pub(crate) fn hears_claim(&mut self, expected: &[Request]) -> impl Future<Output = ()> {
+        let place = std::panic::Location::caller();
+        async move {
+            for request in expected {
+                let heard = self.hear().await;
+                assert_eq!(heard, ToService::Request(request.clone()), "at {place}");
+            }
+            assert_eq!(self.hear().await, ToService::Claimed, "at {place}");
+        }
+    }
+
     pub(crate) async fn grants(&mut self, id: u64, token: u64) {
         self.says(ToClient::Granted(Granted { id, token })).await;
     }
@@ -331,9 +349,13 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         version: wire::VERSION,
         service: "a peer of tests".into(),
         session,
-        secret: format!("secret of {session}"),
+        secret: String::new(),
+        epoch: 0,
+        claim: false,
+        presence: None,
         lease_ms: None,
         resumed: false,
+        origin: String::new(),
         limits: Limits {
             message_bytes_max: 1 << 20,
             name_bytes_max: 1 << 12,
@@ -345,13 +367,19 @@ pub(crate) fn welcome(session: u32) -> Welcome {
     }
 }
 
+/// The welcome to a session over a Unix socket that outlives its service, of this epoch.
+pub(crate) fn lasting(session: u32, epoch: u64) -> Welcome {
+    Welcome { secret: format!("secret of {session}"), epoch, ..welcome(session) }
+}
+
 /// The welcome to a session with a lease longer than any test.
 pub(crate) fn leased(session: u32) -> Welcome {
     leased_for(session, 60_000)
 }
 
 pub(crate) fn leased_for(session: u32, milliseconds: u64) -> Welcome {
-    Welcome { lease_ms: Some(milliseconds), ..welcome(session) }
+    let secret = format!("secret of {session}");
+    Welcome { lease_ms: Some(milliseconds), secret, ..welcome(session) }
 }
 
 /// Reads the head of an HTTP request, and answers nothing.

@@ -1,6 +1,6 @@
 //! A service that does not want this client any more.
 
-use navlocks::{Locks, Loss, QueryError, RequestError};
+use navlocks::{Locks, Loss, QueryError, RequestErrorKind};
 use navlocks_wire::{FaultCode, ToService, Welcome};
 use tokio_tungstenite::tungstenite::http::StatusCode;
 
@@ -55,9 +55,9 @@ fn a_refusal_on_the_way_back_ends_everything() {
             refuses(&peer, how).await;
 
             let error = waiting.await.unwrap_err();
-            assert!(matches!(&error, RequestError::Refused(_)), "{how:?}: {error:?}");
+            assert!(matches!(error.kind(), RequestErrorKind::Refused(_)), "{how:?}: {error:?}");
             if !matches!(how, Refuses::Version) {
-                assert_eq!(error.to_string(), "Not you.");
+                assert_eq!(error.to_string(), "no lock on 'b': Not you.");
             }
             assert!(matches!(question.await.unwrap(), Err(QueryError::Refused(_))));
             assert_eq!(lock.lost().await, Loss::ServiceGone);
@@ -68,7 +68,8 @@ fn a_refusal_on_the_way_back_ends_everything() {
                 assert!(matches!(locks.query().await, Err(QueryError::Refused(_))));
             }
             assert_leaves(&locks).await;
-            assert!(matches!(locks.request("c").await, Err(RequestError::Refused(_))));
+            let error = locks.request("c").await.unwrap_err();
+            assert!(matches!(error.kind(), RequestErrorKind::Refused(_)));
         });
     }
 }

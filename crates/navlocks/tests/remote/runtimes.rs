@@ -4,7 +4,7 @@ use std::future::IntoFuture as _;
 use std::thread;
 
 use navlocks::blocking::block_on;
-use navlocks::{ConnectError, Locks, Loss, QueryError, RequestError};
+use navlocks::{ConnectError, Locks, Loss, QueryError, RequestErrorKind};
 use navlocks_wire::ToService;
 use tokio::runtime::{Builder, Runtime};
 
@@ -74,12 +74,12 @@ fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
         talk.hear().await;
         runtime.shutdown_background();
         assert_eq!(lock.lost().await, Loss::ServiceGone);
-        assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
         // So that the service need not wait for the lease.
         talk.hears(ToService::Bye).await;
         talk.ends().await;
-        assert_eq!(locks.request("c").await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(locks.request("c").await.unwrap_err(), RequestErrorKind::ClientEnded);
         locks.disconnect().await;
         assert_eq!(lock.release(), Err(Loss::ServiceGone));
     });
@@ -117,7 +117,7 @@ fn a_runtime_that_shuts_down_while_it_reconnects_ends_all() {
         peer.goes_away();
         talk.breaks();
         runtime.shutdown_background();
-        assert_eq!(waiting.await.unwrap_err(), RequestError::ClientEnded);
+        assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(lock.lost().await, Loss::ServiceGone);
     });
 }

@@ -1,6 +1,6 @@
 //! Locks that a client steals from itself: it knows before the service does.
 
-use navlocks::{Loss, RequestError, RequestId};
+use navlocks::{Loss, RequestErrorKind, RequestId};
 use navlocks_core::Wait;
 use navlocks_wire::{Cause, Fault, FaultCode, Lost, Refused, RequestKey, ToClient, ToService};
 
@@ -74,7 +74,9 @@ fn grant_that_crosses_a_later_theft_of_the_same_client_is_a_loss() {
             talk.hears(message).await;
         }
         talk.grants(1, 1).await;
-        let RequestError::Stolen { by } = robbed.await.unwrap_err() else { panic!("not stolen") };
+        let RequestErrorKind::Stolen { by } = robbed.await.unwrap_err().into_kind() else {
+            panic!("not stolen")
+        };
         assert_eq!(by, RequestId::foreign(1, 2));
         talk.hears(ToService::Release(1)).await;
         talk.grants(2, 2).await;
@@ -95,7 +97,7 @@ fn refused_theft_leaves_no_lock_that_its_client_does_not_know() {
         talk.hears(said_theft(2, "a")).await;
         let fault = Fault::new(FaultCode::Limit, "No.");
         talk.says(ToClient::Refused(Refused { id: 2, fault, cycle: None })).await;
-        assert!(matches!(thief.await, Err(RequestError::Refused(_))));
+        assert!(matches!(thief.await.unwrap_err().kind(), RequestErrorKind::Refused(_)));
         assert_eq!(lock.loss(), Some(stolen_by(2)));
         drop(lock);
         talk.hears(ToService::Release(1)).await;

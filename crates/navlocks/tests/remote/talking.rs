@@ -1,10 +1,12 @@
 //! Requests and their answers over a connection that holds.
 
+use std::future::IntoFuture as _;
 use std::time::Duration;
 
-use navlocks::{Loss, RequestError};
+use navlocks::{Loss, RequestError, RequestErrorKind};
 use navlocks_wire::{
-    self as wire, Cause, Fault, FaultCode, Lost, Refused, RequestKey, ToClient, ToService,
+    self as wire, Ask, Cause, Fault, FaultCode, Lost, Question, Refused, RequestKey, ToClient,
+    ToService,
 };
 
 use crate::client::{begun, connected, held, polled, request_of, said};
@@ -94,17 +96,20 @@ fn every_refusal_is_the_error_that_it_is_in_process() {
         type Check = fn(RequestError) -> bool;
         let answers: [(ToClient, Check); 6] = [
             (refused(1, FaultCode::Deadlock, Some(cycle)), |e| {
-                matches!(e, RequestError::Deadlock(_))
+                matches!(e.kind(), RequestErrorKind::Deadlock(_))
             }),
             (refused(2, FaultCode::ExclusiveOvertake, None), |e| {
-                e == RequestError::ExclusiveOvertake
+                e == RequestErrorKind::ExclusiveOvertake
             }),
             (refused(3, FaultCode::Limit, None), |e| {
-                e.to_string() == "No." && e.dom_exception_name() == "QuotaExceededError"
+                e.to_string() == "no lock on 'a': No."
+                    && e.dom_exception_name() == "QuotaExceededError"
             }),
-            (lost(4, Cause::Stolen(thief)), |e| matches!(e, RequestError::Stolen { .. })),
-            (lost(5, Cause::ForceReleased), |e| e == RequestError::ForceReleased),
-            (lost(6, Cause::Evicted), |e| e == RequestError::Evicted),
+            (lost(4, Cause::Stolen(thief)), |e| {
+                matches!(e.kind(), RequestErrorKind::Stolen { .. })
+            }),
+            (lost(5, Cause::ForceReleased), |e| e == RequestErrorKind::ForceReleased),
+            (lost(6, Cause::Evicted), |e| e == RequestErrorKind::Evicted),
         ];
         for (id, (answer, check)) in (1..).zip(answers) {
             let waiting = begun(locks.request("a"));
@@ -149,14 +154,64 @@ fn a_request_whose_time_is_up_is_aborted() {
         let after = Duration::from_millis(20);
         let waiting = tokio::spawn(locks.request("a").timeout(after).into_future());
         talk.hears(said(1, "a")).await;
-        assert_eq!(waiting.await.unwrap().unwrap_err(), RequestError::TimedOut { after });
+        let question = Question::PlaceOf(RequestKey::new(1, 1));
+        talk.hears(ToService::Ask(Ask { id: 1, client: 0, question })).await;
         talk.hears(ToService::Abort(1)).await;
+        // No answer comes, and is not waited for much longer.
+        let error = waiting.await.unwrap().unwrap_err();
+        assert_eq!(error, RequestErrorKind::TimedOut { after });
+        assert_eq!(error.to_string(), "'a' was not free within 20ms");
         // The grant had been on its way; the service hears the abort after it, and releases.
         talk.grants(1, 1).await;
         let mut next = begun(locks.request("a"));
         talk.hears(said(2, "a")).await;
         talk.settles().await;
         assert!(polled(&mut next).is_pending());
+    });
+}
+
+#[test]
+fn error_of_a_timeout_names_the_lock_and_its_holder() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let after = Duration::from_millis(20);
+        let waiting = tokio::spawn(locks.request("a").timeout(after).into_future());
+        talk.hears(said(1, "a")).await;
+        assert!(matches!(talk.hear().await, ToService::Ask(_)));
+        talk.hears(ToService::Abort(1)).await;
+        talk.says_text(
+            r#"{"answer":{"id":1,"reply":{"place":{"before":0,"holders":1,"held":[{"about":{
+                "request":"9.1","client":"9.0","names":["a"],"tag":"night\u001bly","pid":4711},
+                "token":7,"ms":1500}]}}}}"#,
+        )
+        .await;
+        let error = waiting.await.unwrap().unwrap_err();
+        assert_eq!(error, RequestErrorKind::TimedOut { after });
+        let text = "'a' was not free within 20ms: held by night\\u{1b}ly (pid 4711) for 1.5s";
+        assert_eq!(error.to_string(), text);
+        assert_eq!((error.holders().len(), error.scope()), (1, &"a".into()));
+    });
+}
+
+#[test]
+fn pending_request_has_the_id_that_the_service_gives_it() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let mut waiting = locks.request("a").into_future();
+        assert_eq!(waiting.request_id(), None);
+        assert!(polled(&mut waiting).is_pending());
+        talk.hears(said(1, "a")).await;
+        assert_eq!(waiting.request_id(), Some(RequestKey::new(7, 1).into()));
+        // The service has forgotten the session, so the request is one of another.
+        talk.breaks();
+        let (mut talk, _) = peer.greeted().await;
+        talk.says(ToClient::Welcome(leased(8))).await;
+        talk.hears(said(1, "a")).await;
+        assert_eq!(waiting.request_id(), Some(RequestKey::new(8, 1).into()));
+        talk.grants(1, 1).await;
+        assert_eq!(waiting.await.unwrap().request_id(), RequestKey::new(8, 1).into());
     });
 }
 

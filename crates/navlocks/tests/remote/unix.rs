@@ -1,4 +1,4 @@
-//! The end of a service, where it is known at once: of a Unix socket, and when the service says so.
+//! The end of a session that cannot go on, which is known at once.
 
 use navlocks::{Loss, QueryError};
 use navlocks_wire::{FaultCode, ToClient, Welcome};
@@ -38,7 +38,6 @@ fn with_the_connection_all_locks_are_lost_and_requests_wait_for_the_next_service
 #[test]
 fn whatever_error_ends_the_session_all_locks_are_lost_at_once() {
     for code in [
-        FaultCode::ShuttingDown,
         FaultCode::SlowReader,
         FaultCode::BadState,
         FaultCode::Internal,
@@ -68,13 +67,24 @@ fn whatever_error_ends_the_session_all_locks_are_lost_at_once() {
 }
 
 #[test]
+fn service_without_registry_that_shuts_down_ends_the_session() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        talk.fails(FaultCode::ShuttingDown, "That was all.").await;
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+    });
+}
+
+#[test]
 fn what_is_said_after_the_last_message_means_nothing() {
     run(async {
         for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
             let (locks, mut talk) = connected(&peer, welcome.clone()).await;
             let waiting = begun(locks.request("a"));
             talk.hears(said(1, "a")).await;
-            talk.fails(FaultCode::ShuttingDown, "That was all.").await;
+            talk.fails(FaultCode::Internal, "That was all.").await;
             talk.grants(1, 1).await;
             talk.closes().await;
             let mut talk = peer.begins(Welcome { session: 2, ..welcome }).await;

@@ -6,7 +6,9 @@ const KEY = 'navlocks.key';
 
 const PAUSE_MS_MIN = 300;
 const PAUSE_MS_MAX = 4000;
-const PING_MS = 20_000;
+const PING_MS = 5_000;
+/** A hidden tab is woken once a minute at least, so this is long enough. */
+const LEASE_MS = 60_000;
 
 /** Where the page is with its service. */
 export const DIALS = 'dials';
@@ -60,7 +62,7 @@ export class Link {
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
     const socket = new WebSocket(`${scheme}://${location.host}/dashboard`, protocols);
     this.#socket = socket;
-    socket.onopen = () => socket.send('{"hello":{"version":1}}');
+    socket.onopen = () => socket.send(JSON.stringify({ hello: { version: 1, 'lease-ms': LEASE_MS } }));
     socket.onmessage = ({ data }) => this.#receive(JSON.parse(data));
     socket.onclose = () => this.#closed(socket);
   }

@@ -33,6 +33,16 @@ impl PartitionKey {
 }
 
 impl PartitionKey {
+    /// Returns the key of the hashes of names in this partition: a name of another one has another
+    /// hash.
+    fn derive(&self, key: HashKey) -> HashKey {
+        let Self { tenant, origin, bucket } = self;
+        let text = format!("{tenant}\0{origin}\0{bucket}");
+        let (low, high) =
+            (key.hash_bytes(text.as_bytes()), key.hash_bytes((text + "\0").as_bytes()));
+        HashKey::from_bytes((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
+    }
+
     /// Whether a peer may know of it: all of them, if it is the service's own user. A dashboard
     /// sees those of all origins of its tenant.
     pub(crate) fn is_visible_to(&self, peer: &Peer) -> bool {
@@ -56,7 +66,7 @@ impl PartitionKey {
 }
 
 /// The position of a partition. Used again once its partition is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartitionIndex(u32);
 
 /// All partitions that have a client.
@@ -86,12 +96,14 @@ impl Partitions {
         token: FencingToken,
         deadlocks: DeadlockPolicy,
         share: Rc<Share>,
+        table_key: HashKey,
     ) -> PartitionIndex {
         share.partitions.add(1);
+        let table_key = key.derive(table_key);
         let mut manager = manager();
         // Tokens of a service are far below what the engine refuses.
         let _advanced = manager.advance_token(token);
-        let partition = Partition::new(key.clone(), manager, deadlocks, share);
+        let partition = Partition::new(key.clone(), manager, deadlocks, share, table_key);
         let index = match self.free.pop() {
             Some(index) => {
                 self.partitions[index.0 as usize] = partition;
@@ -112,7 +124,8 @@ impl Partitions {
         let slot = &mut self.partitions[index.0 as usize];
         self.indices.remove(&slot.key);
         slot.share.partitions.sub(1);
-        *slot = Partition::new(slot.key.clone(), manager(), DeadlockPolicy::Ignore, Rc::default());
+        let (key, none) = (slot.key.clone(), HashKey::from_bytes([0; 16]));
+        *slot = Partition::new(key, manager(), DeadlockPolicy::Ignore, Rc::default(), none);
         self.free.push(index);
     }
 

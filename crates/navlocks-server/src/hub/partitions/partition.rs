@@ -1,13 +1,14 @@
 //! A partition: one lock space, and how its notices reach sessions and subscribers.
 
+use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
 use navlocks_core::{
-    Answer, ClientId, Deadlock, DeadlockPolicy, LockInfo, LockManager, Name, Request, RequestId,
-    State, Wait,
+    Answer, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Name,
+    Request, RequestId, Scope, State, Wait,
 };
 use navlocks_wire::{
     self as wire, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused, RequestKey,
@@ -18,10 +19,12 @@ use super::PartitionKey;
 use super::early::Early;
 use super::subscribers::Subscribers;
 use crate::hub::Metrics;
+use crate::hub::recovery::Recovery;
 use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
 use crate::hub::tokens::Tokens;
 use crate::hub::views::{History, Noted};
+use crate::store::{Registry, Slot};
 
 /// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
 /// tag's.
@@ -52,6 +55,8 @@ pub(crate) struct Partition {
     pub(crate) changes: u64,
     /// The last minutes, while a dashboard wants to know.
     pub(crate) history: Option<Box<History>>,
+    /// The key of the hashes of its names in the registry.
+    table_key: HashKey,
 }
 
 /// The types that the service attaches to a request.
@@ -63,12 +68,13 @@ impl Embedder for Served {
     type Tag = Box<str>;
 }
 
-/// The names that a session gave its client and its request, its process, and the bytes that the
-/// request counts.
+/// The names that a session gave its client and its request, its process, the bytes that the
+/// request counts, and its slot in the registry.
 #[derive(Clone, Copy, Debug, Default)]
 struct Address {
     session: u32,
     bytes: u32,
+    slot: Slot,
     /// Noted here because a session ends before its requests do.
     pid: Option<NonZero<u32>>,
     client: u64,
@@ -84,6 +90,10 @@ pub(crate) struct Asking {
     pub(crate) request: Request,
     pub(crate) tag: Option<Box<str>>,
     pub(crate) since: Instant,
+    /// Its place among all requests of the service.
+    pub(crate) place: u64,
+    /// Its slot in the registry.
+    pub(crate) slot: Slot,
 }
 
 /// The state outside a partition that a step in it needs.
@@ -91,6 +101,7 @@ pub(crate) struct Around<'a> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) metrics: &'a Metrics,
+    pub(crate) registry: &'a mut Registry,
     pub(crate) now: Instant,
 }
 
@@ -116,8 +127,10 @@ impl Partition {
         manager: LockManager,
         deadlocks: DeadlockPolicy,
         share: Rc<Share>,
+        table_key: HashKey,
     ) -> Self {
         Self {
+            table_key,
             key,
             space: Space::new(manager, deadlocks),
             clients: Vec::new(),
@@ -163,15 +176,11 @@ impl Partition {
 
     /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
     pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
-        let bytes = asking.bytes();
-        let Asking { owner, client, number, request, tag, .. } = asking;
+        let address = self.address(&asking, around);
+        let Asking { owner, request, tag, .. } = asking;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
         }
-        let ClientKey { session, client } = client;
-        let pid = around.sessions.pid(session).and_then(NonZero::new);
-        let address = Address { session, bytes: bytes as u32, pid, client, number };
-        self.bytes += bytes;
         if let Some(history) = &mut self.history {
             let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
             let about = About { client: owner, scope, mode, tag };
@@ -189,6 +198,41 @@ impl Partition {
         }
     }
 
+    /// Seats a request that held its lock under an earlier service. Returns none if an entry
+    /// conflicts with it.
+    pub(crate) fn restore(
+        &mut self,
+        asking: &Asking,
+        token: u64,
+        around: &mut Around<'_>,
+    ) -> Option<RequestId> {
+        let address = self.address(asking, around);
+        let note = (address, asking.tag.clone());
+        let token = FencingToken::new(token);
+        let id = self.space.restore(asking.owner, &asking.request, token, note, asking.since);
+        self.changes += 1;
+        match (id, &mut self.history) {
+            (None, _) => self.bytes -= address.bytes as usize,
+            (Some(_), Some(history)) => {
+                let (client, tag) = (asking.owner, asking.tag.clone());
+                let (scope, mode) = (asking.request.scope.clone(), asking.request.mode);
+                history.know(noted(About { client, scope, mode, tag }, address), asking.since);
+            }
+            (Some(_), None) => {}
+        }
+        id
+    }
+
+    /// Returns the address of a request that is about to enter the engine, and counts its bytes.
+    #[inline]
+    fn address(&mut self, asking: &Asking, around: &Around<'_>) -> Address {
+        let bytes = asking.bytes();
+        let &Asking { client: ClientKey { session, client }, number, slot, .. } = asking;
+        let pid = around.sessions.pid(session).and_then(NonZero::new);
+        self.bytes += bytes;
+        Address { session, bytes: bytes as u32, slot, pid, client, number }
+    }
+
     fn refuse(&mut self, address: Address, refusal: &Refusal, around: &mut Around<'_>) {
         let (code, cycle) = match refusal {
             Refusal::Deadlock(deadlock) => (FaultCode::Deadlock, Some(self.cycle(deadlock))),
@@ -198,6 +242,7 @@ impl Partition {
                 if let Some(history) = &mut self.history {
                     history.forget(RequestKey::new(address.session, address.number));
                 }
+                around.registry.end_request(address.slot);
                 (FaultCode::ExclusiveOvertake, None)
             }
         };
@@ -221,7 +266,7 @@ impl Partition {
     pub(crate) fn end_client(&mut self, client: ClientId, around: &mut Around<'_>) -> Vec<u64> {
         let Some(&key) = self.clients.get(client.slot()) else { return Vec::new() };
         self.unsubscribe(key);
-        let mut numbers = self.early.remove_client(client);
+        let mut numbers = Vec::new();
         let requests = self.manager().requests_of(client);
         numbers.extend(requests.map(|id| address(self.space.notes(), id).number));
         self.with(around, |space, sink| space.end_client(client, sink));
@@ -353,13 +398,19 @@ impl Partition {
             let early = self.early.iter().any(|asking| asking.owner == client);
             return early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() });
         };
+        Some(self.place_of(request, now))
+    }
+
+    /// Returns where a pending request stands.
+    pub(crate) fn place_of(&self, request: RequestId, now: Instant) -> wire::Place {
+        let manager = self.manager();
         let blockers = manager.blockers(request);
         let held = blockers.hard.iter().take(HOLDERS_MAX).filter_map(|&id| manager.info(id));
-        Some(wire::Place {
+        wire::Place {
             before: blockers.soft.len() as u64,
             holders: blockers.hard.len() as u64,
             held: held.map(|info| self.info(info, now)).collect(),
-        })
+        }
     }
 
     /// Returns the names of requests for clients of other sessions.
@@ -371,9 +422,23 @@ impl Partition {
         cycle(deadlock, &self.clients, self.space.notes())
     }
 
-    /// Gives the engine the requests that came too early, in order of arrival.
-    pub(crate) fn admit_early(&mut self, index: super::PartitionIndex, around: &mut Around<'_>) {
-        for asking in self.early.take() {
+    /// Returns the hashes of the names of a scope, as the registry keeps them.
+    #[inline]
+    pub(crate) fn hashes<'s>(&self, scope: &'s Scope) -> impl Iterator<Item = u64> + use<'s> {
+        let key = self.table_key;
+        scope.names().iter().map(move |name| key.hash_name(name))
+    }
+
+    /// Gives the engine those of these held-back requests that need not wait any more, in order of
+    /// their places.
+    pub(crate) fn admit_early(
+        &mut self,
+        index: super::PartitionIndex,
+        mut candidates: BTreeSet<u64>,
+        recovery: &Recovery,
+        around: &mut Around<'_>,
+    ) {
+        while let Some(asking) = self.early.take_ready(&mut candidates, recovery) {
             let (session, number) = (asking.client.session, asking.number);
             let id = self.request(asking, around);
             let Some(owner) = around.sessions.get_mut(session) else { continue };
@@ -429,13 +494,14 @@ impl Sink<Served> for Outboxes<'_, '_> {
 
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
-        let Address { session, bytes, client, number, .. } = address(notes, id);
-        let Around { sessions, tokens, metrics, now } = &mut *self.around;
+        let Address { session, bytes, client, number, slot, .. } = address(notes, id);
+        let Around { sessions, tokens, metrics, registry, now } = &mut *self.around;
         let age = |since| now.saturating_duration_since(since);
         match *notice {
             Notice::Granted { token, since } => {
                 metrics.granted(age(since));
                 tokens.given(token);
+                registry.hold(slot, token.get());
                 let granted = Granted { id: number, token: token.get() };
                 sessions.say(session, &ToClient::Granted(granted));
             }
@@ -447,9 +513,11 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Lost { cause, since } => {
                 metrics.observe_hold(age(since));
                 metrics.losses.inc();
-                self.lose(session, client, number, told_cause(cause, notes));
+                self.lose((session, client, number), slot, told_cause(cause, notes));
             }
-            Notice::Aborted(cause) => self.lose(session, client, number, told_cause(cause, notes)),
+            Notice::Aborted(cause) => {
+                self.lose((session, client, number), slot, told_cause(cause, notes));
+            }
             Notice::Deadlock(_) => {
                 metrics.deadlocks.inc();
             }
@@ -457,6 +525,9 @@ impl Sink<Served> for Outboxes<'_, '_> {
         }
         if notice.is_last() {
             *self.bytes -= bytes as usize;
+            if !matches!(notice, Notice::Lost { .. } | Notice::Aborted(_)) {
+                self.around.registry.end_request(slot);
+            }
         }
         if let Some(history) = &mut self.recorder {
             history.record(RequestKey::new(session, number), notice, self.around.now);
@@ -489,11 +560,13 @@ impl Sink<Served> for Outboxes<'_, '_> {
 }
 
 impl Outboxes<'_, '_> {
-    /// Sends a loss, which the session remembers until its client has received it.
-    fn lose(&mut self, session: u32, client: u64, number: u64, cause: Cause) {
-        let sessions = &mut *self.around.sessions;
-        if let Some(owner) = sessions.get_mut(session) {
-            owner.lose(number, client, cause);
+    /// Sends a loss, which session and registry remember until the client has taken note.
+    fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: Cause) {
+        let Around { sessions, registry, .. } = &mut *self.around;
+        registry.lose(slot, cause);
+        let owner = sessions.get_mut(session);
+        if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
+            registry.end_request(slot);
         }
         sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
     }

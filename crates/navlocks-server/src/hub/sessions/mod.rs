@@ -5,9 +5,9 @@ mod requests;
 mod secret;
 mod session;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use navlocks_wire::ToClient;
+use navlocks_wire::{ClientKey, ToClient};
 
 use crate::hub::Frame;
 
@@ -24,13 +24,17 @@ const NUMBERS_END: u32 = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     living: HashMap<u32, Session>,
+    /// Numbers of sessions of an earlier service that may be claimed.
+    reserved: HashSet<u32>,
     next: u32,
     slow: Vec<u32>,
 }
 
 impl Sessions {
-    pub(crate) fn new() -> Self {
-        Self { living: HashMap::new(), next: 1, slow: Vec::new() }
+    /// No sessions, beside those of an earlier service that have these numbers.
+    pub(crate) fn new(reserved: HashSet<u32>) -> Self {
+        let next = reserved.iter().max().map_or(1, |largest| (largest + 1) % NUMBERS_END).max(1);
+        Self { living: HashMap::new(), reserved, next, slow: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -39,13 +43,23 @@ impl Sessions {
 
     /// Adds a session and gives it a number that no living one has.
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
-        while self.living.contains_key(&self.next) {
+        while self.living.contains_key(&self.next) || self.reserved.contains(&self.next) {
             self.advance();
         }
         let number = self.next;
         self.advance();
         self.living.insert(number, session);
         number
+    }
+
+    /// Adds a session of an earlier service, under the number that it has.
+    pub(crate) fn insert_claimed(&mut self, number: u32, session: Session) {
+        self.living.insert(number, session);
+    }
+
+    /// Forgets the number of a session of an earlier service that is over or was claimed.
+    pub(crate) fn unreserve(&mut self, number: u32) {
+        self.reserved.remove(&number);
     }
 
     fn advance(&mut self) {
@@ -68,6 +82,18 @@ impl Sessions {
 
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.living.keys().copied().collect()
+    }
+
+    /// Returns the sessions whose programs run under locks of this one, with the clients that hold
+    /// these.
+    pub(crate) fn children_of(&self, number: u32) -> Vec<(u32, ClientKey)> {
+        let parents = self.living.iter().filter_map(|(&child, it)| Some((child, it.parent?)));
+        parents.filter(|(_, parent)| parent.session == number).collect()
+    }
+
+    /// Forgets which clients listen at their paths of presence: the paths are gone.
+    pub(crate) fn forget_presence(&mut self) {
+        self.living.values_mut().for_each(|session| session.present = false);
     }
 
     /// Returns the process of a session, where the service knows it.

@@ -45,6 +45,11 @@ impl Peer {
         Self { tenant, origin, pid: None, local: false, token: None, viewing: None }
     }
 
+    /// The same for a program that shares the locks of a web origin.
+    pub(crate) fn of_origin(self, origin: &str) -> Self {
+        Self { origin: origin.into(), ..self }
+    }
+
     /// The same with the token that it has shown.
     pub(crate) fn with_token(self, token: Option<TokenId>) -> Self {
         Self { token, ..self }

@@ -19,6 +19,16 @@ impl Secret {
         Some(Self(bytes))
     }
 
+    /// The secret of a session of an earlier service.
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// As the registry keeps it.
+    pub(crate) fn bytes(&self) -> [u8; 16] {
+        self.0
+    }
+
     /// As it is told to its owner.
     pub(crate) fn tell(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0)

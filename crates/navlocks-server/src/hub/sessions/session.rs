@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, RequestId};
-use navlocks_wire::{Cause, Fault, FaultCode};
+use navlocks_wire::{self as wire, Cause, ClientKey, Fault, FaultCode};
 
 use super::{Peer, Requests, Secret};
 use crate::config::Limits;
 use crate::hub::Outbox;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::shares::Share;
+use crate::store::Slot;
 
 /// Bytes of memory that a session counts without its requests, and each of its clients.
 const SESSION_BYTES: usize = 2 << 10;
@@ -41,6 +42,14 @@ pub(crate) struct Session {
     pub(crate) unopened: BTreeMap<u64, Fault>,
     pub(crate) requests: Requests,
     last_request: u64,
+    /// Its slot in the registry.
+    pub(crate) slot: Slot,
+    /// Its client listens at its path of presence: it may live although its connection is gone.
+    pub(crate) present: bool,
+    /// The requests that its client claims from an earlier service, until the claim is whole.
+    pub(crate) claim: Option<BTreeMap<u64, wire::Request>>,
+    /// The client under whose locks its program runs.
+    pub(crate) parent: Option<ClientKey>,
     /// Older numbers that may be used again, because their first use got lost with a connection.
     resent: HashSet<u64>,
     /// Bytes that it counts in its tenant's share, its requests aside.
@@ -61,10 +70,10 @@ pub(crate) struct Client {
 pub(crate) enum Known {
     /// The engine has it.
     Live { partition: PartitionIndex, id: RequestId },
-    /// It came while nothing is granted yet after a start, and stands at this place.
+    /// It is held back after a start, at this place.
     Early { partition: PartitionIndex, place: u64 },
-    /// It was taken away and its owner has not taken note.
-    Lost { client: u64, cause: Cause },
+    /// It was taken away and its owner has not taken note. The registry has that in this slot.
+    Lost { client: u64, cause: Cause, slot: Slot },
 }
 
 impl Session {
@@ -90,6 +99,10 @@ impl Session {
             last_client: 0,
             unopened: BTreeMap::new(),
             last_request: 0,
+            slot: 0,
+            present: false,
+            claim: None,
+            parent: None,
             resent: HashSet::new(),
             bytes: SESSION_BYTES,
         }
@@ -176,12 +189,16 @@ impl Session {
     }
 
     /// A request is lost, and that is remembered until its owner takes note.
-    pub(crate) fn lose(&mut self, number: u64, client: u64, cause: Cause) {
+    ///
+    /// Returns false if the owner is gone, and nothing is remembered.
+    pub(crate) fn lose(&mut self, number: u64, client: u64, cause: Cause, slot: Slot) -> bool {
         if let Some(owner) = self.clients.get_mut(&client) {
             owner.lost.insert(number);
-            self.requests.set(number, Known::Lost { client, cause });
+            self.requests.set(number, Known::Lost { client, cause, slot });
+            true
         } else {
             self.requests.remove(number);
+            false
         }
     }
 

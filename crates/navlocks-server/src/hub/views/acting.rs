@@ -90,7 +90,16 @@ impl Hub {
         let owner = self.partitions[index].add_client(nobody);
         let request = Request { scope, mode: Mode::Exclusive, wait: Wait::Steal };
         let tag = Some(TAG.into());
-        let asking = Asking { owner, client: nobody, number: 0, request, tag, since: now };
+        let asking = Asking {
+            owner,
+            client: nobody,
+            number: 0,
+            request,
+            tag,
+            since: now,
+            place: 0,
+            slot: 0,
+        };
         let (partitions, mut around) = self.around(now);
         partitions[index].request(asking, &mut around);
         partitions[index].end_client(owner, &mut around);

@@ -1,0 +1,361 @@
+//! Claims: how a session of an earlier service goes on with its locks and its places.
+//!
+//! The client sends all its requests again and then `claimed`. Only then does the claim count, as a
+//! whole: what it does not name is released.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use navlocks_core::{Name, Request, Wait};
+use navlocks_wire::{
+    self as wire, Cause, ClientKey, Fault, FaultCode, Granted, Lost, Open, RequestKey, Resume,
+    ToClient,
+};
+
+use super::Hub;
+use super::partitions::{Around, Asking, PartitionIndex};
+use super::resuming::unknown_session;
+use super::sessions::{Client, Known, Peer, Secret, Session};
+use crate::store::{RequestRecord, SessionRecord, Standing};
+
+impl Hub {
+    /// Returns a hash of the party that a peer belongs to, as the registry keeps it.
+    pub(super) fn party(&self, peer: &Peer) -> u64 {
+        let Peer { tenant, origin, local, .. } = peer;
+        self.store.key.hash_bytes(format!("{tenant}\0{origin}\0{local}").as_bytes())
+    }
+
+    /// Takes up a session of an earlier service, if its client can prove that it is its own.
+    pub(super) fn begin_claim(
+        &mut self,
+        peer: &Rc<Peer>,
+        resume: &Resume,
+        now: Instant,
+    ) -> Result<u32, Fault> {
+        let number = resume.session;
+        let party = self.party(peer);
+        let unclaimed = self.recovery.get(number).ok_or_else(unknown_session)?;
+        let &SessionRecord { slot, secret, lease, present, .. } = &unclaimed.record;
+        let secret = Secret::from_bytes(secret);
+        if !secret.is(&resume.secret) || unclaimed.record.party != party {
+            return Err(unknown_session());
+        }
+        if unclaimed.is_lapsed(now) {
+            self.end_unclaimed(number, now);
+            return Err(unknown_session());
+        }
+        let share = self.shares.of(peer);
+        let mut session = Session::new(peer.clone(), share, secret, lease, now);
+        (session.slot, session.present) = (slot, present);
+        session.claim = Some(BTreeMap::new());
+        self.sessions.insert_claimed(number, session);
+        Ok(number)
+    }
+
+    /// Opens the clients that a claiming session still has.
+    pub(super) fn open_claimed(&mut self, number: u32, clients: &[Open]) -> Result<(), Fault> {
+        for Open { client, partition } in clients {
+            if let Some(session) = self.sessions.get_mut(number)
+                && *client != 0
+            {
+                session.take_client_number(*client)?;
+            }
+            self.open_or_refuse(number, *client, partition)?;
+        }
+        Ok(())
+    }
+
+    /// Takes one request of a claim that is not whole yet.
+    pub(super) fn claim(&mut self, number: u32, request: wire::Request) -> Result<(), Fault> {
+        let max = self.limits.requests_per_session_max;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        session.take_request_number(request.id)?;
+        let Some(claim) = &mut session.claim else { return Ok(()) };
+        if claim.len() >= max {
+            let text = format!("a session has at most {max} requests, held and pending together");
+            return Err(Fault::new(FaultCode::Limit, text));
+        }
+        claim.insert(request.id, request);
+        Ok(())
+    }
+
+    /// The claim of a session is whole: seats what it held, queues what it waits for, releases the
+    /// rest.
+    pub(super) fn claimed(&mut self, number: u32, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        let Some(claim) = session.claim.take() else {
+            let text = "there is nothing to claim: the session is known to the service";
+            return Err(Fault::new(FaultCode::BadState, text));
+        };
+        let Some((unclaimed, mut freed)) = self.recovery.take(number) else {
+            return Err(unknown_session());
+        };
+        self.sessions.unreserve(number);
+        self.metrics.reclaimed_sessions.inc();
+        let mut records = unclaimed.requests;
+        let mut waiting: BTreeMap<PartitionIndex, BTreeSet<u64>> = BTreeMap::new();
+        for request in claim.into_values() {
+            let record = records.remove(&request.id);
+            if let Some((partition, place)) = self.claim_one(number, request, record, now) {
+                waiting.entry(partition).or_default().insert(place);
+            }
+        }
+        for record in records.into_values() {
+            self.registry.end_request(record.slot);
+        }
+        freed.sort_unstable();
+        freed.dedup();
+        for (partition, places) in waiting {
+            self.admit_places(partition, places, now);
+        }
+        self.admit(&freed, now);
+        self.add_family(number);
+        Ok(())
+    }
+
+    /// Judges one claimed request by its record. Returns where it stands if it is to be queued.
+    fn claim_one(
+        &mut self,
+        number: u32,
+        claimed: wire::Request,
+        record: Option<RequestRecord>,
+        now: Instant,
+    ) -> Option<(PartitionIndex, u64)> {
+        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, token, .. } =
+            claimed;
+        let slot = record.as_ref().map_or(0, |record| record.slot);
+        let session = self.sessions.get_mut(number)?;
+        let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
+        else {
+            let fault = session.closed(client);
+            self.registry.end_request(slot);
+            self.refuse(number, id, fault);
+            return None;
+        };
+        let client = ClientKey::new(number, client);
+        let request = Request { scope, mode, wait };
+        let mut asking =
+            Asking { owner, client, number: id, request, tag, since: now, place: 0, slot };
+        let hashes: Vec<u64> = self.partitions[partition].hashes(&asking.request.scope).collect();
+        // A record of other names or another mode is of another request.
+        let known = record.filter(|record| match record.standing {
+            Standing::Lost(_) => true,
+            _ => record.hashes == hashes && record.mode == mode,
+        });
+        match (known.map(|record| record.standing), token) {
+            (Some(Standing::Lost(cause)), _) => self.lose_claimed(&asking, cause),
+            (Some(Standing::Held(held)), _) if token.is_none_or(|token| token == held) => {
+                self.restore(partition, &asking, (held, token.is_none()), now);
+            }
+            (Some(Standing::Pending(place)), None) => {
+                asking.place = place;
+                return Some(self.hold_back(partition, asking, hashes));
+            }
+            (_, Some(_)) => self.lose_claimed(&asking, Cause::NotReclaimed),
+            (_, None) => {
+                self.registry.end_request(slot);
+                return match self.register(partition, &mut asking) {
+                    Ok(()) => Some(self.hold_back(partition, asking, hashes)),
+                    Err(fault) => {
+                        self.refuse(number, id, fault);
+                        None
+                    }
+                };
+            }
+        }
+        None
+    }
+
+    /// Seats a lock that its client still holds. Sends the grant if that is news.
+    fn restore(
+        &mut self,
+        partition: PartitionIndex,
+        asking: &Asking,
+        (token, is_news): (u64, bool),
+        now: Instant,
+    ) {
+        let (number, request) = (asking.client.session, asking.number);
+        let (partitions, mut around) = self.around(now);
+        let Some(id) = partitions[partition].restore(asking, token, &mut around) else {
+            tracing::error!(session = number, request, token, "two sessions claim one lock");
+            self.lose_claimed(asking, Cause::NotReclaimed);
+            return;
+        };
+        if let Some(session) = self.sessions.get_mut(number) {
+            let known = Known::Live { partition, id };
+            session.requests.insert(request, known, asking.memory() as u32);
+        }
+        if is_news {
+            self.sessions.say(number, &ToClient::Granted(Granted { id: request, token }));
+        }
+    }
+
+    /// Tells a client that a request which it claims was taken away.
+    fn lose_claimed(&mut self, asking: &Asking, cause: Cause) {
+        let &Asking { client: ClientKey { session: number, client }, number: id, slot, .. } =
+            asking;
+        self.registry.lose(slot, cause);
+        let session = self.sessions.get_mut(number);
+        if !session.is_some_and(|session| session.lose(id, client, cause, slot)) {
+            self.registry.end_request(slot);
+        }
+        self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
+    }
+
+    /// Makes the registry again where it was removed.
+    pub(crate) fn keep_registry(&mut self) -> io::Result<()> {
+        if self.registry.keep()? {
+            self.sessions.forget_presence();
+            self.recovery.forget_presence();
+        }
+        Ok(())
+    }
+
+    /// Ends a session of an earlier service that was not claimed.
+    pub(crate) fn end_unclaimed(&mut self, number: u32, now: Instant) {
+        if self.sessions.get(number).is_some() {
+            // Its claim is under way, and counts as the session's end.
+            self.end(number, None, now);
+            return;
+        }
+        self.forget_unclaimed(number, now);
+        self.settle(now);
+    }
+
+    /// Removes a session of an earlier service, and admits what it held back.
+    pub(super) fn forget_unclaimed(&mut self, number: u32, now: Instant) {
+        let Some((unclaimed, freed)) = self.recovery.take(number) else { return };
+        self.sessions.unreserve(number);
+        self.registry.end_session(unclaimed.record.slot);
+        for record in unclaimed.requests.into_values() {
+            self.registry.end_request(record.slot);
+        }
+        self.admit(&freed, now);
+    }
+
+    /// Drops a claim that is not whole because its connection broke. The session can be claimed
+    /// again.
+    pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
+        let Some(session) = self.sessions.remove(number) else { return };
+        for client in session.clients.values() {
+            let _nothing = self.end_client(client, now);
+        }
+    }
+
+    /// Ends the sessions of an earlier service whose leases have passed. Returns how long it takes
+    /// until the next one has.
+    pub(crate) fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
+        for number in self.recovery.lapsed(now) {
+            self.metrics.lapsed_leases.inc();
+            self.end_unclaimed(number, now);
+        }
+        self.recovery.next_lapse(now)
+    }
+
+    /// Holds a request back. Returns where it stands.
+    pub(super) fn hold_back(
+        &mut self,
+        partition: PartitionIndex,
+        asking: Asking,
+        hashes: Vec<u64>,
+    ) -> (PartitionIndex, u64) {
+        let (number, place, memory) = (asking.number, asking.place, asking.memory());
+        if let Some(session) = self.sessions.get_mut(asking.client.session) {
+            session.requests.insert(number, Known::Early { partition, place }, memory as u32);
+        }
+        let partition_of = &mut self.partitions[partition];
+        partition_of.changes += 1;
+        partition_of.early.push(asking, hashes);
+        (partition, place)
+    }
+
+    /// Admits held-back requests that want one of these names, unless something else holds them
+    /// back.
+    pub(super) fn admit(&mut self, freed: &[u64], now: Instant) {
+        for partition in self.partitions.indices() {
+            let places = self.partitions[partition].early.places(freed);
+            self.admit_places(partition, places, now);
+        }
+    }
+
+    pub(super) fn admit_places(
+        &mut self,
+        partition: PartitionIndex,
+        places: BTreeSet<u64>,
+        now: Instant,
+    ) {
+        if places.is_empty() {
+            return;
+        }
+        let Self { sessions, partitions, tokens, metrics, registry, recovery, .. } = self;
+        let mut around = Around { sessions, tokens, metrics, registry, now };
+        partitions[partition].admit_early(partition, places, recovery, &mut around);
+    }
+
+    /// Removes a held-back request that its client gives up.
+    pub(super) fn remove_held_back(&mut self, partition: PartitionIndex, place: u64, now: Instant) {
+        self.partitions[partition].changes += 1;
+        let Some((asking, hashes)) = self.partitions[partition].early.remove(place) else { return };
+        self.registry.end_request(asking.slot);
+        let places = self.partitions[partition].early.places(&hashes);
+        self.admit_places(partition, places, now);
+    }
+
+    /// Steals from unclaimed sessions, then from those that the engine knows.
+    pub(super) fn rob_unclaimed(
+        &mut self,
+        partition: PartitionIndex,
+        thief: Asking,
+        hashes: &[u64],
+        now: Instant,
+    ) {
+        let (number, request, memory) = (thief.client.session, thief.number, thief.memory());
+        let cause = Cause::Stolen(RequestKey::new(number, request));
+        let all = thief.request.wait == Wait::StealAll;
+        let (_, freed) = self.recovery.rob(hashes, all, cause, &mut self.registry);
+        if all {
+            self.lose_held_back(partition, hashes, cause);
+        }
+        let (partitions, mut around) = self.around(now);
+        let id = partitions[partition].request(thief, &mut around);
+        if let (Some(id), Some(session)) = (id, self.sessions.get_mut(number)) {
+            session.requests.insert(request, Known::Live { partition, id }, memory as u32);
+        }
+        self.admit(&freed, now);
+    }
+
+    /// Takes away all held-back requests that want one of these names.
+    fn lose_held_back(&mut self, partition: PartitionIndex, hashes: &[u64], cause: Cause) {
+        for place in self.partitions[partition].early.places(hashes) {
+            if let Some((asking, _)) = self.partitions[partition].early.remove(place) {
+                self.lose_claimed(&asking, cause);
+            }
+        }
+    }
+
+    /// Takes away what unclaimed sessions hold on a name. Returns how many locks there were.
+    pub(super) fn force_release_unclaimed(
+        &mut self,
+        partition: PartitionIndex,
+        name: &Name,
+        now: Instant,
+    ) -> usize {
+        let hashes: Vec<u64> = self.partitions[partition].hashes(&name.clone().into()).collect();
+        let cause = Cause::ForceReleased;
+        let (count, freed) = self.recovery.rob(&hashes, false, cause, &mut self.registry);
+        self.admit(&freed, now);
+        count
+    }
+
+    /// Links a session with the clients under whose locks it runs, or which run under its locks.
+    fn add_family(&mut self, number: u32) {
+        if let Some(parent) = self.sessions.get(number).and_then(|session| session.parent) {
+            self.add_child(parent, number);
+        }
+        for (child, parent) in self.sessions.children_of(number) {
+            self.add_child(parent, child);
+        }
+    }
+}

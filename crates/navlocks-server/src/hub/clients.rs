@@ -1,0 +1,174 @@
+//! The clients of a session: opened in a partition, and closed.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use navlocks_wire::{ClientKey, Fault, FaultCode};
+
+use super::Hub;
+use super::partitions::PartitionKey;
+use super::sessions::{CLIENT_BYTES, Client, Known};
+use crate::config::Limits;
+
+impl Hub {
+    /// Opens a client in a bucket of its peer.
+    pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
+        let Self { limits, partitions, tokens, deadlocks, shares, store, views, .. } = self;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        let fault = |text: String| Fault::new(FaultCode::Limit, text);
+        if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
+            let max = limits.clients_per_session_max;
+            let text = format!("a session has at most {max} clients: close some first");
+            return Err(NotOpened::Fatal(fault(text)));
+        }
+        if bucket.len() > limits.partition_name_bytes_max {
+            let max = limits.partition_name_bytes_max;
+            let text = format!("the name of a partition has at most {max} bytes");
+            return Err(NotOpened::Fatal(fault(text)));
+        }
+        let refused = |text: String| Err(NotOpened::Refused(fault(text)));
+        if let Some(text) = session.over_bytes(limits, CLIENT_BYTES) {
+            return refused(text);
+        }
+        let key = PartitionKey::of(&session.peer, bucket);
+        let partition = match partitions.find(&key) {
+            Some(partition) => partition,
+            None => {
+                let Limits { partitions_max, partitions_per_tenant_max, .. } = *limits;
+                if session.share.partitions.get() >= partitions_per_tenant_max {
+                    return refused(format!(
+                        "the tenant has {partitions_per_tenant_max} partitions, and takes no more: close clients in others"
+                    ));
+                }
+                let partitions_open =
+                    shares.together(&session.peer, |share| share.partitions.get());
+                if partitions_open >= partitions_max {
+                    return refused(format!(
+                        "the service has {partitions_max} partitions, and takes no more"
+                    ));
+                }
+                let (share, table_key) = (session.share.clone(), store.key);
+                // The moment of the message that opens the client.
+                let now = session.heard;
+                let history = views.begin_history(&key, now);
+                let index = partitions.insert(key, tokens.next(), *deadlocks, share, table_key);
+                if let Some(history) = history {
+                    partitions[index].record(history, now);
+                }
+                index
+            }
+        };
+        let id = partitions[partition].add_client(ClientKey::new(number, client));
+        let lost = HashSet::new();
+        session.clients.insert(client, Client { partition, id, lost });
+        session.recount();
+        Ok(())
+    }
+
+    /// Opens a client. One for which there is no room is refused alone: its requests and questions
+    /// get the fault.
+    pub(crate) fn open_or_refuse(
+        &mut self,
+        number: u32,
+        client: u64,
+        bucket: &str,
+    ) -> Result<(), Fault> {
+        match self.open(number, client, bucket) {
+            Err(NotOpened::Fatal(fault)) => Err(fault),
+            Err(NotOpened::Refused(fault)) => {
+                if let Some(session) = self.sessions.get_mut(number) {
+                    session.unopened.insert(client, fault);
+                    session.recount();
+                }
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Notes that a client waits until this session's program ends, if both are of one party and
+    /// one partition.
+    pub(super) fn add_child(&mut self, parent: ClientKey, child: u32) {
+        let Self { sessions, partitions, .. } = self;
+        let (Some(elder), Some(own)) = (sessions.get(parent.session), sessions.get(child)) else {
+            return;
+        };
+        let clients = (elder.clients.get(&parent.client), own.clients.get(&0));
+        if let (Some(elder_client), Some(own_client)) = clients
+            && elder.peer.is_same_party(&own.peer)
+            && elder_client.partition == own_client.partition
+        {
+            partitions[own_client.partition].add_child(elder_client.id, own_client.id);
+        }
+    }
+
+    /// Ends a client of a session.
+    pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if session.client(client)?.is_none() {
+            session.unopened.remove(&client);
+            session.recount();
+            return Ok(());
+        }
+        let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
+        for request in &closed.lost {
+            if let Some(Known::Lost { slot, .. }) = session.requests.remove(*request) {
+                self.registry.end_request(slot);
+            }
+        }
+        if let Some(claim) = &mut session.claim {
+            claim.retain(|_, request| request.client != client);
+        }
+        session.recount();
+        let ended = self.end_client(&closed, now);
+        if let Some(session) = self.sessions.get_mut(number) {
+            for request in ended {
+                session.requests.remove(request);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a client in its partition. Returns the numbers of its requests.
+    pub(super) fn end_client(&mut self, client: &Client, now: Instant) -> Vec<u64> {
+        let (early, freed) = self.remove_early(client);
+        let (partitions, mut around) = self.around(now);
+        let partition = &mut partitions[client.partition];
+        let mut ended = partition.end_client(client.id, &mut around);
+        ended.extend(early);
+        if partition.manager().client_count() == 0 {
+            let (key, history) = (partition.key.clone(), partition.history.take());
+            partitions.remove(client.partition);
+            if let Some(history) = history {
+                self.views.keep_history(key, history, now);
+            }
+        } else {
+            let places = partition.early.places(&freed);
+            self.admit_places(client.partition, places, now);
+        }
+        ended
+    }
+
+    /// Removes the held-back requests of a client. Returns their numbers, and the hashes of names
+    /// that they no longer hold back.
+    fn remove_early(&mut self, client: &Client) -> (Vec<u64>, Vec<u64>) {
+        let early = &mut self.partitions[client.partition].early;
+        let (mut numbers, mut freed) = (Vec::new(), Vec::new());
+        for place in early.places_of(client.id) {
+            if let Some((asking, hashes)) = early.remove(place) {
+                self.registry.end_request(asking.slot);
+                numbers.push(asking.number);
+                freed.extend(hashes);
+            }
+        }
+        (numbers, freed)
+    }
+}
+
+/// Why a client was not opened.
+pub(super) enum NotOpened {
+    /// There is no room for it; the session goes on.
+    Refused(Fault),
+    /// The session is over.
+    Fatal(Fault),
+}

@@ -1,0 +1,264 @@
+//! How a session begins and ends.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use navlocks_wire::{self as wire, Fault, FaultCode, Hello, ToClient, Welcome};
+
+use super::clients::NotOpened;
+use super::resuming::unknown_session;
+use super::sessions::{Known, Secret, Session};
+use super::{Hub, Outbox, Peer};
+use crate::config::Access;
+use crate::store::{Process, SessionRecord};
+
+impl Hub {
+    /// Begins a session, or goes on with one. Returns the numbers of the session and of the
+    /// connection.
+    pub fn hello(
+        &mut self,
+        peer: &Rc<Peer>,
+        hello: &Hello,
+        outbox: &Outbox,
+        now: Instant,
+    ) -> Result<(u32, u64), Fault> {
+        if hello.version != wire::VERSION {
+            let text = format!(
+                "this service speaks version {} of the protocol, the client version {}: use programs of the same version",
+                wire::VERSION,
+                hello.version
+            );
+            return Err(Fault::new(FaultCode::Version, text));
+        }
+        if !self.open {
+            return Err(shutting_down());
+        }
+        let connection = self.next_connection;
+        self.next_connection += 1;
+        let number = match &hello.resume {
+            Some(resume) => self.find_resumed(peer, resume, now)?,
+            None => self.begin(peer, hello, now)?,
+        };
+        let Some(session) = self.sessions.get_mut(number) else { return Err(unknown_session()) };
+        if let Some(earlier) = session.outbox.replace(outbox.clone()) {
+            let text = "the session goes on over another connection";
+            earlier.end(Fault::new(FaultCode::Replaced, text));
+        }
+        session.connection = connection;
+        session.heard = now;
+        // It may have shown another token of its tenant.
+        session.peer = peer.clone();
+        let survives = session.lease.is_some() || self.registry.is_durable();
+        let claims = session.claim.is_some();
+        let welcome = Welcome {
+            version: wire::VERSION,
+            service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
+            session: number,
+            secret: if survives { session.secret.tell() } else { String::new() },
+            epoch: self.store.epoch(),
+            claim: claims,
+            presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
+            lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
+            resumed: hello.resume.is_some(),
+            origin: peer.origin.to_string(),
+            limits: self.limits.of_a_session(),
+        };
+        self.sessions.say(number, &ToClient::Welcome(welcome));
+        if let Some(resume) = &hello.resume
+            && claims
+        {
+            if let Err(fault) = self.open_claimed(number, &resume.clients) {
+                self.end(number, None, now);
+                return Err(fault);
+            }
+        } else if let Some(resume) = &hello.resume {
+            if let Err(fault) = self.resume_clients(number, &resume.clients, now) {
+                // Nothing of it may stay behind: no connection would ever end it.
+                self.end(number, None, now);
+                return Err(fault);
+            }
+            self.resume(number, &resume.alive, now);
+        }
+        self.settle(now);
+        Ok((number, connection))
+    }
+
+    fn begin(&mut self, peer: &Rc<Peer>, hello: &Hello, now: Instant) -> Result<u32, Fault> {
+        let share = self.room_for_session(peer)?;
+        let Some(secret) = Secret::new() else {
+            let text = "the service's system has no randomness to give: try again";
+            return Err(Fault::new(FaultCode::Internal, text));
+        };
+        let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
+        if let Some(lease) = lease
+            && let Err(error) = self.store.lease_given(lease, &self.limits)
+        {
+            return Err(cannot_remember(&error));
+        }
+        let (bytes, party) = (secret.bytes(), self.party(peer));
+        let number = self.sessions.insert(Session::new(peer.clone(), share, secret, lease, now));
+        let record = SessionRecord {
+            slot: 0,
+            number,
+            secret: bytes,
+            lease,
+            process: peer.pid.filter(|_| peer.local).map(Process::of),
+            party,
+            present: false,
+        };
+        match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {
+            (Ok(slot), Some(session)) => {
+                (session.slot, session.parent) = (slot, hello.parent);
+            }
+            (Err(error), _) => {
+                self.sessions.remove(number);
+                return Err(cannot_remember(&error));
+            }
+            (Ok(_), None) => {}
+        }
+        if let Err(NotOpened::Refused(fault) | NotOpened::Fatal(fault)) =
+            self.open(number, 0, &hello.partition)
+        {
+            self.end(number, None, now);
+            return Err(fault);
+        }
+        if let Some(parent) = hello.parent {
+            self.add_child(parent, number);
+        }
+        Ok(number)
+    }
+
+    /// The connection of a session broke. Whether the session waits for another one.
+    pub fn detach(&mut self, number: u32, connection: u64, now: Instant) -> bool {
+        let Some(session) = self.sessions.get_mut(number) else { return false };
+        if session.connection != connection {
+            return false;
+        }
+        if session.claim.is_some() {
+            self.abandon_claim(number, now);
+            return false;
+        }
+        if session.lease.is_none() && !session.present {
+            self.end(number, None, now);
+            return false;
+        }
+        session.outbox = None;
+        true
+    }
+
+    /// Returns where a session without a connection and without a lease shows that it lives.
+    pub(crate) fn presence_of(&self, number: u32) -> Option<PathBuf> {
+        let session = self.sessions.get(number)?;
+        self.registry.presence(number).filter(|_| session.lease.is_none() && session.present)
+    }
+
+    /// The client of a session left over this connection.
+    pub fn leave(&mut self, number: u32, connection: u64, now: Instant) {
+        if self.sessions.get(number).is_some_and(|session| session.connection == connection) {
+            self.end(number, None, now);
+        }
+    }
+
+    /// Ends a session because nothing was heard of it for its lease.
+    pub(crate) fn lapse(&mut self, number: u32, now: Instant) {
+        self.metrics.lapsed_leases.inc();
+        let text = "nothing was heard of the client for the length of its lease: all its locks are released";
+        self.end(number, Some(Fault::new(FaultCode::LeaseLapsed, text)), now);
+    }
+
+    /// Ends a session: all it has is released, and its connection told why, if there is something
+    /// to tell.
+    pub(crate) fn end(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
+        self.end_without_slow(number, fault, now);
+        self.settle(now);
+    }
+
+    pub(super) fn end_without_slow(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
+        let Some(session) = self.sessions.remove(number) else { return };
+        if let (Some(outbox), Some(fault)) = (&session.outbox, fault) {
+            outbox.end(fault);
+        }
+        // First, so that a kill from here on leaves no session that could claim.
+        if session.claim.is_none() {
+            self.registry.end_session(session.slot);
+        }
+        for (_, known) in session.requests.iter() {
+            if let Known::Lost { slot, .. } = known {
+                self.registry.end_request(slot);
+            }
+        }
+        self.forget_unclaimed(number, now);
+        for client in session.clients.values() {
+            let _ended = self.end_client(client, now);
+        }
+    }
+
+    /// Ends the sessions of tokens that are gone. Returns how many there were.
+    pub(crate) fn end_unknown(&mut self, access: &Access, now: Instant) -> usize {
+        let mut numbers = self.sessions.numbers();
+        let unknown = |session: &Session| !access.knows(session.peer.token);
+        numbers.retain(|&number| self.sessions.get(number).is_some_and(unknown));
+        for &number in &numbers {
+            let text =
+                "the access token was removed: ask the operator of the service for another one";
+            self.end(number, Some(Fault::new(FaultCode::Unauthorized, text)), now);
+        }
+        numbers.len()
+    }
+
+    /// Counts a peer that does not read, and returns the fault that ends its connection.
+    pub(crate) fn slow_reader(&self) -> Fault {
+        self.metrics.slow_readers.inc();
+        let max = self.limits.outbox_bytes_max;
+        let text = format!("more than {max} bytes lie unread: read faster, or ask for less");
+        Fault::new(FaultCode::SlowReader, text)
+    }
+
+    /// Ends the service's part in all sessions, whose connections are told. Sessions in a registry
+    /// go on with the next service; the others end. Returns the longest lease of those that end and
+    /// could not be told.
+    pub(crate) fn shut_down(&mut self, now: Instant) -> Option<Duration> {
+        self.open = false;
+        let durable = self.registry.is_durable();
+        let mut untold = None;
+        let numbers = self.sessions.numbers();
+        // First all are told, so that no request is granted what another one loses by this.
+        for session in numbers.iter().filter_map(|&number| self.sessions.get(number)) {
+            match &session.outbox {
+                Some(outbox) => outbox.end(shutting_down()),
+                None => untold = untold.max(session.lease),
+            }
+        }
+        if durable {
+            return self.longest_lease();
+        }
+        for number in numbers {
+            self.end(number, None, now);
+        }
+        untold
+    }
+
+    /// Returns the longest lease of all sessions, those of an earlier service included. A session
+    /// over a Unix socket counts too, with no time at all.
+    fn longest_lease(&self) -> Option<Duration> {
+        let own = self.sessions.numbers();
+        let own = own.iter().filter_map(|&number| self.sessions.get(number)).map(|it| it.lease);
+        own.chain(self.recovery.leases()).map(Option::unwrap_or_default).max()
+    }
+}
+
+fn shutting_down() -> Fault {
+    let text = "the service is shutting down: sessions that outlive it go on with the next one";
+    Fault::new(FaultCode::ShuttingDown, text)
+}
+
+fn cannot_remember(error: &std::io::Error) -> Fault {
+    tracing::error!(%error, "a session cannot be remembered");
+    let text = "the service cannot write its state, and takes no session that could outlive it";
+    Fault::new(FaultCode::Internal, text)
+}
+
+fn presence_text(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,205 @@
+//! The messages of a session.
+
+use std::time::Instant;
+
+use navlocks_core::{Request, Wait};
+use navlocks_wire::{
+    self as wire, ClientKey, Fault, FaultCode, Open, Refused, ToClient, ToService,
+};
+
+use super::Hub;
+use super::partitions::{Asking, PartitionIndex};
+use super::sessions::{Client, Known};
+
+impl Hub {
+    /// Takes a message of a session. An error ends the session.
+    pub fn message(&mut self, number: u32, message: ToService, now: Instant) -> Result<(), Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        session.heard = now;
+        if session.peer.viewing.is_some() {
+            views_alone(&message)?;
+        }
+        match message {
+            ToService::Request(request) if session.claim.is_some() => {
+                self.claim(number, request)?
+            }
+            ToService::Request(request) => self.request(number, request, now)?,
+            ToService::Release(request) | ToService::Abort(request) => {
+                self.give_up(number, request, now);
+            }
+            ToService::Ping(ping) => self.sessions.say(number, &ToClient::Pong(ping)),
+            ToService::Hello(_) => {
+                let text = "hello is the first message of a connection and comes once";
+                return Err(Fault::new(FaultCode::BadState, text));
+            }
+            ToService::Open(Open { client, partition }) => {
+                session.take_client_number(client)?;
+                self.open_or_refuse(number, client, &partition)?;
+            }
+            ToService::Close(client) => self.close(number, client, now)?,
+            ToService::Contention(request) => {
+                if let Some(Known::Live { partition, id }) = session.requests.get(request) {
+                    let (partitions, mut around) = self.around(now);
+                    partitions[partition].watch_contention(id, &mut around);
+                }
+            }
+            ToService::Listen(client) => {
+                let partition = session.client(client)?.map(|client| client.partition);
+                // Nothing happens in the partition of a client that could not be opened.
+                let answered = partition.is_some() || session.unopened.contains_key(&client);
+                if let Some(partition) = partition {
+                    self.subscribe(partition, ClientKey::new(number, client))?;
+                }
+                if answered {
+                    self.sessions.say(number, &ToClient::Listening(client));
+                }
+            }
+            ToService::Unlisten(client) => {
+                if let Some(&Client { partition, .. }) = session.client(client)? {
+                    self.partitions[partition].unsubscribe(ClientKey::new(number, client));
+                }
+            }
+            ToService::Ask(ask) => self.ask(number, ask, now)?,
+            ToService::Claimed => self.claimed(number, now)?,
+            ToService::Present => {
+                session.present = true;
+                self.registry.set_present(session.slot);
+            }
+            ToService::Bye => self.end(number, None, now),
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    #[inline]
+    fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
+        let wire::Request { id: request, client, names, mode, wait, tag, .. } = asked;
+        let wire::Names(scope) = names;
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if let Some(known) = session.requests.get(request) {
+            self.answer_again(number, request, known);
+            return Ok(());
+        }
+        session.take_request_number(request)?;
+        let Some(&Client { partition, id: owner, .. }) = session.client(client)? else {
+            let fault = session.closed(client);
+            self.refuse(number, request, fault);
+            return Ok(());
+        };
+        let request_of_engine = Request { scope, mode, wait };
+        let client = ClientKey::new(number, client);
+        let mut asking = Asking {
+            owner,
+            client,
+            number: request,
+            request: request_of_engine,
+            tag,
+            since: now,
+            place: 0,
+            slot: 0,
+        };
+        let memory = asking.memory();
+        let within = self.within_limits(number, partition, &asking, memory);
+        let within = within.map_err(|text| Fault::new(FaultCode::Limit, text));
+        if let Err(fault) = within.and_then(|()| self.register(partition, &mut asking)) {
+            self.refuse(number, request, fault);
+            return Ok(());
+        }
+        if !self.recovery.is_over() {
+            let Some(free) = self.recover(partition, asking, now) else { return Ok(()) };
+            asking = free;
+        }
+        let (partitions, mut around) = self.around(now);
+        let id = partitions[partition].request(asking, &mut around);
+        if let (Some(id), Some(session)) = (id, self.sessions.get_mut(number)) {
+            session.requests.insert(request, Known::Live { partition, id }, memory as u32);
+        }
+        Ok(())
+    }
+
+    /// Gives a request its place, and writes it into the registry.
+    #[inline]
+    pub(super) fn register(
+        &mut self,
+        partition: PartitionIndex,
+        asking: &mut Asking,
+    ) -> Result<(), Fault> {
+        let Request { scope, mode, wait } = &asking.request;
+        asking.place = self.places.take(*wait == Wait::Overtake);
+        if !self.registry.is_durable() {
+            return Ok(());
+        }
+        self.hashes.clear();
+        self.hashes.extend(self.partitions[partition].hashes(scope));
+        let key = (asking.client.session, asking.number);
+        let slot = self.registry.begin_request(key, *mode, asking.place, &self.hashes);
+        asking.slot = slot.map_err(|error| {
+            tracing::error!(%error, "a request cannot be written into the registry");
+            let text = "the service cannot write its state, and takes no request: its disk is full";
+            Fault::new(FaultCode::Internal, text)
+        })?;
+        Ok(())
+    }
+
+    /// Holds a request back if it conflicts with one that an earlier service left. Otherwise returns
+    /// it.
+    #[cold]
+    fn recover(
+        &mut self,
+        partition: PartitionIndex,
+        asking: Asking,
+        now: Instant,
+    ) -> Option<Asking> {
+        let Request { scope, mode, wait } = &asking.request;
+        let hashes: Vec<u64> = self.partitions[partition].hashes(scope).collect();
+        let early = &self.partitions[partition].early;
+        if matches!(wait, Wait::Steal | Wait::StealAll) && !self.recovery.blind {
+            self.rob_unclaimed(partition, asking, &hashes, now);
+            return None;
+        }
+        if self.recovery.blocks(&hashes, *mode) || early.blocks(&hashes, asking.place, *mode) {
+            self.hold_back(partition, asking, hashes);
+            return None;
+        }
+        Some(asking)
+    }
+
+    pub(super) fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
+        self.metrics.refused_requests.inc();
+        let refused = Refused { id: request, fault, cycle: None };
+        self.sessions.say(number, &ToClient::Refused(refused));
+    }
+
+    /// The owner of a request lets go of it, whatever became of it.
+    #[inline]
+    pub(crate) fn give_up(&mut self, number: u32, request: u64, now: Instant) {
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        match session.forget(request) {
+            Some(Known::Live { partition, id }) => {
+                let (partitions, mut around) = self.around(now);
+                partitions[partition].give_up(id, &mut around);
+            }
+            Some(Known::Early { partition, place }) => self.remove_held_back(partition, place, now),
+            Some(Known::Lost { slot, .. }) => self.registry.end_request(slot),
+            None => {
+                if let Some(claim) = self.sessions.get_mut(number).and_then(|it| it.claim.as_mut())
+                {
+                    claim.remove(&request);
+                }
+            }
+        }
+    }
+}
+
+/// Refuses what a dashboard must not do.
+fn views_alone(message: &ToService) -> Result<(), Fault> {
+    match message {
+        ToService::Ask(wire::Ask { question: wire::Question::View(_), .. })
+        | ToService::Ping(_)
+        | ToService::Bye => Ok(()),
+        _ => {
+            let text = "a dashboard asks for views, and does nothing else: connect at / for locks";
+            Err(Fault::new(FaultCode::BadState, text))
+        }
+    }
+}

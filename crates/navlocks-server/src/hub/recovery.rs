@@ -1,0 +1,208 @@
+//! Recovery: the sessions of an earlier service whose clients have not claimed yet.
+//!
+//! The earlier service left a registry of its sessions and of their live requests. A request that
+//! conflicts with one of them is held back, and no other. A session leaves this list when its
+//! client has claimed, when its lease has passed, or when its process is gone.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use navlocks_core::Mode;
+use navlocks_wire::{self as wire, Cause};
+
+use crate::store::{Found, Registry, RequestRecord, SessionRecord, Standing, with_margin};
+
+/// The sessions that are waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Recovery {
+    unclaimed: HashMap<u32, Unclaimed>,
+    /// Their live requests, by the hashes of the names.
+    wanted: HashMap<u64, Vec<Wanted>>,
+    /// The registry was lost: clients of the earlier service may hold any name.
+    pub(crate) blind: bool,
+}
+
+/// A session that was not claimed yet.
+#[derive(Debug)]
+pub(crate) struct Unclaimed {
+    pub(crate) record: SessionRecord,
+    pub(crate) requests: HashMap<u64, RequestRecord>,
+    /// When its lease has passed for certain; none over a Unix socket.
+    until: Option<Instant>,
+}
+
+/// A name that a request of an unclaimed session has or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wanted {
+    session: u32,
+    number: u64,
+    mode: Mode,
+    held: bool,
+}
+
+impl Unclaimed {
+    /// Returns true if its lease has passed.
+    pub(crate) fn is_lapsed(&self, now: Instant) -> bool {
+        self.until.is_some_and(|at| at <= now)
+    }
+}
+
+impl Recovery {
+    /// Begins with what the earlier service left.
+    pub(crate) fn new(found: Found, now: Instant) -> Self {
+        let Found { sessions, requests, blind } = found;
+        let mut recovery = Self { blind, ..Self::default() };
+        for record in sessions {
+            let until = record.lease.map(|lease| now + with_margin(lease));
+            let unclaimed = Unclaimed { requests: HashMap::new(), until, record };
+            recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
+        }
+        for request in requests {
+            recovery.want(&request);
+            if let Some(unclaimed) = recovery.unclaimed.get_mut(&request.session) {
+                unclaimed.requests.insert(request.number, request);
+            }
+        }
+        recovery
+    }
+
+    fn want(&mut self, request: &RequestRecord) {
+        let &RequestRecord { session, number, mode, standing, ref hashes, .. } = request;
+        let held = match standing {
+            Standing::Pending(_) => false,
+            Standing::Held(_) => true,
+            Standing::Lost(_) => return,
+        };
+        for &hash in hashes {
+            self.wanted.entry(hash).or_default().push(Wanted { session, number, mode, held });
+        }
+    }
+
+    fn unwant(&mut self, request: &RequestRecord) {
+        for hash in &request.hashes {
+            if let Some(wanted) = self.wanted.get_mut(hash) {
+                let own =
+                    |it: &Wanted| (it.session, it.number) == (request.session, request.number);
+                wanted.retain(|it| !own(it));
+                if wanted.is_empty() {
+                    self.wanted.remove(hash);
+                }
+            }
+        }
+    }
+
+    /// Returns true if no session is waited for.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.unclaimed.is_empty() && !self.blind
+    }
+
+    /// Returns true if sessions of the earlier service are waited for by name.
+    pub(crate) fn has_sessions(&self) -> bool {
+        !self.unclaimed.is_empty()
+    }
+
+    /// Returns true if an unclaimed request conflicts with one of this mode on these names.
+    pub(crate) fn blocks(&self, hashes: &[u64], mode: Mode) -> bool {
+        self.blind
+            || hashes
+                .iter()
+                .filter_map(|hash| self.wanted.get(hash))
+                .flatten()
+                .any(|it| it.mode.conflicts_with(mode))
+    }
+
+    pub(crate) fn get(&self, session: u32) -> Option<&Unclaimed> {
+        self.unclaimed.get(&session)
+    }
+
+    /// Takes a session off the list. Returns it, and the hashes of names that it no longer holds
+    /// back.
+    pub(crate) fn take(&mut self, session: u32) -> Option<(Unclaimed, Vec<u64>)> {
+        let unclaimed = self.unclaimed.remove(&session)?;
+        for request in unclaimed.requests.values() {
+            self.unwant(request);
+        }
+        let hashes = unclaimed.requests.values().flat_map(|request| request.hashes.clone());
+        let hashes = hashes.collect();
+        Some((unclaimed, hashes))
+    }
+
+    /// Takes away what unclaimed sessions hold on these names, and with `all` what they wait for
+    /// too. Returns how many requests that were, and the hashes of names that they no longer hold
+    /// back.
+    pub(crate) fn rob(
+        &mut self,
+        hashes: &[u64],
+        all: bool,
+        cause: Cause,
+        registry: &mut Registry,
+    ) -> (usize, Vec<u64>) {
+        let wanted = hashes.iter().filter_map(|hash| self.wanted.get(hash)).flatten();
+        let mut victims: Vec<(u32, u64)> =
+            wanted.filter(|it| it.held || all).map(|it| (it.session, it.number)).collect();
+        victims.sort_unstable();
+        victims.dedup();
+        let mut freed = Vec::new();
+        for &(session, number) in &victims {
+            let unclaimed = self.unclaimed.get_mut(&session);
+            let request = unclaimed.and_then(|unclaimed| unclaimed.requests.get_mut(&number));
+            if let Some(request) = request {
+                registry.lose(request.slot, cause);
+                request.standing = Standing::Lost(cause);
+                freed.extend(&request.hashes);
+                let lost = request.clone();
+                self.unwant(&lost);
+            }
+        }
+        (victims.len(), freed)
+    }
+
+    /// Returns the sessions whose leases have passed.
+    pub(crate) fn lapsed(&self, now: Instant) -> Vec<u32> {
+        let lapsed = self.unclaimed.iter().filter(|(_, it)| it.is_lapsed(now));
+        lapsed.map(|(&number, _)| number).collect()
+    }
+
+    /// Returns how long it takes at least until the next lease has passed.
+    pub(crate) fn next_lapse(&self, now: Instant) -> Option<Duration> {
+        let next = self.unclaimed.values().filter_map(|it| it.until).min()?;
+        Some(next.saturating_duration_since(now))
+    }
+
+    /// Forgets which clients listen at their paths of presence: the paths are gone.
+    pub(crate) fn forget_presence(&mut self) {
+        self.unclaimed.values_mut().for_each(|it| it.record.present = false);
+    }
+
+    /// Returns the leases of all sessions.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = Option<Duration>> + '_ {
+        self.unclaimed.values().map(|it| it.record.lease)
+    }
+
+    /// Returns the sessions of a Unix socket, which live as long as their processes.
+    pub(crate) fn local(&self) -> impl Iterator<Item = &SessionRecord> {
+        self.unclaimed.values().filter(|it| it.until.is_none()).map(|it| &it.record)
+    }
+
+    /// Describes the sessions of these parties for people who ask what is waited for.
+    pub(crate) fn describe(
+        &self,
+        is_visible: impl Fn(&SessionRecord) -> bool,
+        now: Instant,
+    ) -> Vec<wire::Unclaimed> {
+        let mut described: Vec<wire::Unclaimed> = self
+            .unclaimed
+            .values()
+            .filter(|it| is_visible(&it.record))
+            .map(|it| wire::Unclaimed {
+                session: it.record.number,
+                pid: it.record.process.map(|process| process.pid),
+                left_ms: it.until.map(|at| at.saturating_duration_since(now).as_millis() as u64),
+                held: it.requests.values().filter(|it| it.is_held()).count() as u64,
+            })
+            .collect();
+        described.sort_unstable_by_key(|it| it.session);
+        described
+    }
+}

@@ -1,0 +1,135 @@
+//! What a client sends at the start of a connection.
+//!
+//! Everything follows from the state of the session. To a service that was started again it is a
+//! claim: a successor knows of the session only that it exists.
+
+use super::entry::{Over, Stage};
+use super::session::{LinkState, State};
+use crate::error::{Loss, RequestErrorKind};
+use navlocks_wire::{self as wire, Resume, ToService};
+
+impl State {
+    /// Sends all that the service does not know. Returns how many locks are lost because this
+    /// service does not take their claims.
+    pub(super) fn say_all(&mut self, resumed: Option<&Resume>, claim: bool) -> u64 {
+        if self.presence.is_some() {
+            self.say(&ToService::Present);
+        }
+        self.say_clients(resumed);
+        let alive = self.alive();
+        let mut lost = 0;
+        if claim && resumed.is_some() {
+            // A request that ended since the hello is left out, which releases it.
+            lost = alive.iter().filter(|&&number| !self.claim(number)).count() as u64;
+            self.say(&ToService::Claimed);
+            for &number in &alive {
+                self.watch_again(number);
+            }
+            self.listen_again(false);
+        } else {
+            let over = resumed.iter().flat_map(|resume| &resume.alive);
+            for &number in over.filter(|number| alive.binary_search(number).is_err()) {
+                self.say(&ToService::Abort(number));
+            }
+            self.listen_again(resumed.is_some());
+            for number in alive {
+                self.request_again(number);
+                self.watch_again(number);
+            }
+        }
+        self.ask_again();
+        // A user took leave meanwhile.
+        if self.link == LinkState::Leaving {
+            self.outbox.push_back(wire::write(&ToService::Bye).into());
+        }
+        lost
+    }
+
+    /// Opens clients that the service does not know, and ends those that it takes for alive.
+    fn say_clients(&mut self, resumed: Option<&Resume>) {
+        let opened: Vec<u64> = match resumed {
+            Some(resume) => resume.clients.iter().map(|open| open.client).collect(),
+            // Every hello opens it.
+            None => vec![0],
+        };
+        let unknown =
+            self.clients.iter().filter(|&(number, _)| opened.binary_search(number).is_err());
+        let mut said: Vec<ToService> =
+            unknown.map(|(&number, client)| ToService::Open(client.open(number))).collect();
+        let ended = opened.iter().filter(|number| !self.clients.contains_key(number));
+        said.extend(ended.map(|&number| ToService::Close(number)));
+        for message in said {
+            self.say(&message);
+        }
+    }
+
+    /// Subscribes again to events, and unsubscribes where the service still sends some.
+    fn listen_again(&mut self, known: bool) {
+        let mut said = Vec::new();
+        for (&number, client) in &mut self.clients {
+            if client.inboxes.restart() {
+                said.push(ToService::Listen(number));
+            } else if std::mem::take(&mut client.subscribed) && known {
+                said.push(ToService::Unlisten(number));
+            }
+        }
+        for message in said {
+            self.say(&message);
+        }
+    }
+
+    /// Claims a held or pending request. Returns false if that loses its lock, because this service
+    /// does not take messages of that length.
+    fn claim(&mut self, number: u64) -> bool {
+        let Some(request) = self.entries.get(&number).and_then(|entry| entry.claim()) else {
+            return true;
+        };
+        let held = request.token.is_some();
+        let fits = self.say_request(request);
+        if held && !fits {
+            self.lost(number, Loss::ServiceGone);
+        }
+        !held || fits
+    }
+
+    /// Sends a request again that was not answered.
+    fn request_again(&mut self, number: u64) {
+        let entry = self.entries.get(&number);
+        let pending = entry.filter(|entry| matches!(entry.stage, Stage::Pending));
+        if let Some(request) = pending.map(|entry| entry.request.clone()) {
+            self.say_request(request);
+        }
+    }
+
+    /// Sends a request. Returns false if it is too long for this service: a pending one fails.
+    fn say_request(&mut self, request: wire::Request) -> bool {
+        let number = request.id;
+        let text = wire::write(&ToService::Request(request));
+        match self.fits(&text) {
+            Ok(()) => {
+                self.say_text(text);
+                true
+            }
+            Err(fault) => {
+                let error = RequestErrorKind::Refused(fault.into());
+                self.not_granted(number, Over::Failed(error));
+                false
+            }
+        }
+    }
+
+    /// Asks again to be told of contention.
+    fn watch_again(&mut self, number: u64) {
+        if self.entries.get(&number).is_some_and(|entry| entry.watches_contention()) {
+            self.say(&ToService::Contention(number));
+        }
+    }
+
+    /// Returns the requests that are still wanted, in the order in which they were made.
+    pub(super) fn alive(&self) -> Vec<u64> {
+        let alive = self.entries.iter().filter(|(_, entry)| entry.is_alive());
+        let mut numbers: Vec<u64> = alive.map(|(&number, _)| number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+}

@@ -1,0 +1,102 @@
+//! The timeout of a request: when it is over, and which locks the request waited for then.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_timer::Delay;
+use navlocks_core::RequestId;
+
+use crate::backend::Answer;
+use crate::error::RequestErrorKind;
+use crate::owner::Owner;
+use crate::query::LockInfo;
+
+/// The longest time that a service has to say which locks a request waited for in vain.
+const ANSWER_MAX: Duration = Duration::from_millis(250);
+
+/// The timeout of a pending request.
+pub(crate) struct Timer {
+    delay: Delay,
+    stage: Stage,
+    /// The locks in the way of a request that timed out, if they are known.
+    pub(crate) holders: Vec<LockInfo>,
+}
+
+enum Stage {
+    Running,
+    /// The time is over, and the backend was asked for the locks in the way. The mutex is never
+    /// locked; it makes the future of a request `Sync`.
+    Asked(Mutex<Asked>),
+    Answered,
+}
+
+type Asked = Pin<Box<dyn Future<Output = Vec<LockInfo>> + Send>>;
+
+impl Timer {
+    pub(crate) fn new(after: Duration) -> Self {
+        Self { delay: Delay::new(after), stage: Stage::Running, holders: Vec::new() }
+    }
+
+    /// Returns the answer of this moment. Aborts the request when its time is over.
+    pub(crate) fn poll(
+        &mut self,
+        owner: &Arc<Owner>,
+        id: RequestId,
+        after: Duration,
+        cx: &mut Context<'_>,
+    ) -> Answer {
+        if let Stage::Running = self.stage {
+            let answer = owner.backend.poll_request(id, cx.waker());
+            if !matches!(answer, Answer::Pending(_)) || self.poll_delay(cx).is_pending() {
+                return answer;
+            }
+            // Sent before the request is aborted, because its place is forgotten then.
+            self.ask(owner, id, cx);
+            if !owner.backend.time_out(id) {
+                // It was decided just before its timeout, and that counts.
+                return owner.backend.poll_request(id, cx.waker());
+            }
+        } else {
+            self.poll_asked(cx);
+        }
+        if matches!(self.stage, Stage::Asked(_)) && self.poll_delay(cx).is_pending() {
+            return Answer::Pending(id);
+        }
+        Answer::Failed(RequestErrorKind::TimedOut { after })
+    }
+
+    /// Asks the backend for the locks in the way of the request.
+    fn ask(&mut self, owner: &Arc<Owner>, id: RequestId, cx: &mut Context<'_>) {
+        let owner = owner.clone();
+        let asked: Asked = Box::pin(async move {
+            let place = owner.backend.place_of(owner.sender.client, id).await;
+            place.ok().flatten().map(|place| place.held).unwrap_or_default()
+        });
+        self.stage = Stage::Asked(Mutex::new(asked));
+        self.delay.reset(ANSWER_MAX);
+        self.poll_asked(cx);
+    }
+
+    fn poll_asked(&mut self, cx: &mut Context<'_>) {
+        let Stage::Asked(asked) = &mut self.stage else { return };
+        let asked = asked.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Poll::Ready(holders) = asked.as_mut().poll(cx) {
+            self.holders = holders;
+            self.stage = Stage::Answered;
+        }
+    }
+
+    fn poll_delay(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.delay).poll(cx)
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer").field("delay", &self.delay).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,345 @@
+//! A service that was started again, and the claim of a session that goes on there.
+
+use std::future::IntoFuture as _;
+
+use navlocks::{Loss, RequestErrorKind};
+use navlocks_wire::{
+    Cause, FaultCode, Limits, Lost, Open, Pending, QueuePlace, Request, RequestKey, ToClient,
+    ToService, Welcome,
+};
+
+use crate::client::{begun, claimed, connected, held, polled, request_of, said};
+use crate::peer::{Peer, Talk, lasting, leased};
+use crate::run;
+
+/// A place in the queue of epoch 1.
+const PLACE: QueuePlace = QueuePlace { epoch: 1, number: 40 };
+
+/// Peers of both kinds, with the welcome of session 7 in this epoch.
+async fn peers() -> [(Peer, fn(u64) -> Welcome); 2] {
+    let over_tcp = |epoch| Welcome { epoch, ..leased(7) };
+    [(Peer::unix().await, |epoch| lasting(7, epoch)), (Peer::tcp().await, over_tcp)]
+}
+
+/// Breaks the connection, and goes on as the service of the next epoch.
+async fn restarts(peer: &Peer, talk: Talk, welcome: Welcome) -> Talk {
+    talk.breaks();
+    let (talk, resume) = peer.wants_claim(welcome.clone()).await;
+    assert_eq!((resume.session, resume.secret), (7, "secret of 7".into()));
+    assert_eq!(resume.epoch + 1, welcome.epoch);
+    talk
+}
+
+#[test]
+fn claim_has_all_live_requests_in_order_with_tokens_and_places() {
+    run(async {
+        for (peer, welcome) in peers().await {
+            let (locks, mut talk) = connected(&peer, welcome(1)).await;
+            let kept = held(&locks, "a", &mut talk).await; // 1
+            let released = held(&locks, "b", &mut talk).await; // 2
+            let mut unheard = begun(locks.request("c").shared().tag("t")); // 3: granted, not polled
+            let aborted = begun(locks.request("d")); // 4
+            let placed = begun(locks.request("e")); // 5
+            let pending = begun(locks.request("f")); // 6
+            for _ in 3..=6 {
+                talk.hear_request().await;
+            }
+            talk.grants(3, 33).await;
+            talk.says(ToClient::Pending(Pending { id: 5, place: PLACE })).await;
+            talk.settles().await;
+            talk.breaks();
+            drop((released, aborted));
+            assert_eq!(kept.loss(), None);
+
+            let (mut talk, resume) = peer.wants_claim(welcome(2)).await;
+            assert_eq!((resume.epoch, resume.alive), (1, vec![1, 3, 5, 6]));
+            let shared = Request {
+                mode: navlocks::Mode::Shared,
+                tag: Some("t".into()),
+                ..claimed(3, "c", 33)
+            };
+            let with_place = Request { place: Some(PLACE), ..request_of(0, 5, "e") };
+            talk.hears_claim(&[claimed(1, "a", 1), shared, with_place, request_of(0, 6, "f")])
+                .await;
+            assert_eq!((kept.loss(), kept.fencing_token().get()), (None, 1));
+            assert!(polled(&mut unheard).is_ready(), "it was granted before");
+            talk.hears(ToService::Release(3)).await;
+            talk.grants(6, 60).await;
+            assert_eq!(pending.await.unwrap().fencing_token().get(), 60);
+            talk.hears(ToService::Release(6)).await;
+            kept.release().unwrap();
+            talk.hears(ToService::Release(1)).await;
+            drop((unheard, placed));
+        }
+    });
+}
+
+#[test]
+fn requests_and_clients_that_change_between_hello_and_welcome_are_claimed_as_they_are() {
+    run(async {
+        for (peer, welcome) in peers().await {
+            let (locks, mut talk) = connected(&peer, welcome(1)).await;
+            let ended = locks.new_client();
+            talk.hear().await;
+            let released = held(&locks, "a", &mut talk).await; // 1
+            let aborted = begun(locks.request("b")); // 2
+            let kept = begun(locks.request("c")); // 3
+            let unheard = begun(locks.request("d")); // 4
+            for _ in 2..=4 {
+                talk.hear_request().await;
+            }
+            talk.grants(4, 4).await;
+            talk.settles().await;
+            talk.breaks();
+            let (mut talk, hello) = peer.greeted().await;
+            assert_eq!(hello.resume.unwrap().alive, [1, 2, 3, 4]);
+            drop((released, aborted, unheard, ended));
+            let opened = locks.partition("late");
+            let late = begun(opened.request("e")); // 5
+            let claim = Welcome { resumed: true, claim: true, ..welcome(2) };
+            talk.says(ToClient::Welcome(claim)).await;
+            talk.hears(ToService::Open(Open { client: 2, partition: "late".into() })).await;
+            talk.hears(ToService::Close(1)).await;
+            talk.hears_claim(&[request_of(0, 3, "c"), request_of(2, 5, "e")]).await;
+            drop((kept, late));
+        }
+    });
+}
+
+#[test]
+fn contention_events_and_questions_follow_the_claim() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let mut contended = Box::pin(lock.contended());
+        assert!(polled(&mut contended).is_pending());
+        talk.hears(ToService::Contention(1)).await;
+        let _events = locks.events();
+        talk.hears(ToService::Listen(0)).await;
+        let question = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.recovery().await }
+        });
+        let ToService::Ask(asked) = talk.hear().await else { panic!("not a question") };
+        let mut talk = restarts(&peer, talk, lasting(7, 2)).await;
+        talk.hears_claim(&[claimed(1, "a", 1)]).await;
+        talk.hears(ToService::Contention(1)).await;
+        talk.hears(ToService::Listen(0)).await;
+        talk.hears(ToService::Ask(asked)).await;
+        let waited_for =
+            navlocks_wire::Unclaimed { session: 3, pid: Some(9), left_ms: None, held: 2 };
+        let reply = navlocks_wire::Reply::Recovery(vec![waited_for]);
+        talk.says(ToClient::Answer(navlocks_wire::Answer { id: 1, reply })).await;
+        let [unclaimed] = &question.await.unwrap().unwrap()[..] else { panic!("one session") };
+        assert_eq!((unclaimed.session, unclaimed.pid, unclaimed.held), (3, Some(9), 2));
+        talk.says(ToClient::Contended(1)).await;
+        assert!(contended.await.is_ok());
+    });
+}
+
+#[test]
+fn idle_session_claims_nothing() {
+    run(async {
+        for (peer, welcome) in peers().await {
+            let (locks, talk) = connected(&peer, welcome(1)).await;
+            let mut talk = restarts(&peer, talk, welcome(2)).await;
+            talk.hears_claim(&[]).await;
+            assert_eq!(locks.client_id().to_string(), "c7.0");
+            drop(held(&locks, "a", &mut talk).await);
+        }
+    });
+}
+
+#[test]
+fn every_break_of_a_claim_leads_to_a_whole_one() {
+    run(async {
+        for (peer, welcome) in peers().await {
+            let (locks, mut talk) = connected(&peer, welcome(1)).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            let waiting = begun(locks.request("b"));
+            talk.hears(said(2, "b")).await;
+            talk.breaks();
+            // In each stage of the greeting.
+            drop(peer.socket().await);
+            peer.accept().await.breaks();
+            peer.greeted().await.0.breaks();
+            // Before the claim was read, in its middle, and when it was whole.
+            let claim = [claimed(1, "a", 1), request_of(0, 2, "b")];
+            let (talk, resume) = peer.wants_claim(welcome(2)).await;
+            assert_eq!(resume.epoch, 1);
+            let mut talk = restarts(&peer, talk, welcome(3)).await;
+            talk.hears(ToService::Request(claim[0].clone())).await;
+            let mut talk = restarts(&peer, talk, welcome(4)).await;
+            talk.hears_claim(&claim).await;
+            let mut talk = restarts(&peer, talk, welcome(5)).await;
+            talk.hears_claim(&claim).await;
+            // The service goes on: the claim stands, and what was not answered is sent again.
+            talk.breaks();
+            let (mut talk, resume) = peer.resumes(welcome(5)).await;
+            assert_eq!((resume.epoch, resume.alive), (5, vec![1, 2]));
+            talk.hears(said(2, "b")).await;
+            talk.grants(2, 20).await;
+            assert_eq!(waiting.await.unwrap().fencing_token().get(), 20);
+            assert_eq!(lock.loss(), None);
+        }
+    });
+}
+
+#[test]
+fn claim_that_is_refused_is_a_loss_and_the_others_stand() {
+    run(async {
+        for (peer, welcome) in peers().await {
+            let (locks, mut talk) = connected(&peer, welcome(1)).await;
+            let stolen = held(&locks, "a", &mut talk).await; // 1
+            let kept = held(&locks, "b", &mut talk).await; // 2
+            let refused = held(&locks, "c", &mut talk).await; // 3
+            let pending = begun(locks.request("d")); // 4
+            talk.hear_request().await;
+            let mut talk = restarts(&peer, talk, welcome(2)).await;
+            let held = [claimed(1, "a", 1), claimed(2, "b", 2), claimed(3, "c", 3)];
+            talk.hears_claim(&[&held[..], &[request_of(0, 4, "d")]].concat()).await;
+            let thief = RequestKey::new(9, 9);
+            for (id, cause) in
+                [(1, Cause::Stolen(thief)), (3, Cause::NotReclaimed), (4, Cause::Stolen(thief))]
+            {
+                talk.says(ToClient::Lost(Lost { id, cause })).await;
+            }
+            assert_eq!(stolen.lost().await, Loss::Stolen { by: thief.into() });
+            assert_eq!(refused.lost().await, Loss::ServiceGone);
+            assert!(
+                matches!(pending.await, Err(error) if matches!(error.kind(), RequestErrorKind::Stolen { .. }))
+            );
+            talk.hears(ToService::Release(4)).await;
+            assert_eq!(kept.loss(), None);
+            drop(stolen);
+            talk.hears(ToService::Release(1)).await;
+        }
+    });
+}
+
+#[test]
+fn lock_that_its_client_steals_while_the_service_is_down_is_not_claimed() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
+        let victim = held(&locks, "a", &mut talk).await;
+        talk.breaks();
+        let thief = begun(locks.request("a").steal());
+        assert!(matches!(victim.loss(), Some(Loss::Stolen { .. })));
+        let (mut talk, _) = peer.wants_claim(lasting(7, 2)).await;
+        let steal = Request { wait: navlocks_core::Wait::Steal, ..request_of(0, 2, "a") };
+        talk.hears_claim(&[steal]).await;
+        talk.grants(2, 2).await;
+        assert_eq!(thief.await.unwrap().loss(), None);
+    });
+}
+
+#[test]
+fn claim_that_is_too_long_for_the_successor_is_a_loss() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
+        let name = "x".repeat(500);
+        let long = held(&locks, &name, &mut talk).await; // 1
+        let short = held(&locks, "a", &mut talk).await; // 2
+        let pending = begun(locks.request(name.as_str())); // 3
+        talk.hear_request().await;
+        talk.breaks();
+        let limits = Limits { message_bytes_max: 400, ..lasting(7, 2).limits };
+        let (mut talk, _) = peer.wants_claim(Welcome { limits, ..lasting(7, 2) }).await;
+        talk.hears_claim(&[claimed(2, "a", 2)]).await;
+        assert_eq!(long.lost().await, Loss::ServiceGone);
+        assert!(
+            matches!(pending.await, Err(error) if matches!(error.kind(), RequestErrorKind::Refused(_)))
+        );
+        assert_eq!(short.loss(), None);
+    });
+}
+
+#[test]
+fn session_of_another_number_is_not_claimed() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hear_request().await;
+        talk.breaks();
+        let (mut talk, _) = peer.wants_claim(lasting(8, 2)).await;
+        talk.hears(said(2, "b")).await;
+        assert_eq!(lock.loss(), Some(Loss::ServiceGone));
+        drop(waiting);
+    });
+}
+
+#[test]
+fn successor_that_does_not_know_the_session_costs_its_locks_and_not_its_requests() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
+        let lock = held(&locks, "a", &mut talk).await; // 1
+        let placed = begun(locks.request("b")); // 2
+        let unheard = begun(locks.request("c")); // 3
+        talk.hear_request().await;
+        talk.hear_request().await;
+        talk.says(ToClient::Pending(Pending { id: 2, place: PLACE })).await;
+        talk.grants(3, 3).await;
+        talk.settles().await;
+        talk.breaks();
+        let (mut talk, hello) = peer.greeted().await;
+        assert!(hello.resume.is_some());
+        talk.fails(FaultCode::UnknownSession, "never heard of it").await;
+        talk.ends().await;
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        // The place was one of another session.
+        let mut talk = peer.begins(lasting(1, 2)).await;
+        talk.hears(said(2, "b")).await;
+        talk.hears(said(3, "c")).await;
+        talk.grants(3, 30).await;
+        assert_eq!(unheard.await.unwrap().fencing_token().get(), 30);
+        talk.hears(ToService::Release(3)).await;
+        // Nor is it known to a successor of that service.
+        talk.breaks();
+        let (mut talk, _) = peer.wants_claim(lasting(1, 3)).await;
+        talk.hears_claim(&[request_of(0, 2, "b")]).await;
+        drop(placed);
+    });
+}
+
+#[test]
+fn service_of_a_smaller_epoch_is_not_believed() {
+    run(async {
+        for (peer, welcome) in peers().await {
+            let (locks, mut talk) = connected(&peer, welcome(5)).await;
+            let lock = held(&locks, "a", &mut talk).await;
+            talk.breaks();
+            for epoch in [4, 0] {
+                let (mut old, hello) = peer.greeted().await;
+                assert_eq!(hello.resume.unwrap().epoch, 5);
+                let resumed = Welcome { resumed: true, ..welcome(epoch) };
+                old.says(ToClient::Welcome(resumed)).await;
+                old.ends().await;
+                assert_eq!(lock.loss(), None);
+            }
+            let (mut talk, resume) = peer.wants_claim(welcome(6)).await;
+            assert_eq!(resume.epoch, 5);
+            talk.hears_claim(&[claimed(1, "a", 1)]).await;
+            assert_eq!(lock.loss(), None);
+        }
+    });
+}
+
+#[test]
+fn request_only_if_available_waits_over_a_restart() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
+        let trying = tokio::spawn(locks.request("a").if_available().into_future());
+        let request = talk.hear_request().await;
+        let mut talk = restarts(&peer, talk, lasting(7, 2)).await;
+        talk.hears_claim(&[request]).await;
+        talk.says(ToClient::Unavailable(1)).await;
+        assert!(trying.await.unwrap().unwrap().is_none());
+    });
+}

@@ -1,0 +1,69 @@
+// The event streams of a session's clients, and the messages by which the service learns of them.
+
+import { KeptMap } from './collections.js';
+import { append, each, removed } from './lists.js';
+import { eventOf, say } from './wire.js';
+
+export class Subscriptions {
+  /**
+   * By the number of the client, { streams, sent, answered }. A stream takes events when the service has answered its
+   * subscription: earlier ones happened before the stream was made.
+   */
+  #clients = new KeptMap();
+
+  /** Adds a stream. Returns the message for the service. */
+  add(client, stream) {
+    if (!this.#clients.has(client)) this.#clients.set(client, { streams: [], sent: 0, answered: 0 });
+    const subscription = this.#clients.get(client);
+    append(subscription.streams, { stream, begins: ++subscription.sent });
+    return say.listen(client);
+  }
+
+  /** Removes a stream. Returns the message for the service, with the last one. */
+  remove(client, stream) {
+    const subscription = this.#clients.get(client);
+    if (subscription === undefined) return undefined;
+    subscription.streams = removed(subscription.streams, (known) => known.stream === stream);
+    return subscription.streams.length === 0 ? say.unlisten(client) : undefined;
+  }
+
+  /** The service answered a subscription; answers come in order. */
+  answered(client) {
+    const subscription = this.#clients.get(client);
+    if (subscription !== undefined && subscription.answered < subscription.sent) subscription.answered++;
+  }
+
+  event(body) {
+    const subscription = this.#clients.get(body.client);
+    if (subscription === undefined) return;
+    const event = eventOf(body, Date.now());
+    each(subscription.streams, ({ stream, begins }) => {
+      if (begins <= subscription.answered) stream.push(event);
+    });
+  }
+
+  /** Another connection begins: events may be missing. Returns the messages for the service. */
+  restart() {
+    const texts = [];
+    this.#clients.forEach((subscription, client) => {
+      const { streams, answered } = subscription;
+      each(streams, (known) => {
+        const hasBegun = known.begins <= answered;
+        known.begins = hasBegun ? 0 : 1;
+        if (hasBegun) known.stream.pushGap(undefined);
+      });
+      subscription.answered = 0;
+      subscription.sent = streams.length === 0 ? 0 : 1;
+      if (streams.length > 0) append(texts, say.listen(client));
+    });
+    return texts;
+  }
+
+  /** No event will come any more; `error` says why, if the program did not end it itself. */
+  end(error) {
+    this.#clients.forEach(({ streams }) => {
+      each(streams, ({ stream }) => (error === undefined ? stream.end() : stream.fail(error)));
+    });
+    this.#clients.clear();
+  }
+}

@@ -1,0 +1,129 @@
+// What a program learns of the connection to its service: its state, its lease, gaps of events, and
+// which errors say that the service is out of reach.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { connect } from 'navlocks';
+import { Proxy } from './proxy.js';
+import { Service } from './service.js';
+
+const LEASE_MS = 2000;
+
+async function fails(promise, name) {
+  const error = await promise.then(
+    () => assert.fail('it was not rejected'),
+    (reason) => reason,
+  );
+  assert.equal(error.name, name, error);
+  return error;
+}
+
+/** Resolves when the connection has this state. An idle connection keeps no process alive. */
+async function becomes(connection, state) {
+  const alive = setInterval(() => {}, 1000);
+  while (connection.state !== state) await once(connection, 'change');
+  clearInterval(alive);
+}
+
+test('the connection tells its state, since when, its lease and why it is out of reach', async () => {
+  const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
+  const begun = Date.now();
+  const locks = await connect(service.tcp);
+  const { connection } = locks;
+  assert.equal(locks.connection, connection);
+  assert.deepEqual([connection.state, connection.error, connection.lease], ['connected', undefined, LEASE_MS]);
+  assert.ok(connection.since >= begun && connection.since <= Date.now());
+  assert.ok(connection.leaseLeft > 0 && connection.leaseLeft <= LEASE_MS, `${connection.leaseLeft}`);
+  const states = [];
+  connection.addEventListener('change', () => states.push(connection.state));
+  await service.kill();
+  await becomes(connection, 'unreachable');
+  while (connection.error === undefined || !/ECONNREFUSED/.test(connection.error.message)) await new Promise(setImmediate);
+  assert.deepEqual([connection.error.name, connection.error.cause], ['NetworkError', 'unreachable']);
+  await service.start();
+  await becomes(connection, 'connected');
+  assert.equal(connection.error, undefined);
+  await locks.close();
+  await becomes(connection, 'closed');
+  assert.deepEqual(states, ['unreachable', 'connected', 'closed']);
+  await service.kill();
+});
+
+test('over a Unix socket there is no lease', async () => {
+  const service = await Service.start();
+  const locks = await connect(service.unix);
+  assert.deepEqual([locks.connection.lease, locks.connection.leaseLeft], [undefined, undefined]);
+  await locks.close();
+  await service.kill();
+});
+
+test('events go on over another connection, with a gap between, and end with close()', async () => {
+  const service = await Service.start(['--lease', '60s']);
+  const proxy = await Proxy.start(service.tcp);
+  const locks = await connect(proxy.url);
+  const stream = locks.events();
+  const next = async () => (await stream.next()).value;
+  await locks.request('before', () => {});
+  for (const type of ['requested', 'granted', 'released']) assert.deepEqual([type, (await next()).type], [type, type]);
+  proxy.cut();
+  const gap = await next();
+  assert.deepEqual([gap.type, gap.missed], ['gap', undefined]);
+  await locks.request('after', () => {});
+  const { type, scope, pid } = await next();
+  assert.deepEqual([type, scope, pid], ['requested', ['after'], undefined]);
+  const others = [];
+  const read = (async () => {
+    for await (const event of stream) others.push(event.type);
+  })();
+  await locks.query();
+  await locks.close();
+  await read;
+  assert.deepEqual(others, ['granted', 'released']);
+  await fails(locks.events().next(), 'InvalidStateError');
+  await service.kill();
+});
+
+test('a holder that watches for contention learns of it over another connection', async () => {
+  const service = await Service.start(['--lease', '60s']);
+  const proxy = await Proxy.start(service.tcp);
+  const [locks, other] = await Promise.all([connect(proxy.url), connect(service.unix)]);
+  const held = await locks.hold('a');
+  const contended = held.contended();
+  await locks.query();
+  proxy.cut();
+  const next = other.hold('a');
+  assert.equal(await contended, true);
+  held.release();
+  (await next).release();
+  await Promise.all([locks.close(), other.close()]);
+  await service.kill();
+});
+
+test('a timeout that runs out while the service is out of reach says so, with the cause', async () => {
+  const service = await Service.start();
+  const locks = await connect(service.tcp);
+  const held = await locks.hold('a');
+  const usual = await fails(locks.request('a', { timeout: 20 }, () => {}), 'TimeoutError');
+  assert.deepEqual([usual.cause, /not free within 20 ms$/.test(usual.message)], [undefined, true], usual.message);
+  await service.kill();
+  await becomes(locks.connection, 'unreachable');
+  const error = await fails(locks.request('b', { timeout: 20 }, () => {}), 'TimeoutError');
+  assert.equal(error.cause, 'unreachable');
+  assert.match(error.message, /not granted within 20 ms, with its service out of reach for \d+\.\d s: the lock service cannot be reached/);
+  held.release();
+  await locks.close();
+});
+
+test('close() aborts requests that wait, and says "lost" of held locks alone', async () => {
+  const service = await Service.start();
+  const locks = await connect(service.tcp);
+  const held = await locks.hold('a');
+  const waiting = fails(locks.request('a', () => {}), 'AbortError');
+  await locks.query();
+  await locks.close();
+  const error = await waiting;
+  assert.deepEqual([error.message, error.cause], ["the request for 'a' was aborted: its client was ended", 'ClientEnded']);
+  assert.match(held.signal.reason.message, /^the lock 'a' was lost/);
+  await service.kill();
+});
