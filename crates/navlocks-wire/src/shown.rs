@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::id::{ClientKey, RequestKey};
 use super::info::mode;
 use super::name::{many, single};
+use super::to_client::Unclaimed;
 use super::view::{Space, is_zero};
 
 /// The names in use.
@@ -215,6 +216,9 @@ pub struct Clients {
     pub matching: u64,
     /// The page of rows, those without a connection first, then those with the most requests.
     pub rows: Vec<SessionInfo>,
+    /// Sessions of an earlier service that have not come back yet; for dashboards that see all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unclaimed: Vec<Unclaimed>,
 }
 
 /// A session.

@@ -16,10 +16,15 @@ export function ask(link_, { client = '', page }) {
 const WAYS = { unix: 'Unix socket', tcp: 'TCP', dashboard: 'dashboard' };
 
 export function render(data, { query, go, rights, link: link_, refresh }) {
-  const { rows, count: all, matching } = data;
+  const { rows, count: all, matching, unclaimed = [] } = data;
   const page = Math.max(1, Number(query.page) || 1);
   return [
     h('div', { class: 'head' }, h('h1', {}, plural(all, 'session')), h('span', { class: 'note' }, 'Those without a connection come first: what they hold is released when their lease is over.')),
+    unclaimed.length > 0 ? h('section', { class: 'card' },
+      h('header', {}, h('h2', {}, `${plural(unclaimed.length, 'session')} of an earlier service`), h('span', { class: 'note' }, 'The service was started again. Their locks are held for them until they come back, or their time is up.')),
+      h('table', {}, h('tbody', {}, unclaimed.map(({ session, pid, held, 'left-ms': left }) => h('tr', {},
+        h('td', { 'data-label': 'Session' }, String(session)), h('td', {}, pid === undefined ? 'over TCP' : `pid ${pid}`), h('td', { class: 'num' }, plural(held, 'lock')),
+        h('td', { class: 'num' }, left === undefined ? 'until its process ends' : `for ${duration(left)} at most`)))))) : undefined,
     h('form', { class: 'filters', role: 'search', on: { submit: (event) => event.preventDefault() } },
       h('div', { class: 'grow' }, h('input', { type: 'search', id: 'filter-client', 'aria-label': 'Client, session or pid', placeholder: 'A client such as 12.0, a session such as 12, or pid 4711', value: query.client ?? '', on: { input: ({ target }) => go('clients', { client: target.value }) } }))),
     h('section', { class: 'card' },

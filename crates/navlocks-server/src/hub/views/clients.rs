@@ -40,6 +40,10 @@ impl Hub {
                 rows.push((session.outbox.is_some(), session.requests.len(), number));
             }
         }
+        if peer.viewing.as_ref().is_some_and(|viewing| viewing.all) {
+            answer.unclaimed = self.recovery.describe(|_| true, now);
+            answer.unclaimed.truncate(ROWS_MAX);
+        }
         answer.matching = rows.len() as u64;
         rows.sort_unstable_by_key(|&(connected, requests, number)| {
             (connected, Reverse(requests), number)
