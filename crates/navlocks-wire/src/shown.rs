@@ -158,7 +158,7 @@ pub struct Node {
     pub deadlocked: bool,
     /// The first that wait for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub children: Vec<Node>,
+    pub children: Vec<Self>,
     /// How many of those are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,

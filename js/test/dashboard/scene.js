@@ -35,8 +35,10 @@ export async function startScene(service) {
   (await talker()).request(['account/42', 'account/99'], { tag: 'transfer 9002' });
 
   // Clients over the network, one of which lost its connection.
-  await (await talker(service.tcp, { lease: 30_000 })).hold('cart/8831', { tag: 'checkout' });
-  const lost = await talker(service.tcp, { lease: 50_000 });
+  const shop = await talker(service.tcp, { lease: 30_000 });
+  await shop.hold('cart/8831', { tag: 'checkout' });
+  const alive = setInterval(() => shop.say({ ping: 1 }), 5_000);
+  const lost = await talker(service.tcp, { lease: 150_000 });
   await lost.hold('cart/1207', { tag: 'checkout' });
   lost.cut();
   for (let number = 1; number <= 24; number += 1) await (await talker()).hold(`session/${String(number * 131).padStart(4, '0')}`, { tag: number % 3 === 0 ? 'worker' : undefined });
@@ -67,6 +69,7 @@ export async function startScene(service) {
     talkers,
     async end() {
       over = true;
+      clearInterval(alive);
       await Promise.race([Promise.allSettled(work), new Promise((resolve) => setTimeout(resolve, 2000))]);
       for (const one of talkers) one.close();
       await Promise.all(holders.map((holder) => holder.close()));

@@ -1,6 +1,6 @@
 // Takes the pictures of docs/dashboard.md: `node test/dashboard/screenshots.js [SECONDS] [FOLDER]`.
 //
-// It starts a service, the scene and the dashboard, and looks at each view, light and dark, wide and narrow.
+// It starts a service, the scene and the dashboard. Into another FOLDER it takes every view, light and dark, wide and narrow.
 
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,11 @@ const VIEWS = {
 };
 const SIZES = { wide: { width: 1280, height: 860 }, narrow: { width: 390, height: 844 } };
 
+/** The pictures of the page, beside those of all views that are wide and light. */
+const OTHERS = ['names-wide-dark', 'blocking-narrow-light', 'deadlocks-narrow-dark'];
+
+const isWanted = (picture) => process.argv[3] !== undefined || picture.endsWith('-wide-light') || OTHERS.includes(picture);
+
 mkdirSync(folder, { recursive: true });
 const service = await Service.start(['--lease-max', '10m', '--deadlocks', 'report']);
 const dashboard = await Dashboard.start(service.unix, ['--actions']);
@@ -40,12 +45,14 @@ for (const [size, viewport] of Object.entries(SIZES)) {
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
     for (const [view, address] of Object.entries(VIEWS)) {
+      const picture = `${view}-${size}-${colorScheme}`;
+      if (!isWanted(picture)) continue;
       await page.evaluate((hash) => {
         location.hash = hash;
       }, address);
       await page.waitForFunction(() => document.querySelector('main h1, main .facts') !== null);
       await new Promise((resolve) => setTimeout(resolve, 1500));
-      await page.screenshot({ path: `${folder}/${view}-${size}-${colorScheme}.png`, fullPage: size === 'narrow' || view === 'time' });
+      await page.screenshot({ path: `${folder}/${picture}.png`, fullPage: view === 'time' });
     }
   }
 }

@@ -28,10 +28,12 @@ const heading = (space, note, data) => h('div', { class: 'head' }, h('h1', {}, '
 
 // ---- waiters over time
 
-const PLOT = { width: 1000, height: 150, left: 44, bottom: 22 };
+/** The sizes of the plot: letters keep theirs on a narrow screen. */
+const plotOf = () => ({ width: innerWidth < 760 ? 340 : 1000, height: 150, left: innerWidth < 760 ? 34 : 44, bottom: 22 });
 
 function overTime(data, query, go) {
   const { waiting, held, ago } = data;
+  const PLOT = plotOf();
   const bucket = data['bucket-ms'];
   const span = 300 * bucket;
   const top = niceTop(Math.max(1, ...waiting, ...held));
@@ -53,7 +55,7 @@ function overTime(data, query, go) {
         h('path', { class: 'area', d: `M ${oldest} ${y(0)} L ${steps(waiting)} L ${x(0)} ${y(0)} Z` }),
         h('path', { class: 'held-line', d: `M ${steps(held)}` }),
         h('line', { class: 'cursor', x1: x(ago), x2: x(ago), y1: 2, y2: inner.height + 4 }),
-        [0, 2, 4, 6, 8].map((minutes) => h('text', { class: 'soft', x: x(minutes * 60_000), y: PLOT.height - 5, 'text-anchor': minutes === 0 ? 'end' : 'middle' }, minutes === 0 ? 'now' : `−${minutes} min`))),
+        (PLOT.width > 400 ? [0, 2, 4, 6, 8] : [0, 4, 8]).map((minutes) => h('text', { class: 'soft', x: x(minutes * 60_000), y: PLOT.height - 5, 'text-anchor': minutes === 0 ? 'end' : 'middle' }, minutes === 0 ? 'now' : `−${minutes} min`))),
       h('input', { class: 'slider', type: 'range', min: 0, max: 600, step: 1, value: 600 - Math.round(ago / 1000), id: 'ago', 'aria-label': 'The moment that is shown below', 'aria-valuetext': ago === 0 ? 'now' : `${duration(ago)} ago`, on: { input: ({ target }) => go('time', { ...query, ago: (600 - Number(target.value)) * 1000 || undefined }, true) } })));
 }
 
@@ -92,10 +94,12 @@ function atMoment({ lanes: all, 'lanes-ms': reach, space }, ago) {
 function lanes({ lanes: all, 'more-lanes': more }, ago) {
   const width = 1000;
   const x = (before) => Math.min(width, Math.max(0, width - ((before - ago) / WINDOW_MS) * width));
+  // A client can hold one lock and wait for another: holds are above, waits below.
   const bar = (kind, from, to, label) => {
+    const waits = kind.startsWith('waits');
     const left = x(from);
     const wide = Math.max(1.5, x(to) - left);
-    return x(to) <= 0 || left >= width ? undefined : h('rect', { class: kind, x: left, y: 3, width: wide, height: 14, rx: 1.5 }, h('title', {}, label));
+    return x(to) <= 0 || left >= width ? undefined : h('rect', { class: kind, x: left, y: waits ? 12 : 2, width: wide, height: waits ? 6 : 9, rx: 1.5 }, h('title', {}, label));
   };
   const shape = (span) => {
     const end = span['ended-ms'] ?? Math.min(ago, 0);
