@@ -26,6 +26,7 @@ mod sessions;
 pub(crate) mod shares;
 mod tokens;
 mod turns;
+mod views;
 
 use std::collections::VecDeque;
 use std::io;
@@ -43,6 +44,7 @@ use recovery::Recovery;
 use sessions::Sessions;
 use shares::Shares;
 use tokens::Tokens;
+use views::Views;
 
 pub use frame::Frame;
 pub(crate) use frame::Next;
@@ -50,6 +52,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use outbox::Full;
 pub use outbox::Outbox;
 pub use sessions::Peer;
+pub(crate) use sessions::Viewing;
 pub(crate) use shares::Share;
 
 /// The state of a service.
@@ -77,6 +80,7 @@ pub struct Hub {
     /// Told when the service must end because no more tokens can be reserved.
     pub(crate) exhausted: Rc<Notify>,
     next_connection: u64,
+    pub(crate) views: Views,
 }
 
 impl Hub {
@@ -134,6 +138,7 @@ impl Hub {
             open: true,
             exhausted: Rc::default(),
             next_connection: 1,
+            views: Views::default(),
         }
     }
 
