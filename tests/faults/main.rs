@@ -16,3 +16,5 @@ mod restarted;
 
 mod simulation;
 mod seeded;
+mod sessions;
+mod reclaimed;

@@ -69,6 +69,8 @@ fn a_service_that_is_killed_and_restarted_never_has_two_holders() {
         service: 10,
         stop: 2 * LEASE,
         patience: Duration::from_secs(30),
+        endurance: Duration::ZERO,
+        outage: 2 * LEASE,
     };
     let recruit = recruit(folder.path(), service.url(), Duration::from_millis(5));
     let conductor =

@@ -79,8 +79,8 @@ pub(crate) fn recruit(
     }
 }
 
-/// A stop may last so long.
-fn disturb(folder: &Folder, config: Config, stop: Duration) {
+/// A stop may last so long, and locks outlast absences that are shorter than the endurance.
+fn disturb(folder: &Folder, config: Config, stop: Duration, endurance: Duration) {
     let seed = seed();
     println!("NAVLOCKS_SEED={seed}");
     let served = Served::start(config);
@@ -91,6 +91,8 @@ fn disturb(folder: &Folder, config: Config, stop: Duration) {
         service: 1,
         stop,
         patience: Duration::from_secs(10),
+        endurance,
+        outage: stop,
     };
     let recruit = recruit(folder.path(), served.url.clone(), Duration::from_millis(5));
     let conductor =
@@ -112,7 +114,7 @@ pub(crate) fn assert_right(ended: &Ended) {
 fn clients_over_tcp_are_killed_and_stopped_beyond_their_lease() {
     let folder = Folder::new("over-tcp");
     let tcp = vec!["127.0.0.1:0".parse().unwrap()];
-    disturb(&folder, Config { tcp, ..Config::default() }, 4 * LEASE);
+    disturb(&folder, Config { tcp, ..Config::default() }, 4 * LEASE, Duration::ZERO);
 }
 
 /// Whoever is stopped keeps its locks there, and the others wait.
@@ -121,5 +123,5 @@ fn clients_over_a_unix_socket_are_killed_and_stopped() {
     let folder = Folder::new("over-unix");
     let service = Folder::new("over-unix-service");
     let unix = Some(service.path().join("own/socket"));
-    disturb(&folder, Config { unix, ..Config::default() }, LEASE / 4);
+    disturb(&folder, Config { unix, ..Config::default() }, LEASE / 4, Duration::MAX);
 }

@@ -5,7 +5,9 @@
 //! another transport, or with a clock of its own, drives a [`Hub`] itself: [`hello`](Hub::hello)
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
-//! [`check_leases`](Hub::check_leases) from time to time.
+//! [`check_leases`](Hub::check_leases) from time to time. After a start with the state of an earlier
+//! hub it also calls [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
+//! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
 mod claims;
 mod clients;
