@@ -1,9 +1,10 @@
 // navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers.
 
-import type { ConnectOptions, LockManager, ServiceLocks } from './index.js';
+import type { ConnectOptions, LockManager, Locks, ServiceLocks } from './index.js';
 
 export {
   type ConnectOptions,
+  type DeadlockCause,
   ExtendedLock,
   type ExtendedLockOptions,
   type HeldLockDetails,
@@ -14,6 +15,7 @@ export {
   type LockEventGap,
   type LockEvents,
   type LockEventsOptions,
+  type LockErrorCause,
   LockHandle,
   type LockInfo,
   LockManager,
@@ -23,6 +25,7 @@ export {
   type LockSpace,
   type Locks,
   type Loss,
+  type Refusal,
   type RequestId,
   type Scope,
   type ServiceLocks,
@@ -40,6 +43,12 @@ export interface PageConnectOptions extends ConnectOptions {
 
 /** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */
 export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
+
+/**
+ * A page is in no process, so all that these locks are asked is refused with a NotSupportedError. They are here for code that is loaded
+ * by Node too, where `navlocks` has the locks of the process.
+ */
+export const locks: Locks;
 
 /** The options of `connect()`, with the address of the service among them. */
 export type InstallOptions = PageConnectOptions & { url: string | URL };

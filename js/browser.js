@@ -19,6 +19,9 @@ const own = createEnvironment(globalThis);
 
 export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
+/** A page is in no process: all that these locks are asked is refused. They are here for code that is loaded by Node too. */
+export const locks = own.processLocks;
+
 /** The locks of a service: resolves when it is reached, rejects when it is not. */
 export async function connect(url, options = undefined) {
   own.checkEnvironment();
@@ -60,6 +63,8 @@ function createEnvironment(realm) {
   const native = realm.navigator?.locks;
   /** The browser's own locks by session, for those whose requests hold them too. */
   const companions = new KeptWeakMap();
+  /** Sessions whose handles say where they were made. */
+  const tracing = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
@@ -68,6 +73,7 @@ function createEnvironment(realm) {
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
     const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
     if (companion !== undefined) companions.set(session, companion);
+    if (settings.traceHandles) tracing.set(session, true);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
   }
@@ -178,10 +184,18 @@ function createEnvironment(realm) {
     return {
       activation,
       refusal,
+      warn: (text) => console.warn(text),
+      traceHandles: tracing.has(session),
       transport: createTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       close: () => session.close(),
     };
+  }
+
+  /** The host of locks that a browser does not have. */
+  function openNowhere() {
+    const message = 'a page has no locks of a process: connect() to a service, or use navigator.locks';
+    return { openPartition: openNowhere, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
   }
 
   function install(openHost) {
@@ -232,6 +246,7 @@ function createEnvironment(realm) {
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
+    processLocks: extended.createLocks(openNowhere()),
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),

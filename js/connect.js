@@ -16,6 +16,9 @@ const DELAY_MS_MAX = 2 ** 31 - 1;
 /** Sessions that take leave when this thread ends. */
 const sessions = new Set();
 
+/** Sessions whose handles say where they were made. */
+const tracing = new WeakSet();
+
 /** Keeps the event loop alive while any session has something to wait for. */
 const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
 let waiting = 0;
@@ -46,12 +49,16 @@ export function createServices({ internals: { convert, exception } }, extended, 
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
-    return new Session({ ...settings, dial: createDial(url, settings) }, createPlatform());
+    checkCertificates(settings.ca);
+    const session = new Session({ ...settings, dial: createDial(url, settings) }, createPlatform());
+    if (settings.traceHandles) tracing.add(session);
+    return session;
   }
 
   function openHost(session, client) {
     return {
       ...common,
+      traceHandles: common.traceHandles || tracing.has(session),
       transport: new ServiceTransport(session, client),
       openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
       async close() {
@@ -89,7 +96,17 @@ export function createServices({ internals: { convert, exception } }, extended, 
 async function dialOwn({ start, command, ...settings }) {
   const path = socketOfUser();
   if (start) await startOwn(path, command);
-  return dial({ path }, settings);
+  const hint = start ? '' : ": connect({ start: true }) starts this user's service, and so does every 'navlocks run'";
+  return dial({ path }, settings, hint);
+}
+
+/** The option `ca`: Node takes a text without a certificate for no authority at all. */
+function checkCertificates(ca) {
+  if (ca === undefined) return;
+  const text = typeof ca === 'string' ? ca : ca instanceof Uint8Array ? Buffer.from(ca).toString('latin1') : '';
+  if (!text.includes('-----BEGIN CERTIFICATE-----')) {
+    throw new TypeError("'ca' has no certificate in PEM form: give the text of the file, not its name");
+  }
 }
 
 function keepAlive(needed) {

@@ -28,8 +28,12 @@ function parseUrl(text) {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** A WebSocket to this address that says at once what is said in one go, and does not keep the process alive. */
-export function dial({ path, url }, { token, ca, origin }) {
+/**
+ * A WebSocket to this address that says at once what is said in one go, and does not keep the process alive.
+ *
+ * @param hint what to do when nobody listens
+ */
+export function dial({ path, url }, { token, ca, origin }, hint = '') {
   let stream;
   const open = (options) => {
     stream = path === undefined ? connectTo(url, options, ca) : connectSocket(path);
@@ -42,7 +46,7 @@ export function dial({ path, url }, { token, ca, origin }) {
     origin,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
-  noteFailure(socket);
+  noteFailure(socket, hint);
   answerPings(socket);
   let corked = false;
   const flush = () => {
@@ -88,11 +92,11 @@ function answerPings(socket) {
 }
 
 /** Why a socket did not open stays with it as `failure`. */
-function noteFailure(socket) {
+function noteFailure(socket, hint) {
   socket.on('error', (error) => {
     // Errors of the system have a code; others are about what was said.
     const isSystem = error.code !== undefined && !error.code.startsWith('WS_ERR');
-    socket.failure ??= { code: isSystem ? 'unreachable' : 'handshake', message: error.message || error.code };
+    socket.failure ??= { code: isSystem ? 'unreachable' : 'handshake', message: `${error.message || error.code}${isSystem ? hint : ''}` };
   });
   socket.on('unexpected-response', (_request, response) => {
     let sentence = '';

@@ -99,7 +99,7 @@ export class Entry {
     const { setTimeout } = this.host;
     this.#timer = setTimeout(() => {
       if (milliseconds > DELAY_MAX) this.#startTimer(milliseconds - DELAY_MAX);
-      else this.cancel(this.timeoutError());
+      else this.#expire();
     }, Math.min(milliseconds, DELAY_MAX));
   }
 
@@ -124,6 +124,14 @@ export class Entry {
     const { ms, failure } = outage;
     const since = `out of reach for ${(ms / 1000).toFixed(1)} s: ${failure.message}`;
     return exception('TimeoutError', `the lock '${this.name}' was not granted within ${this.timeout} ms, with its service ${since}`, failure.cause);
+  }
+
+  #expire() {
+    if (this.state !== PENDING) return;
+    this.#stopListening();
+    const error = this.timeoutError();
+    this.host.transport.abort(this);
+    this.failTraced(error);
   }
 
   /** https://w3c.github.io/web-locks/#signal-to-abort-the-request */
@@ -152,20 +160,20 @@ export class Entry {
     if (this.state !== PENDING) return;
     this.#stopListening();
     this.host.observer?.miss(this);
-    if (this.timeout === 0) this.fail(this.timeoutError());
+    if (this.timeout === 0) this.failTraced(this.timeoutError());
     else this.#run(this.miss);
   }
 
   refused({ name, message, cause }) {
     if (this.state !== PENDING) return;
     this.#stopListening();
-    this.fail(this.host.exception(name, message, cause));
+    this.failTraced(this.host.exception(name, message, cause));
   }
 
   aborted(cause) {
     if (this.state !== PENDING) return;
     this.#stopListening();
-    this.fail(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause)}`, cause));
+    this.failTraced(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause)}`, cause));
   }
 
   /** A request waits for this lock. */
@@ -203,7 +211,7 @@ export class Entry {
     this.loss = cause;
     if (this.state !== HELD) return;
     const error = this.lossError(cause);
-    this.fail(error);
+    this.failTraced(error);
     if (this.#controller !== undefined) this.#run(this.#abortSignal, error);
   }
 
@@ -244,6 +252,16 @@ export class Entry {
     this.state = OVER;
     this.host.observer?.end(this, reason);
     this.reject(reason);
+  }
+
+  /** Fails with an error of this package, whose stack gets the functions that await the request. */
+  failTraced(error) {
+    const { trace } = this.host;
+    if (trace !== undefined) {
+      const { resolve } = this;
+      this.reject = (reason) => resolve(trace(reason));
+    }
+    this.fail(error);
   }
 
   lossError(cause) {

@@ -7,12 +7,22 @@ import { Entry } from './entry.js';
 import { CAPACITY, LockEvents } from './events.js';
 import { nameClass } from './locks.js';
 
+/** For a promise that is settled already. */
+function settleNothing() {}
+
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
 class HandleEntry extends Entry {
+  /** The stack of the call, if handles are traced. */
+  made = undefined;
+
   begin() {
     // Never a handle that is lost already.
-    if (this.loss !== undefined) this.fail(this.lossError(this.loss));
+    if (this.loss !== undefined) this.failTraced(this.lossError(this.loss));
     else this.resolve(this.host.handle(this));
+    // Nothing that the lock space knows keeps the handle alive, so that its end can be noticed.
+    this.promise = undefined;
+    this.resolve = settleNothing;
+    this.reject = settleNothing;
   }
 
   miss() {
@@ -24,11 +34,16 @@ class HandleEntry extends Entry {
 const DISPOSE = Symbol.dispose ?? Symbol('dispose');
 const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol('asyncDispose');
 
+/** https://nodejs.org/api/util.html#custom-inspection-functions-on-objects */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
+
 /**
  * On hosts that have, beside what createManager() wants,
  *
  *   openPartition(name)  makes a host in another lock space
  *   close()              ends the connection, for those of a service
+ *   warn(text)           tells the programmer, where that is possible
+ *   traceHandles         whether a warning of a handle says where it was made
  *
  * @param interfaces what createInterfaces() made
  */
@@ -61,6 +76,12 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     /** Larger than that of every grant before. */
     get fencingToken() {
       return entryOf(this).token;
+    }
+
+    /** What console.log() shows in Node. */
+    [INSPECT](_depth, options, inspect) {
+      const { name, mode, isHeld, token } = entryOf(this);
+      return `${this.constructor.name} ${inspect({ name, mode, held: isHeld, fencingToken: token }, options)}`;
     }
   }
 
@@ -99,7 +120,9 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
         const host = hostOf(this);
         const names = convert.scope(scope, true);
         const converted = convert.lockOptions(options, true);
-        return new HandleEntry(host, names, converted, checkRequest(host, names, converted)).ask();
+        const entry = new HandleEntry(host, names, converted, checkRequest(host, names, converted));
+        if (host.traceHandles) entry.made = new Error(`hold of '${entry.name}'`).stack;
+        return entry.ask();
       } catch (error) {
         return Promise.reject(error);
       }
@@ -188,8 +211,21 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   nameClass(ServiceLocks, 'ServiceLocks');
   nameClass(LockEvents, 'LockEvents');
 
+  /** Warns of handles that are collected as garbage with their lock held: it stays held, and no program can release it. */
+  const forgotten = new FinalizationRegistry((entry) => {
+    if (!entry.isHeld) return;
+    const where = entry.made === undefined ? '' : `, and was made here: ${entry.made}`;
+    entry.host.warn?.(`a LockHandle was garbage collected and its lock '${entry.name}' is still held: release() or dispose of it${where}`);
+  });
+
+  function createHandle(entry) {
+    const handle = new LockHandle(secret, entry);
+    forgotten.register(handle, entry);
+    return handle;
+  }
+
   function createLocks(host, Class = Locks) {
-    const complete = { ...host, handle: (entry) => new LockHandle(secret, entry) };
+    const complete = { ...host, handle: createHandle };
     return createManager(complete, Class, (entry) => new ExtendedLock(secret, entry));
   }
 

@@ -73,6 +73,38 @@ export type Loss =
   | 'LeaseLapsed'
   | 'ServiceGone';
 
+/** Why a service, or the way to it, refused: the `cause` of an error that is no loss of a lock. See docs/javascript/outages.md. */
+export type Refusal =
+  | 'bad-message'
+  | 'bad-state'
+  | 'version'
+  | 'unauthorized'
+  | 'forbidden-origin'
+  | 'unknown-session'
+  | 'slow-reader'
+  | 'lease-lapsed'
+  | 'replaced'
+  | 'exclusive-overtake'
+  | 'limit'
+  | 'deadlock'
+  | 'shutting-down'
+  | 'internal'
+  | 'unreachable'
+  | 'handshake'
+  | 'blocked'
+  | 'unsafe'
+  | 'closed';
+
+/** The `cause` of the AbortError of a request that would have closed a deadlock. */
+export interface DeadlockCause {
+  code: 'deadlock';
+  clients: string[];
+  ids: RequestId[];
+}
+
+/** The `cause` of the errors of this package, which are DOMExceptions. Errors about arguments have none. */
+export type LockErrorCause = Loss | Refusal | DeadlockCause;
+
 /** A lock that is held until it is released, or disposed of. */
 export class LockHandle extends ExtendedLock {
   /** True if it was held until now. A second release does nothing. */
@@ -227,10 +259,15 @@ export interface ConnectOptions {
   partition?: string;
   /** What proves to the service who asks. */
   token?: string;
-  /** For how many milliseconds the service should keep the locks when the network breaks; it may give less or more. */
+  /** For how many milliseconds the service should keep the locks when the network breaks, 100 at least; it may give less or more. */
   lease?: number;
-  /** How many milliseconds a service may be out of reach before those who wait for it get a NetworkError: 60,000, or Infinity. */
+  /**
+   * How many milliseconds a service may be out of reach, or say nothing, before those who wait for it get a NetworkError: 60,000, or
+   * Infinity. Also requests that never wait for a lock, and questions.
+   */
   patience?: number;
+  /** Lets the warning of a handle that was garbage collected say where it was made. In Node also by the variable NAVLOCKS_TRACE_HANDLES. */
+  traceHandles?: boolean;
 }
 
 export interface NodeConnectOptions extends ConnectOptions {

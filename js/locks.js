@@ -216,6 +216,7 @@ export function createInterfaces(realm = globalThis) {
    * @param host.refusal      returns why this environment may not have locks, `{ name, message }`, if so
    * @param host.activation   what a page that nobody sees yet waits for, see activation.js
    * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
+   * @param host.trace        rejects with an error that has the stack of those who await, see node.js
    * @param host.observer     is told of start, grant, miss and end of every request
    * @param createLock        makes what a callback is given
    */

@@ -48,8 +48,51 @@ function listen(signal, algorithm) {
   return () => listener[Symbol.dispose]();
 }
 
+/**
+ * Rejects with an error after its stack was taken once more, where V8 knows which functions await it: the promise that is
+ * resolved with this one needs three turns of the job queue until it is.
+ */
+function trace(error) {
+  const traced = takeStack();
+  return traced;
+
+  async function takeStack() {
+    await undefined;
+    await undefined;
+    await undefined;
+    Error.captureStackTrace?.(error);
+    // A request that was settled before leaves this rejection alone.
+    handle(traced);
+    throw error;
+  }
+}
+
+async function handle(promise) {
+  try {
+    await promise;
+  } catch {
+    // The promise of the request tells.
+  }
+}
+
+/** Whether a variable of the environment is set. Deno may refuse to tell. */
+function isSet(variable) {
+  try {
+    return Boolean(process.env[variable]);
+  } catch {
+    return false;
+  }
+}
+
+function warn(text) {
+  process.emitWarning(text, 'NavlocksWarning');
+}
+
 /** What all hosts of this thread have in common. */
 const platform = {
+  trace,
+  warn,
+  traceHandles: isSet('NAVLOCKS_TRACE_HANDLES'),
   listen,
   observer,
   setTimeout,

@@ -4,13 +4,16 @@ import { wrongPartition } from './wire.js';
 
 const PATIENCE_MS = 60_000;
 
+/** A shorter lease is over before the network has carried a ping: seconds were meant. */
+const LEASE_MS_MIN = 100;
+
 /** Each converted before the next is read; those that a platform adds are passed through. */
 export function readOptions(given, { domString }, exception) {
   if (given !== undefined && (typeof given !== 'object' || given === null)) throw new TypeError('the options are not an object');
   const { lease, partition = '', patience = PATIENCE_MS, token, ...others } = given ?? {};
   return {
     ...others,
-    lease: lease === undefined ? undefined : Math.ceil(milliseconds(lease, 'lease', Number.MAX_SAFE_INTEGER)),
+    lease: lease === undefined ? undefined : readLease(lease),
     partition: readPartition(domString(partition, "'partition'"), exception),
     patience: milliseconds(patience, 'patience', Infinity),
     token: token === undefined ? undefined : readToken(domString(token, "'token'")),
@@ -21,6 +24,12 @@ export function readPartition(name, exception) {
   const problem = wrongPartition(name);
   if (problem !== undefined) throw exception('NotSupportedError', problem);
   return name;
+}
+
+function readLease(value) {
+  const lease = Math.ceil(milliseconds(value, 'lease', Number.MAX_SAFE_INTEGER));
+  if (lease < LEASE_MS_MIN) throw new TypeError(`'lease' is ${lease} ms, and ${LEASE_MS_MIN} ms is the least: it is in milliseconds`);
+  return lease;
 }
 
 function milliseconds(value, what, max) {

@@ -5,6 +5,7 @@ import { lstatSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { findFile } from './platforms.js';
 
 /** The variable that names another folder. */
 const FOLDER_VARIABLE = 'NAVLOCKS_DIR';
@@ -50,7 +51,7 @@ function check(folder, found) {
  * Starts the user's service if nobody listens there. The command does it when it is given something to run: once, however many
  * want it at the same time, and with an environment that keeps nobody's secrets.
  */
-export async function startOwn(path, command = process.env[COMMAND_VARIABLE] || 'navlocks') {
+export async function startOwn(path, command = process.env[COMMAND_VARIABLE] || findFile('bin/navlocks') || 'navlocks') {
   if (await listens(path)) return;
   const { NAVLOCKS_URL, NAVLOCKS_TOKEN, ...env } = process.env;
   const given = ['run', '--partition', 'navlocks-start', 'start', '--', command, '--version'];

@@ -149,18 +149,7 @@ impl Witness for Both {
             }
             words::Input::Request { client, ref scope, mode, wait } => {
                 let names: Vec<String> = scope.iter().map(char::to_string).collect();
-                let mode = match mode {
-                    words::Mode::Exclusive => Mode::Exclusive,
-                    words::Mode::Shared => Mode::Shared,
-                };
-                let wait = match wait {
-                    words::Wait::Queue => Wait::Queue,
-                    words::Wait::IfAvailable => Wait::IfAvailable,
-                    words::Wait::Steal => Wait::Steal,
-                    words::Wait::StealAll => Wait::StealAll,
-                    words::Wait::Overtake => Wait::Overtake,
-                };
-                self.request(self.clients[client], &names, mode, wait);
+                self.request(self.clients[client], &names, mode.into(), wait.into());
             }
             words::Input::Release(request) => {
                 let ids = self.requests[request];

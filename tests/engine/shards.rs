@@ -2,8 +2,7 @@
 //! moment.
 
 use navlocks_core::{
-    ClientId, Event, HashKey, LockManager, Mode, Name, Request, RequestId, Scope, Snapshot, State,
-    Wait,
+    ClientId, Event, HashKey, LockManager, Name, Request, RequestId, Scope, Snapshot, State,
 };
 use navlocks_tests::engine::decided;
 use navlocks_tests::history::{Op, Witness, play};
@@ -99,27 +98,14 @@ impl Witness for Divided {
             }
             words::Input::Request { client, ref scope, mode, wait } => {
                 let scope = Scope::new(scope.iter().map(char::to_string)).expect("not empty");
-                let mode = match mode {
-                    words::Mode::Exclusive => Mode::Exclusive,
-                    words::Mode::Shared => Mode::Shared,
-                };
-                let wait = match wait {
-                    words::Wait::Queue => Wait::Queue,
-                    words::Wait::IfAvailable => Wait::IfAvailable,
-                    words::Wait::Steal => Wait::Steal,
-                    words::Wait::StealAll => Wait::StealAll,
-                    words::Wait::Overtake => Wait::Overtake,
-                };
                 if scope.names().len() > 1 {
                     self.gather();
                 }
                 let client = self.clients[client];
                 let manager = self.of_name(&scope.names()[0].clone());
                 let &words::Answer::Made(_, answer_of_model) = answer else { return Ok(()) };
-                let Ok((request, answer)) = manager.request(client, Request { scope, mode, wait })
-                else {
-                    return Ok(());
-                };
+                let made = Request { scope, mode: mode.into(), wait: wait.into() };
+                let Ok((request, answer)) = manager.request(client, made) else { return Ok(()) };
                 let latest = self.requests.last();
                 assert!(latest.is_none_or(|latest| latest.serial() < request.serial()));
                 self.requests.push(request);

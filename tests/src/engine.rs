@@ -128,17 +128,29 @@ impl Engine {
         let names = scope.iter().map(|&name| self.names[place(name)].clone());
         Request {
             scope: core_api::Scope::new(names).expect("the scopes of histories are not empty"),
-            mode: match mode {
-                Mode::Exclusive => core_api::Mode::Exclusive,
-                Mode::Shared => core_api::Mode::Shared,
-            },
-            wait: match wait {
-                Wait::Queue => core_api::Wait::Queue,
-                Wait::IfAvailable => core_api::Wait::IfAvailable,
-                Wait::Steal => core_api::Wait::Steal,
-                Wait::StealAll => core_api::Wait::StealAll,
-                Wait::Overtake => core_api::Wait::Overtake,
-            },
+            mode: mode.into(),
+            wait: wait.into(),
+        }
+    }
+}
+
+impl From<Mode> for core_api::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exclusive => Self::Exclusive,
+            Mode::Shared => Self::Shared,
+        }
+    }
+}
+
+impl From<Wait> for core_api::Wait {
+    fn from(wait: Wait) -> Self {
+        match wait {
+            Wait::Queue => Self::Queue,
+            Wait::IfAvailable => Self::IfAvailable,
+            Wait::Steal => Self::Steal,
+            Wait::StealAll => Self::StealAll,
+            Wait::Overtake => Self::Overtake,
         }
     }
 }

@@ -21,6 +21,9 @@ pub const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
 /// The name of the socket in its folder.
 const SOCKET: &str = "socket";
 
+/// The name of the folder beside the state of a service where clients listen.
+const PRESENCE: &str = "presence";
+
 /// The longest path that a Unix socket can have, in bytes, as the kernel counts.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
@@ -137,6 +140,19 @@ impl Place {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
             _ => Ok(false),
         }
+    }
+}
+
+impl Place {
+    /// Returns true if clients of an earlier service may still have locks: the sockets by which they
+    /// show that they live are there.
+    ///
+    /// # Errors
+    ///
+    /// The folder in which a service remembers is not known.
+    pub fn has_sessions(&self) -> Result<bool, Failure> {
+        let folder = state_folder(Some(&self.socket()))?.join(PRESENCE);
+        Ok(fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()))
     }
 }
 

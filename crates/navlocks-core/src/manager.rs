@@ -233,6 +233,19 @@ impl LockManager {
         self.events.pop()
     }
 
+    /// Returns the next event and keeps it, so that its fields are read where they were written:
+    /// moving a struct right after it was written costs a store-forwarding stall.
+    #[inline]
+    pub(crate) fn first_event(&self) -> Option<Event> {
+        self.events.first()
+    }
+
+    /// Drops the [first event](Self::first_event).
+    #[inline]
+    pub(crate) fn drop_first_event(&mut self) {
+        self.events.drop_first();
+    }
+
     /// Returns true if [`poll_event`](Self::poll_event) has an event to return.
     #[inline]
     pub fn has_events(&self) -> bool {

@@ -211,6 +211,8 @@ async fn gone(file: &mut Option<SocketFile>) -> &mut SocketFile {
 /// Listens at the path whose socket was removed. Connections that are there stay.
 fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> {
     let mut hub = shared.hub.borrow_mut();
+    hub.store.kept_file()?;
+    hub.keep_registry()?;
     let listener = file.bind_again(hub.store.kept_file()?)?;
     tracing::warn!("the socket was removed, and made again");
     Ok(Listener::Unix(listener))

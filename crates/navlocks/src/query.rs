@@ -8,6 +8,7 @@ use navlocks_core::{ClientId, FencingToken, Mode, RequestId, Scope};
 
 /// All locks and requests of a lock space at one moment. A copy: later changes do not show in it.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// The locks held, in the order in which they were granted.
     pub held: Vec<LockInfo>,
@@ -29,6 +30,7 @@ pub struct Place {
 
 /// One lock or request in a [`Snapshot`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,
@@ -69,6 +71,7 @@ impl fmt::Display for LockInfo {
 
 /// All locks and requests of one partition, from [`Locks::query_all`](crate::Locks::query_all).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PartitionSnapshot {
     /// Its name; empty for the default one.
     pub partition: String,

@@ -24,6 +24,13 @@ impl Wakes {
         self.first.is_none() && self.more.is_none()
     }
 
+    /// Takes all wakers. Field by field: a waker was written as two words, and moving it as one costs
+    /// a store-forwarding stall.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Self {
+        Self { first: self.first.take(), more: self.more.take() }
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, waker: Waker) {
         match self.first {
@@ -50,13 +57,20 @@ impl Wakes {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake(self) {
         if let Some(waker) = self.first {
             waker.wake();
         }
-        if let Some(more) = self.more {
-            more.rest.into_iter().for_each(Waker::wake);
+        if let Some(mut more) = self.more {
+            more.wake();
         }
+    }
+}
+
+impl More {
+    #[inline(never)]
+    fn wake(&mut self) {
+        self.rest.drain(..).for_each(Waker::wake);
     }
 }

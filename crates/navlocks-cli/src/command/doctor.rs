@@ -44,7 +44,15 @@ impl Doctor {
             Err(failure) => report.bad(&failure.message),
         }
         match self.target.connect_if_running().await {
-            Ok(None) => report.good("no service runs; one starts when it is needed"),
+            Ok(None) => {
+                let place = self.target.place()?;
+                let left = place.map(|place| place.has_sessions()).transpose()?.unwrap_or(false);
+                report.good(if left {
+                    "no service runs, and clients of the last one may hold locks: the next command starts one"
+                } else {
+                    "no service runs; one starts when it is needed"
+                });
+            }
             Ok(Some(locks)) => {
                 look_at_locks(&self.target, &locks, &mut report).await;
                 Target::finish(locks).await;
@@ -209,7 +217,7 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     };
     let (held, pending) = (snapshot.held.len(), snapshot.pending.len());
     report.good(&format!("the service answers: {held} held, {pending} waiting"));
-    if let Some(reason) = reason {
+    if let Some(reason) = reason.filter(|_| unclaimed.is_empty()) {
         report.bad(&reason);
     }
     for session in unclaimed {

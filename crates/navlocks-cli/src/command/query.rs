@@ -15,7 +15,7 @@ const NOTHING: &str = "nothing is held\n";
 /// Show who holds what, and who waits
 ///
 /// Held locks come in the order in which they were granted, waiting requests as they stand in the queue. Where no service
-/// runs nobody holds anything, and none is started.
+/// runs nobody holds anything, and none is started, unless clients of an earlier one are left.
 #[derive(Debug, Args)]
 pub(super) struct Query {
     /// Print one JSON object with the arrays held and pending; after a restart also unclaimed, the
@@ -34,7 +34,7 @@ pub(super) struct Query {
 
 impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
-        let locks = self.target.connect_if_running().await?;
+        let locks = self.target.connect_if_used().await?;
         if self.all_partitions {
             let (all, unclaimed) = match &locks {
                 Some(locks) => {
@@ -66,7 +66,7 @@ impl Query {
         } else if unclaimed.is_empty() {
             return printer::print(NOTHING);
         }
-        lines.extend(reason);
+        lines.extend(reason.filter(|_| unclaimed.is_empty()));
         lines.extend(unclaimed.iter().map(recovery::sentence));
         printer::print(&(lines.join("\n") + "\n"))
     }

@@ -33,7 +33,7 @@ impl Release {
             let message = "only its holder releases a lock: --force takes it away";
             return Err(Failure::new(Exit::Usage, message));
         }
-        let Some(locks) = self.target.connect_if_running().await? else {
+        let Some(locks) = self.target.connect_if_used().await? else {
             return Err(nobody(&name));
         };
         let victims = holders(&self.target, &locks, &name).await?;

@@ -165,9 +165,16 @@ impl Run {
         if self.if_available || timeout == Some(Duration::ZERO) {
             let limit = self.target.patience;
             let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
-            let Ok(answer) = answer else { return Err(Missed::Failed(self.target.silent(limit))) };
+            let Ok(answer) = answer else {
+                // A service that waits for a session of an earlier one does not say no, but why.
+                return Err(match tokio::time::timeout(ANSWER_MAX, state(locks)).await {
+                    Ok(now) => Missed::NotFree(now),
+                    Err(_) => Missed::Failed(self.target.silent(limit)),
+                });
+            };
             let Some(lock) = answer? else {
-                return Err(Missed::NotFree(self.target.query_with_reason(locks).await.ok()));
+                let now = tokio::time::timeout(limit, state(locks)).await;
+                return Err(Missed::NotFree(now.ok().flatten()));
             };
             return Ok(lock);
         }
@@ -190,12 +197,7 @@ impl Run {
                 return std::future::pending().await;
             };
             tokio::time::sleep(timeout.saturating_sub(within)).await;
-            let answers = async {
-                let now = locks.query().await.ok()?;
-                let reason = target::withheld(locks, &now).await;
-                Some((now, reason))
-            };
-            tokio::time::timeout(within, answers).await
+            tokio::time::timeout(within, state(locks)).await
         });
         let mut answer = None;
         loop {
@@ -270,6 +272,13 @@ impl From<RequestError> for Missed {
     fn from(error: RequestError) -> Self {
         Self::Request(error)
     }
+}
+
+/// Asks what is held and pending, and why a request waits if no holder is the reason.
+async fn state(locks: &Locks) -> Option<(Snapshot, Option<String>)> {
+    let now = locks.query().await.ok()?;
+    let reason = target::reason(locks, &now).await;
+    Some((now, reason))
 }
 
 /// Says that the lock was not free, and who holds it.

@@ -28,7 +28,7 @@ pub(super) struct Steal {
 impl Steal {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let name = single(&self.name)?;
-        let Some(locks) = self.target.connect_if_running().await? else {
+        let Some(locks) = self.target.connect_if_used().await? else {
             return Err(nobody(&name));
         };
         let waited_for = self.target.answer(locks.recovery()).await?;

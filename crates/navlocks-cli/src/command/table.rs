@@ -67,25 +67,24 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use navlocks::{ClientId, FencingToken, Mode, RequestId};
+    use navlocks::blocking::block_on;
+    use navlocks::{FencingToken, Locks};
     use std::time::Duration;
 
     #[test]
     fn columns_line_up_and_long_names_are_cut() {
-        let held = LockInfo {
-            request: RequestId::foreign(1, 1),
-            client: ClientId::foreign(1, 0),
-            scope: "n".repeat(CELL_CHARS_MAX + 1).into(),
-            mode: Mode::Exclusive,
-            token: Some(FencingToken::new(7)),
-            tag: Some("make\x07".into()),
-            age: Duration::from_secs(61),
-            pid: None,
-        };
-        let mut waits = held.clone();
+        let locks = Locks::new();
+        let long = "n".repeat(CELL_CHARS_MAX + 1);
+        let mut snapshot = block_on(async {
+            let _lock = locks.request(long.as_str()).tag("make\x07").await.unwrap();
+            locks.query().await.unwrap()
+        });
+        snapshot.held[0].age = Duration::from_secs(61);
+        snapshot.held[0].token = Some(FencingToken::new(7));
+        let mut waits = snapshot.held[0].clone();
         waits.scope = "ä".into();
         (waits.token, waits.tag, waits.pid) = (None, None, Some(12));
-        let snapshot = Snapshot { held: vec![held], pending: vec![waits] };
+        snapshot.pending.push(waits);
         let (name, gap) = ("n".repeat(CELL_CHARS_MAX - 1), " ".repeat(CELL_CHARS_MAX - 4));
         let expected = [
             format!("NAME{gap}  MODE       STATE  FOR        PID  TAG        TOKEN"),

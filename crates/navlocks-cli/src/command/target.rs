@@ -9,7 +9,7 @@ use clap::Args;
 use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
-use super::duration;
+use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
@@ -149,6 +149,15 @@ impl Target {
         Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
+    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service where
+    /// clients of an earlier one may have locks.
+    pub(super) async fn connect_if_used(&self) -> Result<Option<Locks>, Failure> {
+        match (self.connect_if_running().await?, self.place()?) {
+            (None, Some(place)) if place.has_sessions()? => self.connect().await.map(Some),
+            (connected, _) => Ok(connected),
+        }
+    }
+
     /// What a command that runs under a lock of this client is told, for those that it starts.
     pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
         let url = match self.url() {
@@ -284,6 +293,15 @@ fn parent(url: &str) -> Option<ClientKey> {
     let variable = std::env::var(PARENT_VARIABLE).ok()?;
     let (client, service) = variable.split_once(' ')?;
     client.parse().ok().filter(|_| service == url)
+}
+
+/// Returns the reason why a request may wait although no holder is known: as the service says it, or
+/// a session of an earlier service that it waits for.
+pub(super) async fn reason(locks: &Locks, now: &Snapshot) -> Option<String> {
+    match locks.recovery().await.ok()?.first() {
+        Some(session) => Some(recovery::sentence(session)),
+        None => withheld(locks, now).await,
+    }
 }
 
 /// Returns the reason of a service that grants no request although no lock is held, in its own

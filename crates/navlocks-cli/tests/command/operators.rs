@@ -111,7 +111,7 @@ fn question_before_a_clean_end_does_not_hold_up_the_next_service() {
 }
 
 #[test]
-fn commands_say_why_nothing_is_granted_after_an_unclean_end() {
+fn commands_say_why_nothing_is_granted_where_the_sessions_of_before_are_not_known() {
     const REASON: &str = "the one before did not end in good order";
     let world = World::new();
     let leases = "--lease 40s --listen";
@@ -123,6 +123,10 @@ fn commands_say_why_nothing_is_granted_after_an_unclean_end() {
     waiter.line_after("navlocks: waiting for 'x', held by");
     service.signal(Signal::KILL);
     assert_eq!(service.wait().status.code(), None);
+    // As after a start of the machine.
+    for table in ["sessions.table", "requests.table"] {
+        fs::remove_file(world.file("state").join(table)).unwrap();
+    }
     let (service, _) = over_tcp(&world, &format!("{leases} {address}"));
     assert!(waiter.line_after("navlocks: waiting for 'x': ").contains(REASON));
     let query = world.run(&format!("query --url {url}"));
@@ -134,13 +138,13 @@ fn commands_say_why_nothing_is_granted_after_an_unclean_end() {
     let doctor = world.run(&format!("doctor --url {url}"));
     assert_ended(&doctor, 1, "");
     assert!(text(&doctor).contains(REASON), "{}", text(&doctor));
-    for how in ["-n", "-w 1"] {
+    for how in ["-n --patience 1s", "-w 1"] {
         assert_ended(&world.run(&format!("{run} {how} x -- true")), 1, REASON);
     }
     waiter.signal(Signal::TERM);
     waiter.wait();
     // Where no request waits, the service is not asked for its reason.
-    let missed = world.run(&format!("{run} --partition other -n x -- true"));
+    let missed = world.run(&format!("{run} --partition other -n --patience 1s x -- true"));
     assert_ended(&missed, 1, "nothing is granted yet after a crash of the service");
     holder.wait().assert(90, "");
     service.signal(Signal::TERM);

@@ -164,8 +164,7 @@ fn live_socket_is_asked_before_it_is_replaced() {
 #[test]
 fn service_whose_socket_was_replaced_gives_way_in_good_order() {
     let world = World::new();
-    let mut holder = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
-    assert_eq!(holder.line(), "held");
+    let holder = world.hold("run x");
     let before = world.service();
     let first: u64 = world.query()["held"][0]["token"].as_u64().unwrap();
     // As systemd does when its socket unit starts.
@@ -178,7 +177,8 @@ fn service_whose_socket_was_replaced_gives_way_in_good_order() {
         kill_process(before, Signal::CONT).unwrap();
         service.join().unwrap()
     });
-    holder.wait().assert(90, "");
+    eventually("the claim", || world.query()["held"][0]["token"] == first);
+    holder.end().assert(0, "");
     assert!(token(&world) > first);
     making.signal(Signal::TERM);
     making.wait().assert(0, "");

@@ -10,23 +10,24 @@ use crate::support::{Talk, World, assert_ended, eventually, lives, text};
 /// Kills the service, and waits until it has ended.
 fn kill_service(world: &World) {
     let service = world.service();
-    kill_process(service, Signal::KILL).unwrap();
+    kill_process(service, Signal::KILL).expect("it is there");
     eventually("the end of the service", || !lives(service.as_raw_nonzero().get()));
 }
 
 /// The tokens of all held locks.
 fn tokens(world: &World) -> Vec<u64> {
     let now = world.query();
-    let held = now["held"].as_array().unwrap();
-    held.iter().map(|lock| lock["token"].as_u64().unwrap()).collect()
+    let held = now["held"].as_array().expect("a list");
+    held.iter().map(|lock| lock["token"].as_u64().expect("a token")).collect()
 }
 
 #[test]
 fn holder_keeps_its_lock_when_the_service_is_killed() {
     let world = World::new();
-    let mut holder = Talk::start(
-        world.script("run x", "trap 'echo asked' TERM; echo $NAVLOCKS_FENCING_TOKEN; read line"),
-    );
+    let mut holder = Talk::start(world.script(
+        "run x",
+        "trap 'echo asked' TERM; echo $NAVLOCKS_FENCING_TOKEN; read line; exit 0",
+    ));
     let token: u64 = holder.line().parse().unwrap();
     for _ in 0..3 {
         kill_service(&world);
@@ -138,7 +139,9 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
     let world = World::new();
     let holder = stopped_holder(&world);
     let pid = holder.pid().as_raw_nonzero();
-    assert_ended(&world.run("run -w 300ms x -- true"), 1, "'x' was not free");
+    let reason = "and has not come back";
+    assert_ended(&world.run("run -w 300ms x -- true"), 1, reason);
+    assert_ended(&world.run("run -n --patience 300ms x -- true"), 1, reason);
     let query = world.run("query");
     assert!(text(&query).contains(&format!("(pid {pid}) had a lock")), "{}", text(&query));
     assert_eq!(world.query()["unclaimed"][0]["pid"], pid.get());
@@ -151,6 +154,29 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
     world.until(1, 1);
     holder.end().assert(0, "");
     waiter.wait().assert(0, "mine");
+}
+
+#[test]
+fn stopped_holder_is_named_by_the_first_command_after_a_kill() {
+    for command in ["query", "query --all-partitions", "steal x"] {
+        let world = World::new();
+        let holder = world.hold("run x");
+        holder.signal(Signal::STOP);
+        kill_service(&world);
+        let doctor = world.run("doctor");
+        assert_ended(&doctor, 0, "");
+        assert!(text(&doctor).contains("may hold locks"), "{}", text(&doctor));
+        assert_eq!(world.services().len(), 0, "doctor changes nothing");
+        let output = world.run(command);
+        assert_ended(&output, 0, "");
+        let pid = format!("(pid {})", holder.pid().as_raw_nonzero());
+        assert!(text(&output).contains(&pid), "{command}: {}", text(&output));
+        holder.signal(Signal::CONT);
+        match command {
+            "steal x" => holder.wait().assert(90, "stolen"),
+            _ => holder.end().assert(0, ""),
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use navlocks::blocking::block_on;
 use navlocks::{Locks, RequestErrorKind};
 use rustix::process::Signal;
 
-use crate::support::{Talk, World, assert_ended, finish, program};
+use crate::support::{Talk, World, assert_ended, eventually, finish, program};
 
 /// The variable that makes a test the program, with the service that it uses.
 const SERVICE: &str = "NAVLOCKS_TEST_SERVICE";
@@ -101,10 +101,11 @@ fn program_starts_the_users_own_service_and_shares_its_locks() {
         let error = block_on(missing.into_future()).expect_err("there is no such command");
         assert!(error.to_string().contains("NAVLOCKS_BIN"), "{error}");
         let locks = block_on(Locks::connect_own().start().into_future()).expect("a service");
-        let _lock = locks.request("x").blocking().expect("a lock");
+        let lock = locks.request("x").blocking().expect("a lock");
         println!("it is held");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).expect("a line or the end");
+        assert_eq!(lock.loss(), None);
         return;
     }
     let world = World::new();
@@ -114,6 +115,12 @@ fn program_starts_the_users_own_service_and_shares_its_locks() {
     command.env("NAVLOCKS_BIN", program()).env(SERVICE, "own");
     let mut talk = Talk::start(command);
     while !talk.line().contains("it is held") {}
+    assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
+    // The program starts its service again, and keeps its lock.
+    let before = world.service();
+    rustix::process::kill_process(before, Signal::KILL).unwrap();
+    eventually("the claim", || world.query()["held"][0]["names"] == serde_json::json!(["x"]));
+    assert_ne!(world.service(), before);
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
     talk.end().assert(0, "");
     assert_ended(&world.run("run -n x -- true"), 0, "");

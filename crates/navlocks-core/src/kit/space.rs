@@ -178,16 +178,11 @@ impl<E: Embedder> Space<E> {
             return false;
         }
         let Some(since) = self.notes.since_of(id) else { return true };
-        let notice = Notice::Released { since };
         if self.is_unobserved() && self.tags.is_empty() {
-            self.notify(id, &notice, sink);
-            if self.manager.has_events() {
-                self.drain(sink);
-            } else {
-                self.drop_idle_memory();
-            }
+            self.notify(id, &Notice::Released { since }, sink);
+            self.drain_unobserved(sink);
         } else {
-            self.follow_release(id, &notice, sink);
+            self.follow_release(id, &Notice::Released { since }, sink);
         }
         true
     }

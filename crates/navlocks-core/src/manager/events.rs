@@ -33,11 +33,23 @@ impl Events {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Event> {
-        let event = self.first.take()?;
+        let event = self.first;
+        self.drop_first();
+        event
+    }
+
+    /// Returns the first event and keeps it.
+    #[inline]
+    pub(super) fn first(&self) -> Option<Event> {
+        self.first
+    }
+
+    #[inline]
+    pub(super) fn drop_first(&mut self) {
+        self.first = None;
         if !self.rest.is_empty() {
             self.advance();
         }
-        Some(event)
     }
 
     #[inline(never)]

@@ -4,6 +4,7 @@
 //! whole: what it does not name is released.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -201,6 +202,15 @@ impl Hub {
             self.registry.end_request(slot);
         }
         self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
+    }
+
+    /// Makes the registry again where it was removed.
+    pub(crate) fn keep_registry(&mut self) -> io::Result<()> {
+        if self.registry.keep()? {
+            self.sessions.forget_presence();
+            self.recovery.forget_presence();
+        }
+        Ok(())
     }
 
     /// Ends a session of an earlier service whose client is gone and has not claimed it. A session

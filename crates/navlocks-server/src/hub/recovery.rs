@@ -174,6 +174,11 @@ impl Recovery {
         Some(next.saturating_duration_since(now))
     }
 
+    /// Forgets which clients listen at their paths of presence: the paths are gone.
+    pub(crate) fn forget_presence(&mut self) {
+        self.unclaimed.values_mut().for_each(|it| it.record.present = false);
+    }
+
     /// Returns the leases of all sessions.
     pub(crate) fn leases(&self) -> impl Iterator<Item = Option<Duration>> + '_ {
         self.unclaimed.values().map(|it| it.record.lease)

@@ -14,6 +14,10 @@ use navlocks_wire::{Cause, RequestKey};
 
 use super::table::{Index, Slot, Table, WORDS};
 
+/// The files of the tables.
+const SESSIONS: &str = "sessions.table";
+const REQUESTS: &str = "requests.table";
+
 /// The first words of both tables, for this layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"navlocks");
 const LAYOUT: u64 = 1;
@@ -158,8 +162,8 @@ impl Registry {
         trusted: bool,
         believed: bool,
     ) -> io::Result<(Self, HashKey, Found)> {
-        let mut sessions = Table::open(&folder.join("sessions.table"))?;
-        let mut requests = Table::open(&folder.join("requests.table"))?;
+        let mut sessions = Table::open(&folder.join(SESSIONS))?;
+        let mut requests = Table::open(&folder.join(REQUESTS))?;
         let header = sessions.header();
         let kept = trusted && is_of_boot(&header, boot) && requests.header() == header;
         let (key, found) = if kept {
@@ -180,6 +184,34 @@ impl Registry {
         make_private(&presence)?;
         let tables = Tables { sessions, requests, presence };
         Ok((Self { tables: Some(tables) }, HashKey::from_bytes(key.to_le_bytes()), found))
+    }
+
+    /// Makes the files again that were removed from the folder. Returns true if the sockets of
+    /// presence were removed too: then processes are known by their numbers alone.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be made. The next service would know nothing of the sessions.
+    pub(crate) fn keep(&mut self) -> io::Result<bool> {
+        let Some(Tables { sessions, requests, presence }) = &mut self.tables else {
+            return Ok(false);
+        };
+        let Some(folder) = presence.parent() else { return Ok(false) };
+        for (table, name) in [(&mut *requests, REQUESTS), (&mut *sessions, SESSIONS)] {
+            let path = folder.join(name);
+            if !table.is_at(&path) {
+                *table = table.copy_to(&path)?;
+            }
+        }
+        if presence.is_dir() {
+            return Ok(false);
+        }
+        make_private(presence)?;
+        let live: Vec<(Index, Slot)> = sessions.live().collect();
+        for (slot, words) in live {
+            sessions.set(slot, 0, words[0] & !PRESENT);
+        }
+        Ok(true)
     }
 
     /// Notes that no client believes any more in a lock that the tables do not know.
@@ -552,6 +584,24 @@ mod tests {
             assert_eq!(found.sessions.len(), count);
             registry.begin_session(&session(1)).expect("room");
         }
+        std::fs::remove_dir_all(folder).expect("the folder goes");
+    }
+
+    #[test]
+    fn tables_that_were_removed_are_made_again() {
+        let folder = folder("removed");
+        let (mut registry, _) = opened(&folder);
+        let slot = registry.begin_session(&session(1)).expect("room");
+        registry.set_present(slot);
+        registry.begin_request((1, 5), Mode::Shared, 50, &hashes(3)).expect("room");
+        assert!(!registry.keep().expect("all is there"));
+        std::fs::remove_dir_all(&folder).expect("the folder goes");
+        std::fs::create_dir(&folder).expect("a new folder");
+        assert!(registry.keep().expect("they can be made"));
+        registry.begin_request((1, 6), Mode::Shared, 51, &hashes(1)).expect("room");
+        let (_, found) = opened(&folder);
+        assert_eq!(found.sessions, [SessionRecord { slot, ..session(1) }]);
+        assert_eq!(found.requests.len(), 2);
         std::fs::remove_dir_all(folder).expect("the folder goes");
     }
 

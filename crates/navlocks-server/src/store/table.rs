@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -55,6 +55,27 @@ impl Table {
         let offset = (self.chunks.len() * CHUNK_BYTES) as u64;
         self.chunks.push(map(&self.file, offset, CHUNK_BYTES)?);
         Ok(())
+    }
+
+    /// Returns true if this is the file at this path.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        match (self.file.metadata(), std::fs::metadata(path)) {
+            (Ok(own), Ok(found)) => (own.dev(), own.ino()) == (found.dev(), found.ino()),
+            _ => false,
+        }
+    }
+
+    /// Returns a table at another path with the same slots.
+    pub(super) fn copy_to(&self, path: &Path) -> io::Result<Self> {
+        let mut copy = Self::open(path)?;
+        while copy.chunks.len() < self.chunks.len() {
+            copy.add_chunk()?;
+        }
+        for (new, own) in copy.chunks.iter_mut().zip(&self.chunks) {
+            new.copy_from_slice(own);
+        }
+        copy.free.clone_from(&self.free);
+        Ok(copy)
     }
 
     /// Returns the slot that describes the table.

@@ -215,7 +215,7 @@ fn place_says_what_stands_before_the_first_pending_request_of_the_client() {
     }
     // The keys of requests begin with the numbers of their sessions, from 1 on.
     for (key, expected) in [("4.1", Some(2)), ("2.1", Some(0)), ("1.1", None), ("9.9", None)] {
-        holder.say(&format!(r#"{{"ask":{{"id":2,"question":{{"place-of":"{key}"}}}}}}"#));
+        holder.say(format!(r#"{{"ask":{{"id":2,"question":{{"place-of":"{key}"}}}}}}"#));
         let ToClient::Answer(answer) = holder.hear() else { panic!("not an answer") };
         let Reply::Place(place) = answer.reply else { panic!("not a place") };
         assert_eq!(place.map(|place| place.before), expected, "{key}");

@@ -99,8 +99,9 @@ impl Shard {
         self.notices.wakes.is_empty()
     }
 
+    #[inline]
     pub(super) fn take_wakes(&mut self) -> Wakes {
-        std::mem::take(&mut self.notices.wakes)
+        self.notices.wakes.take()
     }
 
     #[inline]

@@ -22,7 +22,11 @@ fn started(connect: Connect) -> (Connect, Arc<Notify>, mpsc::Sender<io::Result<(
         let called = called.clone();
         move || {
             called.notify_one();
-            ended.lock().unwrap().recv().unwrap_or_else(|_| Err(io::Error::other("no more")))
+            ended
+                .lock()
+                .expect("no panic")
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other("no more")))
         }
     });
     (connect, called, end)

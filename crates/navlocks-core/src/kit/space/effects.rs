@@ -87,11 +87,27 @@ impl<E: Embedder> Space<E> {
         self.drain(sink);
     }
 
+    /// Passes the engine's events on where no request is observed, with the grant of a single heir
+    /// inlined.
+    #[inline(always)]
+    pub(super) fn drain_unobserved(&mut self, sink: &mut impl Sink<E>) {
+        if let Some(Event::Granted { request, token, .. }) = self.manager.first_event() {
+            self.manager.drop_first_event();
+            let since = self.notes.grant(request, sink.now());
+            self.notify(request, &Notice::Granted { token, since }, sink);
+        }
+        if self.manager.has_events() {
+            self.drain(sink);
+        }
+        self.drop_idle_memory();
+    }
+
     /// Passes the engine's events on.
     #[inline(never)]
     pub(super) fn drain(&mut self, sink: &mut impl Sink<E>) {
-        while let Some(event) = self.manager.poll_event() {
+        while let Some(event) = self.manager.first_event() {
             self.pass_on(event, sink);
+            self.manager.drop_first_event();
         }
         self.drop_idle_memory();
     }

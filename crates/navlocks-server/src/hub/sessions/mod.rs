@@ -90,6 +90,11 @@ impl Sessions {
         parents.filter(|(_, parent)| parent.session == number).collect()
     }
 
+    /// Forgets which clients listen at their paths of presence: the paths are gone.
+    pub(crate) fn forget_presence(&mut self) {
+        self.living.values_mut().for_each(|session| session.present = false);
+    }
+
     /// Returns the process of a session, where the service knows it.
     pub(crate) fn pid(&self, number: u32) -> Option<u32> {
         self.get(number).and_then(|session| session.peer.pid)

@@ -1,0 +1,88 @@
+// Builds the npm packages as they are published: `navlocks`, which is plain JavaScript, and the one of this platform, with the
+// addon and the command. Packs both.
+//
+//   node build-packages.js FOLDER [COMMAND]
+//
+// The addon is the one that `npm run build` left. COMMAND is a built command `navlocks`; without it, a release is built.
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { nameOf, packageOf, PLATFORMS } from './platforms.js';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = dirname(here);
+const [target, given] = process.argv.slice(2);
+if (target === undefined) throw new Error('name the folder for the packages: node build-packages.js FOLDER [COMMAND]');
+const folder = resolve(target);
+const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
+const LICENSES = ['LICENSE-MIT', 'LICENSE-APACHE'];
+/** Pages that the README leads to. */
+const PAGES = ['javascript', 'peers.md', 'security.md', 'wire.md'];
+
+const run = (command, ...given) => execFileSync(command, given, { cwd: here, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+
+function write(path, value) {
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** An empty folder for a package, with the licences. */
+function begin(name) {
+  const place = join(folder, name);
+  rmSync(place, { recursive: true, force: true });
+  mkdirSync(join(place, 'bin'), { recursive: true });
+  for (const license of LICENSES) cpSync(join(root, license), join(place, license));
+  return place;
+}
+
+/** The libc of this machine, as npm calls it. */
+function libc() {
+  if (process.platform !== 'linux') return undefined;
+  return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
+}
+
+function buildCommand() {
+  run('cargo', 'build', '--release', '--locked', '--package', 'navlocks-cli');
+  const { target_directory } = JSON.parse(run('cargo', 'metadata', '--format-version=1', '--no-deps'));
+  return join(target_directory, 'release', 'navlocks');
+}
+
+/** Copies a program without its debug information. */
+function copyStripped(from, to) {
+  cpSync(from, to);
+  run('strip', ...(process.platform === 'darwin' ? ['-x'] : ['--strip-all']), to);
+}
+
+function buildPlatform() {
+  const own = { os: process.platform, cpu: process.arch, libc: libc() };
+  const known = PLATFORMS.find((each) => nameOf(each) === nameOf(own));
+  if (known === undefined) throw new Error(`${nameOf(own)} has no package: the platforms are ${PLATFORMS.map(nameOf).join(', ')}`);
+  const place = begin(nameOf(known));
+  copyStripped(join(here, 'native', 'navlocks.node'), join(place, 'navlocks.node'));
+  copyStripped(given ?? buildCommand(), join(place, 'bin', 'navlocks'));
+  const { version, license, engines } = manifest;
+  const description = `The native addon and the command of navlocks for ${nameOf(known)}. Installed by the package navlocks.`;
+  const limits = Object.fromEntries(Object.entries(known).map(([key, value]) => [key, [value]]));
+  write(join(place, 'package.json'), { name: packageOf(known), version, description, license, engines, ...limits, preferUnplugged: true });
+  writeFileSync(join(place, 'README.md'), `# ${packageOf(known)}\n\n${description}\n`);
+  return place;
+}
+
+function buildMain() {
+  run(process.execPath, 'build-cjs.js');
+  const place = begin('navlocks');
+  const isShipped = (name) => (name.endsWith('.js') && !name.startsWith('build')) || name.endsWith('.d.ts') || name === 'cjs';
+  for (const name of readdirSync(here).filter(isShipped)) cpSync(join(here, name), join(place, name), { recursive: true });
+  cpSync(join(here, 'bin', 'navlocks.js'), join(place, 'bin', 'navlocks.js'));
+  for (const name of PAGES) cpSync(join(root, 'docs', name), join(place, 'docs', name), { recursive: true });
+  // A package has its pages beside its README, and a checkout above it.
+  const readme = readFileSync(join(here, 'README.md'), 'utf8');
+  writeFileSync(join(place, 'README.md'), readme.replaceAll('](../docs/', '](docs/'));
+  const { version, private: _, scripts, devDependencies, ...shipped } = manifest;
+  const optionalDependencies = Object.fromEntries(PLATFORMS.map((known) => [packageOf(known), version]));
+  write(join(place, 'package.json'), { version, ...shipped, optionalDependencies });
+  return place;
+}
+
+for (const place of [buildPlatform(), buildMain()]) run('npm', 'pack', '--silent', '--pack-destination', folder, place);
