@@ -12,7 +12,9 @@ mod folder;
 mod records;
 mod processes;
 mod served;
+mod serve;
 mod restarted;
+mod outages;
 
 mod simulation;
 mod seeded;

@@ -168,8 +168,7 @@ fn a_lock_that_is_lost_by_a_restart() {
         40 A1 lost
         99 over 5 10
     ";
-    let expected =
-        "A#1 lost its lock by 0.000000040 s, and no other client took it: stolen";
+    let expected = "A#1 lost its lock by 0.000000040 s, and no other client took it: stolen";
     assert_eq!(verdict(story), [expected]);
 }
 

@@ -44,7 +44,9 @@ fn keys(violation: &Violation) -> Vec<Key> {
         }
         Violation::LostWaiters { waiters } => waiters.clone(),
         Violation::TokenShrank { earlier, later, .. } => vec![earlier.clone(), later.clone()],
-        Violation::Nonsense { request, .. } | Violation::LockLost { request, .. } => vec![request.clone()],
+        Violation::Nonsense { request, .. } | Violation::LockLost { request, .. } => {
+            vec![request.clone()]
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::folder::Folder;
 
 /// The shortest that a service gives, so that it lapses often.
-pub(crate) const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(1);
 
 /// A service in this process. It ends when dropped.
 struct Served {
@@ -62,6 +62,7 @@ pub(crate) fn recruit(
     folder: &Path,
     url: String,
     hold: Duration,
+    lease: Duration,
 ) -> impl FnMut(&Who, u64) -> io::Result<Command> + 'static {
     let folder = folder.to_path_buf();
     move |who, seed| {
@@ -74,7 +75,7 @@ pub(crate) fn recruit(
             wait: 10 * hold,
         };
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
-        let errand = Errand { who, folder, url, lease: Some(LEASE), seed, tasks: 2, habits };
+        let errand = Errand { who, folder, url, lease: Some(lease), seed, tasks: 2, habits };
         errand.command(Path::new(env!("CARGO_BIN_EXE_recorder")))
     }
 }
@@ -94,7 +95,7 @@ fn disturb(folder: &Folder, config: Config, stop: Duration, endurance: Duration)
         endurance,
         outage: stop,
     };
-    let recruit = recruit(folder.path(), served.url.clone(), Duration::from_millis(5));
+    let recruit = recruit(folder.path(), served.url.clone(), Duration::from_millis(5), LEASE);
     let conductor =
         Conductor::new(folder.path(), seed, plan, None, recruit).expect("all can be started");
     assert_right(&conductor.conduct().expect("all can be started and written"));

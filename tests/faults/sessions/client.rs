@@ -7,7 +7,9 @@ use std::time::Duration;
 use navlocks_core::{Name, Scope};
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Who};
-use navlocks_wire::{self as wire, Ask, FaultCode, Names, Question, Reply, Resume, ToClient, ToService};
+use navlocks_wire::{
+    self as wire, Ask, FaultCode, Names, Question, Reply, Resume, ToClient, ToService,
+};
 
 use crate::sessions::link::Connection;
 use crate::sessions::service::{ClientNo, LinkNo};
@@ -99,7 +101,8 @@ impl Client {
 
     /// Returns true if it wants nothing more.
     pub(super) fn is_done(&self) -> bool {
-        let over = |task: &Task| matches!(task.state, State::Idle | State::Over) && task.rounds == 0;
+        let over =
+            |task: &Task| matches!(task.state, State::Idle | State::Over) && task.rounds == 0;
         self.tasks.iter().all(over)
     }
 
@@ -303,7 +306,9 @@ impl Client {
                 self.lose(id, &format!("{cause:?}"), now, &mut acts);
             }
             ToClient::Pong(number) => self.connection.pong(number),
-            ToClient::Answer(wire::Answer { id, reply }) => self.answered(id, reply, now, &mut acts),
+            ToClient::Answer(wire::Answer { id, reply }) => {
+                self.answered(id, reply, now, &mut acts)
+            }
             other => panic!("a client is told {other:?}"),
         }
         acts

@@ -206,14 +206,17 @@ impl Service {
                 }
                 vec![ToService::Request(request)]
             }
-            (Some(Bug::RefuseClaim), ToService::Request(mut request)) if request.token.is_some() => {
+            (Some(Bug::RefuseClaim), ToService::Request(mut request))
+                if request.token.is_some() =>
+            {
                 request.token = request.token.map(|token| token + 1);
                 self.struck = true;
                 vec![ToService::Request(request)]
             }
             (Some(Bug::LoseOrder), ToService::Request(request)) if *claims => {
                 let waits = request.token.is_none() && request.wait == Wait::Queue;
-                let (later, now) = if waits { (Some(request), None) } else { (None, Some(request)) };
+                let (later, now) =
+                    if waits { (Some(request), None) } else { (None, Some(request)) };
                 let earlier = std::mem::replace(delayed, later);
                 earlier.into_iter().chain(now).map(ToService::Request).collect()
             }
@@ -235,7 +238,8 @@ impl Service {
     pub(super) fn detach(&mut self, link: LinkNo, now: u64) {
         let at = self.at(now);
         if self.is_served(link)
-            && let (Some(hub), Some((number, connection))) = (&mut self.hub, self.links[link].session)
+            && let (Some(hub), Some((number, connection))) =
+                (&mut self.hub, self.links[link].session)
         {
             hub.detach(number, connection, at);
         }

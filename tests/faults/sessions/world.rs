@@ -156,7 +156,8 @@ impl World {
             }
         }
         match event {
-            Event::Up { link, .. } | Event::Down { link, .. } if self.swallowed.contains(&link) => {}
+            Event::Up { link, .. } | Event::Down { link, .. } if self.swallowed.contains(&link) => {
+            }
             Event::Up { link, message } => {
                 self.service.receive(link, message, self.now);
                 self.after_message();

@@ -141,8 +141,10 @@ impl Recovery {
         registry: &mut Registry,
     ) -> (usize, Vec<u64>) {
         let wanted = hashes.iter().filter_map(|hash| self.wanted.get(hash)).flatten();
-        let mut victims: Vec<(u32, u64)> =
-            wanted.filter(|it| it.place.is_none() || all).map(|it| (it.session, it.number)).collect();
+        let mut victims: Vec<(u32, u64)> = wanted
+            .filter(|it| it.place.is_none() || all)
+            .map(|it| (it.session, it.number))
+            .collect();
         victims.sort_unstable();
         victims.dedup();
         let mut freed = Vec::new();
