@@ -17,6 +17,8 @@ use crate::folder::Folder;
 
 /// The shortest that a service gives, so that it lapses often.
 const LEASE: Duration = Duration::from_secs(1);
+/// The longest time that a client holds a lock.
+const HOLD: Duration = Duration::from_millis(5);
 
 /// A service in this process. It ends when dropped.
 struct Served {
@@ -58,21 +60,22 @@ impl Drop for Served {
     }
 }
 
+/// Sends each client to the same service, with these names, times and lease.
 pub(crate) fn recruit(
     folder: &Path,
     url: String,
-    hold: Duration,
+    (names, hold, wait): (u32, Duration, Duration),
     lease: Duration,
 ) -> impl FnMut(&Who, u64) -> io::Result<Command> + 'static {
     let folder = folder.to_path_buf();
     move |who, seed| {
         let habits = Habits {
-            names: ["a", "b", "c", "d", "e", "f", "g", "h"].map(Into::into).into(),
+            names: (0..names).map(|name| format!("n{name:02}").into()).collect(),
             rounds: u32::MAX,
             steals: 40,
             forces: 80,
             hold,
-            wait: 10 * hold,
+            wait,
         };
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
         let errand = Errand { who, folder, url, lease: Some(lease), seed, tasks: 2, habits };
@@ -95,7 +98,7 @@ fn disturb(folder: &Folder, config: Config, stop: Duration, endurance: Duration)
         endurance,
         outage: stop,
     };
-    let recruit = recruit(folder.path(), served.url.clone(), Duration::from_millis(5), LEASE);
+    let recruit = recruit(folder.path(), served.url.clone(), (8, HOLD, 10 * HOLD), LEASE);
     let conductor =
         Conductor::new(folder.path(), seed, plan, None, recruit).expect("all can be started");
     assert_right(&conductor.conduct().expect("all can be started and written"));

@@ -9,6 +9,7 @@ mod javascript;
 mod modules;
 mod no_std;
 mod readme;
+mod restarts_page;
 mod source;
 mod tables;
 mod tidy;
