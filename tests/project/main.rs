@@ -10,6 +10,7 @@ mod modules;
 mod no_std;
 mod packages;
 mod readme;
+mod restarts_page;
 mod source;
 mod tables;
 mod tidy;

@@ -6,7 +6,9 @@
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
 //! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
-//! sends the rest of its effects.
+//! sends the rest of its effects. After a start with the state of an earlier hub it also calls
+//! [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
+//! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
 mod claims;
 mod clients;

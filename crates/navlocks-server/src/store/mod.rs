@@ -59,7 +59,7 @@ impl Store {
             }
             Earlier::Unreadable => {
                 tracing::warn!(
-                    "the state file cannot be read; it was put aside as service.json.bad"
+                    "the state file is gone or cannot be read; what was there is service.json.bad now"
                 );
                 (0, Some(limits.lease_max), 0)
             }
