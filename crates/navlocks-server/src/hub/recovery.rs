@@ -29,6 +29,8 @@ pub(crate) struct Unclaimed {
     pub(crate) requests: HashMap<u64, RequestRecord>,
     /// When its lease has passed for certain; none over a Unix socket.
     until: Option<Instant>,
+    /// A connection claims it now: the lease counts as that of every other session.
+    claiming: bool,
 }
 
 /// A name that a request of an unclaimed session has or waits for.
@@ -44,7 +46,7 @@ struct Wanted {
 impl Unclaimed {
     /// Returns true if its lease has passed.
     pub(crate) fn is_lapsed(&self, now: Instant) -> bool {
-        self.until.is_some_and(|at| at <= now)
+        !self.claiming && self.until.is_some_and(|at| at <= now)
     }
 }
 
@@ -55,7 +57,7 @@ impl Recovery {
         let mut recovery = Self { blind, ..Self::default() };
         for record in sessions {
             let until = record.lease.map(|lease| now + with_margin(lease));
-            let unclaimed = Unclaimed { requests: HashMap::new(), until, record };
+            let unclaimed = Unclaimed { requests: HashMap::new(), until, record, claiming: false };
             recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
         }
         for request in requests {
@@ -162,6 +164,22 @@ impl Recovery {
         (victims.len(), freed)
     }
 
+    /// Notes that a connection claims a session.
+    pub(crate) fn begin_claim(&mut self, session: u32) {
+        if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
+            unclaimed.claiming = true;
+        }
+    }
+
+    /// Notes that a claim broke off. The client was last heard of at this moment, and may count its
+    /// lease from there.
+    pub(crate) fn abandon_claim(&mut self, session: u32, heard: Instant) {
+        if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
+            unclaimed.claiming = false;
+            unclaimed.until = unclaimed.record.lease.map(|lease| heard + with_margin(lease));
+        }
+    }
+
     /// Returns the sessions whose leases have passed, in order of their numbers.
     pub(crate) fn lapsed(&self, now: Instant) -> Vec<u32> {
         let lapsed = self.unclaimed.iter().filter(|(_, it)| it.is_lapsed(now));
@@ -172,7 +190,8 @@ impl Recovery {
 
     /// Returns how long it takes at least until the next lease has passed.
     pub(crate) fn next_lapse(&self, now: Instant) -> Option<Duration> {
-        let next = self.unclaimed.values().filter_map(|it| it.until).min()?;
+        let waiting = self.unclaimed.values().filter(|it| !it.claiming);
+        let next = waiting.filter_map(|it| it.until).min()?;
         Some(next.saturating_duration_since(now))
     }
 

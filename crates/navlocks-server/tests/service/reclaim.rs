@@ -351,6 +351,29 @@ fn session_without_a_claim_is_over_when_its_lease_has_passed() {
 }
 
 #[test]
+fn lease_of_a_claim_that_breaks_off_counts_from_its_last_message() {
+    let service = Running::with(short_leases);
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    let token = holder.hold(1, "a");
+    let lease = Duration::from_millis(welcome.lease_ms.expect("a lease"));
+    let begin = Instant::now();
+    let service = Running::again(service.kill(), short_leases);
+    let mut other = Client::unix(service.unix());
+    other.say(request(1, "a"));
+    // A client that was welcomed counts its lease from its hello, whatever becomes of its claim.
+    while begin.elapsed() < lease * 3 / 4 {
+        std::thread::yield_now();
+    }
+    let mut half = Client::resume(service.tcp(), &welcome, &[1]);
+    assert!(half.welcome().claim);
+    let heard = Instant::now();
+    half.settle();
+    drop(half);
+    assert!(other.granted(1) > token);
+    assert!(heard.elapsed() >= lease);
+}
+
+#[test]
 fn session_over_tcp_claims_within_its_lease() {
     let service = Running::start();
     let (mut holder, welcome) = Client::tcp(service.tcp());

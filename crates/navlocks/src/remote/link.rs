@@ -10,6 +10,7 @@ use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::presence::Presence;
 use super::session::{LinkState, Session, Standing, State};
+use super::url::Url;
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Hello, Resume, Welcome};
 
@@ -96,7 +97,9 @@ impl Session {
             state.lease_over = None;
             if state.link != LinkState::Leaving {
                 state.link = LinkState::Up;
-                state.show_presence(presence);
+                // A service elsewhere must not name paths of this machine.
+                let local = matches!(self.options.url, Url::Unix(_));
+                state.show_presence(presence.filter(|_| local));
             }
             state.outbox.clear();
             let lost = state.say_all(resumed, claim);
