@@ -189,15 +189,16 @@ fn orders_that_nothing_is_known_about() {
     assert_clean(&overtaken("", "steal", "r1"));
     // It asked again.
     assert_clean(&overtaken("", "queue", "r3"));
-    assert_clean(&overtaken("22 killing service\n 24 answered service", "queue", "r1"));
-    assert_clean(&overtaken("22 stopping A\n 24 continued A", "queue", "r1"));
+    assert_clean(&overtaken("22 killing service\n 24 answered service", "queue", "r3"));
+    assert_clean(&overtaken("22 stopping A\n 24 continued A", "queue", "r3"));
     // It may not have been in the queue before the other asked.
     assert_clean(&overtaken("", "queue", "r1").replace("20 A1 pending", "26 A1 pending"));
     // It may have been robbed before it heard.
     assert_clean(&overtaken("22 T1 asked exclusive steal x\n 45 T1 held 3 r4", "queue", "r1"));
-    // It was disturbed before or after, which is another matter.
-    assert_eq!(verdict(&overtaken("12 stopping A\n 13 continued A", "queue", "r1")).len(), 1);
-    assert_eq!(verdict(&overtaken("42 killing service", "queue", "r1")).len(), 1);
+    // Its place outlasts a stop and a restart.
+    assert_eq!(verdict(&overtaken("22 stopping A\n 24 continued A", "queue", "r1")).len(), 1);
+    let restart = "22 killing service\n 23 killed service\n 24 answered service";
+    assert_eq!(verdict(&overtaken(restart, "queue", "r1")).len(), 1);
 }
 
 #[test]
@@ -256,4 +257,43 @@ fn tokens_of_locks_that_were_asked_for_at_the_same_time() {
         30 B1 held 3 r2
     ",
     );
+}
+
+/// A lock that is lost, and something that may explain it.
+fn lost(reason: &str, endurance: u64) -> String {
+    format!(
+        "
+        10 A1 asked exclusive queue x y
+        20 A1 held 1 r1
+        {reason}
+        60 A1 lost
+        80 over 5 {endurance}
+    "
+    )
+}
+
+#[test]
+fn locks_whose_loss_has_a_reason() {
+    assert_eq!(verdict(&lost("", 20)).len(), 1);
+    // Nothing was promised.
+    assert_clean(&lost("", 0));
+    // It may have been robbed, also by a client that did not live to hear of it.
+    assert_clean(&lost("25 T1 asked exclusive steal y\n 30 T1 held 2 r2", 20));
+    assert_clean(&lost("25 T1 asked exclusive force x\n 26 killing T\n 27 killed T", 20));
+    assert_eq!(verdict(&lost("25 T1 asked exclusive steal z\n 30 T1 held 2 r2", 20)).len(), 1);
+    assert_eq!(verdict(&lost("61 T1 asked exclusive steal x\n 65 T1 held 2 r2", 20)).len(), 1);
+    // It was stopped, the service was not there, or both by turns.
+    let (stop, restart) = (
+        "25 stopping A\n 40 continued A",
+        "41 killing service\n 42 killed service\n 50 answered service",
+    );
+    assert_clean(&lost(stop, 15));
+    assert_eq!(verdict(&lost(stop, 16)).len(), 1);
+    assert_clean(&lost(restart, 9));
+    assert_eq!(verdict(&lost(restart, 10)).len(), 1);
+    assert_clean(&lost(&format!("{stop}\n{restart}"), 24));
+    assert_eq!(verdict(&lost(&format!("{stop}\n{restart}"), 25)).len(), 1);
+    // Shortly before it asked; or long before.
+    assert_clean(&lost("1 stopping A\n 7 continued A", 5));
+    assert_eq!(verdict(&lost("1 stopping A\n 4 continued A", 3)).len(), 1);
 }

@@ -12,7 +12,11 @@ mod folder;
 mod records;
 mod processes;
 mod served;
+mod serve;
 mod restarted;
+mod outages;
 
 mod simulation;
 mod seeded;
+mod sessions;
+mod reclaimed;

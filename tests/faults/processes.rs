@@ -38,6 +38,8 @@ fn plan(clients: u64, time: Duration) -> Plan {
         service: 8,
         stop: Duration::from_millis(100),
         patience: Duration::from_secs(10),
+        endurance: Duration::ZERO,
+        outage: Duration::from_millis(100),
     }
 }
 
@@ -76,7 +78,9 @@ fn clients_of_one_lock_space_are_not_blamed() {
         }
     });
     let conductor = Pen::new(folder.path(), Who::from("conductor")).unwrap();
-    conductor.write(Moment::now(), What::Over { patience: Duration::ZERO }).unwrap();
+    conductor
+        .write(Moment::now(), What::Over { patience: Duration::ZERO, endurance: Duration::MAX })
+        .unwrap();
     let history = History::read(folder.path()).unwrap();
     let weight = Weight::of(&history);
     println!("{weight}");

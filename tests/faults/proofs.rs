@@ -158,6 +158,38 @@ fn who_does_not_wait_and_is_not_answered() {
 }
 
 #[test]
+fn a_lock_that_is_lost_by_a_restart() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 held 1 r1
+        25 killing service
+        26 killed service
+        30 answered service
+        40 A1 lost
+        99 over 5 10
+    ";
+    let expected = "A#1 lost its lock by 0.000000040 s, and no other client took it: stolen";
+    assert_eq!(verdict(story), [expected]);
+}
+
+#[test]
+fn one_who_waited_before_a_restart_and_was_held_after_one_who_asked_later() {
+    let story = "
+        10 A1 asked exclusive queue x
+        20 A1 pending 15 r1
+        21 killing service
+        22 killed service
+        23 answered service
+        25 B1 asked shared queue x
+        30 B1 held 1 r2
+        40 A1 held 2 r1
+        50 A1 still
+    ";
+    assert_eq!(verdict(story).len(), 1);
+    assert!(verdict(story)[0].starts_with("out of turn on x: A#1 was in the queue"));
+}
+
+#[test]
 fn a_token_that_repeats() {
     let story = "
         10 A1 asked exclusive queue x

@@ -51,7 +51,7 @@ fn every_step_and_deed_is_read_as_it_was_written() {
     ];
     let steps = asked.into_iter().chain(steps).map(|step| What::Request(u32::MAX, step));
     let deeds = deeds.map(|deed| What::Deed(Who::from("c2"), deed));
-    let over = What::Over { patience: Duration::from_secs(10) };
+    let over = What::Over { patience: Duration::from_secs(10), endurance: Duration::from_secs(1) };
     let written: Vec<What> = steps.chain(deeds).chain([over]).collect();
     for what in &written {
         pen.write(Moment(u64::MAX), what.clone()).unwrap();

@@ -1,84 +1,61 @@
-//! Fifty client processes and the service itself, as processes: killed, stopped, robbed and restarted for a minute.
+//! Fifty client processes and the service itself, as processes: killed, stopped, robbed and restarted.
 
-use std::fs::File;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use navlocks::Locks;
-use navlocks::blocking::block_on;
 use navlocks_tests::chaos::{Conductor, Plan, Service, chaos_time, seed};
+use navlocks_tests::check::Weight;
 use navlocks_tests::record::{Deed, Line, SERVICE, What, Who};
 
 use crate::folder::Folder;
-use crate::served::{LEASE, assert_right, recruit};
+use crate::serve::Served;
+use crate::served::{assert_right, recruit};
 
-/// `navlocks serve`, which remembers in a folder what must outlive it.
-struct Served {
-    folder: PathBuf,
-    address: SocketAddr,
-}
+/// Long enough for a machine that is busy with fifty processes.
+const LEASE: Duration = Duration::from_secs(6);
+/// What is left of a lease when a ping is due, less the time to connect to a busy service.
+const ENDURANCE: Duration = Duration::from_secs(2);
 
-impl Served {
-    /// On a port that is free now and, as far as anybody can tell, stays so between two starts.
-    fn new(folder: &Folder) -> io::Result<Self> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        Ok(Self { folder: folder.path().to_path_buf(), address })
-    }
-}
+/// The longest times that a client holds a lock, and waits for one.
+const HOLD: Duration = Duration::from_secs(4);
+const WAIT: Duration = Duration::from_secs(2);
 
-impl Service for Served {
-    fn url(&self) -> String {
-        format!("ws://{}", self.address)
-    }
-
-    fn start(&mut self) -> io::Result<Child> {
-        let log = File::options().append(true).create(true).open(self.folder.join("log"))?;
-        Command::new(env!("CARGO_BIN_EXE_navlocks-tested"))
-            .args(["serve", "--no-socket", "--listen", &self.address.to_string()])
-            .arg("--state-dir")
-            .arg(&self.folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-    }
-
-    fn answers(&mut self) -> bool {
-        let asked = async {
-            let locks = Locks::connect(self.url()).await.ok()?;
-            locks.query().await.ok()
-        };
-        block_on(asked).is_some()
-    }
-}
-
-#[test]
-fn a_service_that_is_killed_and_restarted_never_has_two_holders() {
-    let folder = Folder::new("restarted");
+fn disturb(folder: &Folder, service: Served, endurance: Duration) {
     let seed = seed();
     println!("NAVLOCKS_SEED={seed}");
-    let memory = Folder::new("restarted-service");
-    let service = Served::new(&memory).unwrap();
     let plan = Plan {
         clients: 50,
-        time: chaos_time(Duration::from_secs(60)),
-        pause: Duration::from_millis(400),
-        service: 10,
-        stop: 2 * LEASE,
+        time: chaos_time(Duration::from_secs(15)),
+        pause: Duration::from_millis(300),
+        service: 4,
+        stop: Duration::from_secs(1),
         patience: Duration::from_secs(30),
+        endurance,
+        outage: Duration::from_millis(500),
     };
-    let recruit = recruit(folder.path(), service.url(), Duration::from_millis(5));
+    let recruit = recruit(folder.path(), service.url(), (40, HOLD, WAIT), LEASE);
     let conductor =
         Conductor::new(folder.path(), seed, plan, Some(Box::new(service)), recruit).unwrap();
     let ended = conductor.conduct().unwrap();
     assert_right(&ended);
     let restarts = ended.history.lines.iter().filter(|line| is_restart(line)).count();
-    println!("{restarts} restarts");
+    let survivors = Weight::of(&ended.history).survivors;
+    println!("{restarts} restarts, {survivors} locks outlived one");
+    assert!(survivors >= restarts, "{survivors} locks outlived {restarts} restarts");
 }
 
 fn is_restart(line: &Line) -> bool {
     matches!(&line.what, What::Deed(who, Deed::Killed) if *who == Who::from(SERVICE))
+}
+
+#[test]
+fn locks_over_tcp_outlive_a_service_that_is_killed_again_and_again() {
+    let (folder, memory) = (Folder::new("restarted"), Folder::new("restarted-service"));
+    disturb(&folder, Served::tcp(memory.path()).unwrap(), ENDURANCE);
+}
+
+/// There is no lease, so no absence takes a lock.
+#[test]
+fn locks_over_a_unix_socket_outlive_a_service_that_is_killed_again_and_again() {
+    let (folder, memory) = (Folder::new("restarted-unix"), Folder::new("restarted-own"));
+    disturb(&folder, Served::unix(memory.path()), Duration::MAX);
 }

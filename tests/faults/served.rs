@@ -16,7 +16,9 @@ use tokio::sync::oneshot;
 use crate::folder::Folder;
 
 /// The shortest that a service gives, so that it lapses often.
-pub(crate) const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(1);
+/// The longest time that a client holds a lock.
+const HOLD: Duration = Duration::from_millis(5);
 
 /// A service in this process. It ends when dropped.
 struct Served {
@@ -58,29 +60,31 @@ impl Drop for Served {
     }
 }
 
+/// Sends each client to the same service, with these names, times and lease.
 pub(crate) fn recruit(
     folder: &Path,
     url: String,
-    hold: Duration,
+    (names, hold, wait): (u32, Duration, Duration),
+    lease: Duration,
 ) -> impl FnMut(&Who, u64) -> io::Result<Command> + 'static {
     let folder = folder.to_path_buf();
     move |who, seed| {
         let habits = Habits {
-            names: ["a", "b", "c", "d", "e", "f", "g", "h"].map(Into::into).into(),
+            names: (0..names).map(|name| format!("n{name:02}").into()).collect(),
             rounds: u32::MAX,
             steals: 40,
             forces: 80,
             hold,
-            wait: 10 * hold,
+            wait,
         };
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
-        let errand = Errand { who, folder, url, lease: Some(LEASE), seed, tasks: 2, habits };
+        let errand = Errand { who, folder, url, lease: Some(lease), seed, tasks: 2, habits };
         errand.command(Path::new(env!("CARGO_BIN_EXE_recorder")))
     }
 }
 
-/// A stop may last so long.
-fn disturb(folder: &Folder, config: Config, stop: Duration) {
+/// A stop may last so long, and locks outlast absences that are shorter than the endurance.
+fn disturb(folder: &Folder, config: Config, stop: Duration, endurance: Duration) {
     let seed = seed();
     println!("NAVLOCKS_SEED={seed}");
     let served = Served::start(config);
@@ -91,8 +95,10 @@ fn disturb(folder: &Folder, config: Config, stop: Duration) {
         service: 1,
         stop,
         patience: Duration::from_secs(10),
+        endurance,
+        outage: stop,
     };
-    let recruit = recruit(folder.path(), served.url.clone(), Duration::from_millis(5));
+    let recruit = recruit(folder.path(), served.url.clone(), (8, HOLD, 10 * HOLD), LEASE);
     let conductor =
         Conductor::new(folder.path(), seed, plan, None, recruit).expect("all can be started");
     assert_right(&conductor.conduct().expect("all can be started and written"));
@@ -112,7 +118,7 @@ pub(crate) fn assert_right(ended: &Ended) {
 fn clients_over_tcp_are_killed_and_stopped_beyond_their_lease() {
     let folder = Folder::new("over-tcp");
     let tcp = vec!["127.0.0.1:0".parse().unwrap()];
-    disturb(&folder, Config { tcp, ..Config::default() }, 4 * LEASE);
+    disturb(&folder, Config { tcp, ..Config::default() }, 4 * LEASE, Duration::ZERO);
 }
 
 /// Whoever is stopped keeps its locks there, and the others wait.
@@ -121,5 +127,5 @@ fn clients_over_a_unix_socket_are_killed_and_stopped() {
     let folder = Folder::new("over-unix");
     let service = Folder::new("over-unix-service");
     let unix = Some(service.path().join("own/socket"));
-    disturb(&folder, Config { unix, ..Config::default() }, LEASE / 4);
+    disturb(&folder, Config { unix, ..Config::default() }, LEASE / 4, Duration::MAX);
 }

@@ -5,7 +5,7 @@
 //! 20 A1 held 7 r1                     token, id
 //! 30 A1 pending 25 r1                 since, id
 //! 40 killing A                        the conductor
-//! 99 over 10                          patience
+//! 99 over 10 5                        patience, endurance
 //! ```
 
 use std::time::Duration;
@@ -27,9 +27,8 @@ fn line(text: &str) -> Line {
     let words: Vec<&str> = text.split_whitespace().collect();
     let at = Moment(number(words[0]));
     let (who, what) = match words[1..] {
-        ["over", patience] => {
-            (CONDUCTOR, What::Over { patience: Duration::from_nanos(number(patience)) })
-        }
+        ["over", patience] => (CONDUCTOR, over(patience, "0")),
+        ["over", patience, endurance] => (CONDUCTOR, over(patience, endurance)),
         [deed, whom] if deed_of(deed).is_some() => {
             (CONDUCTOR, What::Deed(Who::from(whom), deed_of(deed).expect("it is one")))
         }
@@ -40,6 +39,11 @@ fn line(text: &str) -> Line {
         [] => panic!("nothing is said in {text:?}"),
     };
     Line { at, who: Who::from(who), what }
+}
+
+fn over(patience: &str, endurance: &str) -> What {
+    let [patience, endurance] = [patience, endurance].map(number).map(Duration::from_nanos);
+    What::Over { patience, endurance }
 }
 
 fn step_of(words: &[&str]) -> Step {

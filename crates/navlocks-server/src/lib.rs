@@ -58,3 +58,8 @@ pub use dashboard::Gateway;
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

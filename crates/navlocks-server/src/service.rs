@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -132,6 +132,7 @@ impl Service {
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
         spawn_local(reload::watch(shared.clone()));
+        spawn_local(send_rest(shared.clone()));
         if shared.config.dashboard {
             shared.hub.borrow_mut().record_always(Instant::now());
         }
@@ -167,6 +168,17 @@ impl Service {
         }
         socket_file.as_ref().inspect(|file| file.remove());
         ended.and(shut_down(&shared).await)
+    }
+}
+
+/// Sends what large inputs left, in parts, so that other clients have their turns in between.
+async fn send_rest(shared: Rc<Shared>) {
+    let left_over = shared.hub.borrow().left_over.clone();
+    loop {
+        left_over.notified().await;
+        while shared.hub.borrow_mut().go_on(Instant::now()) {
+            yield_now().await;
+        }
     }
 }
 

@@ -26,21 +26,27 @@ pub(super) enum Event {
 }
 
 /// Events at the same time happen in the order in which they were put here.
-#[derive(Debug, Default)]
-pub(super) struct Events {
+#[derive(Debug)]
+pub(crate) struct Events<E> {
     heap: BinaryHeap<Reverse<(u64, u64)>>,
-    events: std::collections::HashMap<u64, Event>,
+    events: std::collections::HashMap<u64, E>,
     next: u64,
 }
 
-impl Events {
-    pub(super) fn put(&mut self, at: u64, event: Event) {
+impl<E> Default for Events<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), events: std::collections::HashMap::new(), next: 0 }
+    }
+}
+
+impl<E> Events<E> {
+    pub(crate) fn put(&mut self, at: u64, event: E) {
         self.heap.push(Reverse((at, self.next)));
         self.events.insert(self.next, event);
         self.next += 1;
     }
 
-    pub(super) fn take(&mut self) -> Option<(u64, Event)> {
+    pub(crate) fn take(&mut self) -> Option<(u64, E)> {
         let Reverse((at, number)) = self.heap.pop()?;
         self.events.remove(&number).map(|event| (at, event))
     }

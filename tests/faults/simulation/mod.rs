@@ -10,4 +10,5 @@ mod service;
 mod world;
 
 pub(crate) use bug::Bug;
+pub(crate) use events::Events;
 pub(crate) use world::{Played, play};

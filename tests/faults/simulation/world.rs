@@ -50,7 +50,7 @@ pub(crate) fn play(seed: u64, bug: Option<Bug>) -> Played {
     }
     world.now += PATIENCE;
     let patience = Duration::from_nanos(PATIENCE);
-    world.conductor_writes(What::Over { patience });
+    world.conductor_writes(What::Over { patience, endurance: Duration::ZERO });
     let struck = world
         .service
         .struck
@@ -63,7 +63,7 @@ struct World {
     now: u64,
     seed: u64,
     dice: Dice,
-    events: Events,
+    events: Events<Event>,
     service: Service,
     clients: Vec<Client>,
     /// When the last message to a client and the last one from it arrive: messages do not overtake each other.

@@ -26,6 +26,10 @@ pub struct Plan {
     pub stop: Duration,
     /// The longest time that anything may take to have an effect, a lease included.
     pub patience: Duration,
+    /// A lock outlasts absences that are shorter than this together.
+    pub endurance: Duration,
+    /// The longest time for which a killed service is not there.
+    pub outage: Duration,
 }
 
 /// What is left of a chaos.
@@ -113,7 +117,8 @@ impl Conductor {
             self.disturb()?;
         }
         let stuck = self.finish()?;
-        self.pen.write(Moment::now(), What::Over { patience: self.plan.patience })?;
+        let Plan { patience, endurance, .. } = self.plan;
+        self.pen.write(Moment::now(), What::Over { patience, endurance })?;
         let history = History::read(&self.folder).map_err(io::Error::other)?;
         let failed = std::mem::take(&mut self.failed);
         Ok(Ended { history, deeds: self.deeds, failed, stuck })
@@ -226,7 +231,7 @@ impl Conductor {
         child.kill()?;
         child.wait()?;
         self.pen.deed(&Who::from(SERVICE), Deed::Killed)?;
-        sleep(self.dice.up_to(self.plan.stop));
+        sleep(self.dice.up_to(self.plan.outage));
         self.start_service(service)
     }
 

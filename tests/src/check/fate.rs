@@ -1,5 +1,7 @@
 //! What the conductor did to a process.
 
+use std::time::Duration;
+
 use crate::record::{Deed, Moment};
 
 /// The fate of one process, the service included.
@@ -7,6 +9,8 @@ use crate::record::{Deed, Moment};
 pub(super) struct Fate {
     /// It was alive until here, if it was killed.
     pub(super) killing: Option<Moment>,
+    /// When it was killed; a service can be so more than once.
+    kills: Vec<Moment>,
     /// It was gone from here on.
     pub(super) gone: Option<Moment>,
     /// When it was surely not itself: stopped, or being killed and started again. The last may have no end.
@@ -19,6 +23,7 @@ impl Fate {
             Deed::Started => {}
             Deed::Killing => {
                 self.killing = Some(at);
+                self.kills.push(at);
                 self.leave(at);
             }
             Deed::Stopping => self.leave(at),
@@ -50,8 +55,14 @@ impl Fate {
         self.absences.last().map_or(Moment::START, |(_, until)| *until)
     }
 
-    /// Whether it was always itself between two moments.
-    pub(super) fn is_whole(&self, from: Moment, until: Moment) -> bool {
-        self.absences.iter().all(|(left, back)| *back < from || until < *left)
+    /// For how long it was not itself, in all absences that touch the time between two moments.
+    pub(super) fn absent(&self, from: Moment, until: Moment) -> Duration {
+        let touching = self.absences.iter().filter(|(left, back)| from <= *back && *left <= until);
+        touching.map(|(left, back)| Duration::from_nanos(back.0 - left.0)).sum()
+    }
+
+    /// Whether it was killed between two moments.
+    pub(super) fn was_killed(&self, from: Moment, until: Moment) -> bool {
+        self.kills.iter().any(|kill| from < *kill && *kill < until)
     }
 }

@@ -49,13 +49,13 @@ pub(super) fn intervals(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Vec<Opt
     lives.all.iter().enumerate().map(interval).collect()
 }
 
-fn trusted_token(place: usize, life: &Life, wrong: &HashSet<usize>) -> Option<u64> {
+pub(super) fn trusted_token(place: usize, life: &Life, wrong: &HashSet<usize>) -> Option<u64> {
     life.held.as_ref().map(|held| held.token).filter(|_| !wrong.contains(&place))
 }
 
 /// All who may have taken a lock away.
 #[derive(Default)]
-struct Robberies {
+pub(super) struct Robberies {
     /// By name; each list by when they asked.
     by_name: HashMap<Arc<str>, Vec<Robbery>>,
 }
@@ -71,7 +71,7 @@ struct Robbery {
 }
 
 impl Robberies {
-    fn of(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Self {
+    pub(super) fn of(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Self {
         let mut robberies = Self::default();
         for (by, life) in lives.all.iter().enumerate().filter(|(_, life)| life.robs()) {
             let done = life.done.or_else(|| lives.spent(life)).unwrap_or(Moment::NEVER);
@@ -93,7 +93,7 @@ impl Robberies {
     }
 
     /// When the first who may have robbed this life before `until` asked to.
-    fn earliest(
+    pub(super) fn earliest(
         &self,
         place: usize,
         life: &Life,

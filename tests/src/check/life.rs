@@ -24,6 +24,8 @@ pub(super) struct Life {
     pub(super) done: Option<Moment>,
     /// The client knows that it is over.
     pub(super) over: Option<Moment>,
+    /// The client was told that the lock is lost, and why.
+    pub(super) lost: Option<Arc<str>>,
 }
 
 /// The request was waiting at some moment between the two.
@@ -61,6 +63,7 @@ impl Life {
             releasing: None,
             done: None,
             over: None,
+            lost: None,
         }
     }
 
@@ -86,8 +89,10 @@ impl Life {
                 self.over = Some(at);
             }
             (Step::Forced, None) => (self.done, self.over) = (Some(at), Some(at)),
-            (Step::Lost(_), Some(_))
-            | (Step::Withdrawn | Step::Unavailable | Step::TimedOut | Step::Failed(_), None) => {
+            (Step::Lost(why), Some(_)) => {
+                (self.over, self.lost) = (Some(at), Some(why.clone()));
+            }
+            (Step::Withdrawn | Step::Unavailable | Step::TimedOut | Step::Failed(_), None) => {
                 self.over = Some(at);
             }
             (Step::Held { .. }, Some(_)) => return strange("is granted twice"),

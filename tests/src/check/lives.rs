@@ -19,6 +19,8 @@ pub(super) struct Lives {
     fates: HashMap<Who, Fate>,
     /// When the conductor had seen enough, and its patience.
     pub(super) end: Option<(Moment, Duration)>,
+    /// How long an absence a lock outlasts.
+    pub(super) endurance: Duration,
     /// What made no sense.
     pub(super) nonsense: Vec<Violation>,
     unscathed: Fate,
@@ -37,7 +39,10 @@ impl Lives {
                 What::Deed(whom, deed) => {
                     lives.fates.entry(whom.clone()).or_default().suffer(line.at, *deed);
                 }
-                What::Over { patience } => lives.end = Some((line.at, *patience)),
+                What::Over { patience, endurance } => {
+                    lives.end = Some((line.at, *patience));
+                    lives.endurance = *endurance;
+                }
             }
         }
         for (place, life) in lives.all.iter().enumerate() {

@@ -8,6 +8,7 @@
 //! | two holders | two clients that looked and believed in their locks at the same time (`interval.rs`, `holders.rs`) |
 //! | out of turn | a client that saw itself in the queue, and another that asked later and was held first (`order.rs`) |
 //! | lost waiters | a client that has no answer in the end, though nobody is in its way (`waiters.rs`) |
+//! | lost locks | a client that was told of a loss, though it and the service were there and no other client took the lock (`losses.rs`) |
 //! | repeated and shrinking tokens | the tokens that clients were told (`tokens.rs`) |
 //! | nonsense | a request that was answered twice, or after its end (`life.rs`) |
 //!
@@ -27,6 +28,7 @@ mod holders;
 mod interval;
 mod life;
 mod lives;
+mod losses;
 mod order;
 mod tokens;
 mod violation;
@@ -38,7 +40,7 @@ use std::ops::AddAssign;
 pub use violation::{Key, Violation};
 
 use crate::record::History;
-use interval::intervals;
+use interval::{Interval, intervals};
 use lives::Lives;
 
 /// Everything that is wrong with a history.
@@ -51,6 +53,7 @@ pub fn check(history: &History) -> Vec<Violation> {
     violations.extend(holders::two_holders(&lives, &intervals));
     violations.extend(order::out_of_turn(&lives, &intervals));
     violations.extend(waiters::lost_waiters(&lives));
+    violations.extend(losses::lost_locks(&lives, &wrong));
     violations
 }
 
@@ -69,6 +72,8 @@ pub struct Weight {
     pub robberies: usize,
     /// Requests without an answer.
     pub unanswered: usize,
+    /// Locks that a client surely believed in before and after the service was killed.
+    pub survivors: usize,
 }
 
 impl Weight {
@@ -76,6 +81,7 @@ impl Weight {
     pub fn of(history: &History) -> Self {
         let lives = Lives::of(history);
         let intervals = intervals(&lives, &tokens::wrong_tokens(&lives).1);
+        let survives = |it: &&Interval| lives.service().was_killed(it.from, it.until);
         let count = |is: fn(&life::Life) -> bool| lives.all.iter().filter(|life| is(life)).count();
         Self {
             requests: lives.all.len(),
@@ -84,6 +90,7 @@ impl Weight {
             turns: order::comparisons(&lives, &intervals),
             robberies: count(life::Life::robs),
             unanswered: count(|life| life.answered().is_none()),
+            survivors: intervals.iter().flatten().filter(survives).count(),
         }
     }
 }
@@ -96,13 +103,15 @@ impl AddAssign for Weight {
         self.turns += other.turns;
         self.robberies += other.robberies;
         self.unanswered += other.unanswered;
+        self.survivors += other.survivors;
     }
 }
 
 impl fmt::Display for Weight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, locks, sure, turns, robberies, unanswered } = self;
+        let Self { requests, locks, sure, turns, robberies, unanswered, survivors } = self;
         write!(f, "{requests} requests, {locks} locks, {sure} of them sure; {turns} turns; ")?;
-        write!(f, "{robberies} robberies; {unanswered} without an answer")
+        write!(f, "{robberies} robberies; {unanswered} without an answer; ")?;
+        write!(f, "{survivors} locks outlived a service")
     }
 }

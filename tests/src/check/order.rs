@@ -5,9 +5,9 @@
 //! was told of its lock after that and believed in it. (Had it been granted before the other and told late, then both held at
 //! once, which is no better.)
 //!
-//! Its place in the queue is the same all the time when the service calls it the same, nothing happened to the service, and its
-//! client was never stopped; otherwise the client may have lost its place and asked again. Steals and those who overtake by
-//! right are not held to the order, nor are two who do not exclude each other.
+//! Its place in the queue is the same all the time when the service calls it the same, also over a restart of the service;
+//! a client that lost its session asks again under another name. Steals and those who overtake by right are not held to the
+//! order, nor are two who do not exclude each other.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -60,9 +60,7 @@ fn waits(lives: &Lives, intervals: &[Option<Interval>]) -> impl Iterator<Item = 
         let again = life.seen.iter().filter(|again| again.id == seen.id).map(|again| again.since);
         let told = life.held.as_ref().filter(|held| interval.is_some() && held.id == seen.id);
         let until = again.chain(told.map(|held| held.at)).max()?;
-        let undisturbed = lives.service().is_whole(seen.since, until)
-            && lives.fate(&life.key.who).is_whole(seen.since, until);
-        undisturbed.then_some(Queued { place, from: seen.until, until })
+        Some(Queued { place, from: seen.until, until })
     })
 }
 

@@ -40,6 +40,9 @@ pub enum Violation {
     /// These wait for nobody but perhaps each other, and at least one of them should have been answered.
     #[allow(missing_docs, reason = "who they are")]
     LostWaiters { waiters: Vec<Key> },
+    /// A client that lived lost its lock, and no other client can have taken it.
+    #[allow(missing_docs, reason = "whose lock it was, when it was told, and why")]
+    LockLost { request: Key, at: Moment, why: Arc<str> },
     /// Two locks have the same token.
     #[allow(missing_docs, reason = "the token and the two")]
     TokenRepeated { token: u64, first: Key, second: Key },
@@ -64,6 +67,9 @@ impl fmt::Display for Violation {
             Self::LostWaiters { waiters } => {
                 f.write_str("lost waiters: nobody is in the way of")?;
                 waiters.iter().try_for_each(|waiter| write!(f, " {waiter}"))
+            }
+            Self::LockLost { request, at, why } => {
+                write!(f, "{request} lost its lock by {at}, and no other client took it: {why}")
             }
             Self::TokenRepeated { token, first, second } => {
                 write!(f, "token {token} was given twice: to {first} and to {second}")

@@ -92,27 +92,28 @@ fn chip(info: &LockInfo) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use navlocks::{ClientId, RequestId};
+    use std::pin::pin;
+    use std::task::{Context, Waker};
 
-    fn info(number: u64, tag: &str, mode: Mode) -> LockInfo {
-        LockInfo {
-            request: RequestId::foreign(1, number),
-            client: ClientId::foreign(1, number),
-            scope: "a".into(),
-            mode,
-            token: None,
-            tag: Some(tag.into()),
-            age: Duration::from_secs(number),
-            pid: None,
-        }
-    }
+    use navlocks::Locks;
+    use navlocks::blocking::block_on;
+
+    use super::*;
 
     #[test]
     fn queue_is_a_row_with_holders_before_the_bar_and_shared_neighbours_together() {
-        let held = vec![info(1, "r1", Mode::Shared), info(2, "r2", Mode::Shared)];
-        let pending = vec![info(9, "w", Mode::Exclusive), info(3, "r3", Mode::Shared)];
-        let lines = lines(&Snapshot { held, pending }, Palette::plain());
+        let locks = Locks::new();
+        let shared = |tag: &str| locks.request("a").shared().tag(tag).into_future();
+        let held = [block_on(shared("r1")), block_on(shared("r2"))];
+        assert!(held.iter().all(Result::is_ok));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut writer = pin!(locks.request("a").tag("w").into_future());
+        let mut reader = pin!(shared("r3"));
+        assert!(writer.as_mut().poll(&mut context).is_pending());
+        assert!(reader.as_mut().poll(&mut context).is_pending());
+        let mut now = block_on(locks.query()).expect("a snapshot");
+        now.pending[0].age = Duration::from_secs(9);
+        let lines = lines(&now, Palette::plain());
         assert_eq!(lines, ["a  ▐(r1 r2)▌ w (r3)  2 wait, 9 s"]);
     }
 }

@@ -213,8 +213,12 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends a session of an earlier service that was not claimed.
-    pub(crate) fn end_unclaimed(&mut self, number: u32, now: Instant) {
+    /// Ends a session of an earlier service whose client is gone and has not claimed it. A session
+    /// that was claimed goes on.
+    pub fn end_unclaimed(&mut self, number: u32, now: Instant) {
+        if self.recovery.get(number).is_none() {
+            return;
+        }
         if self.sessions.get(number).is_some() {
             // Its claim is under way, and counts as the session's end.
             self.end(number, None, now);
@@ -246,7 +250,7 @@ impl Hub {
 
     /// Ends the sessions of an earlier service whose leases have passed. Returns how long it takes
     /// until the next one has.
-    pub(crate) fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
+    pub fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
         for number in self.recovery.lapsed(now) {
             self.metrics.lapsed_leases.inc();
             self.end_unclaimed(number, now);
@@ -289,8 +293,9 @@ impl Hub {
         if places.is_empty() {
             return;
         }
-        let Self { sessions, partitions, tokens, metrics, registry, recovery, .. } = self;
-        let mut around = Around { sessions, tokens, metrics, registry, now };
+        let Self { sessions, partitions, tokens, metrics, registry, recovery, unfinished, .. } =
+            self;
+        let mut around = Around { sessions, tokens, metrics, registry, unfinished, now };
         partitions[partition].admit_early(partition, places, recovery, &mut around);
     }
 

@@ -52,6 +52,7 @@ impl Hub {
                 let now = session.heard;
                 let history = views.begin_history(&key, now);
                 let index = partitions.insert(key, tokens.next(), *deadlocks, share, table_key);
+                partitions[index].bound_deadlock_search(limits.deadlock_wait_entries_max);
                 if let Some(history) = history {
                     partitions[index].record(history, now);
                 }

@@ -157,7 +157,8 @@ impl Hub {
             self.rob_unclaimed(partition, asking, &hashes, now);
             return None;
         }
-        if self.recovery.blocks(&hashes, *mode) || early.blocks(&hashes, asking.place, *mode) {
+        let place = asking.place;
+        if self.recovery.blocks(&hashes, place, *mode) || early.blocks(&hashes, place, *mode) {
             self.hold_back(partition, asking, hashes);
             return None;
         }

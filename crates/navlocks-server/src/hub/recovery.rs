@@ -37,7 +37,8 @@ struct Wanted {
     session: u32,
     number: u64,
     mode: Mode,
-    held: bool,
+    /// Its place if it waits; none if it holds the name.
+    place: Option<u64>,
 }
 
 impl Unclaimed {
@@ -68,13 +69,13 @@ impl Recovery {
 
     fn want(&mut self, request: &RequestRecord) {
         let &RequestRecord { session, number, mode, standing, ref hashes, .. } = request;
-        let held = match standing {
-            Standing::Pending(_) => false,
-            Standing::Held(_) => true,
+        let place = match standing {
+            Standing::Pending(place) => Some(place),
+            Standing::Held(_) => None,
             Standing::Lost(_) => return,
         };
         for &hash in hashes {
-            self.wanted.entry(hash).or_default().push(Wanted { session, number, mode, held });
+            self.wanted.entry(hash).or_default().push(Wanted { session, number, mode, place });
         }
     }
 
@@ -102,14 +103,15 @@ impl Recovery {
         !self.unclaimed.is_empty()
     }
 
-    /// Returns true if an unclaimed request conflicts with one of this mode on these names.
-    pub(crate) fn blocks(&self, hashes: &[u64], mode: Mode) -> bool {
+    /// Returns true if an unclaimed request conflicts with one of this mode on these names, and
+    /// comes before this place.
+    pub(crate) fn blocks(&self, hashes: &[u64], place: u64, mode: Mode) -> bool {
         self.blind
             || hashes
                 .iter()
                 .filter_map(|hash| self.wanted.get(hash))
                 .flatten()
-                .any(|it| it.mode.conflicts_with(mode))
+                .any(|it| it.mode.conflicts_with(mode) && it.place.is_none_or(|its| its < place))
     }
 
     pub(crate) fn get(&self, session: u32) -> Option<&Unclaimed> {
@@ -139,8 +141,10 @@ impl Recovery {
         registry: &mut Registry,
     ) -> (usize, Vec<u64>) {
         let wanted = hashes.iter().filter_map(|hash| self.wanted.get(hash)).flatten();
-        let mut victims: Vec<(u32, u64)> =
-            wanted.filter(|it| it.held || all).map(|it| (it.session, it.number)).collect();
+        let mut victims: Vec<(u32, u64)> = wanted
+            .filter(|it| it.place.is_none() || all)
+            .map(|it| (it.session, it.number))
+            .collect();
         victims.sort_unstable();
         victims.dedup();
         let mut freed = Vec::new();
@@ -158,10 +162,12 @@ impl Recovery {
         (victims.len(), freed)
     }
 
-    /// Returns the sessions whose leases have passed.
+    /// Returns the sessions whose leases have passed, in order of their numbers.
     pub(crate) fn lapsed(&self, now: Instant) -> Vec<u32> {
         let lapsed = self.unclaimed.iter().filter(|(_, it)| it.is_lapsed(now));
-        lapsed.map(|(&number, _)| number).collect()
+        let mut numbers: Vec<u32> = lapsed.map(|(&number, _)| number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Returns how long it takes at least until the next lease has passed.

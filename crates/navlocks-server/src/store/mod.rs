@@ -59,7 +59,7 @@ impl Store {
             }
             Earlier::Unreadable => {
                 tracing::warn!(
-                    "the state file cannot be read; it was put aside as service.json.bad"
+                    "the state file is gone or cannot be read; what was there is service.json.bad now"
                 );
                 (0, Some(limits.lease_max), 0)
             }
@@ -88,8 +88,10 @@ impl Store {
         }
         let step = (limits.requests_per_partition_max as u64).min(block / 4);
         let earlier = believed.map_or(Duration::ZERO, with_margin);
+        // By the clock too, so that a client of an earlier service whose state is gone believes it.
+        let epoch = (epoch + 1).max(clock.as_secs());
         // Until they know that it is over, clients of the earlier service count as this one's.
-        let state = State::new(false, start, lease_ms_max, epoch + 1);
+        let state = State::new(false, start, lease_ms_max, epoch);
         let mut store = Self { file, state, block, step, try_again_at: 0, earlier, key, found };
         store.write(State { tokens_reserved_to: start + block, ..state })?;
         Ok((store, registry))

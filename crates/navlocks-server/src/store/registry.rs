@@ -165,11 +165,16 @@ impl Registry {
         let mut sessions = Table::open(&folder.join(SESSIONS))?;
         let mut requests = Table::open(&folder.join(REQUESTS))?;
         let header = sessions.header();
-        let kept = trusted && is_of_boot(&header, boot) && requests.header() == header;
-        let (key, found) = if kept {
+        let kept = trusted
+            && is_of_boot(&header, boot)
+            && requests.header() == header
+            && sessions.is_whole()
+            && requests.is_whole();
+        let found = if kept { find(&mut sessions, &mut requests) } else { None };
+        let (key, found) = if let Some(found) = found {
             let key = u128::from(header[5]) << 64 | u128::from(header[4]);
             let blind = header[BLIND] != 0 && believed;
-            (key, Found { blind, ..find(&mut sessions, &mut requests) })
+            (key, Found { blind, ..found })
         } else {
             let mut bytes = [0; 16];
             getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -182,8 +187,17 @@ impl Registry {
         };
         let presence = folder.join("presence");
         make_private(&presence)?;
+        if !kept {
+            clear(&presence)?;
+        }
         let tables = Tables { sessions, requests, presence };
         Ok((Self { tables: Some(tables) }, HashKey::from_bytes(key.to_le_bytes()), found))
+    }
+
+    /// Returns true if a service left sessions in this folder.
+    pub(super) fn has_sessions(folder: &Path) -> bool {
+        let path = folder.join(SESSIONS);
+        path.exists() && Table::open(&path).is_ok_and(|table| table.live().next().is_some())
     }
 
     /// Makes the files again that were removed from the folder. Returns true if the sockets of
@@ -355,6 +369,14 @@ fn make_private(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Removes the sockets of sessions that the tables do not know: their numbers are given again.
+fn clear(presence: &Path) -> io::Result<()> {
+    for socket in std::fs::read_dir(presence)? {
+        std::fs::remove_file(socket?.path())?;
+    }
+    Ok(())
+}
+
 fn new_header(boot: u128, key: u128, blind: bool) -> Slot {
     let (boot, key) = ([boot as u64, (boot >> 64) as u64], [key as u64, (key >> 64) as u64]);
     [MAGIC, LAYOUT, boot[0], boot[1], key[0], key[1], u64::from(blind), 0]
@@ -391,8 +413,17 @@ fn add_more(requests: &mut Table, hashes: &[u64]) -> io::Result<Index> {
     Ok(next)
 }
 
-/// Reads what an earlier service left, and frees the slots that belong to nothing.
-fn find(sessions: &mut Table, requests: &mut Table) -> Found {
+/// Reads what an earlier service left, and frees the slots that belong to nothing. Returns none if
+/// no service can have written a slot.
+fn find(sessions: &mut Table, requests: &mut Table) -> Option<Found> {
+    let is_session =
+        |words: &Slot| words[0] >> 32 != 0 && words[0] as u32 as u64 & !PRESENT == LIVE;
+    let is_request = |words: &Slot| (PENDING..=MORE).contains(&(words[0] & 0xff));
+    if !sessions.live().all(|(_, words)| is_session(&words))
+        || !requests.live().all(|(_, words)| is_request(&words))
+    {
+        return None;
+    }
     let mut found = Found::default();
     for (slot, words) in sessions.live() {
         found.sessions.push(session_record(slot, &words));
@@ -415,7 +446,7 @@ fn find(sessions: &mut Table, requests: &mut Table) -> Found {
     }
     sessions.find_free();
     requests.find_free();
-    found
+    Some(found)
 }
 
 fn session_slot(record: &SessionRecord) -> Slot {
@@ -584,6 +615,19 @@ mod tests {
             assert_eq!(found.sessions.len(), count);
             registry.begin_session(&session(1)).expect("room");
         }
+        std::fs::remove_dir_all(folder).expect("the folder goes");
+    }
+
+    #[test]
+    fn sockets_of_sessions_that_the_tables_do_not_know_are_removed() {
+        let folder = folder("sockets");
+        opened(&folder);
+        let socket = folder.join("presence/7");
+        std::fs::write(&socket, "").expect("a file");
+        opened(&folder);
+        assert!(socket.exists());
+        opened_at(&folder, BOOT + 1, true, false);
+        assert!(!socket.exists());
         std::fs::remove_dir_all(folder).expect("the folder goes");
     }
 

@@ -58,7 +58,7 @@ pub(crate) enum Earlier {
     None,
     /// This.
     State(State),
-    /// Something that cannot be read; it was put aside.
+    /// Something that cannot be read, and was put aside; or it is gone, and sessions are left.
     Unreadable,
 }
 
@@ -112,7 +112,11 @@ impl StateFile {
         let unreadable = |error| explain(error, "cannot read", &path);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Earlier::None),
+            // Sessions without a state file are what is left of a service.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let left = Registry::has_sessions(&self.folder);
+                return Ok(if left { Earlier::Unreadable } else { Earlier::None });
+            }
             Err(error) => return Err(unreadable(error)),
         };
         match serde_json::from_slice::<State>(&bytes) {

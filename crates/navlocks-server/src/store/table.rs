@@ -34,6 +34,8 @@ pub(super) struct Table {
     file: File,
     chunks: Vec<MmapMut>,
     free: Vec<Index>,
+    /// The file had the length of a table when it was opened.
+    whole: bool,
 }
 
 impl Table {
@@ -42,8 +44,10 @@ impl Table {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(path)?;
-        let chunks = (file.metadata()?.len() as usize / CHUNK_BYTES).max(1);
-        let mut table = Self { file, chunks: Vec::new(), free: Vec::new() };
+        let bytes = file.metadata()?.len() as usize;
+        let chunks = (bytes / CHUNK_BYTES).max(1);
+        let whole = bytes.is_multiple_of(CHUNK_BYTES);
+        let mut table = Self { file, chunks: Vec::new(), free: Vec::new(), whole };
         for _ in 0..chunks {
             table.add_chunk()?;
         }
@@ -76,6 +80,11 @@ impl Table {
         }
         copy.free.clone_from(&self.free);
         Ok(copy)
+    }
+
+    /// Returns true if no part of the file was missing when it was opened.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// Returns the slot that describes the table.

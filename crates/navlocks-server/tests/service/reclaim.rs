@@ -95,6 +95,35 @@ fn waiters_keep_their_order_over_a_kill() {
 }
 
 #[test]
+fn waiter_that_does_not_come_back_holds_back_only_later_requests() {
+    let service = Running::start();
+    let mut clients: Vec<(Client, Welcome)> =
+        (0..3).map(|_| Client::unix_welcome(service.unix())).collect();
+    let token = clients[0].0.hold(1, "a");
+    for (client, _) in &mut clients[1..] {
+        client.say(request(1, "a"));
+        client.settle();
+    }
+    let service = restart(service);
+    let waiting = r#""id":1,"names":["a"]"#;
+    let held = format!(r#"{waiting},"token":{token}"#);
+    let mut holder = Client::claim(service.unix(), &clients[0].1, &[&held]);
+    let mut first = Client::claim(service.unix(), &clients[1].1, &[waiting]);
+    let mut other = Client::unix(service.unix());
+    other.say(request(1, "a"));
+    holder.say(r#"{"release":1}"#);
+    // The second waiter has not come back, and was behind the first one in any case.
+    first.granted(1);
+    first.say(r#"{"release":1}"#);
+    first.settle();
+    other.settle();
+    let mut second = Client::claim(service.unix(), &clients[2].1, &[waiting]);
+    second.granted(1);
+    second.say(r#"{"release":1}"#);
+    other.granted(1);
+}
+
+#[test]
 fn grant_that_got_lost_with_the_service_is_told_again() {
     let service = Running::start();
     let (mut holder, welcome) = Client::unix_welcome(service.unix());

@@ -76,7 +76,7 @@ impl Early {
         while let Some(place) = candidates.pop_first() {
             let Some((asking, hashes)) = self.requests.get(&place) else { continue };
             let mode = asking.request.mode;
-            if recovery.blocks(hashes, mode) || self.blocks(hashes, place, mode) {
+            if recovery.blocks(hashes, place, mode) || self.blocks(hashes, place, mode) {
                 continue;
             }
             let (asking, hashes) = self.remove(place)?;
