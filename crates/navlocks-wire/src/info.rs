@@ -89,6 +89,23 @@ pub enum Cause {
     NotReclaimed,
 }
 
+/// A session of an earlier service whose client has not come back yet. The names of its requests
+/// are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Unclaimed {
+    /// Its number.
+    pub session: u32,
+    /// Its process, where the earlier service knew it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// For how long the service waits for it at most; missing if until its process ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+    /// How many locks it held.
+    pub held: u64,
+}
+
 /// Clients that wait for each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cycle {

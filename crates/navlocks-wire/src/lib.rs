@@ -33,7 +33,7 @@ mod view;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
-pub use info::{About, Cause, Cycle, Event, Info, What};
+pub use info::{About, Cause, Cycle, Event, Info, Unclaimed, What};
 pub use name::Names;
 pub use shown::{
     Acted, Blocked, Clients, Deadlocks, Entry, Events, Happened, Heat, Hop, Lane, Node, Overview,
@@ -41,7 +41,7 @@ pub use shown::{
 };
 pub use to_client::{
     Answer, EventText, Granted, Limits, Lost, Partition, Pending, Place, Refused, Reply, ToClient,
-    Unclaimed, Welcome,
+    Welcome,
 };
 pub use to_service::{Ask, Hello, Open, Question, QueuePlace, Request, Resume, ToService};
 pub use view::{

@@ -4,9 +4,8 @@ use navlocks_core::{Mode, Name};
 use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
-use super::info::mode;
+use super::info::{Unclaimed, mode};
 use super::name::{many, single};
-use super::to_client::Unclaimed;
 use super::view::{Space, is_zero};
 
 /// The names in use.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use super::id::RequestKey;
-use super::info::{About, Cause, Cycle, Event, Info, What};
+use super::info::{About, Cause, Cycle, Event, Info, Unclaimed, What};
 use super::shown::Shown;
 use super::to_service::{QueuePlace, is_zero};
 
@@ -171,23 +171,6 @@ impl Answer {
 
     /// What stands after it.
     pub const TAIL: &str = "}}";
-}
-
-/// A session of an earlier service whose client has not come back yet. The names of its requests
-/// are held back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Unclaimed {
-    /// Its number.
-    pub session: u32,
-    /// Its process, where the earlier service knew it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// For how long the service waits for it at most; missing if until its process ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_ms: Option<u64>,
-    /// How many locks it held.
-    pub held: u64,
 }
 
 /// Where a pending request stands.

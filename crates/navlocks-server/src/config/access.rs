@@ -26,7 +26,7 @@ pub struct Access {
     /// The file that they come from, to read it again when it changes.
     file: Option<PathBuf>,
     /// The tokens of operators, each with the name of one.
-    operators: Option<Box<Access>>,
+    operators: Option<Box<Self>>,
 }
 
 #[derive(Clone)]

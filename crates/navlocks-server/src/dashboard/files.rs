@@ -79,8 +79,10 @@ mod tests {
         let count = std::fs::read_dir(folder).unwrap().count();
         assert_eq!(count, FILES.len());
         for (path, file) in FILES {
-            let namespaces = file.text.matches("http://www.w3.org/2000/svg").count();
-            assert_eq!(file.text.matches("://").count(), namespaces, "{path} names a host");
+            // A namespace is no address, and its own host is no other one.
+            let harmless = ["http://www.w3.org/2000/svg", "://${location.host}"];
+            let known: usize = harmless.iter().map(|text| file.text.matches(text).count()).sum();
+            assert_eq!(file.text.matches("://").count(), known, "{path} names a host");
         }
     }
 }

@@ -355,7 +355,7 @@ impl Partition {
 
     /// Returns the key of a client.
     pub(crate) fn client_key(&self, client: ClientId) -> ClientKey {
-        self.clients.get(client.slot()).copied().unwrap_or(ClientKey::new(0, 0))
+        self.clients.get(client.slot()).copied().unwrap_or_else(|| ClientKey::new(0, 0))
     }
 
     /// Returns what a history notes of a live request.

@@ -48,7 +48,7 @@ pub(super) fn time(
         lanes_ms: history
             .spans
             .front()
-            .map_or(age(history.begun, now), |span| age(span.ended, now)),
+            .map_or_else(|| age(history.begun, now), |span| age(span.ended, now)),
         bucket_ms: BUCKET.as_millis() as u64,
         // The last bucket ends later than now.
         ends_ms: ends.saturating_sub(passed).as_millis() as u64,
@@ -113,7 +113,7 @@ fn lanes(
             }
         }
     }
-    let mut busiest: Vec<(ClientKey, (Option<u32>, Vec<Span>))> = lanes.into_iter().collect();
+    let mut busiest: Vec<_> = lanes.into_iter().collect();
     let count = busiest.len().saturating_sub(LANES_MAX) as u64;
     // The busiest are shown, in the order of their clients, which does not jump.
     busiest.sort_by_key(|(client, (_, spans))| (Reverse(spans.len()), *client));
