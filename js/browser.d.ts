@@ -45,8 +45,8 @@ export interface PageConnectOptions extends ConnectOptions {
 export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
 
 /**
- * A page is in no process, so all that these locks are asked is refused with a NotSupportedError. They are here for code that is loaded
- * by Node too, where `navlocks` has the locks of the process.
+ * A page is in no process, so all that these locks are asked is refused with a NotSupportedError.
+ * They are here for code that is loaded by Node too, where `navlocks` has the locks of the process.
  */
 export const locks: Locks;
 
@@ -61,7 +61,7 @@ export type InstallOptions = PageConnectOptions & { url: string | URL };
 export function install(target: object | undefined, locks: LockManager | InstallOptions): LockManager;
 
 /**
- * Undoes the last `install()` on a global object: what was there before is there again. Resolves when the connection that it made is
- * closed.
+ * Undoes the last `install()` on a global object: what was there before is there again. Resolves
+ * when the connection that it made is closed.
  */
 export function uninstall(target?: object): Promise<void>;

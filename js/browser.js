@@ -19,7 +19,10 @@ const own = createEnvironment(globalThis);
 
 export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
-/** A page is in no process: all that these locks are asked is refused. They are here for code that is loaded by Node too. */
+/**
+ * A page is in no process: all that these locks are asked is refused. They are here for code that
+ * is loaded by Node too.
+ */
 export const locks = own.processLocks;
 
 /** The locks of a service: resolves when it is reached, rejects when it is not. */

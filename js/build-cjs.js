@@ -10,7 +10,10 @@ import { transformSync } from 'esbuild';
 const here = dirname(fileURLToPath(import.meta.url));
 const folder = join(here, 'cjs');
 
-/** `import.meta.url` of a file. The addon and other packages are looked for beside the package's own files. */
+/**
+ * `import.meta.url` of a file. The addon and other packages are looked for beside the package's own
+ * files.
+ */
 const urlOf = (name) => (['addon.js', 'platforms.js'].includes(name) ? "new URL('../', pathToFileURL(__filename)).href" : 'pathToFileURL(__filename).href');
 
 rmSync(folder, { recursive: true, force: true });

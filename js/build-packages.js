@@ -1,9 +1,10 @@
-// Builds the npm packages as they are published: `navlocks`, which is plain JavaScript, and the one of this platform, with the
-// addon and the command. Packs both.
+// Builds the npm packages as they are published: `navlocks`, which is plain JavaScript, and the one
+// of this platform, with the addon and the command. Packs both.
 //
 //   node build-packages.js FOLDER [COMMAND]
 //
-// The addon is the one that `npm run build` left. COMMAND is a built command `navlocks`; without it, a release is built.
+// The addon is the one that `npm run build` left. COMMAND is a built command `navlocks`; without
+// it, a release is built.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -5,13 +5,17 @@ import { clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { Deliveries } from './delivery.js';
 import { dial, parseAddress } from './dial.js';
 import { readOptions, readPartition } from './options.js';
-import { socketOfUser, startOwn } from './place.js';
+import { socketOfUser, Starter } from './place.js';
+import { Presence } from './presence.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
 import { createTurns } from './turns.js';
 
 /** The longest delay that setInterval takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
+
+/** A service on the same machine is started again within moments, an attempt to reach it costs next to nothing. */
+const LOCAL = { pauseMax: 100, showPresence: (path, shown) => new Presence(path, shown) };
 
 /** Sessions that take leave when this thread ends. */
 const sessions = new Set();
@@ -50,7 +54,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     checkCertificates(settings.ca);
-    const session = new Session({ ...settings, dial: createDial(url, settings) }, createPlatform());
+    const session = new Session({ ...settings, ...createWay(url, settings) }, createPlatform());
     if (settings.traceHandles) tracing.add(session);
     return session;
   }
@@ -68,14 +72,15 @@ export function createServices({ internals: { convert, exception } }, extended, 
     };
   }
 
-  function createDial(url, settings) {
-    if (url === undefined) return () => dialOwn(settings);
+  /** How a session reaches its service. */
+  function createWay(url, settings) {
+    if (url === undefined) return { ...LOCAL, dial: createOwnDial(settings) };
     if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
     const address = parseAddress(`${url}`);
     if (address === undefined) {
       throw exception('SyntaxError', `'${url}' is no address of a service: write unix:/path, ws://host:port or wss://host:port`);
     }
-    return () => dial(address, settings);
+    return { ...(address.path === undefined ? {} : LOCAL), dial: () => dial(address, settings) };
   }
 
   function createPlatform() {
@@ -92,12 +97,15 @@ export function createServices({ internals: { convert, exception } }, extended, 
   return { connect, startHost };
 }
 
-/** The service of this user; started, if that is wished and nobody listens. */
-async function dialOwn({ start, command, ...settings }) {
-  const path = socketOfUser();
-  if (start) await startOwn(path, command);
+/** Reaches the service of this user; started, if that is wished, something needs it and no process listens. */
+function createOwnDial({ start, command, ...settings }) {
+  const starter = new Starter();
   const hint = start ? '' : ": connect({ start: true }) starts this user's service, and so does every 'navlocks run'";
-  return dial({ path }, settings, hint);
+  return async (isNeeded) => {
+    const path = socketOfUser();
+    if (start && isNeeded) await starter.start(path, command);
+    return dial({ path }, settings, hint);
+  };
 }
 
 /** The option `ca`: Node takes a text without a certificate for no authority at all. */

@@ -30,12 +30,17 @@ export class LockConnection extends EventTarget {
     return this.#error;
   }
 
-  /** For how many milliseconds the service keeps the locks without a connection; undefined over a Unix socket. */
+  /**
+   * For how many milliseconds the service keeps the locks without a connection; undefined over a
+   * Unix socket.
+   */
   get lease() {
     return this.#lease()?.length;
   }
 
-  /** How many milliseconds are left until the locks count as lost, unless the service is heard from. */
+  /**
+   * How many milliseconds are left until the locks count as lost, unless the service is heard from.
+   */
   get leaseLeft() {
     const lease = this.#lease();
     return lease === undefined ? undefined : Math.max(lease.left, 0);

@@ -6,6 +6,9 @@ import WebSocket from 'ws';
 import { codeOfStatus } from './refusals.js';
 import { SUBPROTOCOL } from './wire.js';
 
+/** Taken now: fake timers of a test runner replace it. */
+const { queueMicrotask } = globalThis;
+
 /** How much of an answer that is no WebSocket is read, in characters. */
 const SENTENCE_MAX = 1000;
 
@@ -29,7 +32,8 @@ function parseUrl(text) {
 }
 
 /**
- * A WebSocket to this address that says at once what is said in one go, and does not keep the process alive.
+ * A WebSocket to this address that says at once what is said in one go, and does not keep the
+ * process alive.
  *
  * @param hint what to do when nobody listens
  */

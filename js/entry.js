@@ -185,7 +185,10 @@ export class Entry {
     return this.#contention !== undefined;
   }
 
-  /** Resolves with true when a request waits for the lock, and with false when the lock is over before. */
+  /**
+   * Resolves with true when a request waits for the lock, and with false when the lock is over
+   * before.
+   */
   contention() {
     if (!this.isHeld) return this.host.Promise.resolve(false);
     if (this.#contention === undefined) {
@@ -230,7 +233,7 @@ export class Entry {
     const released = this.host.transport.release(this);
     if (released) {
       this.state = OVER;
-      this.#settleContention(false);
+      if (this.#contention !== undefined) this.#settleContention(false);
     }
     return released;
   }
@@ -301,6 +304,8 @@ function describe(cause) {
       return 'the lock service was out of reach for longer than the lease';
     case 'ServiceGone':
       return 'the lock service that kept it is gone';
+    case 'NotReclaimed':
+      return 'its service was started again, and the lock could not be claimed there';
     default:
       return `${cause}`;
   }

@@ -12,8 +12,8 @@ const READ_MAX = 1024;
 const DONE = Object.freeze({ done: true, value: undefined });
 
 /**
- * An async iterator. A transport fills it by push(), end() and fail(); events that are not read wait here, and the oldest make
- * room for later ones.
+ * An async iterator. A transport fills it by push(), end() and fail(); events that are not read
+ * wait here, and the oldest make room for later ones.
  */
 export class LockEvents {
   #events = [];

@@ -5,6 +5,7 @@
 import { KeptMap } from './collections.js';
 import { Entry } from './entry.js';
 import { CAPACITY, LockEvents } from './events.js';
+import { Forgotten } from './forgotten.js';
 import { nameClass } from './locks.js';
 
 /** For a promise that is settled already. */
@@ -12,14 +13,16 @@ function settleNothing() {}
 
 /** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
 class HandleEntry extends Entry {
-  /** The stack of the call, if handles are traced. */
-  made = undefined;
-
   begin() {
     // Never a handle that is lost already.
     if (this.loss !== undefined) this.failTraced(this.lossError(this.loss));
     else this.resolve(this.host.handle(this));
-    // Nothing that the lock space knows keeps the handle alive, so that its end can be noticed.
+  }
+
+  /**
+   * Lets nothing that the lock space knows keep the handle alive, so that its end can be noticed.
+   */
+  dropHandle() {
     this.promise = undefined;
     this.resolve = settleNothing;
     this.reject = settleNothing;
@@ -68,7 +71,10 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).isHeld;
     }
 
-    /** Resolves with true when a request waits for this lock, and with false when the lock is over before. */
+    /**
+     * Resolves with true when a request waits for this lock, and with false when the lock is over
+     * before.
+     */
     async contended() {
       return entryOf(this).contention();
     }
@@ -157,7 +163,8 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
     }
 
     /**
-     * Every event of this lock space from now on, in order: an async iterator. What this client asks later is among them.
+     * Every event of this lock space from now on, in order: an async iterator. What this client
+     * asks later is among them.
      */
     events(options = undefined) {
       const host = hostOf(this);
@@ -211,16 +218,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   nameClass(ServiceLocks, 'ServiceLocks');
   nameClass(LockEvents, 'LockEvents');
 
-  /** Warns of handles that are collected as garbage with their lock held: it stays held, and no program can release it. */
-  const forgotten = new FinalizationRegistry((entry) => {
-    if (!entry.isHeld) return;
-    const where = entry.made === undefined ? '' : `, and was made here: ${entry.made}`;
-    entry.host.warn?.(`a LockHandle was garbage collected and its lock '${entry.name}' is still held: release() or dispose of it${where}`);
-  });
+  const forgotten = new Forgotten();
 
   function createHandle(entry) {
     const handle = new LockHandle(secret, entry);
-    forgotten.register(handle, entry);
+    forgotten.add(handle, entry);
     return handle;
   }
 

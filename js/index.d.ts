@@ -58,7 +58,10 @@ export class ExtendedLock extends Lock {
   readonly signal: AbortSignal;
   /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
   readonly held: boolean;
-  /** Resolves with true when a request waits for this lock, and with false when the lock is over before. */
+  /**
+   * Resolves with true when a request waits for this lock, and with false when the lock is over
+   * before.
+   */
   contended(): Promise<boolean>;
 }
 
@@ -71,9 +74,13 @@ export type Loss =
   // Through a service:
   | 'ClientEnded'
   | 'LeaseLapsed'
-  | 'ServiceGone';
+  | 'ServiceGone'
+  | 'NotReclaimed';
 
-/** Why a service, or the way to it, refused: the `cause` of an error that is no loss of a lock. See docs/javascript/outages.md. */
+/**
+ * Why a service, or the way to it, refused: the `cause` of an error that is no loss of a lock. See
+ * docs/javascript/outages.md.
+ */
 export type Refusal =
   | 'bad-message'
   | 'bad-state'
@@ -102,7 +109,10 @@ export interface DeadlockCause {
   ids: RequestId[];
 }
 
-/** The `cause` of the errors of this package, which are DOMExceptions. Errors about arguments have none. */
+/**
+ * The `cause` of the errors of this package, which are DOMExceptions. Errors about arguments have
+ * none.
+ */
 export type LockErrorCause = Loss | Refusal | DeadlockCause;
 
 /** A lock that is held until it is released, or disposed of. */
@@ -148,8 +158,9 @@ export interface HeldLockDetails extends LockDetails {
 /** Where locks are shared. */
 export interface LockSpace {
   /**
-   * The web origin whose pages share it, as the service takes it: its operator may have given several origins one space. Undefined
-   * in a process, and for programs that connect without the option `origin`.
+   * The web origin whose pages share it, as the service takes it: its operator may have given
+   * several origins one space. Undefined in a process, and for programs that connect without the
+   * option `origin`.
    */
   readonly origin: string | undefined;
   /** The partition within that; of a frame below another site, with the site at the top. */
@@ -178,8 +189,8 @@ export interface LockEventGap {
 }
 
 /**
- * Something that happened to a request. Each begins with `requested`; `granted` comes once at most; exactly one of the others but
- * `deadlock` is the last.
+ * Something that happened to a request. Each begins with `requested`; `granted` comes once at most;
+ * exactly one of the others but `deadlock` is the last.
  */
 export type LockEvent =
   | (LockEventAbout & { type: 'requested' | 'unavailable' | 'released' | 'withdrawn' })
@@ -196,7 +207,10 @@ export interface LockEvents extends AsyncIterableIterator<LockEvent> {
 }
 
 export interface LockEventsOptions {
-  /** How many events to keep for a slow reader: 4096 by default. Beyond it the oldest are dropped, and a `gap` tells how many. */
+  /**
+   * How many events to keep for a slow reader: 4096 by default. Beyond it the oldest are dropped,
+   * and a `gap` tells how many.
+   */
   capacity?: number;
 }
 
@@ -217,7 +231,10 @@ export interface Locks extends LockManager {
   deadlocks(): Promise<{ clients: string[]; ids: RequestId[] }[]>;
   /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
   forceRelease(name: string): Promise<number>;
-  /** Every event of this lock space from now on. What this client asks later is among them. A reader that waits keeps a process alive. */
+  /**
+   * Every event of this lock space from now on. What this client asks later is among them. A reader
+   * that waits keeps a process alive.
+   */
   events(options?: LockEventsOptions): LockEvents;
   /** Another lock space: the same for all who ask for its name, and independent of every other. */
   partition(name: string): Locks;
@@ -230,17 +247,22 @@ export interface Locks extends LockManager {
 /** Whether a service can be reached. Fires `change` when `state` is another one. */
 export interface LockConnection extends EventTarget {
   /**
-   * `unreachable`: tried again and again. `suspended`: its page sleeps. `refused`: the service does not take this client.
-   * `closed`: by `close()`.
+   * `unreachable`: tried again and again. `suspended`: its page sleeps. `refused`: the service does
+   * not take this client. `closed`: by `close()`.
    */
   readonly state: 'connecting' | 'connected' | 'unreachable' | 'suspended' | 'refused' | 'closed';
   /** Since when: milliseconds since 1970. */
   readonly since: number;
   /** Why it is not connected, if so. */
   readonly error: DOMException | undefined;
-  /** For how many milliseconds the service keeps the locks without a connection; undefined over a Unix socket. */
+  /**
+   * For how many milliseconds the service keeps the locks without a connection; undefined over a
+   * Unix socket.
+   */
   readonly lease: number | undefined;
-  /** How many milliseconds are left until the locks count as lost, unless the service is heard from. */
+  /**
+   * How many milliseconds are left until the locks count as lost, unless the service is heard from.
+   */
   readonly leaseLeft: number | undefined;
 }
 
@@ -259,14 +281,21 @@ export interface ConnectOptions {
   partition?: string;
   /** What proves to the service who asks. */
   token?: string;
-  /** For how many milliseconds the service should keep the locks when the network breaks, 100 at least; it may give less or more. */
+  /**
+   * For how many milliseconds the service should keep the locks when the network breaks, 100 at
+   * least; it may give less or more.
+   */
   lease?: number;
   /**
-   * How many milliseconds a service may be out of reach, or say nothing, before those who wait for it get a NetworkError: 60,000, or
-   * Infinity. Also requests that never wait for a lock, and questions.
+   * How many milliseconds a service may be out of reach, or say nothing, before those who wait for
+   * it get a NetworkError: 60,000, or Infinity. Also requests that never wait for a lock, and
+   * questions.
    */
   patience?: number;
-  /** Lets the warning of a handle that was garbage collected say where it was made. In Node also by the variable NAVLOCKS_TRACE_HANDLES. */
+  /**
+   * Lets the warning of a handle that was garbage collected say where it was made. In Node also by
+   * the variable NAVLOCKS_TRACE_HANDLES.
+   */
   traceHandles?: boolean;
 }
 
@@ -307,7 +336,7 @@ export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (Own
 export function install(target?: object, locks?: LockManager | InstallOptions): LockManager;
 
 /**
- * Undoes the last `install()` on a global object: what was there before is there again. Resolves when the connection that it made is
- * closed.
+ * Undoes the last `install()` on a global object: what was there before is there again. Resolves
+ * when the connection that it made is closed.
  */
 export function uninstall(target?: object): Promise<void>;

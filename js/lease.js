@@ -2,17 +2,21 @@
 
 import { append, dropFirst } from './lists.js';
 
+// Taken now: fake timers of a test runner replace the clocks, and a lease goes by the real ones.
+const wallNow = Date.now;
+const steadyNow = performance.now.bind(performance);
+
 /**
  * A moment by two clocks. One stands still in some browsers while the machine sleeps, the other one can be set; the larger
  * difference is never less than the time that passed, unless the clock was set back during a sleep.
  */
 export class Moment {
-  #steady = performance.now();
-  #wall = Date.now();
+  #steady = steadyNow();
+  #wall = wallNow();
 
   /** How many milliseconds ago it was. */
   get age() {
-    return Math.max(performance.now() - this.#steady, Date.now() - this.#wall);
+    return Math.max(steadyNow() - this.#steady, wallNow() - this.#wall);
   }
 }
 
@@ -39,6 +43,11 @@ export class Lease {
   /** How many milliseconds the service keeps the locks. */
   get length() {
     return this.#length;
+  }
+
+  /** When that was said which was answered last. */
+  get said() {
+    return this.#said;
   }
 
   /** How many milliseconds are left; none when the locks are lost. */

@@ -313,7 +313,9 @@ export function readInstallation(target, given) {
   return undefined;
 }
 
-/** Of every global object what its installations replaced, the last one last: { replaced, close }. */
+/**
+ * Of every global object what its installations replaced, the last one last: { replaced, close }.
+ */
 const installations = new KeptWeakMap();
 
 /** Defines a property, and notes what was there. */
@@ -323,7 +325,8 @@ function replaceProperty(replaced, object, key, descriptor) {
 }
 
 /**
- * Undoes the last installation on a global object. Resolves when the connection that it made is closed.
+ * Undoes the last installation on a global object. Resolves when the connection that it made is
+ * closed.
  *
  * @param target the global object
  */

@@ -247,12 +247,18 @@ export class NativeTransport {
     }
   }
 
-  #hand(what, id, value) {
+  /** Hands out what concerns no outcome of a request. */
+  #handToWatcher(what, id) {
     if (what === EVENTS) return this.#takeEvents();
+    const entry = this.#entries.get(id);
+    if (entry !== undefined) this.#deliveries.add(tellContended, entry, undefined);
+  }
+
+  #hand(what, id, value) {
+    if (what >= CONTENDED) return this.#handToWatcher(what, id);
     const entry = this.#entries.get(id);
     // Its owner took it back meanwhile.
     if (entry === undefined) return;
-    if (what === CONTENDED) return this.#deliveries.add(tellContended, entry, undefined);
     entry.answered = true;
     this.#stopWaiting(entry);
     if (what === GRANTED) {

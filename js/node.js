@@ -49,8 +49,8 @@ function listen(signal, algorithm) {
 }
 
 /**
- * Rejects with an error after its stack was taken once more, where V8 knows which functions await it: the promise that is
- * resolved with this one needs three turns of the job queue until it is.
+ * Rejects with an error after its stack was taken once more, where V8 knows which functions await
+ * it: the promise that is resolved with this one needs three turns of the job queue until it is.
  */
 function trace(error) {
   const traced = takeStack();

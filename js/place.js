@@ -4,7 +4,9 @@ import { execFile } from 'node:child_process';
 import { lstatSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { Pauses } from './pauses.js';
 import { findFile } from './platforms.js';
 
 /** The variable that names another folder. */
@@ -15,6 +17,15 @@ const COMMAND_VARIABLE = 'NAVLOCKS_BIN';
 
 /** For a service to start. */
 const START_MS_MAX = 30_000;
+
+/** Between two attempts to start a service that ends at once. */
+const START_PAUSE_MS_MAX = 2000;
+
+/** A service that lived for so long is started again at once. */
+const LIFE_MS_MIN = 10_000;
+
+/** Spreads the clients that want to start a service: all find out at the same moment that it ended. */
+const START_JITTER_MS_MAX = 50;
 
 /** The folder of this user's service, the same for all processes of the user whatever their environment. */
 function folderOfUser() {
@@ -47,11 +58,41 @@ function check(folder, found) {
   }
 }
 
+/** Starts the user's service, and starts it again when it ended: one that cannot live does not keep the machine busy. */
+export class Starter {
+  #pauses = new Pauses(START_PAUSE_MS_MAX);
+  #starting;
+  #startedAt = -Infinity;
+  #notBefore = -Infinity;
+
+  /** Resolves when a service listens, or when it is too early for another attempt. */
+  start(path, command) {
+    this.#starting ??= this.#start(path, command).finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  async #start(path, command) {
+    if (await listens(path)) return;
+    const now = performance.now();
+    if (now < this.#notBefore) return;
+    if (now - this.#startedAt >= LIFE_MS_MIN) this.#pauses.restart();
+    await sleep(Math.random() * START_JITTER_MS_MAX, undefined, { ref: false });
+    try {
+      await startOwn(path, command);
+    } finally {
+      this.#startedAt = performance.now();
+      this.#notBefore = this.#startedAt + this.#pauses.next();
+    }
+  }
+}
+
 /**
  * Starts the user's service if nobody listens there. The command does it when it is given something to run: once, however many
  * want it at the same time, and with an environment that keeps nobody's secrets.
  */
-export async function startOwn(path, command = process.env[COMMAND_VARIABLE] || findFile('bin/navlocks') || 'navlocks') {
+async function startOwn(path, command = process.env[COMMAND_VARIABLE] || findFile('bin/navlocks') || 'navlocks') {
   if (await listens(path)) return;
   const { NAVLOCKS_URL, NAVLOCKS_TOKEN, ...env } = process.env;
   const given = ['run', '--partition', 'navlocks-start', 'start', '--', command, '--version'];

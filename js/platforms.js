@@ -28,7 +28,10 @@ export function packageOf(known) {
 
 const require = createRequire(import.meta.url);
 
-/** The folder of this platform's package; nothing if it is not installed. npm installs the one with the right libc. */
+/**
+ * The folder of this platform's package; nothing if it is not installed. npm installs the one with
+ * the right libc.
+ */
 function findFolder() {
   for (const known of PLATFORMS) {
     if (known.os !== platform || known.cpu !== arch) continue;

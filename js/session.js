@@ -5,11 +5,12 @@
 //      └────────────── wants ◀────────────────┘
 //
 // What is said can be said again. After a connection broke, everything that is to be said follows from what is wanted: the
-// service hears which requests are still alive, and the rest follows.
+// service hears which requests are still alive, and the rest follows. A service that was started again hears all of them.
 
 import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
 import { append, each, mapped, plainList } from './lists.js';
+import { Pauses } from './pauses.js';
 import { describeFailure, refusalOf } from './refusals.js';
 import { Silence } from './silence.js';
 import { Subscriptions } from './subscriptions.js';
@@ -41,8 +42,7 @@ const GREETING_MS_MAX = 10_000;
 /** For the service to close after our last message. */
 const CLOSING_MS_MAX = 1000;
 
-/** Between two attempts to reach the service: nothing at first, then longer and longer. */
-const PAUSE_MS_MIN = 10;
+/** Between two attempts to reach the service. */
 const PAUSE_MS_MAX = 1000;
 
 /** The longest delay that setTimeout takes. */
@@ -74,6 +74,10 @@ export class Session {
   #origin;
   /** What proves that the session is ours, while it can go on. */
   #secret;
+  /** The largest epoch of a service here: one with a smaller epoch has a successor. */
+  #epoch = 0;
+  /** The socket that shows that the session lives, over a Unix socket. */
+  #presence;
   #lease;
   #silence;
   /** Partitions by the number of the client. */
@@ -82,13 +86,17 @@ export class Session {
   #opening;
   #downSince = new Moment();
   #upSince;
-  #pause = 0;
+  #pauses;
   #alarm;
   #retry;
   #greeting;
 
   /**
-   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed
+   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed.
+   *                            Is told whether something needs the service
+   * @param options.start       whether `dial` starts a service that is needed
+   * @param options.pauseMax    milliseconds between two attempts to reach the service at most
+   * @param options.showPresence listens at a path, over a Unix socket: { path, isShown, close() }
    * @param options.partition   of client 0
    * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
    * @param options.lease       milliseconds wanted
@@ -103,6 +111,7 @@ export class Session {
     this.#platform = platform;
     this.#clients = [options.partition];
     this.#silence = new Silence(options.patience);
+    this.#pauses = new Pauses(options.pauseMax ?? PAUSE_MS_MAX);
     this.#wants = new Wants(platform, () => this.check());
   }
 
@@ -139,8 +148,10 @@ export class Session {
 
   request(client, entry) {
     this.check();
+    const wasNeeded = this.#isNeeded;
     if (this.#refusal === undefined) this.#say(this.#wants.request(client, entry));
     else this.#wants.refuse(entry, describeFailure(this.#refusal));
+    if (!wasNeeded) this.#need();
   }
 
   release(entry) {
@@ -182,8 +193,10 @@ export class Session {
   ask(client, question) {
     return new this.#platform.Promise((resolve, reject) => {
       this.check();
+      const wasNeeded = this.#isNeeded;
       if (this.#refusal === undefined) this.#say(this.#wants.ask(client, question, resolve, reject));
       else reject(this.#error(this.#refusal));
+      if (!wasNeeded) this.#need();
     });
   }
 
@@ -223,7 +236,7 @@ export class Session {
     this.check();
     if (this.#link !== ASLEEP) return;
     this.#become(DOWN);
-    this.#pause = 0;
+    this.#pauses.restart();
     this.start();
   }
 
@@ -235,7 +248,7 @@ export class Session {
     this.#greeting = this.#after(GREETING_MS_MAX, () => this.#broken(late));
     let socket;
     try {
-      socket = await this.#options.dial();
+      socket = await this.#options.dial(this.#isNeeded);
     } catch (failure) {
       if (turn === this.#turn) this.#broken(failure);
       return;
@@ -277,6 +290,7 @@ export class Session {
     return {
       session: this.#number,
       secret: this.#secret,
+      epoch: this.#epoch,
       clients: plainList(mapped(this.#clients, (partition, client) => opened(client, this.#placed(partition)))),
       alive: this.#wants.alive,
     };
@@ -287,40 +301,69 @@ export class Session {
     if (word === 'error') this.#broken(body);
     else if (word !== 'welcome' || hello === undefined) this.#broken({ code: 'handshake', message: `it began with '${word}'` });
     else if (body.version !== VERSION) this.#broken({ code: 'version', message: otherVersion(body.version) });
+    else if ((body.epoch ?? 0) < this.#epoch) this.#broken({ code: 'handshake', message: outdated(body.epoch ?? 0, this.#epoch) });
     else this.#welcome(body, hello);
   }
 
   /** The service has answered the hello: everything that it must know is said again. */
   #welcome(welcome, { said, resume }) {
-    const resumed = welcome.resumed && resume?.session === welcome.session ? resume : undefined;
+    const resumed = (welcome.resumed || welcome.claim) && resume?.session === welcome.session ? resume : undefined;
+    const claims = resumed !== undefined && welcome.claim === true;
+    // Only an answer to the whole claim proves anything: until then the lease is the one of the earlier service.
+    const answered = claims ? (this.#lease?.said ?? said) : said;
+    if (claims) this.check();
+    if (claims && this.#secret === undefined) return;
     if (resumed === undefined) this.#lapse('ServiceGone');
     const leaseMs = welcome['lease-ms'];
     this.#number = welcome.session;
+    this.#epoch = welcome.epoch ?? 0;
     this.#origin = welcome.origin;
     this.#wants.limits = welcome.limits ?? {};
-    this.#secret = leaseMs === undefined ? undefined : welcome.secret;
-    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);
+    this.#secret = welcome.secret || undefined;
+    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, answered);
     this.#clearTimer(this.#greeting);
     this.#refusal = undefined;
     this.#become(UP);
     this.#upSince = new Moment();
-    this.#sayAll(resumed);
+    this.#showPresence(welcome.presence);
+    this.#sayAll(resumed, claims);
     this.#arm();
     this.#takeOpening()?.resolve();
   }
 
+  /** Listens at the path that the service named, unless the session does so already. */
+  #showPresence(path) {
+    if (path === this.#presence?.path) return;
+    this.#hidePresence();
+    if (path !== undefined) this.#presence = this.#options.showPresence?.(path, () => this.#say(say.present));
+  }
+
+  #hidePresence() {
+    this.#presence?.close();
+    this.#presence = undefined;
+  }
+
   /** Says all that the service does not know. Of a session that goes on it knows what the hello said. */
-  #sayAll(resumed) {
+  #sayAll(resumed, claims) {
+    const sayEach = (texts) => each(texts, (text) => this.#say(text));
+    if (this.#presence?.isShown) this.#say(say.present);
     // Every hello opens the first.
     const known = resumed?.clients.length ?? 1;
     each(this.#clients, (partition, client) => {
       if (client >= known) this.#say(say.open(client, this.#placed(partition)));
     });
-    each(resumed?.alive ?? [], (id) => {
-      if (!this.#wants.has(id)) this.#say(say.abort(id));
-    });
-    each(this.#subscriptions.restart(), (text) => this.#say(text));
-    each(this.#wants.unanswered(), (text) => this.#say(text));
+    if (claims) {
+      sayEach(this.#wants.claim());
+      // Its answer is the one to the claim.
+      if (this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
+    } else {
+      each(resumed?.alive ?? [], (id) => {
+        if (!this.#wants.has(id)) this.#say(say.abort(id));
+      });
+    }
+    sayEach(this.#subscriptions.restart());
+    if (!claims) sayEach(this.#wants.unanswered());
+    sayEach(this.#wants.questions());
   }
 
   /** The connection broke, or did not come about. */
@@ -333,7 +376,7 @@ export class Session {
       opening.reject(this.#error(failure));
     } else if (this.#link !== UP && failure.code === 'unknown-session') {
       // Whoever wanted to go on with a session may begin another one at once.
-      if (this.#secret !== undefined) this.#pause = 0;
+      if (this.#secret !== undefined) this.#pauses.restart();
       this.#lapse('ServiceGone');
       this.#reconnect();
     } else if (this.#link !== UP && refusalOf(failure.code).final) {
@@ -351,15 +394,13 @@ export class Session {
     if (this.#link === UP) {
       this.#downSince = new Moment();
       this.#link = DOWN;
-      // A connection that broke off at once is no reason to hurry.
-      if (this.#upSince.age >= PAUSE_MS_MAX) this.#pause = 0;
+      this.#pauses.after(this.#upSince.age);
     }
     if (this.#link === DOWN) this.#become(DOWN, this.#failure);
-    // Over a Unix socket a connection ends with its service, and so does all that the service kept.
+    // Without a secret the session cannot go on over another connection.
     if (this.#secret === undefined) this.#lapse('ServiceGone');
     this.#arm();
-    this.#retry = this.#after(this.#pause, () => this.#connect());
-    this.#pause = Math.min(Math.max(this.#pause * 2, PAUSE_MS_MIN), PAUSE_MS_MAX);
+    this.#retry = this.#after(this.#pauses.next(), () => this.#connect());
   }
 
   #abandon() {
@@ -400,6 +441,7 @@ export class Session {
     if (this.#link !== UP) return;
     this.#silence.hear();
     if (word === 'granted') this.#wants.granted(body);
+    else if (word === 'pending') this.#wants.placed(body);
     else if (word === 'unavailable') this.#wants.unavailable(body);
     else if (word === 'lost') this.#lost(body);
     else if (word === 'refused') this.#refused(body);
@@ -426,9 +468,10 @@ export class Session {
     this.#arm();
   }
 
-  /** The service ends the session. */
+  /** The service ends the connection, and the session unless it goes on with a successor. */
   #over({ code }) {
-    this.#lapse(code === 'lease-lapsed' ? 'LeaseLapsed' : 'ServiceGone');
+    const goesOn = code === 'shutting-down' && this.#secret !== undefined;
+    if (!goesOn) this.#lapse(code === 'lease-lapsed' ? 'LeaseLapsed' : 'ServiceGone');
     this.#reconnect();
   }
 
@@ -443,6 +486,7 @@ export class Session {
   #lapse(cause) {
     this.#secret = undefined;
     this.#lease = undefined;
+    this.#hidePresence();
     this.#wants.lapse(cause);
   }
 
@@ -469,6 +513,24 @@ export class Session {
     return this.#platform.exception(name, message, cause);
   }
 
+  /** Whether something waits for the service, or it was never reached. */
+  get #isNeeded() {
+    return this.#upSince === undefined || this.#wants.isNeeded;
+  }
+
+  /** Something begins to need the service. One that this client may start is waited for from now on. */
+  #need() {
+    if (!this.#options.start || this.#link !== DOWN) return;
+    this.#downSince = new Moment();
+    this.#arm();
+  }
+
+  /** How many milliseconds are left until a service out of reach was waited for long enough. */
+  get #patience() {
+    const isWaited = this.#link === DOWN && (this.#isNeeded || !this.#options.start);
+    return isWaited ? this.#options.patience - this.#downSince.age : Infinity;
+  }
+
   /** Whoever waits for the first connection, once. */
   #takeOpening() {
     const opening = this.#opening;
@@ -488,7 +550,7 @@ export class Session {
       this.#link === UP ? (lease?.pingInterval ?? Infinity) : Infinity,
       this.#link === UP ? (lease?.silentIn ?? Infinity) : Infinity,
       this.#link === UP && lease === undefined ? this.#silence.interval : Infinity,
-      this.#link === DOWN ? this.#options.patience - this.#downSince.age : Infinity,
+      this.#patience,
     );
     if (next !== Infinity) this.#alarm = this.#after(next, this.#wake);
   }
@@ -501,7 +563,7 @@ export class Session {
     if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;
     if (this.#link === UP && this.#lease === undefined) this.#breakSilence(patience);
-    if (this.#link === DOWN && this.#downSince.age >= patience) {
+    if (this.#patience <= 0) {
       this.#end(HOPELESS, { code: 'unreachable', message: `nobody answered for ${patience / 1000} s` });
     }
     this.#arm();
@@ -537,6 +599,10 @@ function drop(socket) {
   socket.onclose = null;
   if (socket.terminate === undefined) socket.close();
   else socket.terminate();
+}
+
+function outdated(epoch, known) {
+  return `its epoch is ${epoch}, and a service of epoch ${known} was here before: end the older one, or restore its state`;
 }
 
 function otherVersion(theirs) {

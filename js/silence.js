@@ -1,7 +1,10 @@
-// A service that is connected and says nothing. Where there is a lease its pings find that out; over
-// a Unix socket there is none.
+// A service that is connected and says nothing. Where there is a lease its pings find that out;
+// over a Unix socket there is none.
 
-/** How often the service is looked at while its patience lasts: a ping at the second look, the end at the third. */
+/**
+ * How often the service is looked at while its patience lasts: a ping at the second look, the end
+ * at the third.
+ */
 const LOOKS = 3;
 
 export class Silence {

@@ -6,8 +6,8 @@ import { eventOf, say } from './wire.js';
 
 export class Subscriptions {
   /**
-   * By the number of the client, { streams, sent, answered }. A stream takes events when the service has answered its
-   * subscription: earlier ones happened before the stream was made.
+   * By the number of the client, { streams, sent, answered }. A stream takes events when the
+   * service has answered its subscription: earlier ones happened before the stream was made.
    */
   #clients = new KeptMap();
 

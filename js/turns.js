@@ -6,7 +6,9 @@
 
 import { setImmediate } from 'node:timers';
 
+// Taken now: fake timers of a test runner replace them.
 const { nextTick } = process;
+const { queueMicrotask } = globalThis;
 
 /**
  * Runs all ticks and promise jobs that are ready: a request in sequence takes 970 ns with it, and 1,200 ns without. Node does not

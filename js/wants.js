@@ -1,7 +1,7 @@
 // What the users of a session want and have: requests, locks and questions, and what becomes of them.
 
 import { KeptMap, KeptSet } from './collections.js';
-import { append, includes, plainList, some } from './lists.js';
+import { append, each, includes, plainList, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 import { bytesBeyond, say } from './wire.js';
 
@@ -13,7 +13,7 @@ const HELD = 2;
 const OVER = 3;
 
 export class Wants {
-  /** Requests and locks, { id, client, entry, stage, token, doomed } by number, in the order of asking. */
+  /** Requests and locks, { id, client, entry, stage, token, place, doomed } by number, in the order of asking. */
   #requests = new KeptMap();
   #nextRequest = 1;
   /** Those of them that steal and have no answer yet. */
@@ -49,7 +49,7 @@ export class Wants {
     }
     const id = this.#nextRequest++;
     entry.id = id;
-    const request = { id, client, entry, stage: PENDING, token: 0, doomed: false };
+    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, doomed: false };
     if (entry.steal) {
       this.#thieves.add(request);
       this.#requests.forEach((other) => {
@@ -74,7 +74,10 @@ export class Wants {
     return true;
   }
 
-  /** What is to be said of a lock whose holder watches for contention; nothing if it is held no more. */
+  /**
+   * What is to be said of a lock whose holder watches for contention; nothing if it is held no
+   * more.
+   */
   watchContention({ id }) {
     return this.#requests.has(id) ? say.contention(id) : undefined;
   }
@@ -123,6 +126,12 @@ export class Wants {
       request.entry.loss = 'Stolen';
     });
     this.#deliver(this.#tellGranted, request, token);
+  }
+
+  /** A request has to wait at this place, which a claim repeats. */
+  placed({ id, place }) {
+    const request = this.#pending(id);
+    if (request !== undefined) request.place = place;
   }
 
   contended(id) {
@@ -188,6 +197,7 @@ export class Wants {
   /** A session is over: what was held is lost, what waits is to wait for the next one. */
   lapse(cause) {
     this.#requests.forEach((request) => {
+      request.place = undefined;
       if (request.stage === HELD) {
         this.#requests.delete(request.id);
         this.#lose(request.entry, cause);
@@ -202,7 +212,8 @@ export class Wants {
   }
 
   /**
-   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the numbers of these requests.
+   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the
+   * numbers of these requests.
    */
   end(refusal, error, cause) {
     const ended = [];
@@ -215,6 +226,11 @@ export class Wants {
     });
     this.#questions.forEach(({ id }) => this.#deliver(this.#takeQuestion(id).reject, error));
     return ended;
+  }
+
+  /** Whether a lock, a request or a question needs the service. */
+  get isNeeded() {
+    return this.#requests.size > 0 || this.#questions.size > 0;
   }
 
   /** Whether an answer of the service is waited for. */
@@ -233,16 +249,44 @@ export class Wants {
     return this.#requests.has(id);
   }
 
-  /** All that is not answered, to be said over another connection. What is too long for this service fails. */
+  /** All requests, to be sent to a service that was started again. A held one that is too long for it is lost. */
+  claim() {
+    const [texts, later] = [[], []];
+    this.#requests.forEach(({ id, client, entry, stage, token, place }) => {
+      const isHeld = stage !== PENDING;
+      const text = say.request(id, client, entry, isHeld ? { token } : { place });
+      const fault = this.#tooLong(text);
+      if (fault === undefined) append(texts, text);
+      else if (isHeld) this.lost(id, 'ServiceGone');
+      else this.#refuseAgain(id, fault, later);
+    });
+    append(texts, say.claimed);
+    each(later, (text) => append(texts, text));
+    return texts;
+  }
+
+  /** The requests that were not answered, to be sent over another connection. One that is too long for this service fails. */
   unanswered() {
     const texts = [];
     this.#requests.forEach(({ id, client, entry, stage }) => {
-      if (stage === HELD && entry.watchesContention) append(texts, say.contention(id));
       if (stage !== PENDING) return;
       const text = say.request(id, client, entry);
       const fault = this.#tooLong(text);
       if (fault === undefined) append(texts, text);
-      else this.refused(id, fault);
+      else this.#refuseAgain(id, fault, texts);
+    });
+    return texts;
+  }
+
+  #refuseAgain(id, fault, texts) {
+    each(this.refused(id, fault), (released) => append(texts, say.release(released)));
+  }
+
+  /** What follows the requests: locks whose contention is watched, and questions that were not answered. */
+  questions() {
+    const texts = [];
+    this.#requests.forEach(({ id, entry, stage }) => {
+      if (stage === HELD && entry.watchesContention) append(texts, say.contention(id));
     });
     this.#questions.forEach(({ id, client, question }) => {
       const text = say.ask(id, client, question);

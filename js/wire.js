@@ -38,7 +38,8 @@ export const say = {
   hello: (partition, leaseMs, resume) =>
     stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
   open: (client, partition) => stringify({ open: opened(client, partition) }),
-  request: (id, client, { scope, mode, wait, tag }) =>
+  /** In a claim a held request has its token, and a pending one its place if one is known. */
+  request: (id, client, { scope, mode, wait, tag }, { token, place } = {}) =>
     stringify({
       request: {
         id,
@@ -48,8 +49,12 @@ export const say = {
         wait: WAITS[wait],
         // Only shown, and only names may have lone surrogates.
         tag: tag?.toWellFormed(),
+        token,
+        place: place && plainList(place),
       },
     }),
+  claimed: '"claimed"',
+  present: '"present"',
   release: (id) => `{"release":${id}}`,
   abort: (id) => `{"abort":${id}}`,
   contention: (id) => `{"contention":${id}}`,

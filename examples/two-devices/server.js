@@ -49,8 +49,9 @@ server.on('upgrade', ({ rawHeaders }, page, head) => {
 console.log(`open ${origins.filter((origin) => !origin.includes('127.0.0.1')).join(' or ')} in two windows${LAN ? ', or on two devices' : ''}`);
 
 /**
- * Starts a service that pages of these origins may use, and returns its port. It ends with this process. A service keeps the locks of
- * each origin apart, and the page has one for every address of the server: this one gives them one lock space.
+ * Starts a service that pages of these origins may use, and returns its port. It ends with this
+ * process. A service keeps the locks of each origin apart, and the page has one for every address
+ * of the server: this one gives them one lock space.
  */
 async function startService(origins) {
   const built = ['release', 'debug'].map((profile) => file(`../../target/${profile}/navlocks`));

@@ -52,7 +52,6 @@ test('Q16 a failure of the work that no caller handles ends the process, as ever
 
 for (const [cause, end] of Object.entries({
   ClientEnded: ({ connection }) => connection.close(),
-  ServiceGone: ({ service }) => service.kill(),
   LeaseLapsed: ({ proxy }) => proxy.silence(),
 })) {
   test(`Q21 a lock that is lost by ${cause}: its promises reject and its signal aborts, with the cause`, async (t) => {
@@ -62,8 +61,7 @@ for (const [cause, end] of Object.entries({
     // Locks that are held do not keep a process alive.
     const alive = setInterval(() => {}, 1000);
     t.after(() => clearInterval(alive));
-    // Over a Unix socket a service that ends is gone at once; over TCP it has a lease.
-    const connection = await connect(cause === 'ServiceGone' ? service.unix : proxy.url);
+    const connection = await connect(proxy.url);
     t.after(() => connection.close());
     const { acquire, auto, explicit, requestFlag, scoped } = direct.lineageOf(connection);
     const never = new Promise(() => {});
@@ -76,7 +74,7 @@ for (const [cause, end] of Object.entries({
     const lost = [acquire('d', () => never), scoped.requestLock('e', () => never), flag.released, lock.released, held.released];
     await connection.query();
     const reasons = Promise.allSettled(lost);
-    await end({ connection, service, proxy });
+    await end({ connection, proxy });
     for (const { reason } of await reasons) assert.deepEqual([reason.name, reason.cause], ['AbortError', cause]);
     assert.deepEqual([signal.aborted, signal.reason.cause, held.release()], [true, cause, false]);
   });

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { connect } from 'navlocks';
 import { nameOf, PLATFORMS } from '../platforms.js';
 import { Browsers, missing as missingBrowser } from './browser/chromium.js';
 import { startPages } from './browser/pages.js';
@@ -47,14 +48,20 @@ function write(name, text) {
 }
 
 let service;
+let connection;
 
 before(async () => {
   service = await Service.start();
+  // A service that is idle for long ends.
+  connection = await connect(service.unix);
   await run(process.execPath, [tool('build-packages.js'), packages, command]);
   await install(project, /./);
 });
 
-after(() => service.kill());
+after(async () => {
+  await connection.close();
+  await service.kill();
+});
 
 // ---- the packages themselves
 

@@ -1,47 +1,23 @@
 // Processes through a service: when they stay alive, how they end, and that they exclude each other.
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { connect } from 'navlocks';
+import { pathOf, Program } from './program.js';
 import { command, scratch, Service } from './service.js';
 
 const service = await Service.start(['--lease', '2s']);
 const locks = await connect(service.unix);
 
-const path = (program) => fileURLToPath(new URL(`./programs/${program}`, import.meta.url));
-
 async function run(program, given, env = {}) {
   const options = { timeout: 600_000, env: { ...process.env, ...env } };
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, [path(program), ...given], options);
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [pathOf(program), ...given], options);
   assert.equal(stderr, '');
   return stdout.trim();
-}
-
-/** A program that says something line by line. */
-class Program {
-  #lines;
-
-  constructor(program, given) {
-    this.child = spawn(process.execPath, [path(program), ...given], { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.exit = once(this.child, 'exit');
-    this.#lines = createInterface(this.child.stdout)[Symbol.asyncIterator]();
-  }
-
-  async line() {
-    return (await this.#lines.next()).value;
-  }
-
-  kill(signal = 'SIGKILL') {
-    this.child.kill(signal);
-    return this.exit;
-  }
 }
 
 test('S17 decision 8: an idle connection and a held lock keep nobody alive, and who ends takes leave', async () => {

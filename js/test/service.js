@@ -49,6 +49,10 @@ export class Service {
     return service;
   }
 
+  get folder() {
+    return this.#folder;
+  }
+
   get unix() {
     return `unix:${join(this.#folder, 'socket')}`;
   }

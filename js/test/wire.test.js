@@ -18,7 +18,7 @@ function entry(scope, mode = 'exclusive', wait = WAIT.queue, tag = undefined) {
 }
 
 test('what is said stands in the document', () => {
-  const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', clients: [opened(0, ''), opened(1, 'builds')], alive: [3, 4] };
+  const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', epoch: 5, clients: [opened(0, ''), opened(1, 'builds')], alive: [3, 4] };
   const said = [
     say.hello('', undefined, undefined),
     say.hello('builds', 5000, undefined),
@@ -29,18 +29,25 @@ test('what is said stands in the document', () => {
     say.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
     say.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
     say.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
+    say.request(1, 0, entry('invoice/42'), { token: 1789000000000001 }),
+    say.request(2, 0, entry('till'), { place: [5, 17] }),
+    say.claimed,
+    say.present,
     say.release(1),
     say.abort(2),
     say.ask(1, 0, 'query'),
     say.ask(2, 1, { blockers: '12.7' }),
     say.ask(4, 0, 'deadlocks'),
     say.ask(5, 0, { 'force-release': 'invoice/42' }),
+    say.contention(1),
+    say.listen(0),
+    say.unlisten(0),
     say.ping(7),
     say.bye,
   ];
   // The messages and questions that this client never sends.
-  const unused = ['close', 'contention', 'listen', 'unlisten'];
-  const unusedParts = ['contended', 'query-all', 'parent', '"place"'];
+  const unused = ['close'];
+  const unusedParts = ['contended', 'query-all', 'parent', '"question":"place"', 'place-of', 'recovery'];
   const isUsed = (text) => !unused.includes(hear(text).word) && !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
   assert.deepEqual(said.toSorted(), documented.toSorted());

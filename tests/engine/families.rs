@@ -12,7 +12,8 @@ fn child_that_waits_for_its_parents_lock_is_a_deadlock() {
     let (parent, child) = (table.client("parent"), table.client("child"));
     assert!(table.manager.add_child(parent, child));
     assert_eq!(table.deadlocked_clients(), [["parent", "child"]]);
-    let through = table.manager.deadlock_through(table.id("inner")).expect("it waits in a cycle");
+    let through =
+        table.manager.deadlock_through(table.id("inner"), usize::MAX).expect("it waits in a cycle");
     assert_eq!(through.requests, [table.id("outer"), table.id("inner")]);
 
     assert_eq!(table.terminate("child"), NOTHING);

@@ -113,6 +113,74 @@ fn own_grant_stands_after_losses_and_before_later_grants() {
     );
 }
 
+/// A sink with room for a few notices.
+#[derive(Default)]
+struct Few {
+    record: Record,
+    room: usize,
+}
+
+impl Sink<Labels> for Few {
+    fn now(&self) -> u64 {
+        self.record.now
+    }
+
+    fn notify(&mut self, id: RequestId, notes: &mut Notes<Labels>, notice: &Notice<'_, u64>) {
+        self.room = self.room.saturating_sub(1);
+        self.record.notify(id, notes, notice);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.room == 0
+    }
+}
+
+#[test]
+fn effects_beyond_the_room_of_a_sink_wait_and_keep_their_order() {
+    const LABELS: [&str; 5] = ["1", "2", "3", "4", "5"];
+    let prepared = || {
+        let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
+        let client = space.add_client();
+        for label in LABELS {
+            let held = request(&mut space, client, label, &Request::shared("a"), &mut record);
+            space.watch_contention(held, &mut record);
+        }
+        (space, client)
+    };
+    let steps: [fn(&mut Space<Labels>, ClientId, &mut Few); 3] = [
+        |space, client, sink| {
+            let exclusive = Request::exclusive("a");
+            space.request(client, &exclusive, ("last", None), sink).expect("it waits");
+        },
+        |space, client, sink| {
+            let steal = Request::exclusive("a").wait(Wait::Steal);
+            space.request(client, &steal, ("thief", None), sink).expect("it is granted");
+        },
+        |space, _, sink| {
+            space.force_release(&"a".into(), sink);
+        },
+    ];
+    for step in steps {
+        let (mut space, client) = prepared();
+        let mut all = Few { room: usize::MAX, ..Few::default() };
+        step(&mut space, client, &mut all);
+        assert!(!space.has_effects() && all.record.notified.len() >= LABELS.len());
+
+        let (mut space, client) = prepared();
+        let mut few = Few { room: 2, ..Few::default() };
+        step(&mut space, client, &mut few);
+        assert_eq!(few.record.notified.len(), 2);
+        let mut turns = 0;
+        while space.has_effects() {
+            few.room = 2;
+            space.go_on(&mut few);
+            turns += 1;
+        }
+        assert!(turns >= 2);
+        assert_eq!(few.record.notified, all.record.notified);
+    }
+}
+
 #[test]
 fn notices_say_since_when() {
     let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());

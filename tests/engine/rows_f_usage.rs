@@ -23,7 +23,7 @@ fn f130_a_deadlock_is_named() {
     let requests = circle.map(|request| table.id(request)).to_vec();
     let clients = vec![table.client("script 1"), table.client("script 2")];
     for request in circle {
-        let through = table.manager.deadlock_through(table.id(request)).unwrap();
+        let through = table.manager.deadlock_through(table.id(request), usize::MAX).unwrap();
         assert_eq!((through.clients, through.requests), (clients.clone(), requests.clone()));
     }
 }
@@ -39,7 +39,7 @@ fn f130_a_deadlock_blocks_only_its_own_names() {
     // Waiting behind a deadlock is not being part of it.
     table.waits("script 3", "3 wants A", x("A"));
     assert_eq!(table.deadlocked_clients(), [["script 1", "script 2"]]);
-    assert!(table.manager.deadlock_through(table.id("3 wants A")).is_none());
+    assert!(table.manager.deadlock_through(table.id("3 wants A"), usize::MAX).is_none());
 }
 
 #[test]

@@ -87,9 +87,12 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
     assert_eq!(wire, expected, "js/wire.js; a theft has its own form");
 
     let native = items(between(&read("js/native.js"), "const CAUSES = [", "]"));
-    let space = read("js/native/src/space.rs");
-    let numbers = arms(between(&space, "fn number(cause: Cause) -> f64 {", "\n}"));
-    assert_eq!(numbers.len(), native.len());
+    let inbox = read("js/native/src/inbox.rs");
+    let numbers = arms(between(&inbox, "fn number(cause: Cause) -> f64 {", "\n}"));
+    // The end of a client is no cause of the engine.
+    assert_eq!(numbers.len() + 1, native.len());
+    assert_eq!(between(&inbox, "const CLIENT_ENDED: f64 = ", ".0;"), numbers.len().to_string());
+    assert_eq!(native[numbers.len()], "ClientEnded");
     for (number, (pattern, value)) in numbers.into_iter().enumerate() {
         assert_eq!(value, format!("{number}.0"));
         let variant = pattern.trim_start_matches("Cause::").trim_end_matches(" { .. }");
@@ -120,9 +123,14 @@ fn faults_are_the_same_errors() {
 #[test]
 fn mail_of_the_addon_has_the_same_numbers() {
     let (rust, js) = (read("js/native/src/space.rs"), read("js/native.js"));
-    for kind in ["GRANTED", "UNAVAILABLE", "LOST"] {
+    for kind in ["GRANTED", "UNAVAILABLE", "LOST", "CONTENDED", "EVENTS"] {
         let own = between(&rust, &format!("const {kind}: f64 = "), ".0;");
         assert_eq!(between(&js, &format!("const {kind} = "), ";"), own, "{kind}");
+    }
+    let inbox = read("js/native/src/inbox.rs");
+    for (number, kind) in items(between(&js, "const EVENT_TYPES = [", "]")).iter().enumerate() {
+        let own = between(&inbox, &format!("const {}: u8 = ", kind.to_uppercase()), ";");
+        assert_eq!(own, number.to_string(), "{kind}");
     }
     let length = between(&rust, "const MAIL_LENGTH: usize = ", ";");
     assert_eq!(between(&js, "const MAIL_LENGTH = ", ";"), length);

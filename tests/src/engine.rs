@@ -304,7 +304,7 @@ impl Engine {
 
         // One a time, the others in later turns: each looks at all the entries again.
         if let Some(number) = self.turn.checked_rem(self.requests.len()) {
-            let through = self.manager.deadlock_through(self.requests[number]);
+            let through = self.manager.deadlock_through(self.requests[number], usize::MAX);
             let through = through.map(|deadlock| self.deadlock(&deadlock)).transpose()?;
             let expected =
                 expected_deadlocks.iter().find(|deadlock| deadlock.requests.contains(&number));

@@ -145,6 +145,17 @@ pub(crate) fn give_terminal(terminal: BorrowedFd<'_>, group: Pid) -> io::Result<
     Ok(outcome?)
 }
 
+/// Ends this process by a signal, as if it had not been caught.
+pub(crate) fn die_of(signal: Signal) -> ! {
+    // SAFETY: a zeroed action is the default one, and is read during the call.
+    unsafe {
+        let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        libc::sigaction(signal.as_raw(), &default, ptr::null_mut());
+    }
+    let _ends_here = rustix::process::kill_process(rustix::process::getpid(), signal);
+    std::process::exit(128 + signal.as_raw())
+}
+
 /// Stops this process and its group as Ctrl-Z at the terminal would, and returns when it is continued: at once where the
 /// kernel ignores Ctrl-Z, because nobody is there to continue us.
 pub(crate) fn stop_group() {

@@ -246,6 +246,16 @@ impl LockManager {
         self.events.drop_first();
     }
 
+    /// Puts the grant of a request that was just made among the events, in its place.
+    pub(crate) fn insert_grant(
+        &mut self,
+        request: RequestId,
+        client: ClientId,
+        token: FencingToken,
+    ) {
+        self.events.insert_grant(Event::Granted { request, client, token }, token);
+    }
+
     /// Returns true if [`poll_event`](Self::poll_event) has an event to return.
     #[inline]
     pub fn has_events(&self) -> bool {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -128,6 +128,7 @@ impl Service {
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
         spawn_local(reload::watch(shared.clone()));
+        spawn_local(send_rest(shared.clone()));
         tracing::info!(?addresses, "the service listens");
         let exhausted = shared.hub.borrow().exhausted.clone();
         let (mut until, mut idle) = (pin!(until), pin!(idle(&shared)));
@@ -159,6 +160,17 @@ impl Service {
         }
         socket_file.as_ref().inspect(|file| file.remove());
         ended.and(shut_down(&shared).await)
+    }
+}
+
+/// Sends what large inputs left, in parts, so that other clients have their turns in between.
+async fn send_rest(shared: Rc<Shared>) {
+    let left_over = shared.hub.borrow().left_over.clone();
+    loop {
+        left_over.notified().await;
+        while shared.hub.borrow_mut().go_on(Instant::now()) {
+            yield_now().await;
+        }
     }
 }
 

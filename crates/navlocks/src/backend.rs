@@ -18,6 +18,7 @@ use navlocks_core::{
     Blockers, ClientId, FencingToken, LockManager, Name, Request, RequestId, Scope,
 };
 
+use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
@@ -52,8 +53,8 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Returns how a lock was lost. The answer stands until its guard is dropped.
     fn loss(&self, id: RequestId) -> Option<Loss>;
 
-    /// Returns whether the watched event has come; if not, wakes `waker` when it may have. The
-    /// first call writes the number of the watch to `watch`.
+    /// Returns whether the watched event has come, or the guard is gone; if not, wakes `waker` when
+    /// that may be so. The first call writes the number of the watch to `watch`.
     fn poll_watch(
         &self,
         id: RequestId,
@@ -89,10 +90,18 @@ pub(crate) trait Backend: Debug + Send + Sync {
         Poll::Ready(())
     }
 
-    /// Returns true if a thread that blocks here holds up the task that carries the connection.
-    fn is_driven_here(&self) -> bool {
-        false
+    /// Returns the way in which this thread may block until there is an answer.
+    fn blocking(&self) -> Blocking {
+        Blocking::Free
     }
+
+    /// Returns the state of the connection, and how often it has changed.
+    fn connection(&self) -> (Connection, u64) {
+        (Connection::InProcess, 0)
+    }
+
+    /// Wakes `waker` when the state of the connection has changed more often than `changes`.
+    fn watch_connection(&self, _changes: u64, _waker: &Waker) {}
 
     /// Returns a copy of the socket by which a service knows that the session is alive.
     #[cfg(feature = "service")]
@@ -168,6 +177,18 @@ pub(crate) struct Grant {
 impl Grant {
     /// Larger than every count of losses.
     pub(crate) const OVER: u64 = u64::MAX;
+}
+
+/// The way in which a thread may block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "service"), allow(dead_code, reason = "nothing else is awaited here"))]
+pub(crate) enum Blocking {
+    /// It holds up nothing that it waits for.
+    Free,
+    /// It is a worker of a runtime, and another one must take over its tasks.
+    InPlace,
+    /// It alone runs the task that carries the connection.
+    Forbidden,
 }
 
 /// An event that a holder can wait for. A loss ends both kinds of wait.

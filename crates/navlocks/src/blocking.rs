@@ -3,7 +3,7 @@
 //! A request blocks with [`Request::blocking`](crate::Request::blocking); any other future of this
 //! crate with [`block_on`].
 
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -44,14 +44,16 @@ pub(crate) fn wait_for(
 ///
 /// ```
 /// let locks = navlocks::Locks::new();
+/// let lock = navlocks::blocking::block_on(locks.request("a").shared()).expect("it is free");
+/// # drop(lock);
 /// let snapshot = navlocks::blocking::block_on(locks.query())?;
 /// assert!(snapshot.held.is_empty());
 /// # Ok::<(), navlocks::QueryError>(())
 /// ```
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut cx = Context::from_waker(&waker);
-    let mut future = pin!(future);
+    let mut future = pin!(future.into_future());
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return output,

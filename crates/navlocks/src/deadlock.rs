@@ -1,4 +1,40 @@
 //! Deadlocks: clients that wait for each other, and the policy of a lock space about them.
+//!
+//! # One client for each unit of work
+//!
+//! The search for deadlocks knows clients, not tasks: a client is taken to keep its locks until all
+//! its requests are granted. Tasks that share one client, as clones of [`Locks`](crate::Locks) do,
+//! look like one worker, so under [`DeadlockPolicy::Refuse`] the second task that wants a name of
+//! the first is refused although it only had to wait. Give each task a client of its own: in a web
+//! server one for each request that it handles. A client costs little, and ends with the last
+//! handle, request and lock of it.
+//!
+//! ```
+//! # navlocks::blocking::block_on(async {
+//! use navlocks::{DeadlockPolicy, Locks, RequestError, RequestErrorKind};
+//!
+//! async fn handle(locks: Locks, from: &str, to: &str) -> Result<(), RequestError> {
+//!     let first = locks.request(from).await?;
+//!     let second = locks.request(to).await?; // refused if that client waits for `from`
+//!     drop((first, second));
+//!     Ok(())
+//! }
+//!
+//! let locks = Locks::builder().deadlocks(DeadlockPolicy::Refuse).build();
+//! // For each HTTP request, and not `locks.clone()`:
+//! handle(locks.new_client(), "a", "b").await?;
+//!
+//! // Two tasks of one client look like one that waits for itself.
+//! let held = locks.request("a").await?;
+//! let refused = locks.clone().request("a").await.unwrap_err();
+//! assert!(matches!(refused.kind(), RequestErrorKind::Deadlock(_)));
+//! # drop(held);
+//! # Ok::<(), RequestError>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Code that requests all names it needs [at once](crate::Locks::request) cannot deadlock and needs
+//! no policy.
 
 use std::fmt;
 

@@ -161,7 +161,10 @@ impl fmt::Display for RequestError {
         let RequestErrorKind::TimedOut { after } = kind else {
             return write!(f, "no lock on '{scope}': {kind}");
         };
-        write!(f, "'{scope}' was not free within {after:?}")?;
+        match after.is_zero() {
+            true => write!(f, "'{scope}' is not free")?,
+            false => write!(f, "'{scope}' was not free within {after:?}")?,
+        }
         for (index, holder) in holders.iter().enumerate() {
             write!(f, "{}{holder}", if index == 0 { ": held by " } else { ", " })?;
         }

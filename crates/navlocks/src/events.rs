@@ -29,9 +29,6 @@ pub struct Event {
     pub pid: Option<u32>,
     /// What happened to it.
     pub what: Kind,
-    /// True if events before this one may be missing, because the connection to the service was
-    /// lost.
-    pub after_gap: bool,
 }
 
 /// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly
@@ -81,22 +78,32 @@ impl fmt::Display for Event {
     }
 }
 
-/// A subscriber read too slowly, and its stream dropped the oldest events.
+/// A place in a stream where events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Lagged {
-    /// How many events are missing here.
-    pub missed: u64,
+pub enum Gap {
+    /// The subscriber read too slowly, and its stream dropped the oldest events.
+    Lagged {
+        /// How many events are missing.
+        missed: u64,
+    },
+    /// The connection to the service was lost. Events from this moment on may be missing, until the
+    /// next one that is received.
+    ConnectionLost,
 }
 
-impl fmt::Display for Lagged {
+impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} events were dropped: read the stream faster, or give it more room",
-            self.missed
-        )
+        match self {
+            Self::Lagged { missed } => write!(
+                f,
+                "{missed} events were dropped: read the stream faster, or give it more room"
+            ),
+            Self::ConnectionLost => {
+                f.write_str("the connection to the service was lost: events may be missing")
+            }
+        }
     }
 }
 
-impl Error for Lagged {}
+impl Error for Gap {}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
 
-use crate::events::{Event, Lagged};
+use crate::events::{Event, Gap};
 use crate::wakes::Wakes;
 
 /// The events that each stream has yet to take.
@@ -20,7 +20,7 @@ pub(crate) struct Inboxes {
 
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    events: VecDeque<Event>,
+    items: VecDeque<Result<Event, Gap>>,
     /// The most events that wait here; the oldest make room for later ones.
     capacity: usize,
     /// How many events were dropped since the subscriber last received the count.
@@ -28,23 +28,19 @@ pub(crate) struct Inbox {
     waker: Option<Waker>,
     /// Events before this answer of the service happened before the stream was made.
     begins: u64,
-    /// Events may be missing since the last one, because the connection was lost.
-    gap: bool,
 }
 
 impl Inbox {
-    fn push(&mut self, event: Event) {
-        // At least the newest event stays.
+    fn push(&mut self, item: Result<Event, Gap>) {
+        // At least the newest item stays.
         self.make_room(self.capacity.max(1) - 1);
-        let after_gap = std::mem::take(&mut self.gap);
-        self.events.push_back(Event { after_gap, ..event });
+        self.items.push_back(item);
     }
 
-    /// Drops the oldest events until no more than this are left.
+    /// Drops the oldest items until no more than this are left.
     fn make_room(&mut self, left: usize) {
-        let over = self.events.len().saturating_sub(left);
-        self.events.drain(..over);
-        self.missed += over as u64;
+        let over = self.items.len().saturating_sub(left);
+        self.missed += self.items.drain(..over).filter(Result::is_ok).count() as u64;
     }
 }
 
@@ -57,8 +53,8 @@ impl Inboxes {
     /// Adds a stream that keeps at most so many events.
     pub(crate) fn add(&mut self, capacity: usize) -> u64 {
         self.next += 1;
-        let events = VecDeque::new();
-        let inbox = Inbox { events, capacity, missed: 0, waker: None, begins: 0, gap: false };
+        let items = VecDeque::new();
+        let inbox = Inbox { items, capacity, missed: 0, waker: None, begins: 0 };
         self.inboxes.insert(self.next, inbox);
         self.next
     }
@@ -77,11 +73,11 @@ impl Inboxes {
     }
 
     /// Takes the next event of a stream, or first the number of events that are missing before it.
-    pub(crate) fn take(&mut self, number: u64) -> Option<Result<Event, Lagged>> {
+    pub(crate) fn take(&mut self, number: u64) -> Option<Result<Event, Gap>> {
         let inbox = self.inboxes.get_mut(&number)?;
         match std::mem::take(&mut inbox.missed) {
-            0 => inbox.events.pop_front().map(Ok),
-            missed => Some(Err(Lagged { missed })),
+            0 => inbox.items.pop_front(),
+            missed => Some(Err(Gap::Lagged { missed })),
         }
     }
 
@@ -98,7 +94,7 @@ impl Inboxes {
     /// Sends an event to all streams.
     pub(crate) fn deliver(&mut self, event: &Event, wakes: &mut Wakes) {
         for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answered) {
-            inbox.push(event.clone());
+            inbox.push(Ok(event.clone()));
             wakes.add_all(inbox.waker.take());
         }
     }
@@ -124,6 +120,18 @@ impl Inboxes {
         self.answered = (self.answered + 1).min(self.sent);
     }
 
+    /// Marks in all streams that have begun that events may be missing from here on.
+    #[cfg(feature = "service")]
+    pub(crate) fn lose_connection(&mut self, wakes: &mut Wakes) {
+        for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answered) {
+            // One mark is enough where no event came in between.
+            if inbox.items.back() != Some(&Err(Gap::ConnectionLost)) {
+                inbox.push(Err(Gap::ConnectionLost));
+                wakes.add_all(inbox.waker.take());
+            }
+        }
+    }
+
     /// Begins another connection. Returns true if a subscription is to be sent, once for all
     /// streams.
     #[cfg(feature = "service")]
@@ -131,7 +139,6 @@ impl Inboxes {
         for inbox in self.inboxes.values_mut() {
             let has_begun = inbox.begins <= self.answered;
             inbox.begins = u64::from(!has_begun);
-            inbox.gap |= has_begun;
         }
         self.answered = 0;
         self.sent = u64::from(!self.inboxes.is_empty());

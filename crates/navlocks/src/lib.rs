@@ -51,6 +51,8 @@ mod request;
 mod acquire;
 mod timer;
 mod lock;
+mod connection;
+mod watch;
 mod error;
 mod query;
 pub mod events;
@@ -71,6 +73,7 @@ mod sync;
 pub mod lineage;
 
 pub use acquire::{Acquire, TryAcquire};
+pub use connection::Connection;
 pub use deadlock::DeadlockPolicy;
 pub use error::{Loss, QueryError, Refusal, RequestError, RequestErrorKind};
 pub use events::Event;
@@ -86,3 +89,9 @@ pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
+pub use watch::{ConnectionWatch, LossWatch};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,6 +11,7 @@ use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 use crate::backend::{Grant, Watched};
 use crate::error::{Loss, QueryError};
 use crate::owner::Owner;
+use crate::watch::LossWatch;
 
 /// A lock that is held. Dropping it releases it, also in a panic.
 ///
@@ -77,6 +78,29 @@ impl Lock {
     /// Dropping the future and asking again loses nothing.
     pub fn lost(&self) -> Lost<'_> {
         Lost(Watching { lock: self, watched: Watched::Loss, watch: None })
+    }
+
+    /// Returns a watch for the loss of the lock that borrows nothing: for a task of its own, which
+    /// stops the work when the lock is taken away.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// use navlocks::{Locks, Loss};
+    ///
+    /// let locks = Locks::new();
+    /// let lock = locks.request("leader").await?;
+    /// let watch = tokio::spawn(lock.watch_loss());
+    /// let thief = locks.request("leader").steal().await?;
+    /// assert_eq!(watch.await?, Some(Loss::Stolen { by: thief.request_id() }));
+    ///
+    /// let watch = tokio::spawn(thief.watch_loss());
+    /// drop(thief);
+    /// assert_eq!(watch.await?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn watch_loss(&self) -> LossWatch {
+        LossWatch::new(Arc::downgrade(&self.owner), self.grant.id)
     }
 
     /// Resolves when somebody waits for the lock, so that a holder in no hurry can hand it over.

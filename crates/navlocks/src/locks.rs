@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use navlocks_core::{Blockers, ClientId, DeadlockPolicy, Name, RequestId, Scope};
 
+use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::QueryError;
 use crate::local::Space;
@@ -18,6 +19,7 @@ use crate::query::{self, PartitionSnapshot, Snapshot};
 use crate::remote::{Connect, ConnectError};
 use crate::request::Request;
 use crate::stream::Events;
+use crate::watch::ConnectionWatch;
 
 /// Locks by name, and one client that asks for them.
 ///
@@ -59,7 +61,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// What to do about deadlocks; nothing by default.
+    /// What to do about deadlocks; nothing by default. Each task needs a
+    /// [client of its own](crate::deadlock#one-client-for-each-unit-of-work) then.
     pub fn deadlocks(mut self, policy: DeadlockPolicy) -> Self {
         self.deadlocks = policy;
         self
@@ -199,6 +202,33 @@ impl Locks {
     pub async fn disconnect(&self) {
         self.backend().leave();
         std::future::poll_fn(|cx| self.backend().poll_left(cx.waker())).await;
+    }
+
+    /// Returns the state of the connection at this moment.
+    pub fn connection(&self) -> Connection {
+        self.backend().connection().0
+    }
+
+    /// Returns a watch for changes of the connection, for a task of its own: a program can tell its
+    /// operator, or its health check, that the service is away.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # #[cfg(feature = "service")]
+    /// # {
+    /// let locks = navlocks::Locks::connect("wss://locks.example").await?;
+    /// let mut watch = locks.watch_connection();
+    /// tokio::spawn(async move {
+    ///     while let Some(now) = watch.changed().await {
+    ///         eprintln!("{now}");
+    ///     }
+    /// });
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch_connection(&self) -> ConnectionWatch {
+        ConnectionWatch::new(&self.owners.client)
     }
 
     /// Returns a copy of the socket by which the service knows that this client is alive, over a

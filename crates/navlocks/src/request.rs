@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use navlocks_core::{Mode, Scope, Wait};
 
-use crate::backend::Answer;
+use crate::backend::{Answer, Blocking};
 use crate::blocking::block_on;
 use crate::error::{RequestError, RequestErrorKind};
 use crate::lock::Lock;
@@ -103,6 +103,31 @@ impl Request {
     /// Runs `work` under the lock and returns what it returns. The lock is released when the work ends, also by
     /// a panic.
     ///
+    /// `work` is an async closure, `async |lock| …` or `async move |lock| …`:
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// let factor = 2;
+    /// let token = locks.request("a").with(async move |lock| lock.fencing_token().get() * factor).await?;
+    /// # assert!(token > 0);
+    /// // A closure that returns a future will do where the future does not use the lock.
+    /// locks.request("a").with(|_| async move { factor }).await?;
+    /// # Ok::<(), navlocks::RequestError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// A closure that returns `async move { … }` with the lock in it does not compile ("lifetime may
+    /// not live long enough"): the future borrows the lock, and only the type of an async closure
+    /// can say so. Put `async` before the bars.
+    ///
+    /// ```compile_fail
+    /// # async fn example(locks: navlocks::Locks) -> Result<(), navlocks::RequestError> {
+    /// locks.request("a").with(|lock| async move { lock.fencing_token() }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As awaiting the request; the work has not begun then.
@@ -115,27 +140,41 @@ impl Request {
         Ok(work(&lock).await)
     }
 
-    /// Blocks this thread until the lock is granted. For threads without a runtime; on a thread of an async runtime it holds up
-    /// all tasks of that thread, and where that thread carries the connection to a service it fails with
+    /// Blocks this thread until the lock is granted. For threads without a runtime, and
+    /// `spawn_blocking`; on a thread of an async runtime it holds up all tasks of that thread.
+    ///
+    /// Through a service: on a worker of a tokio runtime with several threads, other workers take
+    /// over its tasks. On the one thread that carries the connection, it fails with
     /// [`BlocksConnection`](RequestErrorKind::BlocksConnection).
     ///
     /// # Errors
     ///
     /// As awaiting the request.
     pub fn blocking(self) -> Result<Lock, RequestError> {
-        self.check_blocking()?;
-        block_on(self.into_future())
+        let blocking = self.check_blocking()?;
+        block_as(blocking, self)
+    }
+}
+
+/// Runs a request to its end in the way in which this thread may block.
+fn block_as<R: IntoFuture>(blocking: Blocking, request: R) -> R::Output {
+    match blocking {
+        #[cfg(feature = "service")]
+        Blocking::InPlace => tokio::task::block_in_place(|| block_on(request)),
+        _ => block_on(request),
     }
 }
 
 impl Request {
-    /// Returns an error if this thread must not block until there is an answer.
-    fn check_blocking(&self) -> Result<(), RequestError> {
-        if self.owner.backend.is_driven_here() {
-            let scope = self.inner.scope.clone();
-            return Err(RequestError::new(RequestErrorKind::BlocksConnection, scope));
+    /// Returns the way in which this thread may block until there is an answer.
+    fn check_blocking(&self) -> Result<Blocking, RequestError> {
+        match self.owner.backend.blocking() {
+            Blocking::Forbidden => {
+                let scope = self.inner.scope.clone();
+                Err(RequestError::new(RequestErrorKind::BlocksConnection, scope))
+            }
+            blocking => Ok(blocking),
         }
-        Ok(())
     }
 
     /// Gives the request to the backend of its client.
@@ -212,7 +251,7 @@ impl TryRequest {
     ///
     /// As awaiting the request.
     pub fn blocking(self) -> Result<Option<Lock>, RequestError> {
-        self.0.check_blocking()?;
-        block_on(self.into_future())
+        let blocking = self.0.check_blocking()?;
+        block_as(blocking, self)
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
-use crate::events::{Event, Lagged};
+use crate::events::{Event, Gap};
 use crate::inbox::Inboxes;
 use crate::owner::Client;
 
@@ -19,8 +19,9 @@ const CAPACITY: usize = 4096;
 /// [ends](crate::Locks::end).
 ///
 /// Events that are not taken are kept, up to a [capacity](Self::capacity). A subscriber that reads
-/// too slowly then loses the oldest ones, and is told how many they were: [`Lagged`]. Without a
-/// stream, events cost nothing.
+/// too slowly then loses the oldest ones, and receives how many they were: [`Gap::Lagged`]. A lost
+/// connection to a service is [`Gap::ConnectionLost`], at once. Without a stream, events cost
+/// nothing.
 pub struct Events {
     client: Arc<Client>,
     number: u64,
@@ -45,12 +46,12 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// [`Lagged`]: events are missing before the next one.
+    /// [`Gap`]: events are missing before the next one, or may be.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses no event.
-    pub async fn recv(&mut self) -> Option<Result<Event, Lagged>> {
+    pub async fn recv(&mut self) -> Option<Result<Event, Gap>> {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
@@ -58,12 +59,12 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// [`Lagged`]: events are missing before the next one.
-    pub fn try_recv(&mut self) -> Option<Result<Event, Lagged>> {
+    /// [`Gap`]: events are missing before the next one, or may be.
+    pub fn try_recv(&mut self) -> Option<Result<Event, Gap>> {
         self.change(Inboxes::take).flatten()
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Lagged>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Gap>>> {
         let waker = cx.waker().clone();
         let polled = self.change(|inboxes, number| match inboxes.take(number) {
             Some(event) => (Poll::Ready(Some(event)), Some(waker)),
@@ -83,7 +84,7 @@ impl Events {
 }
 
 impl Stream for Events {
-    type Item = Result<Event, Lagged>;
+    type Item = Result<Event, Gap>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll(cx)

@@ -145,7 +145,8 @@ function!(
 );
 
 function!(
-    /// `watchContention(handle, slot, serial)`: mail comes, once, when a request waits for the lock.
+    /// `watchContention(handle, slot, serial)`: mail comes, once, when a request waits for the
+    /// lock.
     WatchContention,
     c"watchContention",
     |env, instance, &[handle, slot, serial, _]| {
@@ -157,7 +158,8 @@ function!(
 );
 
 function!(
-    /// `subscribe(handle, capacity)`: keeps so many events for this client from now on; 0 ends that.
+    /// `subscribe(handle, capacity)`: keeps so many events for this client from now on; 0 ends
+    /// that.
     Subscribe,
     c"subscribe",
     |env, instance, &[handle, capacity, ..]| {
@@ -169,7 +171,8 @@ function!(
 );
 
 function!(
-    /// `takeEvents(handle)`: how many events are missing, and then each of those that are kept, see [`report`].
+    /// `takeEvents(handle)`: how many events are missing, and then each of those that are kept, see
+    /// [`report`].
     TakeEvents,
     c"takeEvents",
     |env, instance, &[handle, ..]| {

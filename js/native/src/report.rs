@@ -58,8 +58,8 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
     list(env, &[env.number(held as f64)?, numbers, names, ends, client_names, tag_list])
 }
 
-/// `[how many events are missing, event, …]`. An event is its numbers (kind, serial, mode, token or cause, serial of the thief),
-/// its names, the name of its client, its tag.
+/// `[how many events are missing, event, …]`. An event is its numbers (kind, serial, mode, token or
+/// cause, serial of the thief), its names, the name of its client, its tag.
 pub(crate) fn events<'call>(
     env: Env<'call>,
     missed: u64,

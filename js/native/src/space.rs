@@ -355,7 +355,8 @@ impl Mailboxes {
         self.clients.get_mut(id.slot())?.as_mut().filter(|client| client.id == id)
     }
 
-    /// Puts mail into the mailbox of a client, and notes that its bell is to be rung if it needs that.
+    /// Puts mail into the mailbox of a client, and notes that its bell is to be rung if it needs
+    /// that.
     #[inline]
     fn send(&mut self, id: ClientId, mail: Mail) {
         let Some(client) = self.client(id) else { return };

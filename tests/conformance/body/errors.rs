@@ -93,5 +93,29 @@ fn errors_travel_as_errors_do() {
     };
     let error = travel().unwrap_err();
     assert!(error.downcast_ref::<RequestError>().is_some());
-    assert_eq!(error.to_string(), "the lock was not free within 0ns");
+    assert_eq!(error.to_string(), "'a' is not free");
+}
+
+#[test]
+fn error_of_a_timeout_names_the_lock_and_its_holders() {
+    let arm = start();
+    let [holder, other, locks] = arm.clients();
+    let held = [
+        hold(holder.request("a").shared(), "first"),
+        hold(other.request("a").shared(), "second"),
+        hold(other.request("b"), "unrelated"),
+    ];
+    let after = Duration::from_millis(1);
+    let error = soon(locks.request("a").timeout(after)).unwrap_err();
+    let tags = error.holders().iter().map(|info| info.tag.as_deref());
+    assert_eq!(tags.collect::<Vec<_>>(), [Some("first"), Some("second")]);
+    let text = error.to_string();
+    assert!(text.starts_with("'a' was not free within 1ms: held by first"), "{text}");
+    assert!(text.contains(", second"), "{text}");
+    drop(held);
+    // Of a request behind waiting ones only, no lock is in the way.
+    locks.end();
+    let error = soon(locks.request("a")).unwrap_err();
+    assert_eq!((error.holders(), error.scope()), (&[][..], &"a".into()));
+    assert!(error.to_string().starts_with("no lock on 'a': "), "{error}");
 }

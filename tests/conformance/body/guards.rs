@@ -127,6 +127,25 @@ fn a_loss_is_told_to_all_who_wait_for_it() {
 }
 
 #[test]
+fn loss_is_told_to_watches_that_outlive_the_guard() {
+    let arm = start();
+    let [locks, thief] = arm.clients();
+    let [lost, released] = ["a", "b"].map(|name| hold(locks.request(name), name));
+    let mut watches = [&lost, &lost, &released].map(|lock| Task::start(lock.watch_loss()));
+    let unpolled = [&lost, &released].map(|lock| lock.watch_loss());
+    assert!(!watches[0].poll());
+    let by = soon(thief.request("a").steal()).unwrap().request_id();
+    let [first, second, third] = watches;
+    assert_eq!(first.join(), Some(Loss::Stolen { by }));
+    assert_eq!(second.join(), Some(Loss::Stolen { by }));
+    drop((lost, released));
+    assert_eq!(third.join(), None);
+    for watch in unpolled {
+        assert_eq!(soon(watch), None);
+    }
+}
+
+#[test]
 fn a_loss_is_told_of_the_lock_it_concerns() {
     let arm = start();
     let [locks, admin] = arm.clients();

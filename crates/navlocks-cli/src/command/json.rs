@@ -129,6 +129,8 @@ struct Space<'a> {
 #[derive(Debug, Serialize)]
 struct All<'a> {
     partitions: Vec<Space<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 /// One line for a snapshot.
@@ -142,14 +144,14 @@ pub(super) fn snapshot(
 }
 
 /// One line for the snapshots of all partitions.
-pub(super) fn partitions(all: &[PartitionSnapshot]) -> String {
+pub(super) fn partitions(all: &[PartitionSnapshot], reason: Option<&str>) -> String {
     let partitions = all.iter().map(|one| Space {
         partition: &one.partition,
         tenant: &one.tenant,
         origin: &one.origin,
         state: State::from(&one.snapshot),
     });
-    wire::write(&All { partitions: partitions.collect() }) + "\n"
+    wire::write(&All { partitions: partitions.collect(), reason }) + "\n"
 }
 
 /// Events may be missing.

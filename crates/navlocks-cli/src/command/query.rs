@@ -36,15 +36,18 @@ impl Query {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let locks = self.target.connect_if_used().await?;
         if self.all_partitions {
-            let (all, unclaimed) = match &locks {
+            let (all, reason, unclaimed) = match &locks {
                 Some(locks) => {
-                    let all = self.target.query_all(locks).await?;
-                    (all, self.target.answer(locks.recovery()).await?)
+                    let (all, reason) = self.target.query_all(locks).await?;
+                    (all, reason, self.target.answer(locks.recovery()).await?)
                 }
-                None => (Vec::new(), Vec::new()),
+                None => (Vec::new(), None, Vec::new()),
             };
             Target::finish_all(locks).await;
-            return self.print_all(&all, &unclaimed);
+            if self.json {
+                return printer::print(&json::partitions(&all, reason.as_deref()));
+            }
+            return print_all(&all, notes(reason, &unclaimed));
         }
         let (snapshot, reason, unclaimed) = match &locks {
             Some(locks) => {
@@ -60,32 +63,33 @@ impl Query {
         if self.json {
             return printer::print(&json::snapshot(&snapshot, reason.as_deref(), &unclaimed));
         }
-        let mut lines = Vec::new();
+        let mut text = String::new();
         if !is_empty(&snapshot) {
-            lines = table::lines(&snapshot, Palette::of_stdout());
-        } else if unclaimed.is_empty() {
-            return printer::print(NOTHING);
+            text = table::lines(&snapshot, Palette::of_stdout()).join("\n") + "\n";
         }
-        lines.extend(reason.filter(|_| unclaimed.is_empty()));
-        lines.extend(unclaimed.iter().map(recovery::sentence));
-        printer::print(&(lines.join("\n") + "\n"))
-    }
-
-    fn print_all(&self, all: &[PartitionSnapshot], unclaimed: &[Unclaimed]) -> Result<(), Failure> {
-        if self.json {
-            return printer::print(&json::partitions(all));
-        }
-        let palette = Palette::of_stdout();
-        let used = all.iter().filter(|partition| !is_empty(&partition.snapshot));
-        let tables = used.map(|partition| {
-            let mut lines = vec![palette.bold(&table::title(partition))];
-            lines.extend(table::lines(&partition.snapshot, palette));
-            lines.join("\n") + "\n"
-        });
-        let mut text = tables.collect::<Vec<_>>().join("\n");
-        text.extend(unclaimed.iter().map(|one| recovery::sentence(one) + "\n"));
+        text.extend(notes(reason, &unclaimed));
         printer::print(if text.is_empty() { NOTHING } else { &text })
     }
+}
+
+/// Returns a line for each cause that keeps locks from being granted.
+fn notes(reason: Option<String>, unclaimed: &[Unclaimed]) -> Vec<String> {
+    let reason = reason.filter(|_| unclaimed.is_empty());
+    let unclaimed = unclaimed.iter().map(recovery::sentence);
+    reason.into_iter().chain(unclaimed).map(|line| line + "\n").collect()
+}
+
+fn print_all(all: &[PartitionSnapshot], notes: Vec<String>) -> Result<(), Failure> {
+    let palette = Palette::of_stdout();
+    let used = all.iter().filter(|partition| !is_empty(&partition.snapshot));
+    let tables = used.map(|partition| {
+        let mut lines = vec![palette.bold(&table::title(partition))];
+        lines.extend(table::lines(&partition.snapshot, palette));
+        lines.join("\n") + "\n"
+    });
+    let mut text = tables.collect::<Vec<_>>().join("\n");
+    text.extend(notes);
+    printer::print(if text.is_empty() { NOTHING } else { &text })
 }
 
 /// Returns a line for each name that is held, once, in their order.

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::target::{self, Stay, Target};
 use super::{duration, names};
 use crate::exit::{Exit, Failure};
-use crate::run::{Ending, OnLoss, Waiting, supervise, who};
+use crate::run::{Ending, OnLoss, Signals, Waiting, supervise, who};
 
 /// Before a service that was out of reach is begun with anew.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
@@ -96,10 +96,11 @@ pub(super) struct Run {
 impl Run {
     pub(super) async fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let scope = self.check(arguments)?;
-        let lock = self.acquire(&scope).await?;
+        let (lock, signals) = self.acquire(&scope).await?;
         let mut environment = environment(&lock);
         environment.push((target::PARENT_VARIABLE, self.target.lineage(&lock.locks())));
-        let ending = supervise(&self.command, environment, &lock, self.on_loss, self.grace).await;
+        let ending =
+            supervise(&self.command, environment, &lock, signals, self.on_loss, self.grace).await;
         let locks = lock.locks();
         drop(lock);
         Target::finish(locks).await;
@@ -128,7 +129,7 @@ impl Run {
 
     /// Waits for the lock. A service of the user's own that ends meanwhile is started again; one that
     /// could not be for a while is begun with anew, which says why.
-    async fn acquire(&self, scope: &Scope) -> Result<Lock, Failure> {
+    async fn acquire(&self, scope: &Scope) -> Result<(Lock, Signals), Failure> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -136,7 +137,8 @@ impl Run {
             let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
             let limit = limit.min(self.target.patience);
             let locks = self.target.connect_within(limit, Stay::Long).await?;
-            match self.wait(&locks, scope, left).await {
+            let (waited, signals) = self.attended(&locks, self.wait(&locks, scope, left)).await?;
+            match waited {
                 Err(Missed::Request(error))
                     if error == RequestErrorKind::Unreachable && self.target.place()?.is_some() =>
                 {
@@ -147,9 +149,32 @@ impl Run {
                     return Err(self.conflict(&not_free(scope, self.timeout, now)));
                 }
                 Err(Missed::Failed(failure)) => return Err(failure),
-                Ok(lock) => return Ok(lock),
+                Ok(lock) => return Ok((lock, signals)),
             }
         }
+    }
+
+    /// Waits, and takes leave of a service behind a network if a signal ends this command
+    /// meanwhile: its request would stand in the queue until its lease is over. Returns the signals
+    /// that were listened for.
+    async fn attended<T>(
+        &self,
+        locks: &Locks,
+        wait: impl Future<Output = T>,
+    ) -> Result<(T, Signals), Failure> {
+        if !self.target.is_remote() {
+            return Ok((wait.await, Signals::default()));
+        }
+        let mut signals = Signals::ending()?;
+        let waited = tokio::select! {
+            biased;
+            caught = signals.next() => {
+                Target::finish(locks.clone()).await;
+                crate::system::die_of(caught)
+            }
+            waited = wait => waited,
+        };
+        Ok((waited, signals))
     }
 
     async fn wait(
@@ -277,7 +302,7 @@ impl From<RequestError> for Missed {
 /// Asks what is held and pending, and why a request waits if no holder is the reason.
 async fn state(locks: &Locks) -> Option<(Snapshot, Option<String>)> {
     let now = locks.query().await.ok()?;
-    let reason = target::reason(locks, &now).await;
+    let reason = target::reason(locks).await;
     Some((now, reason))
 }
 

@@ -59,7 +59,7 @@ impl Stop {
 
     async fn refuse_if_held(&self) -> Result<(), Failure> {
         let Some(locks) = self.target.connect_if_running().await? else { return Ok(()) };
-        let all = self.target.query_all(&locks).await?;
+        let (all, _) = self.target.query_all(&locks).await?;
         Target::finish(locks).await;
         match all.iter().map(|one| one.snapshot.held.len()).sum() {
             0 => Ok(()),

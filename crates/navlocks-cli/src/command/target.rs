@@ -179,15 +179,26 @@ impl Target {
     ) -> Result<(Snapshot, Option<String>), Failure> {
         let answers = async {
             let now = locks.query().await?;
-            let reason = withheld(locks, &now).await;
+            let reason = withheld(locks).await;
             Ok((now, reason))
         };
         self.answer(answers).await
     }
 
-    /// Asks for all that is held and pending in every partition.
-    pub(super) async fn query_all(&self, locks: &Locks) -> Result<Vec<PartitionSnapshot>, Failure> {
-        self.answer(locks.query_all()).await
+    /// Asks for all that is held and pending in every partition, and why nothing is granted if that
+    /// is so.
+    pub(super) async fn query_all(
+        &self,
+        locks: &Locks,
+    ) -> Result<(Vec<PartitionSnapshot>, Option<String>), Failure> {
+        let answers = async { Ok((locks.query_all().await?, withheld(locks).await)) };
+        self.answer(answers).await
+    }
+
+    /// Returns true if a network is between this command and the service, which then keeps what a
+    /// command had for a while after its end.
+    pub(super) fn is_remote(&self) -> bool {
+        self.url().is_some_and(|url| !url.starts_with("unix:"))
     }
 
     /// Waits for an answer, as long as the service may take.
@@ -297,18 +308,16 @@ fn parent(url: &str) -> Option<ClientKey> {
 
 /// Returns the reason why a request may wait although no holder is known: as the service says it, or
 /// a session of an earlier service that it waits for.
-pub(super) async fn reason(locks: &Locks, now: &Snapshot) -> Option<String> {
+pub(super) async fn reason(locks: &Locks) -> Option<String> {
     match locks.recovery().await.ok()?.first() {
         Some(session) => Some(recovery::sentence(session)),
-        None => withheld(locks, now).await,
+        None => withheld(locks).await,
     }
 }
 
-/// Returns the reason of a service that grants no request although no lock is held, in its own
-/// words.
-pub(super) async fn withheld(locks: &Locks, now: &Snapshot) -> Option<String> {
-    let first = now.pending.first().filter(|_| now.held.is_empty())?;
-    match locks.blockers(first.request).await {
+/// Returns the reason of a service that grants nothing yet, in its own words.
+async fn withheld(locks: &Locks) -> Option<String> {
+    match locks.place().await {
         Err(QueryError::Refused(reason)) => Some(reason.to_string()),
         _ => None,
     }

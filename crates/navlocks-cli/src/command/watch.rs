@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::events::Lagged;
+use navlocks::events::Gap;
 use navlocks::{Event, Events, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -22,14 +22,12 @@ const EVENTS_SHOWN: usize = 12;
 const REDRAW_MIN: Duration = Duration::from_millis(50);
 const REDRAW_MAX: Duration = Duration::from_secs(1);
 
-/// Stands where events may be missing.
-const GAP: &str = "the service was out of reach: events may be missing here";
-
 /// Watch locks being asked for, granted and released
 ///
 /// On a terminal: a screen with all that is held and waited for, and what happened last; Ctrl-C
-/// ends it. Elsewhere: a line for each event, with the time. Where events may be missing, because
-/// the service was restarted, a line says so.
+/// ends it. Elsewhere: a line for each event, with the time. When the service is out of reach, or
+/// events were lost for another reason, a line says at once that events may be missing from there
+/// on.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     /// Print a JSON object for each event, one on a line
@@ -48,17 +46,12 @@ impl Watch {
         let mut events = locks.events();
         while let Some(received) = events.recv().await {
             let now = time::now();
-            let mut lines = String::new();
-            if is_after_gap(&received) {
-                lines = if self.json { json::gap(&now) } else { format!("{now} {GAP}\n") };
-            }
-            if let Ok(event) = received {
-                let text = |event| {
-                    if self.json { json::event(event, &now) } else { line(event, &now) + "\n" }
-                };
-                lines += &text(&event);
-            }
-            if printer::print_bytes(lines.as_bytes())? == Reader::Gone {
+            let text = match &received {
+                _ if !self.json => line(&received, &now) + "\n",
+                Ok(event) => json::event(event, &now),
+                Err(_) => json::gap(&now),
+            };
+            if printer::print_bytes(text.as_bytes())? == Reader::Gone {
                 return Ok(());
             }
         }
@@ -66,14 +59,13 @@ impl Watch {
     }
 }
 
-/// Returns true where events are missing, or may be.
-fn is_after_gap(received: &Result<Event, Lagged>) -> bool {
-    received.as_ref().map_or(true, |event| event.after_gap)
-}
-
-/// An event for people. Names and tags are those of strangers.
-fn line(event: &Event, now: &str) -> String {
-    format!("{now} {}", Harmless(&event.to_string()))
+/// Returns an event or a gap for people. Names and tags are those of strangers.
+fn line(received: &Result<Event, Gap>, now: &str) -> String {
+    match received {
+        Ok(event) => format!("{now} {}", Harmless(&event.to_string())),
+        Err(Gap::Lagged { missed }) => format!("{now} {missed} events are missing here"),
+        Err(_) => format!("{now} the service is out of reach: events may be missing here"),
+    }
 }
 
 /// The signals that a screen must not die of, because it would be left as it is.
@@ -158,13 +150,7 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     let Some(mut received) = events.recv().await else { return std::future::pending().await };
     tokio::time::sleep(REDRAW_MIN).await;
     loop {
-        let now = time::now();
-        if is_after_gap(&received) {
-            last.push_front(format!("{now} {GAP}"));
-        }
-        if let Ok(event) = received {
-            last.push_front(line(&event, &now));
-        }
+        last.push_front(line(&received, &time::now()));
         last.truncate(EVENTS_SHOWN);
         match events.try_recv() {
             Some(next) => received = next,

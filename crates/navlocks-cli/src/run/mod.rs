@@ -5,6 +5,7 @@ mod signals;
 mod terminal;
 mod waiting;
 
+pub(crate) use signals::Signals;
 pub(crate) use waiting::{Waiting, who};
 
 use std::ffi::OsString;
@@ -17,7 +18,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::exit::{Exit, Failure};
 use child::{Change, Child};
-use signals::Signals;
 use terminal::Terminal;
 
 /// How often it is looked whether the group of an ended child is gone. Nobody is told, so there is nothing to wait for.
@@ -50,11 +50,12 @@ pub(crate) async fn supervise(
     command: &[OsString],
     environment: Vec<(&'static str, Option<String>)>,
     lock: &Lock,
+    signals: Signals,
     on_loss: OnLoss,
     grace: Duration,
 ) -> Result<Ending, Failure> {
     // Before the child is there, so that no signal and no end of it goes unnoticed.
-    let mut signals = Signals::listen()?;
+    let mut signals = signals.listen()?;
     let mut ends = signal(SignalKind::child()).map_err(refused)?;
     let mut terminal = Terminal::controlling();
     // Processes of the command whose parents end become children of this one, and so are found.

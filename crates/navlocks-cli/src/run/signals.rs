@@ -24,28 +24,41 @@ const PASSED_ON: [Signal; 10] = [
     Signal::TSTP,
 ];
 
+/// Those that end a process which does not catch them, among the above.
+const ENDING: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
+
 /// More than the kernel has to say about a process, in bytes.
 const STATUS_BYTES_MAX: usize = 4096;
 
 /// Listens for signals from the moment it is made.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Signals {
     caught: Vec<(Signal, unix::Signal)>,
 }
 
 impl Signals {
-    /// Begins to listen. Signals that were ignored stay so, here and in the command: `nohup` relies on it.
-    pub(crate) fn listen() -> Result<Self, Failure> {
+    /// Listens for the signals that end a process.
+    pub(crate) fn ending() -> Result<Self, Failure> {
+        Self::default().and(&ENDING)
+    }
+
+    /// Listens for all signals that are passed on. None that came before is lost.
+    pub(crate) fn listen(self) -> Result<Self, Failure> {
+        self.and(&PASSED_ON)
+    }
+
+    /// Signals that were ignored stay so, here and in the command: `nohup` relies on it.
+    fn and(mut self, kinds: &[Signal]) -> Result<Self, Failure> {
         let ignored = ignored();
-        let mut caught = Vec::with_capacity(PASSED_ON.len());
-        for kind in PASSED_ON {
-            if ignored & (1 << (kind.as_raw() - 1)) == 0 {
+        for &kind in kinds {
+            let known = self.caught.iter().any(|(known, _)| *known == kind);
+            if !known && ignored & (1 << (kind.as_raw() - 1)) == 0 {
                 let listener =
                     signal(SignalKind::from_raw(kind.as_raw())).map_err(super::refused)?;
-                caught.push((kind, listener));
+                self.caught.push((kind, listener));
             }
         }
-        Ok(Self { caught })
+        Ok(self)
     }
 
     /// The next signal.

@@ -1,5 +1,7 @@
 //! Who dies, and what becomes of the lock.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use rustix::process::Signal;
 
 use crate::support::{Talk, World, assert_ended, eventually, lives};
@@ -27,6 +29,29 @@ fn a_killed_waiter_leaves_the_queue() {
     world.until(1, 0);
     drop(waiter);
     holder.end().assert(0, "");
+}
+
+#[test]
+fn ended_waiter_over_tcp_leaves_the_queue_before_its_lease_ends() {
+    let world = World::new();
+    let mut serve =
+        world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 60s --state-dir");
+    serve.arg(world.file("state"));
+    let mut service = Talk::start(serve);
+    let run = format!("run --url {}", service.line_after("listening on "));
+    let holder = world.hold(&format!("{run} x"));
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut waiter = Talk::start(world.navlocks(&format!("{run} x -- true")));
+        waiter.line_after("navlocks: waiting for 'x', held by");
+        waiter.signal(signal);
+        assert_eq!(waiter.wait().status.signal(), Some(signal.as_raw()));
+    }
+    // It would wait behind those for their leases.
+    let next = Talk::start(world.navlocks(&format!("{run} -w 30 x -- true")));
+    holder.end().assert(0, "");
+    next.wait().assert(0, "");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod support;
 
 mod child;
+mod crowd;
 mod death;
 mod hanging;
 mod help;

@@ -143,9 +143,16 @@ fn commands_say_why_nothing_is_granted_where_the_sessions_of_before_are_not_know
     }
     waiter.signal(Signal::TERM);
     waiter.wait();
-    // Where no request waits, the service is not asked for its reason.
-    let missed = world.run(&format!("{run} --partition other -n --patience 1s x -- true"));
-    assert_ended(&missed, 1, "nothing is granted yet after a crash of the service");
+    // Also where no request waits.
+    let missed = world.run(&format!("{run} --partition other -n x -- true"));
+    assert_ended(&missed, 1, REASON);
+    for question in
+        ["query", "query --json", "query --all-partitions", "query --all-partitions --json"]
+    {
+        let answer = world.run(&format!("{question} --url {url}"));
+        assert_ended(&answer, 0, "");
+        assert!(text(&answer).contains(REASON), "{question}: {}", text(&answer));
+    }
     holder.wait().assert(90, "");
     service.signal(Signal::TERM);
     service.wait().assert(0, "");

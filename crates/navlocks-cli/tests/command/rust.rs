@@ -102,6 +102,7 @@ fn program_starts_the_users_own_service_and_shares_its_locks() {
         assert!(error.to_string().contains("NAVLOCKS_BIN"), "{error}");
         let locks = block_on(Locks::connect_own().start().into_future()).expect("a service");
         let lock = locks.request("x").blocking().expect("a lock");
+        block_on(Locks::connect_own().start()).expect("the service that runs");
         println!("it is held");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).expect("a line or the end");

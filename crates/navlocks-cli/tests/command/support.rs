@@ -260,6 +260,17 @@ impl Talk {
         }
     }
 
+    /// The next line that has this in it.
+    #[track_caller]
+    pub(crate) fn line_with(&mut self, part: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
     /// Writes an empty line to its input.
     pub(crate) fn say_line(&mut self) {
         let input = self.stdin.as_mut().expect("its input is ours");

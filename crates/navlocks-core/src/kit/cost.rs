@@ -110,6 +110,16 @@ fn search_for_deadlocks_stops_at_its_limit() {
         assert_eq!(space.manager().deadlocks_within(1000), None);
     });
     assert!(looked < 10_000, "{looked} looks");
+    let waiter = request(&mut space, client, &Request::exclusive(scope()));
+    let looked = looks(&mut space, |space| {
+        assert_eq!(space.manager().deadlock_through(waiter, 1000), None);
+    });
+    assert!(looked < 10_000, "{looked} looks");
+    assert!(space.manager().deadlock_through(waiter, 100_000).is_some());
+    let looked = looks(&mut space, |space| {
+        assert_eq!(space.manager().blockers_within(waiter, 1000), None);
+    });
+    assert!(looked < 10_000, "{looked} looks");
     let found = space.manager().deadlocks_within(100_000);
     assert_eq!(found, Some(space.manager().deadlocks()));
 }

@@ -101,6 +101,13 @@ pub trait Sink<E: Embedder> {
         let _ = (request, about, notes, notice);
     }
 
+    /// Returns true if the sink takes no more effects of this input for now, so that one input
+    /// with many effects does not keep its thread. [`Space::go_on`] passes on the rest.
+    #[inline]
+    fn has_enough(&self) -> bool {
+        false
+    }
+
     /// A suspended client was evicted; the embedder may discard it.
     fn evicted(&mut self, client: ClientId) {
         let _ = client;

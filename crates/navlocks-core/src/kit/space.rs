@@ -2,7 +2,7 @@
 
 mod effects;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -22,11 +22,16 @@ pub struct Space<E: Embedder> {
     notes: Notes<E>,
     tags: IdMap<E::Tag>,
     contention: Contention,
+    /// Holders that are to be notified that a request waits for their lock. Empty between inputs,
+    /// unless a sink had enough.
+    contended: VecDeque<RequestId>,
     /// What events say of each live request, while there are subscribers.
     described: Option<IdMap<About<E::Tag>>>,
     /// Ends of requests until the description is dropped that no subscriber needs any more.
     forgotten_in: Option<usize>,
     deadlocks: DeadlockPolicy,
+    /// The most entries that the search of the policy looks at for one request.
+    deadlock_entries_max: usize,
     /// The requests of each suspended client, from when it was suspended.
     suspended: BTreeMap<ClientId, Vec<RequestId>>,
 }
@@ -86,11 +91,31 @@ impl<E: Embedder> Space<E> {
             manager,
             tags: IdMap::default(),
             contention: Contention::default(),
+            contended: VecDeque::new(),
             described: None,
             forgotten_in: None,
             suspended: BTreeMap::new(),
             deadlocks,
+            deadlock_entries_max: usize::MAX,
         }
+    }
+
+    /// Bounds the search of the deadlock policy: a request that has to wait behind more entries
+    /// than this waits without a search.
+    pub fn bound_deadlock_search(&mut self, entries_max: usize) {
+        self.deadlock_entries_max = entries_max;
+    }
+
+    /// Returns true if the last input has effects that its sink had no room for. No other input
+    /// may come before [`go_on`](Self::go_on) has passed them on.
+    #[inline]
+    pub fn has_effects(&self) -> bool {
+        self.manager.has_events() || !self.contended.is_empty()
+    }
+
+    /// Passes on what an earlier input left, until the sink has enough again.
+    pub fn go_on(&mut self, sink: &mut impl Sink<E>) {
+        self.drain(sink);
     }
 
     /// Returns the engine, for questions.

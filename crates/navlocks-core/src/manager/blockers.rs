@@ -21,14 +21,26 @@ impl LockManager {
     ///
     /// Costs O(entries before it on its names).
     pub fn blockers(&self, request: RequestId) -> Blockers {
-        let Some(entry) = self.seating.find(request) else { return Blockers::default() };
-        let mut blockers: Vec<Index> = self.seating.conflicts_before(entry).collect();
+        self.blockers_within(request, usize::MAX).unwrap_or_default()
+    }
+
+    /// The same, unless there are more entries before it than this, counted once for each name.
+    pub fn blockers_within(&self, request: RequestId, entries_max: usize) -> Option<Blockers> {
+        let Some(entry) = self.seating.find(request) else { return Some(Blockers::default()) };
+        let mut blockers: Vec<Index> = Vec::new();
+        let mut left = entries_max;
+        for (earlier, conflicts) in self.seating.entries_before(entry) {
+            left = left.checked_sub(1)?;
+            if conflicts {
+                blockers.push(earlier);
+            }
+        }
         self.seating.sort(&mut blockers);
         blockers.dedup();
         let held = blockers.partition_point(|&blocker| self.seating.is_held(blocker));
         let ids = |entries: &[Index]| entries.iter().map(|&entry| self.seating.id(entry)).collect();
         let (hard, soft) = blockers.split_at(held);
-        Blockers { hard: ids(hard), soft: ids(soft) }
+        Some(Blockers { hard: ids(hard), soft: ids(soft) })
     }
 
     /// Returns true if a request waits for this held lock. Costs O(names of its scope).

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::Event;
+use crate::{Event, FencingToken};
 
 /// A queue of events. Most inputs cause one event at most, so the first has a place of its own.
 #[derive(Debug, Default)]
@@ -28,6 +28,25 @@ impl Events {
             self.first = Some(event);
         } else {
             self.rest.push_back(event);
+        }
+    }
+
+    /// Inserts the grant of a request that was just made: before all grants with larger tokens.
+    pub(super) fn insert_grant(&mut self, event: Event, token: FencingToken) {
+        let is_later = |event: &Event| match event {
+            Event::Granted { token: other, .. } => *other > token,
+            _ => false,
+        };
+        match self.first {
+            None => self.first = Some(event),
+            Some(first) if is_later(&first) => {
+                self.rest.push_front(first);
+                self.first = Some(event);
+            }
+            Some(_) => {
+                let place = self.rest.iter().position(is_later).unwrap_or(self.rest.len());
+                self.rest.insert(place, event);
+            }
         }
     }
 

@@ -46,13 +46,13 @@ impl Seating {
         })
     }
 
-    /// Returns the entries before `entry` that conflict with it, once for each name in common.
-    pub(crate) fn conflicts_before(&self, entry: Index) -> impl Iterator<Item = Index> + '_ {
+    /// Returns the entries before `entry` on its names, once for each name in common, and whether
+    /// they conflict with it.
+    pub(crate) fn entries_before(&self, entry: Index) -> impl Iterator<Item = (Index, bool)> + '_ {
         self.entries.seats(entry).flat_map(move |seat| {
             self.seats_from(self.queue_of(seat).first)
                 .take_while(move |&earlier| earlier != seat)
-                .filter(move |&earlier| self.conflict(earlier, seat))
-                .map(|earlier| self.entry(earlier))
+                .map(move |earlier| (self.entry(earlier), self.conflict(earlier, seat)))
         })
     }
 

@@ -60,8 +60,13 @@ pub struct Limits {
     pub bytes_per_tenant_max: usize,
     /// The longest answer to a question.
     pub answer_bytes_max: usize,
+    /// The most entries before a request that a question about its place or blockers looks at.
+    pub blocker_entries_max: usize,
     /// The most entries that one search for deadlocks looks at.
     pub deadlock_entries_max: usize,
+    /// The most entries that the deadlock policy looks at when a request has to wait. A request
+    /// behind more waits without a search.
+    pub deadlock_wait_entries_max: usize,
     /// What may lie unread for one session before it counts as a slow reader.
     pub outbox_bytes_max: usize,
     /// What may lie unread for all sessions of one tenant. Beyond it, those with more than an even
@@ -113,7 +118,9 @@ impl Default for Limits {
             bytes_per_session_max: 256 << 20,
             bytes_per_tenant_max: 512 << 20,
             answer_bytes_max: 8 << 20,
+            blocker_entries_max: 100_000,
             deadlock_entries_max: 100_000,
+            deadlock_wait_entries_max: 10_000,
             outbox_bytes_max: 16 << 20,
             unread_bytes_per_tenant_max: 64 << 20,
             reload_interval: Duration::from_secs(5),

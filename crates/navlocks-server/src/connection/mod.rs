@@ -7,6 +7,7 @@ mod strangers;
 mod turns;
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -61,8 +62,9 @@ pub(crate) async fn serve<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut connection = Connection::new(stream, peer, share, shared.clone());
-    let end = std::future::poll_fn(|cx| connection.poll(cx)).await;
+    let mut connection = Connection::new(stream, peer, share.clone(), shared.clone());
+    let end = poll_fn(|cx| connection.poll(cx)).await;
+    poll_fn(|cx| share.poll_caught_up(cx)).await;
     let Connection { stream, outbox, session, lease, frames, .. } = connection;
     let fault = match end {
         End::Broken => {
@@ -100,6 +102,7 @@ pub(crate) async fn serve<S>(
 /// goes on elsewhere.
 pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
     loop {
+        caught_up(&shared, number).await;
         let left = {
             let mut hub = shared.hub.borrow_mut();
             if !hub.is_detached_since(number, connection) {
@@ -115,10 +118,19 @@ pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
     }
 }
 
+/// Waits until the tenant of a session is not [behind](Share::is_behind).
+async fn caught_up(shared: &Shared, number: u32) {
+    let share = shared.hub.borrow().sessions.get(number).map(|session| session.share.clone());
+    if let Some(share) = share {
+        poll_fn(|cx| share.poll_caught_up(cx)).await;
+    }
+}
+
 /// Waits for the last process of a session whose connection broke, and ends it then unless it goes
 /// on elsewhere.
 async fn outlive(shared: Rc<Shared>, number: u32, connection: u64, presence: PathBuf) {
     gone(&presence).await;
+    caught_up(&shared, number).await;
     {
         let mut hub = shared.hub.borrow_mut();
         if hub.is_detached_since(number, connection) {
@@ -133,6 +145,7 @@ struct Connection<S> {
     stream: WebSocketStream<S>,
     peer: Rc<Peer>,
     shared: Rc<Shared>,
+    share: Rc<Share>,
     outbox: Outbox,
     /// The numbers of its session, and of itself there, once it has said hello.
     session: Option<(u32, u64)>,
@@ -160,12 +173,13 @@ enum End {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn new(stream: WebSocketStream<S>, peer: Peer, share: Rc<Share>, shared: Rc<Shared>) -> Self {
         let limits = &shared.config.limits;
-        let outbox = Outbox::of(share, limits);
+        let outbox = Outbox::of(share.clone(), limits);
         let timer = Some(Box::pin(tokio::time::sleep(limits.handshake_max)));
         Self {
             stream,
             peer: peer.into(),
             shared,
+            share,
             outbox,
             session: None,
             lease: None,
@@ -188,6 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             return Poll::Ready(End::Broken);
         }
         if let Some(timer) = &mut self.timer
+            && !self.share.is_behind()
             && timer.as_mut().poll(cx).is_ready()
             && let Some(end) = self.time_is_up(cx)
         {
@@ -214,6 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if let Some(fault) = self.outbox.ending() {
                 return Poll::Ready(End::Fault(fault));
             }
+            ready!(self.share.poll_caught_up(cx));
             let message = match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
                 Some(Ok(message)) => message,
                 Some(Err(error)) => return Poll::Ready(self.read_failed(error)),

@@ -293,8 +293,9 @@ impl Hub {
         if places.is_empty() {
             return;
         }
-        let Self { sessions, partitions, tokens, metrics, registry, recovery, .. } = self;
-        let mut around = Around { sessions, tokens, metrics, registry, now };
+        let Self { sessions, partitions, tokens, metrics, registry, recovery, unfinished, .. } =
+            self;
+        let mut around = Around { sessions, tokens, metrics, registry, unfinished, now };
         partitions[partition].admit_early(partition, places, recovery, &mut around);
     }
 

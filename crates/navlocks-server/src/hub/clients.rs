@@ -48,7 +48,9 @@ impl Hub {
                     ));
                 }
                 let (share, table_key) = (session.share.clone(), store.key);
-                partitions.insert(key, tokens.next(), *deadlocks, share, table_key)
+                let index = partitions.insert(key, tokens.next(), *deadlocks, share, table_key);
+                partitions[index].bound_deadlock_search(limits.deadlock_wait_entries_max);
+                index
             }
         };
         let id = partitions[partition].add_client(ClientKey::new(number, client));

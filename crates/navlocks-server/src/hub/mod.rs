@@ -5,8 +5,9 @@
 //! another transport, or with a clock of its own, drives a [`Hub`] itself: [`hello`](Hub::hello)
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
-//! [`check_leases`](Hub::check_leases) from time to time. After a start with the state of an earlier
-//! hub it also calls [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
+//! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
+//! sends the rest of its effects. After a start with the state of an earlier hub
+//! [`check_unclaimed`](Hub::check_unclaimed) is called from time to time, and
 //! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
 mod claims;
@@ -28,6 +29,7 @@ pub(crate) mod shares;
 mod tokens;
 mod turns;
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -38,7 +40,7 @@ use tokio::sync::Notify;
 
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
-use partitions::{Around, Partition, Partitions};
+use partitions::{Around, Partition, PartitionIndex, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
 use shares::Shares;
@@ -68,6 +70,10 @@ pub struct Hub {
     places: Places,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
+    /// Partitions with effects that are not sent yet, in turn.
+    unfinished: VecDeque<PartitionIndex>,
+    /// Told when there are such.
+    pub(crate) left_over: Rc<Notify>,
     /// Whether new sessions are taken.
     open: bool,
     /// Told when the service must end because no more tokens can be reserved.
@@ -125,6 +131,8 @@ impl Hub {
             registry,
             places,
             hashes: Vec::new(),
+            unfinished: VecDeque::new(),
+            left_over: Rc::default(),
             open: true,
             exhausted: Rc::default(),
             next_connection: 1,
@@ -150,17 +158,31 @@ impl Hub {
         if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
             self.exhausted.notify_one();
         }
+        if !self.unfinished.is_empty() {
+            self.left_over.notify_one();
+        }
         while let Some(number) = self.sessions.take_slow() {
             let fault = self.slow_reader();
             self.end_without_slow(number, Some(fault), now);
         }
     }
 
+    /// Sends a part of what an earlier input left: one that grants a lock to thousands of waiters,
+    /// for example. Returns whether more is left; no other input should come before that is sent.
+    pub fn go_on(&mut self, now: Instant) -> bool {
+        if let Some(index) = self.unfinished.pop_front() {
+            let (partitions, mut around) = self.around(now);
+            partitions[index].go_on(&mut around);
+            self.settle(now);
+        }
+        !self.unfinished.is_empty()
+    }
+
     /// The partitions, and beside them what a step in one needs.
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
-        let Self { sessions, partitions, tokens, metrics, registry, .. } = self;
-        (partitions, Around { sessions, tokens, metrics, registry, now })
+        let Self { sessions, partitions, tokens, metrics, registry, unfinished, .. } = self;
+        (partitions, Around { sessions, tokens, metrics, registry, unfinished, now })
     }
 
     /// Brings what is counted on demand up to date.

@@ -28,6 +28,8 @@ struct Inner {
     share: Rc<Share>,
     tenant_bytes_max: usize,
     ending: Option<Fault>,
+    /// The reader is slow, and its session is about to end.
+    full: bool,
     waker: Option<Waker>,
     /// The connection's task runs now and will look again before it sleeps, so it need not be
     /// woken.
@@ -86,6 +88,7 @@ impl Outbox {
             share,
             tenant_bytes_max,
             ending: None,
+            full: false,
             waker: None,
             looking: false,
         })))
@@ -96,16 +99,18 @@ impl Outbox {
         self.push_frame(Frame::own(wire::write(message)))
     }
 
-    /// Adds a message that is written already.
+    /// Adds a message that is written already. The first one too many is an error, and nothing is
+    /// taken after it.
     pub(crate) fn push_frame(&self, frame: Frame) -> Result<(), Full> {
         let mut inner = self.0.borrow_mut();
-        if inner.ending.is_some() {
+        if inner.full || inner.ending.is_some() {
             return Ok(());
         }
         inner.bytes += frame.len();
         inner.count(frame.own_len());
         inner.frames.push_back(frame);
         if inner.is_full() {
+            inner.full = true;
             return Err(Full);
         }
         if let Some(waker) = inner.waker() {

@@ -6,7 +6,7 @@ use navlocks_core::{ClientId, RequestId};
 use navlocks_wire::{self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey};
 
 use crate::hub::frame::Text;
-use crate::hub::partitions::PartitionIndex;
+use crate::hub::partitions::{PartitionIndex, TooMany};
 use crate::hub::sessions::{Client, Known};
 use crate::hub::{Frame, Hub, Peer};
 use crate::store::SessionRecord;
@@ -66,7 +66,7 @@ impl Hub {
             let answer = Answer { id, reply: Reply::Refused(fault) };
             Frame::own(wire::write(&wire::ToClient::Answer(answer)))
         });
-        self.sessions.say_frame(number, frame);
+        let _slow_readers_end_later = self.sessions.say_frame(number, frame);
         Ok(())
     }
 
@@ -126,6 +126,7 @@ impl Hub {
         now: Instant,
     ) -> Result<Reply, Fault> {
         let partition = &self.partitions[index];
+        let max = self.limits.blocker_entries_max;
         Ok(match question {
             // Both are answered by frames of their own.
             Question::Query | Question::QueryAll => return Err(too_long(0)),
@@ -135,21 +136,26 @@ impl Hub {
             }
             Question::Blockers(key) => {
                 let blockers = match self.find(index, key) {
-                    Some(id) => partition.manager().blockers(id),
-                    None => navlocks_core::Blockers::default(),
+                    Some(id) => partition.manager().blockers_within(id, max),
+                    None => Some(navlocks_core::Blockers::default()),
                 };
+                let blockers = blockers.ok_or_else(|| too_many(max))?;
                 Reply::Blockers {
                     hard: partition.request_keys(&blockers.hard),
                     soft: partition.request_keys(&blockers.soft),
                 }
             }
-            Question::Place => Reply::Place(partition.place(client, now)),
+            Question::Place => {
+                let place = partition.place(client, now, max);
+                Reply::Place(place.map_err(|TooMany| too_many(max))?)
+            }
             Question::PlaceOf(key) => {
                 let pending = |id: &RequestId| {
                     partition.manager().state(*id) == Some(navlocks_core::State::Pending)
                 };
                 let request = self.find(index, key).filter(pending);
-                Reply::Place(request.map(|id| partition.place_of(id, now)))
+                let place = request.map(|id| partition.place_of(id, now, max)).transpose();
+                Reply::Place(place.map_err(|TooMany| too_many(max))?)
             }
             Question::Contended(key) => {
                 let contended = |id| partition.manager().is_contended(id);
@@ -208,6 +214,11 @@ impl Hub {
 
 /// Answers up to this size are given whatever lies unread.
 const SMALL_BYTES: usize = 1 << 10;
+
+fn too_many(max: usize) -> Fault {
+    let text = format!("more than {max} entries stand before the request, which is the limit");
+    Fault::new(FaultCode::Limit, text)
+}
 
 fn too_long(max: usize) -> Fault {
     let text = format!("the answer has more than {max} bytes, which is the limit");

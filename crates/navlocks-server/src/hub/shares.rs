@@ -1,9 +1,10 @@
 //! Shares: what each tenant uses of the service. A tenant that exhausts its share takes nothing
 //! from another one.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use super::Peer;
 use super::turns::Turns;
@@ -22,6 +23,42 @@ pub(crate) struct Share {
     pub(crate) unread: Counted,
     /// Its turns on the thread.
     pub(crate) turns: Turns,
+    /// Its partitions with effects that are not sent yet.
+    behind: Counted,
+    /// Its tasks that wait until all is sent.
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Share {
+    /// Returns true while effects of an input wait to be sent. No other input of the tenant comes
+    /// meanwhile.
+    #[inline]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind.get() > 0
+    }
+
+    /// Counts a partition with effects that are not sent yet.
+    pub(crate) fn fall_behind(&self) {
+        self.behind.add(1);
+    }
+
+    /// Counts a partition whose effects are all sent.
+    pub(crate) fn catch_up(&self) {
+        self.behind.sub(1);
+        if !self.is_behind() {
+            self.waiting.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits until all effects are sent.
+    #[inline]
+    pub(crate) fn poll_caught_up(&self, cx: &Context<'_>) -> Poll<()> {
+        if !self.is_behind() {
+            return Poll::Ready(());
+        }
+        self.waiting.borrow_mut().push(cx.waker().clone());
+        Poll::Pending
+    }
 }
 
 /// A number that goes up and down.

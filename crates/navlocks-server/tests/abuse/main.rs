@@ -7,4 +7,6 @@ mod client;
 #[path = "../service/running.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod running;
+mod crowds;
 mod trials;
+mod turns;

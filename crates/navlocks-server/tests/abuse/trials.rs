@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite;
 use crate::client::{Client, Stream, handshake, tcp_stream, unix_stream};
 use crate::running::Running;
 
-const ABUSER: &str = "0123456789abcdef-abuser";
+pub(crate) const ABUSER: &str = "0123456789abcdef-abuser";
 const BYSTANDER: &str = "0123456789abcdef-bystander";
 
 fn with_tenants(config: &mut Config) {
@@ -38,7 +38,7 @@ fn connect(address: SocketAddr, token: &str) -> Client {
 }
 
 /// A session of the tenant with this token.
-fn join(address: SocketAddr, token: &str) -> (Client, Welcome) {
+pub(crate) fn join(address: SocketAddr, token: &str) -> (Client, Welcome) {
     let mut client = connect(address, token);
     let welcome = client.hello();
     (client, welcome)
@@ -46,14 +46,14 @@ fn join(address: SocketAddr, token: &str) -> (Client, Welcome) {
 
 /// A client of another tenant, which holds one lock all the time, asks for others, and comes anew
 /// again and again.
-struct Bystander {
+pub(crate) struct Bystander {
     _alone: MutexGuard<'static, ()>,
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 impl Bystander {
-    fn watch(address: SocketAddr) -> Self {
+    pub(crate) fn watch(address: SocketAddr) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         // One trial at a time, so that no other one takes the processor.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,7 +91,7 @@ impl Bystander {
     }
 
     /// Ends, after it was served all the time.
-    fn served_well(self) {
+    pub(crate) fn served_well(self) {
         self.over.store(true, Ordering::Release);
         self.thread.join().expect("the bystander is served all the time");
     }
@@ -241,16 +241,16 @@ fn requests_and_bytes_of_one_tenant_leave_room_for_others() {
 }
 
 /// A service in a process of its own, with the default limits, so that its memory can be measured.
-struct Process {
+pub(crate) struct Process {
     child: Child,
-    tcp: SocketAddr,
-    unix: PathBuf,
+    pub(crate) tcp: SocketAddr,
+    pub(crate) unix: PathBuf,
     /// A closed pipe would end it.
     _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Process {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let program = std::env::current_exe().expect("the test's own program");
         let mut child = Command::new(program)
             .args(["--exact", "trials::process_of_a_trial", "--nocapture", "--ignored"])
@@ -268,7 +268,7 @@ impl Process {
     }
 
     /// Its memory in bytes.
-    fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a size");

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -306,43 +307,116 @@ fn tls_client(address: SocketAddr, roots: &RootCertStore) -> Option<Client> {
     tungstenite::client::client(request, stream).ok().map(|(socket, _)| Client(socket))
 }
 
+/// Certificates of the tests, which a service reads from a folder of its own.
+struct Certificates {
+    folder: Folder,
+}
+
+impl Certificates {
+    fn source(name: &str, kind: &str) -> PathBuf {
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/tls");
+        files.join(format!("{name}.{kind}.pem"))
+    }
+
+    /// What a client trusts that knows these certificates.
+    fn roots(names: &[&str]) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        for name in names {
+            let file = Self::source(name, "cert");
+            roots.add(CertificateDer::from_pem_file(file).expect("a certificate")).expect("a root");
+        }
+        roots
+    }
+
+    fn files(&self) -> TlsFiles {
+        let (certificate, key) = (self.folder.path().join("cert"), self.folder.path().join("key"));
+        TlsFiles { certificate, key }
+    }
+
+    fn install(&self, name: &str) {
+        let TlsFiles { certificate, key } = self.files();
+        std::fs::copy(Self::source(name, "cert"), certificate).expect("a file");
+        std::fs::copy(Self::source(name, "key"), key).expect("a file");
+    }
+
+    /// A service with the first certificate, which looks for others all the time.
+    fn serve() -> (Self, Running) {
+        let certificates = Self { folder: Folder::new() };
+        certificates.install("localhost");
+        let service = Running::with(|config| {
+            with_tokens(config);
+            config.tls = Some(certificates.files());
+            config.limits.reload_interval = Duration::from_millis(10);
+        });
+        (certificates, service)
+    }
+}
+
+/// Connects by TLS until the service shows a certificate that the client trusts.
+fn until_trusted(address: SocketAddr, roots: &RootCertStore) -> Client {
+    loop {
+        if let Some(client) = tls_client(address, roots) {
+            return client;
+        }
+    }
+}
+
 #[test]
 fn certificate_is_read_again_and_sessions_go_on() {
-    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/service/tls");
-    let roots = |name: &str| {
-        let mut roots = RootCertStore::empty();
-        let file = files.join(format!("{name}.cert.pem"));
-        roots.add(CertificateDer::from_pem_file(file).expect("a certificate")).expect("a root");
-        roots
-    };
-    let folder = Folder::new();
-    let (certificate, key) = (folder.path().join("cert"), folder.path().join("key"));
-    let install = |name: &str| {
-        std::fs::copy(files.join(format!("{name}.cert.pem")), &certificate).expect("a file");
-        std::fs::copy(files.join(format!("{name}.key.pem")), &key).expect("a file");
-    };
-    install("localhost");
-    let service = Running::with(|config| {
-        with_tokens(config);
-        config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
-        config.limits.reload_interval = Duration::from_millis(10);
-    });
-    let mut kept = tls_client(service.tcp(), &roots("localhost")).expect("the first certificate");
+    let (certificates, service) = Certificates::serve();
+    let first = Certificates::roots(&["localhost"]);
+    let mut kept = tls_client(service.tcp(), &first).expect("the first certificate");
     kept.hello();
     kept.hold(1, "a");
-    install("renewed");
-    let renewed = roots("renewed");
-    let mut later = loop {
-        if let Some(client) = tls_client(service.tcp(), &renewed) {
-            break client;
-        }
-    };
+    certificates.install("renewed");
+    let mut later = until_trusted(service.tcp(), &Certificates::roots(&["renewed"]));
     later.hello();
     assert!(!is_free(&mut later, 1, "a"));
-    assert!(tls_client(service.tcp(), &roots("localhost")).is_none());
+    assert!(tls_client(service.tcp(), &first).is_none());
     kept.say(r#"{"release":1}"#);
     kept.settle();
     assert!(is_free(&mut later, 2, "a"));
+}
+
+#[test]
+fn certificate_is_renewed_again_and_again_under_load() {
+    let (certificates, service) = Certificates::serve();
+    let (address, both) = (service.tcp(), Certificates::roots(&["localhost", "renewed"]));
+    let mut kept = tls_client(address, &both).expect("the first certificate");
+    kept.hello();
+    kept.hold(1, "kept");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let load: Vec<_> = (0..4)
+            .map(|number| {
+                let (over, both) = (&over, &both);
+                scope.spawn(move || {
+                    let mut sessions = 0;
+                    while !over.load(Ordering::Acquire) {
+                        let client = tls_client(address, both);
+                        let mut client = client.expect("one of the certificates is shown");
+                        client.hello();
+                        client.hold(1, &number.to_string());
+                        client.say("\"bye\"");
+                        sessions += 1;
+                    }
+                    sessions
+                })
+            })
+            .collect();
+        for turn in 0..10 {
+            let name = ["renewed", "localhost"][turn % 2];
+            certificates.install(name);
+            let mut client = until_trusted(address, &Certificates::roots(&[name]));
+            client.hello();
+            assert!(!is_free(&mut client, 1, "kept"));
+            kept.settle();
+        }
+        over.store(true, Ordering::Release);
+        for thread in load {
+            assert!(thread.join().expect("no connection fails") > 0);
+        }
+    });
 }
 
 #[test]

@@ -297,8 +297,7 @@ impl Sink<Tasks> for Collect<'_> {
             Notice::Contended => return,
         };
         let About { client, scope, mode, tag } = about.clone();
-        let (pid, after_gap) = (None, false);
-        let event = Event { request: id, client, scope, mode, tag, pid, what, after_gap };
+        let event = Event { request: id, client, scope, mode, tag, pid: None, what };
         let Notices { inboxes, wakes, .. } = &mut *self.notices;
         inboxes.deliver(&event, wakes);
     }

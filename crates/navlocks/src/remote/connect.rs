@@ -9,10 +9,11 @@ use std::time::Duration;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
+use super::begin::{self, Attempts};
 use super::driver;
 use super::handle::Handle;
 use super::own::{self, Start};
-use super::runtime;
+use super::runtime::Carrier;
 use super::url::Url;
 use navlocks_wire::{ClientKey, Fault};
 
@@ -67,6 +68,8 @@ struct Settings {
     parent: Option<ClientKey>,
     token_in_clear: bool,
     roots: Option<Vec<u8>>,
+    timeout: Option<Duration>,
+    retry: bool,
 }
 
 impl fmt::Debug for Settings {
@@ -104,6 +107,8 @@ impl Connect {
             parent: None,
             token_in_clear: false,
             roots: None,
+            timeout: None,
+            retry: false,
         };
         Self { service, options }
     }
@@ -191,6 +196,24 @@ impl Connect {
         self
     }
 
+    /// How long the first connection may take in all, with the [start](Self::start) of the user's
+    /// own service; then it is [`ConnectError::TimedOut`]. Without this each attempt has twenty
+    /// seconds at most.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Tries again while the service cannot be reached or refuses this client for the moment:
+    /// until the [`timeout`](Self::timeout), and without one for ever. For programs that are started
+    /// together with their service.
+    ///
+    /// Later connections, after one was lost, are always tried again.
+    pub fn retry(mut self) -> Self {
+        self.options.retry = true;
+        self
+    }
+
     /// Certificates in PEM form of the authorities to trust for `wss:`, instead of those that the system trusts.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.options.roots = Some(pem.into());
@@ -201,18 +224,12 @@ impl Connect {
     pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
         let Self { service, options } = self;
         let Settings { partition, token, lease, patience, answers_within, .. } = options;
-        let Settings { restart, parent, token_in_clear, roots, .. } = options;
+        let Settings { restart, parent, token_in_clear, roots, timeout, retry, .. } = options;
         let answers_within =
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
-        let url = match service {
-            Service::At(url) => Url::parse(&url).map_err(ConnectError::BadUrl)?,
-            Service::Own { start } => {
-                let socket = own::socket()?;
-                if let Some(start) = start {
-                    own::start(&socket, &start).await?;
-                }
-                Url::Unix(socket)
-            }
+        let (url, start) = match service {
+            Service::At(url) => (Url::parse(&url).map_err(ConnectError::BadUrl)?, None),
+            Service::Own { start } => (Url::Unix(own::socket()?), start),
         };
         if let (Some(_), Some(host), false) = (&token, url.is_in_clear(), token_in_clear) {
             return Err(ConnectError::TokenInClear { host: host.to_owned() });
@@ -232,14 +249,16 @@ impl Connect {
         };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
+        let carrier = Carrier::default();
+        let known = carrier.clone();
         let driver = async move {
             let begun = tokio::select! {
-                begun = driver::begin(options) => begun,
+                begun = begin::begin(options, Attempts { start, timeout, retry }) => begun,
                 () = tell.closed() => return,
             };
             match begun {
                 Ok((session, link)) => {
-                    let handle = Handle::new(session.clone());
+                    let handle = Handle::new(session.clone(), known);
                     // Nobody waits for the connection any more: the handle, sent back, takes leave.
                     drop(tell.send(Ok(handle)));
                     driver::drive(session, link).await;
@@ -247,7 +266,7 @@ impl Connect {
                 Err(error) => drop(tell.send(Err(error))),
             }
         };
-        runtime::spawn(driver).map_err(ConnectError::Unreachable)?;
+        carrier.spawn(driver).map_err(ConnectError::Unreachable)?;
         match told.await {
             Ok(connected) => connected,
             Err(_) => Err(ConnectError::Unreachable(io::Error::other("the runtime has shut down"))),
@@ -282,6 +301,13 @@ pub enum ConnectError {
     BadCertificate(String),
     /// Nobody answers there.
     Unreachable(io::Error),
+    /// No connection was made within the [time](Connect::timeout) for it.
+    TimedOut {
+        /// That time.
+        after: Duration,
+        /// Why the last attempt failed, if one has ended.
+        last: Option<Box<Self>>,
+    },
     /// A process listens there, and says nothing.
     Silent {
         /// For so long.
@@ -308,6 +334,10 @@ impl fmt::Display for ConnectError {
                 write!(f, "a root certificate cannot be read: {problem}")
             }
             Self::Unreachable(error) => write!(f, "the lock service cannot be reached: {error}"),
+            Self::TimedOut { after, last } => {
+                write!(f, "no connection was made within {after:?}")?;
+                last.as_ref().map_or(Ok(()), |last| write!(f, ": {last}"))
+            }
             Self::Silent { within } => {
                 write!(
                     f,
@@ -326,6 +356,7 @@ impl Error for ConnectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Unreachable(error) => Some(error),
+            Self::TimedOut { last: Some(last), .. } => Some(&**last),
             _ => None,
         }
     }

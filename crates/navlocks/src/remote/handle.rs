@@ -11,9 +11,11 @@ use navlocks_core::{Blockers, ClientId, Name, Request, RequestId, Wait};
 use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
 
 use super::entry::{Entry, Over, Stage};
+use super::runtime::Carrier;
 use super::session::{Client, LinkState, Session, State};
-use crate::backend::{Answer, Backend, Grant, Reply, Sender, Watched};
+use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
+use crate::connection::Connection;
 use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
@@ -24,11 +26,15 @@ const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 /// A session, as its users share it: when the last one goes, so does the session.
 #[derive(Debug)]
-pub(crate) struct Handle(Arc<Session>);
+pub(crate) struct Handle {
+    session: Arc<Session>,
+    /// The runtime that runs the driver.
+    carrier: Carrier,
+}
 
 impl Handle {
-    pub(super) fn new(session: Arc<Session>) -> Self {
-        Self(session)
+    pub(super) fn new(session: Arc<Session>, carrier: Carrier) -> Self {
+        Self { session, carrier }
     }
 
     /// Returns the client that every session begins with.
@@ -93,15 +99,15 @@ impl Deref for Handle {
     type Target = Session;
 
     fn deref(&self) -> &Session {
-        &self.0
+        &self.session
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         // Without a lease the end of the process informs the service as well.
-        let waits = self.0.options.own_thread && self.0.lock().lease.is_some();
-        self.0.leave();
+        let waits = self.options.own_thread && self.lock().lease.is_some();
+        self.session.leave();
         if waits && tokio::runtime::Handle::try_current().is_err() {
             let _in_time = wait_for(|waker| self.poll_left(waker), FAREWELL_MAX);
         }
@@ -244,7 +250,8 @@ impl Backend for Handle {
         let waker = waker.clone();
         self.input(|state| {
             let number = number_of(id);
-            let Some(entry) = state.entries.get_mut(&number) else { return Poll::Pending };
+            // A guard's entry stays until the guard is dropped.
+            let Some(entry) = state.entries.get_mut(&number) else { return Poll::Ready(Ok(())) };
             if let Some(loss) = entry.loss() {
                 return Poll::Ready(Err(loss));
             }
@@ -314,7 +321,7 @@ impl Backend for Handle {
     }
 
     fn leave(&self) {
-        self.0.leave();
+        self.session.leave();
     }
 
     fn poll_left(&self, waker: &Waker) -> Poll<()> {
@@ -330,20 +337,26 @@ impl Backend for Handle {
         })
     }
 
-    fn is_driven_here(&self) -> bool {
-        let current = tokio::runtime::Handle::try_current();
-        let alone = |handle: tokio::runtime::Handle| {
-            handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::CurrentThread
-        };
-        !self.options.own_thread && current.is_ok_and(alone)
+    fn blocking(&self) -> Blocking {
+        // Nothing is waited for any more.
+        if self.lock().link.is_over() { Blocking::Free } else { self.carrier.blocking() }
+    }
+
+    fn connection(&self) -> (Connection, u64) {
+        self.lock().connection()
+    }
+
+    fn watch_connection(&self, changes: u64, waker: &Waker) {
+        let waker = waker.clone();
+        self.input(|state| state.watch_connection(changes, waker));
     }
 
     fn descriptor(&self) -> Option<OwnedFd> {
-        self.0.descriptor()
+        self.session.descriptor()
     }
 
     fn lease_left(&self) -> Option<Duration> {
-        self.0.lease_left()
+        self.session.lease_left()
     }
 
     fn recovery(&self, client: ClientId) -> Reply<'_, Vec<Unclaimed>> {

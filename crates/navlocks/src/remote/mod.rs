@@ -16,9 +16,11 @@
 // In reading order.
 mod url;
 mod connect;
+mod begin;
 mod own;
 mod handle;
 mod session;
+mod changes;
 mod entry;
 mod link;
 mod claim;

@@ -9,6 +9,7 @@ use std::task::Waker;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::asking::Asked;
+use super::changes::Changes;
 use super::connect::Options;
 use super::entry::{Entry, Over};
 use super::lease::{Instant, Lease};
@@ -45,6 +46,8 @@ pub(super) struct State {
     /// Since when nothing was heard, while something may wait for the service.
     pub(super) silence: Option<Silence>,
     pub(super) link: LinkState,
+    /// What is known of it outside.
+    pub(super) changes: Changes,
     /// The longest message that the service takes; longer ones would end the session, and be said again in the next.
     pub(super) message_bytes_max: usize,
     /// What is to be said, while there is a connection.
@@ -114,6 +117,7 @@ impl Session {
                 presence: None,
                 silence: None,
                 link: LinkState::Down,
+                changes: Changes::new(),
                 message_bytes_max: usize::MAX,
                 outbox: VecDeque::new(),
                 driver: None,
@@ -141,6 +145,7 @@ impl Session {
     pub(super) fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = input(&mut state);
+        state.note_link();
         let until = state.lease.as_ref().map_or(Instant::NEVER, Lease::until);
         self.believed.store(until.raw(), Ordering::Release);
         if !state.outbox.is_empty() || state.link == LinkState::Leaving {

@@ -42,7 +42,6 @@ impl From<wire::Event> for Event {
             tag: tag.map(Into::into),
             pid,
             what: what.into(),
-            after_gap: false,
         }
     }
 }

@@ -17,6 +17,7 @@ mod presence;
 mod restarting;
 mod unix;
 mod patience;
+mod connection;
 mod refusals;
 mod stealing;
 mod dropping;

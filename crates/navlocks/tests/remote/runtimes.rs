@@ -8,7 +8,7 @@ use navlocks::{ConnectError, Locks, Loss, QueryError, RequestErrorKind};
 use navlocks_wire::ToService;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::client::{begun, held, said, to};
+use crate::client::{begun, connected, held, said, to};
 use crate::peer::{Peer, leased};
 use crate::run;
 
@@ -82,6 +82,50 @@ fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
         assert_eq!(locks.request("c").await.unwrap_err(), RequestErrorKind::ClientEnded);
         locks.disconnect().await;
         assert_eq!(lock.release(), Err(Loss::ServiceGone));
+    });
+}
+
+#[test]
+fn worker_of_the_runtime_that_drives_may_block() {
+    run(async {
+        let peer = Peer::tcp().await;
+        // One worker, which runs both the driver and the task that blocks.
+        let runtime = other_runtime();
+        let connecting = runtime.spawn(to(&peer).into_future());
+        let mut talk = peer.begins(leased(1)).await;
+        let locks = connecting.await.unwrap().unwrap();
+        let task = runtime.spawn(async move {
+            drop(locks.request("a").blocking().expect("a lock"));
+            let blocking = move || locks.request("b").blocking().map(drop);
+            tokio::task::spawn_blocking(blocking).await.expect("it ends").expect("a lock");
+        });
+        for (id, name) in [(1, "a"), (2, "b")] {
+            talk.hears(said(id, name)).await;
+            talk.grants(id, id).await;
+            talk.hears(ToService::Release(id)).await;
+        }
+        task.await.unwrap();
+        runtime.shutdown_background();
+    });
+}
+
+#[test]
+fn only_the_thread_that_drives_may_not_block() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(1)).await;
+        let error = locks.request("a").blocking().unwrap_err();
+        assert_eq!(error, RequestErrorKind::BlocksConnection);
+        let blocking = move || {
+            // Another runtime of one thread, which does not drive.
+            let other = Builder::new_current_thread().build().expect("a runtime");
+            let _inside = other.enter();
+            locks.request("a").blocking().map(drop)
+        };
+        let task = tokio::task::spawn_blocking(blocking);
+        talk.hears(said(1, "a")).await;
+        talk.grants(1, 1).await;
+        task.await.expect("it ends").expect("a lock");
     });
 }
 

@@ -1,5 +1,6 @@
 //! Questions, contention watches and event streams, over connections that break.
 
+use navlocks::events::Gap;
 use navlocks::{Locks, QueryError};
 use navlocks_wire::{
     self as wire, About, Answer, Ask, ClientKey, Names, Question, Reply, RequestKey, ToClient,
@@ -157,7 +158,24 @@ fn event_streams_go_on_over_the_next_connection() {
         tells(&mut talk, 0, 1).await;
         assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
         talk.breaks();
+        // The gap is marked at once, and once however often the connection is lost.
+        assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
         let (mut talk, _) = peer.resumes(leased(1)).await;
+        talk.hears(ToService::Listen(0)).await;
+        talk.says(ToClient::Listening(0)).await;
+        talk.settles().await;
+        for _ in 0..2 {
+            talk.breaks();
+            (talk, _) = peer.resumes(leased(1)).await;
+            talk.hears(ToService::Listen(0)).await;
+            talk.says(ToClient::Listening(0)).await;
+            talk.settles().await;
+        }
+        assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
+        assert_eq!(events.try_recv(), None);
+        talk.breaks();
+        let (mut talk, _) = peer.resumes(leased(1)).await;
+        assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
         talk.hears(ToService::Listen(0)).await;
         // What the service tells a resumed session before it has heard that is not lost.
         tells(&mut talk, 0, 2).await;

@@ -69,8 +69,10 @@ export const events = [
       await other.hold(name());
       await other.ask(name('mine'));
       await other.kill();
+      const events = await read(stream, base, 7);
       mine.release();
-      const told = (await read(stream, base, 8)).map(({ type, scope, cause, clientId }) => ({ type, scope, cause, own: clientId === locks.clientId }));
+      events.push(...(await read(stream, base, 1)));
+      const told = events.map(({ type, scope, cause, clientId }) => ({ type, scope, cause, own: clientId === locks.clientId }));
       const ends = told.filter(({ cause }) => cause === 'ClientEnded');
       same(ends.map(({ type, scope }) => [type, scope[0]]).sort(), [['aborted', name('mine')], ['lost', name()]]);
       same(told.map(({ own }) => own).sort(), [false, false, false, false, false, true, true, true]);

@@ -39,7 +39,10 @@ impl<E: Embedder> Space<E> {
             self.publish(id, &Notice::Requested, sink);
         }
         match answer {
-            Answer::Granted(token) => self.drain_around((id, token), sink),
+            Answer::Granted(token) => {
+                self.manager.insert_grant(id, client, token);
+                self.drain(sink);
+            }
             Answer::Unavailable => {
                 self.drain(sink);
                 self.end(id, &Notice::Unavailable, sink);
@@ -61,7 +64,7 @@ impl<E: Embedder> Space<E> {
         sink: &mut impl Sink<E>,
     ) -> Result<(), Refusal> {
         if self.deadlocks != DeadlockPolicy::Ignore
-            && let Some(deadlock) = self.manager.deadlock_through(id)
+            && let Some(deadlock) = self.manager.deadlock_through(id, self.deadlock_entries_max)
         {
             self.notify(id, &Notice::Deadlock(&deadlock), sink);
             self.publish(id, &Notice::Deadlock(&deadlock), sink);
@@ -70,9 +73,7 @@ impl<E: Embedder> Space<E> {
                 return Err(Refusal::Deadlock(deadlock));
             }
         }
-        for lock in self.contention.take_contended(scope, &self.manager) {
-            self.notify(lock, &Notice::Contended, sink);
-        }
+        self.contended.extend(self.contention.take_contended(scope, &self.manager));
         Ok(())
     }
 
@@ -98,34 +99,27 @@ impl<E: Embedder> Space<E> {
         }
         if self.manager.has_events() {
             self.drain(sink);
+        } else {
+            self.drop_idle_memory();
         }
-        self.drop_idle_memory();
     }
 
-    /// Passes the engine's events on.
+    /// Passes the engine's events on, until the sink has enough.
     #[inline(never)]
     pub(super) fn drain(&mut self, sink: &mut impl Sink<E>) {
-        while let Some(event) = self.manager.first_event() {
-            self.pass_on(event, sink);
-            self.manager.drop_first_event();
+        while let Some(&lock) = self.contended.front() {
+            if sink.has_enough() {
+                return;
+            }
+            self.notify(lock, &Notice::Contended, sink);
+            self.contended.pop_front();
         }
-        self.drop_idle_memory();
-    }
-
-    /// Passes the engine's events on. The request's own grant stands before those with larger
-    /// tokens.
-    pub(super) fn drain_around(&mut self, own: (RequestId, FencingToken), sink: &mut impl Sink<E>) {
-        let mut own = Some(own);
-        while let Some(event) = self.manager.poll_event() {
-            if let Event::Granted { token, .. } = event
-                && let Some((id, token)) = own.take_if(|(_, own)| *own < token)
-            {
-                self.granted(id, token, sink);
+        while let Some(event) = self.manager.first_event() {
+            if sink.has_enough() {
+                return;
             }
             self.pass_on(event, sink);
-        }
-        if let Some((id, token)) = own {
-            self.granted(id, token, sink);
+            self.manager.drop_first_event();
         }
         self.drop_idle_memory();
     }

@@ -15,7 +15,7 @@ use navlocks_wire as wire;
 use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
-pub(crate) use partition::{Around, Asking, Partition};
+pub(crate) use partition::{Around, Asking, Partition, TooMany};
 
 /// What a lock space belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +58,7 @@ impl PartitionKey {
 }
 
 /// The position of a partition. Used again once its partition is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartitionIndex(u32);
 
 /// All partitions that have a client.
@@ -106,6 +106,7 @@ impl Partitions {
                 PartitionIndex((self.partitions.len() - 1) as u32)
             }
         };
+        self[index].index = index;
         self.indices.insert(key, index);
         index
     }
@@ -116,6 +117,9 @@ impl Partitions {
         let slot = &mut self.partitions[index.0 as usize];
         self.indices.remove(&slot.key);
         slot.share.partitions.sub(1);
+        if slot.behind {
+            slot.share.catch_up();
+        }
         let (key, none) = (slot.key.clone(), HashKey::from_bytes([0; 16]));
         *slot = Partition::new(key, manager(), DeadlockPolicy::Ignore, Rc::default(), none);
         self.free.push(index);

@@ -1,6 +1,6 @@
 //! A partition: one lock space, and how its notices reach sessions and subscribers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZero;
 use std::rc::Rc;
 use std::time::Instant;
@@ -15,9 +15,9 @@ use navlocks_wire::{
     ToClient, What,
 };
 
-use super::PartitionKey;
 use super::early::Early;
 use super::subscribers::Subscribers;
+use super::{PartitionIndex, PartitionKey};
 use crate::hub::Metrics;
 use crate::hub::recovery::Recovery;
 use crate::hub::sessions::{Known, Sessions};
@@ -32,6 +32,10 @@ const REQUEST_BYTES: usize = 160;
 /// Bytes of the shortest description of a request, its names aside.
 const INFO_BYTES_MIN: usize =
     r#"{"about":{"request":"1.1","client":"1.0","names":[""]},"ms":0}"#.len();
+
+/// The most messages that one input sends in one go, counted once for each subscriber. The rest
+/// follows after other clients had their turns.
+const EFFECTS_PER_TURN: usize = 1_000;
 
 /// How many holders an answer about one request describes.
 const HOLDERS_MAX: usize = 16;
@@ -50,11 +54,19 @@ pub(crate) struct Partition {
     bytes: usize,
     /// The share in which the partition counts: of the tenant that opened it.
     pub(crate) share: Rc<Share>,
+    /// Its position, by which the hub finds it again when effects are left.
+    pub(super) index: PartitionIndex,
+    /// Whether effects of an input are not sent yet.
+    pub(super) behind: bool,
     /// Counts the inputs.
     pub(crate) changes: u64,
     /// The key of the hashes of its names in the registry.
     table_key: HashKey,
 }
+
+/// More entries stand before a request than one question looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
 
 /// The types that the service attaches to a request.
 struct Served;
@@ -99,6 +111,8 @@ pub(crate) struct Around<'a> {
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) metrics: &'a Metrics,
     pub(crate) registry: &'a mut Registry,
+    /// Partitions with effects that are not sent yet, in turn.
+    pub(crate) unfinished: &'a mut VecDeque<PartitionIndex>,
     pub(crate) now: Instant,
 }
 
@@ -135,6 +149,8 @@ impl Partition {
             early: Early::default(),
             bytes: 0,
             share,
+            index: PartitionIndex::default(),
+            behind: false,
             changes: 0,
         }
     }
@@ -163,6 +179,11 @@ impl Partition {
         }
         self.clients[id.slot()] = key;
         id
+    }
+
+    /// Bounds the search of the deadlock policy for one request.
+    pub(crate) fn bound_deadlock_search(&mut self, entries_max: usize) {
+        self.space.bound_deadlock_search(entries_max);
     }
 
     /// Notes that `parent` keeps its locks until `child` ends, for the search for deadlocks.
@@ -200,6 +221,7 @@ impl Partition {
         let address = self.address(asking, around);
         let note = (address, asking.tag.clone());
         let token = FencingToken::new(token);
+        self.finish(around);
         let id = self.space.restore(asking.owner, &asking.request, token, note, asking.since);
         self.changes += 1;
         if id.is_none() {
@@ -323,26 +345,36 @@ impl Partition {
     }
 
     /// Returns where the first pending request of a client stands, if one is pending.
-    pub(crate) fn place(&self, client: ClientId, now: Instant) -> Option<wire::Place> {
+    pub(crate) fn place(
+        &self,
+        client: ClientId,
+        now: Instant,
+        entries_max: usize,
+    ) -> Result<Option<wire::Place>, TooMany> {
         let manager = self.manager();
         let pending = |id: &RequestId| manager.state(*id) == Some(State::Pending);
         let Some(request) = manager.requests_of(client).find(pending) else {
             let early = self.early.iter().any(|asking| asking.owner == client);
-            return early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() });
+            return Ok(early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() }));
         };
-        Some(self.place_of(request, now))
+        self.place_of(request, now, entries_max).map(Some)
     }
 
     /// Returns where a pending request stands.
-    pub(crate) fn place_of(&self, request: RequestId, now: Instant) -> wire::Place {
+    pub(crate) fn place_of(
+        &self,
+        request: RequestId,
+        now: Instant,
+        entries_max: usize,
+    ) -> Result<wire::Place, TooMany> {
         let manager = self.manager();
-        let blockers = manager.blockers(request);
+        let blockers = manager.blockers_within(request, entries_max).ok_or(TooMany)?;
         let held = blockers.hard.iter().take(HOLDERS_MAX).filter_map(|&id| manager.info(id));
-        wire::Place {
+        Ok(wire::Place {
             before: blockers.soft.len() as u64,
             holders: blockers.hard.len() as u64,
             held: held.map(|info| self.info(info, now)).collect(),
-        }
+        })
     }
 
     /// Returns the names of requests for clients of other sessions.
@@ -365,7 +397,7 @@ impl Partition {
     /// their places.
     pub(crate) fn admit_early(
         &mut self,
-        index: super::PartitionIndex,
+        index: PartitionIndex,
         mut candidates: BTreeSet<u64>,
         recovery: &Recovery,
         around: &mut Around<'_>,
@@ -395,8 +427,52 @@ impl Partition {
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
         self.changes += 1;
+        self.finish(around);
+        let output = self.give(around, EFFECTS_PER_TURN, input);
+        if self.space.has_effects() {
+            self.fall_behind(around);
+        }
+        output
+    }
+
+    #[inline]
+    fn give<'a, T>(
+        &mut self,
+        around: &mut Around<'a>,
+        room: usize,
+        input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
+    ) -> T {
         let Self { space, clients, subscribers, bytes, share, .. } = self;
-        input(space, &mut Outboxes { around, clients, subscribers, bytes, share })
+        input(space, &mut Outboxes { around, clients, subscribers, bytes, share, room })
+    }
+
+    #[cold]
+    fn fall_behind(&mut self, around: &mut Around<'_>) {
+        if !self.behind {
+            self.behind = true;
+            self.share.fall_behind();
+            around.unfinished.push_back(self.index);
+        }
+    }
+
+    /// Sends the next of the effects that an input left.
+    pub(crate) fn go_on(&mut self, around: &mut Around<'_>) {
+        self.give(around, EFFECTS_PER_TURN, |space, sink| space.go_on(sink));
+        if self.space.has_effects() {
+            around.unfinished.push_back(self.index);
+        } else if self.behind {
+            self.behind = false;
+            self.share.catch_up();
+        }
+    }
+
+    /// Sends all effects that an earlier input left. Connections wait for that before they give
+    /// another input; few others come in between.
+    #[inline]
+    fn finish(&mut self, around: &mut Around<'_>) {
+        if self.space.has_effects() {
+            self.give(around, usize::MAX, |space, sink| space.go_on(sink));
+        }
     }
 }
 
@@ -404,9 +480,11 @@ impl Partition {
 struct Outboxes<'p, 'a> {
     around: &'p mut Around<'a>,
     clients: &'p [ClientKey],
-    subscribers: &'p Subscribers,
+    subscribers: &'p mut Subscribers,
     bytes: &'p mut usize,
     share: &'p Rc<Share>,
+    /// How many more messages are sent in this turn.
+    room: usize,
 }
 
 impl Sink<Served> for Outboxes<'_, '_> {
@@ -418,7 +496,8 @@ impl Sink<Served> for Outboxes<'_, '_> {
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
         let Address { session, bytes, client, number, slot, .. } = address(notes, id);
-        let Around { sessions, tokens, metrics, registry, now } = &mut *self.around;
+        self.room = self.room.saturating_sub(1);
+        let Around { sessions, tokens, metrics, registry, now, .. } = &mut *self.around;
         let age = |since| now.saturating_duration_since(since);
         match *notice {
             Notice::Granted { token, since } => {
@@ -454,6 +533,11 @@ impl Sink<Served> for Outboxes<'_, '_> {
         }
     }
 
+    #[inline]
+    fn has_enough(&self) -> bool {
+        self.room == 0
+    }
+
     fn publish(
         &mut self,
         id: RequestId,
@@ -475,6 +559,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Contended => return,
         };
         let about = told(about, address(notes, id));
+        self.room = self.room.saturating_sub(self.subscribers.len());
         self.subscribers.send(about, what, self.share, self.around.sessions);
     }
 }

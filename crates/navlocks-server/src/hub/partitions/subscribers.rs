@@ -37,9 +37,9 @@ impl Subscribers {
     }
 
     /// Sends an event to all subscribers. It is written once; only the number of the client
-    /// differs.
+    /// differs. A slow reader gets no further one.
     pub(crate) fn send(
-        &self,
+        &mut self,
         about: About,
         what: What,
         share: &Rc<Share>,
@@ -47,10 +47,10 @@ impl Subscribers {
     ) {
         let event = wire::EventText::new(about, what);
         let text = Text::new(event.text, share.clone());
-        for subscriber in &self.subscribers {
+        self.subscribers.retain(|subscriber| {
             let head = wire::EventText::head(subscriber.client);
             let frame = Frame::shared(head, &text, event.rest);
-            sessions.say_frame(subscriber.session, frame);
-        }
+            sessions.say_frame(subscriber.session, frame)
+        });
     }
 }

@@ -109,17 +109,26 @@ impl Sessions {
         }
     }
 
-    /// Says something that is written already.
-    pub(crate) fn say_frame(&mut self, number: u32, frame: Frame) {
+    /// Sends a message that is written already. Returns false if the session has become slow by
+    /// it.
+    pub(crate) fn say_frame(&mut self, number: u32, frame: Frame) -> bool {
         let outbox = self.living.get(&number).and_then(|session| session.outbox.as_ref());
-        if outbox.is_some_and(|outbox| outbox.push_frame(frame).is_err()) {
+        let is_slow = outbox.is_some_and(|outbox| outbox.push_frame(frame).is_err());
+        if is_slow {
             self.slow.push(number);
         }
+        !is_slow
     }
 
-    /// A session that does not read what it is told, if there is one.
+    /// Takes a session that does not read what it is sent, if there is one. Its end is an input, so
+    /// that of a tenant that is behind has to wait.
     #[inline]
     pub(crate) fn take_slow(&mut self) -> Option<u32> {
-        self.slow.pop()
+        if self.slow.is_empty() {
+            return None;
+        }
+        let may_end = |number: &u32| self.get(*number).is_none_or(|it| !it.share.is_behind());
+        let place = self.slow.iter().rposition(may_end)?;
+        Some(self.slow.swap_remove(place))
     }
 }

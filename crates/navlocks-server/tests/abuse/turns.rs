@@ -1,0 +1,216 @@
+//! The messages that one input of a hub sends in one go, counted.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Instant;
+
+use navlocks_server::hub::{Frame, Hub, Outbox, Peer};
+use navlocks_server::{DeadlockPolicy, Limits};
+use navlocks_wire::{self as wire, ToService};
+
+/// More than the service sends in one go.
+const MANY: u64 = 5_000;
+
+/// The most messages that one input sends in one go.
+const IN_ONE_GO: usize = 1_001;
+
+struct Session {
+    number: u32,
+    connection: u64,
+    outbox: Outbox,
+}
+
+fn hub() -> Hub {
+    hub_with(Limits::default(), DeadlockPolicy::Ignore)
+}
+
+fn hub_with(limits: Limits, deadlocks: DeadlockPolicy) -> Hub {
+    Hub::without_store(limits, deadlocks).expect("a clock")
+}
+
+fn join(hub: &mut Hub) -> Session {
+    let outbox = Outbox::new(64 << 20);
+    let ToService::Hello(hello) = read(r#"{"hello":{"version":1}}"#) else { panic!("not hello") };
+    let peer = Rc::new(Peer::remote("tenant", ""));
+    let (number, connection) = hub.hello(&peer, &hello, &outbox, Instant::now()).expect("welcome");
+    let session = Session { number, connection, outbox };
+    session.take();
+    session
+}
+
+fn read(text: &str) -> ToService {
+    wire::read(text).expect("a message")
+}
+
+impl Session {
+    fn say(&self, hub: &mut Hub, text: &str) {
+        hub.message(self.number, read(text), Instant::now()).expect("it is taken");
+    }
+
+    fn request_all(&self, hub: &mut Hub, mode: &str) {
+        for id in 1..=MANY {
+            self.say(hub, &format!(r#"{{"request":{{"id":{id},"names":["a"],"mode":"{mode}"}}}}"#));
+        }
+    }
+
+    /// Takes the messages that lie in the outbox.
+    fn take(&self) -> Vec<String> {
+        let mut frames: VecDeque<Frame> = VecDeque::new();
+        self.outbox.take(&mut frames);
+        self.outbox.written_all();
+        frames.iter().map(Frame::text).collect()
+    }
+
+    /// Takes all messages while the hub goes on, and checks that few come at a time.
+    #[track_caller]
+    fn take_in_turns(&self, hub: &mut Hub) -> Vec<String> {
+        let mut all = self.take();
+        assert!(all.len() <= IN_ONE_GO, "{} messages in one go", all.len());
+        let mut left = true;
+        while left {
+            left = hub.go_on(Instant::now());
+            let some = self.take();
+            assert!(some.len() <= IN_ONE_GO, "{} messages in one go", some.len());
+            all.extend(some);
+        }
+        all
+    }
+}
+
+/// The numbers of these messages, which are all of this kind.
+fn numbers(messages: &[String], kind: &str) -> Vec<u64> {
+    let number = |text: &String| {
+        assert!(text.starts_with(&format!(r#"{{"{kind}""#)), "not {kind}: {text}");
+        let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let end = digits.find(|c: char| !c.is_ascii_digit()).expect("an end");
+        digits[..end].parse().expect("a number")
+    };
+    messages.iter().map(number).collect()
+}
+
+#[test]
+fn grant_to_many_waiters_is_sent_in_turns() {
+    let mut hub = hub();
+    let (holder, waiter) = (join(&mut hub), join(&mut hub));
+    holder.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+    waiter.request_all(&mut hub, "shared");
+    assert_eq!(waiter.take(), [""; 0]);
+    holder.say(&mut hub, r#"{"release":1}"#);
+    let granted = waiter.take_in_turns(&mut hub);
+    assert_eq!(numbers(&granted, "granted"), (1..=MANY).collect::<Vec<_>>());
+}
+
+#[test]
+fn steal_from_many_holders_is_sent_in_turns() {
+    let mut hub = hub();
+    let (thief, holder) = (join(&mut hub), join(&mut hub));
+    holder.request_all(&mut hub, "shared");
+    holder.take();
+    thief.say(&mut hub, r#"{"request":{"id":1,"names":["a"],"wait":"steal"}}"#);
+    assert_eq!(thief.take(), [""; 0], "the thief comes after the losses");
+    let lost = holder.take_in_turns(&mut hub);
+    assert_eq!(numbers(&lost, "lost"), (1..=MANY).collect::<Vec<_>>());
+    assert_eq!(numbers(&thief.take(), "granted"), [1]);
+}
+
+#[test]
+fn contention_of_many_holders_is_sent_in_turns() {
+    let mut hub = hub();
+    let (other, holder) = (join(&mut hub), join(&mut hub));
+    holder.request_all(&mut hub, "shared");
+    holder.take();
+    (1..=MANY).for_each(|id| holder.say(&mut hub, &format!(r#"{{"contention":{id}}}"#)));
+    other.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+    let told = holder.take_in_turns(&mut hub);
+    assert_eq!(numbers(&told, "contended").len(), MANY as usize);
+}
+
+#[test]
+fn end_of_a_session_with_many_heirs_is_sent_in_turns() {
+    let mut hub = hub();
+    let (holder, heir) = (join(&mut hub), join(&mut hub));
+    for session in [&holder, &heir] {
+        for id in 1..=MANY {
+            session.say(&mut hub, &format!(r#"{{"request":{{"id":{id},"names":["{id}"]}}}}"#));
+        }
+    }
+    assert_eq!(heir.take(), [""; 0]);
+    hub.leave(holder.number, holder.connection, Instant::now());
+    let granted = heir.take_in_turns(&mut hub);
+    assert_eq!(numbers(&granted, "granted").len(), MANY as usize);
+}
+
+#[test]
+fn input_before_the_rest_is_sent_finds_all_of_it_sent() {
+    let mut hub = hub();
+    let (holder, waiter) = (join(&mut hub), join(&mut hub));
+    holder.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+    waiter.request_all(&mut hub, "shared");
+    holder.say(&mut hub, r#"{"release":1}"#);
+    waiter.say(&mut hub, &format!(r#"{{"release":{MANY}}}"#));
+    assert_eq!(numbers(&waiter.take(), "granted").len(), MANY as usize);
+    assert!(!hub.go_on(Instant::now()));
+    hub.leave(waiter.number, waiter.connection, Instant::now());
+    hub.leave(holder.number, holder.connection, Instant::now());
+}
+
+#[test]
+fn slow_subscribers_take_a_bounded_part_of_a_large_step() {
+    let mut hub = hub();
+    let (holder, waiter) = (join(&mut hub), join(&mut hub));
+    holder.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+    waiter.request_all(&mut hub, "shared");
+    let small = Outbox::new(10_000);
+    let ToService::Hello(hello) = read(r#"{"hello":{"version":1}}"#) else { panic!("not hello") };
+    let peer = Rc::new(Peer::remote("tenant", ""));
+    let (slow, _) = hub.hello(&peer, &hello, &small, Instant::now()).expect("welcome");
+    hub.message(slow, read(r#"{"listen":0}"#), Instant::now()).expect("it is taken");
+    holder.say(&mut hub, r#"{"release":1}"#);
+    let granted = waiter.take_in_turns(&mut hub);
+    assert_eq!(granted.len(), MANY as usize);
+    let mut frames: VecDeque<Frame> = VecDeque::new();
+    small.take(&mut frames);
+    let bytes: usize = frames.iter().map(|frame| frame.text().len()).sum();
+    assert!(bytes < 20_000, "{bytes} bytes lie unread");
+    assert!(small.ending().is_some(), "the slow reader ends");
+}
+
+#[test]
+fn request_behind_too_many_waits_without_a_search_for_deadlocks() {
+    for (waiters, is_found) in [(10, true), (200, false)] {
+        let limits = Limits { deadlock_wait_entries_max: 100, ..Limits::default() };
+        let mut hub = hub_with(limits, DeadlockPolicy::Refuse);
+        let (first, second, others) = (join(&mut hub), join(&mut hub), join(&mut hub));
+        first.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+        second.say(&mut hub, r#"{"request":{"id":1,"names":["b"]}}"#);
+        for id in 1..=waiters {
+            others.say(&mut hub, &format!(r#"{{"request":{{"id":{id},"names":["a"]}}}}"#));
+        }
+        first.say(&mut hub, r#"{"request":{"id":2,"names":["b"]}}"#);
+        second.take();
+        second.say(&mut hub, r#"{"request":{"id":2,"names":["a"]}}"#);
+        let refused = second.take().iter().any(|text| text.starts_with(r#"{"refused""#));
+        assert_eq!(refused, is_found, "behind {waiters} waiters");
+    }
+}
+
+#[test]
+fn question_about_a_place_behind_too_many_is_refused() {
+    let limits = Limits { blocker_entries_max: 100, ..Limits::default() };
+    let mut hub = hub_with(limits, DeadlockPolicy::Ignore);
+    let (others, last) = (join(&mut hub), join(&mut hub));
+    let place = |hub: &mut Hub| {
+        last.say(hub, r#"{"ask":{"id":1,"question":"place"}}"#);
+        last.take().pop().expect("an answer")
+    };
+    for id in 1..=100 {
+        others.say(&mut hub, &format!(r#"{{"request":{{"id":{id},"names":["a"]}}}}"#));
+    }
+    last.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+    assert!(place(&mut hub).contains(r#""before":99"#));
+    last.say(&mut hub, r#"{"abort":1}"#);
+    others.say(&mut hub, r#"{"request":{"id":101,"names":["a"]}}"#);
+    last.say(&mut hub, r#"{"request":{"id":2,"names":["a"]}}"#);
+    let answer = place(&mut hub);
+    assert!(answer.contains("more than 100 entries stand before the request"), "{answer}");
+}

@@ -1,0 +1,72 @@
+//! The first connection of a session: one attempt or several, within a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::connect::{ConnectError, Options};
+use super::dial::Link;
+use super::driver;
+use super::own::{self, Start};
+use super::pacing::Pauses;
+use super::session::Session;
+use super::url::Url;
+
+/// How the first connection is tried.
+pub(super) struct Attempts {
+    /// How the user's own service is started, if it is to be.
+    pub(super) start: Option<Start>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) retry: bool,
+}
+
+/// Makes the first connection.
+pub(super) async fn begin(
+    options: Options,
+    attempts: Attempts,
+) -> Result<(Arc<Session>, Link), ConnectError> {
+    let Some(after) = attempts.timeout else {
+        return try_all(&options, &attempts, &mut None).await;
+    };
+    let mut last = None;
+    match tokio::time::timeout(after, try_all(&options, &attempts, &mut last)).await {
+        Ok(begun) => begun,
+        Err(_) => Err(ConnectError::TimedOut { after, last: last.map(Box::new) }),
+    }
+}
+
+/// Tries once, or until it succeeds. Keeps the error of the last attempt.
+async fn try_all(
+    options: &Options,
+    attempts: &Attempts,
+    last: &mut Option<ConnectError>,
+) -> Result<(Arc<Session>, Link), ConnectError> {
+    let mut pauses = Pauses::between_dials(&options.url);
+    loop {
+        match try_once(options, attempts).await {
+            Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
+            begun => return begun,
+        }
+        sleep(pauses.next()).await;
+    }
+}
+
+async fn try_once(
+    options: &Options,
+    attempts: &Attempts,
+) -> Result<(Arc<Session>, Link), ConnectError> {
+    if let (Some(start), Url::Unix(socket)) = (&attempts.start, &options.url) {
+        own::start(socket, start).await?;
+    }
+    driver::begin(options.clone()).await
+}
+
+/// Returns true if another attempt may succeed.
+fn may_pass(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::Unreachable(_) | ConnectError::Silent { .. } => true,
+        ConnectError::Refused(fault) => !fault.code.is_final(),
+        _ => false,
+    }
+}

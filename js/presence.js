@@ -1,0 +1,56 @@
+// A socket that shows that a session is alive although its connection is gone.
+//
+// The kernel closes the socket with its process, and Node with its worker thread. So a service can tell a client that is
+// gone from one that is stopped.
+
+import { createServer } from 'node:net';
+import { isAbsolute } from 'node:path';
+
+/** The bytes of a socket's path: Node cuts longer ones off. */
+const PATH_BYTES_MAX = process.platform === 'linux' ? 107 : 103;
+
+export class Presence {
+  /** Whether the socket is open. */
+  isShown = false;
+  #server = createServer((peer) => this.#accept(peer));
+  #peers = new Set();
+
+  /**
+   * Listens at the path that a welcome named. Where that is not possible, the session ends with its connection or its process.
+   *
+   * @param shown called when the socket is open
+   */
+  constructor(path, shown) {
+    this.path = path;
+    if (!isAbsolute(path) || Buffer.byteLength(path) > PATH_BYTES_MAX) return;
+    this.#server.on('error', ignore);
+    this.#server.on('listening', () => {
+      this.isShown = true;
+      shown();
+    });
+    try {
+      // Without `exclusive` the primary of a cluster would listen in place of its worker.
+      this.#server.listen({ path, exclusive: true });
+    } catch {
+      // A runtime may refuse it.
+    }
+    this.#server.unref();
+  }
+
+  /** Keeps a connection open: the service ends it, or takes its end for a sign that this client may be gone. */
+  #accept(peer) {
+    this.#peers.add(peer);
+    peer.on('error', ignore);
+    peer.on('close', () => this.#peers.delete(peer));
+    peer.unref();
+    peer.resume();
+  }
+
+  close() {
+    this.isShown = false;
+    this.#server.close();
+    for (const peer of this.#peers) peer.destroy();
+  }
+}
+
+function ignore() {}

@@ -1,0 +1,339 @@
+// What a client sends to a service that was started again, and what it believes: against a peer that the test plays.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { connect as connectSocket } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { connect } from 'navlocks';
+import { WebSocketServer } from 'ws';
+import { becomes, fails, lost } from './outcomes.js';
+import { scratch } from './service.js';
+
+const LIMITS = { 'message-bytes-max': 1000 };
+
+/** One connection, as the service has it. */
+class Peer {
+  #socket;
+  #heard = [];
+  #waiting = [];
+
+  constructor(socket) {
+    this.#socket = socket;
+    this.closed = once(socket, 'close');
+    socket.on('message', (text) => {
+      const message = JSON.parse(text);
+      if (this.#waiting.length > 0) this.#waiting.shift()(message);
+      else this.#heard.push(message);
+    });
+  }
+
+  hear() {
+    return this.#heard.length > 0 ? Promise.resolve(this.#heard.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  say(message) {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  welcome(more) {
+    this.say({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
+  }
+
+  drop() {
+    this.#socket.terminate();
+  }
+}
+
+/** A service that a test plays, on a Unix socket or TCP. */
+class Script {
+  #server = createServer();
+  #peers = [];
+  #waiting = [];
+
+  constructor() {
+    new WebSocketServer({ server: this.#server }).on('connection', (socket) => {
+      const peer = new Peer(socket);
+      if (this.#waiting.length > 0) this.#waiting.shift()(peer);
+      else this.#peers.push(peer);
+    });
+  }
+
+  async listen(...place) {
+    this.#server.listen(...place);
+    await once(this.#server, 'listening');
+    return `ws://127.0.0.1:${this.#server.address().port}`;
+  }
+
+  accept() {
+    return this.#peers.length > 0 ? Promise.resolve(this.#peers.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** A client, and its first connection. */
+  async connect(url, welcome, options) {
+    const connected = connect(url, options);
+    const peer = await this.accept();
+    await peer.hear();
+    peer.welcome(welcome);
+    return [await connected, peer];
+  }
+
+  close() {
+    this.#server.close();
+  }
+}
+
+async function startScript() {
+  const script = new Script();
+  const folder = scratch();
+  const path = join(folder, 'socket');
+  await script.listen(path);
+  return { script, folder, url: `unix:${path}` };
+}
+
+const SESSION = { session: 12, secret: 'a secret', epoch: 5 };
+const RESTARTED = { ...SESSION, epoch: 6, resumed: true, claim: true };
+
+/** A lock, granted by the peer. */
+async function hold(locks, peer, name, token) {
+  const held = locks.hold(name);
+  const { request } = await peer.hear();
+  peer.say({ granted: { id: request.id, token } });
+  return held;
+}
+
+test('a claim has clients, requests in the order of their numbers, `claimed`, and the rest after it', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const builds = locks.partition('builds');
+  assert.deepEqual(await peer.hear(), { open: { client: 1, partition: 'builds' } });
+  const held = await hold(locks, peer, 'held', 71);
+  held.contended();
+  assert.deepEqual(await peer.hear(), { contention: 1 });
+  const waits = builds.request(['b', 'a'], { mode: 'shared' }, () => {});
+  await peer.hear();
+  peer.say({ pending: { id: 2, place: [5, 17] } });
+  const aborter = new AbortController();
+  const aborted = fails(locks.request('aborted', { signal: aborter.signal }, () => {}), 'AbortError');
+  await peer.hear();
+  const question = locks.query();
+  await peer.hear();
+  const events = locks.events();
+  await peer.hear();
+  peer.say({ listening: 0 });
+  peer.drop();
+  const again = await script.accept();
+  assert.deepEqual((await again.hear()).hello.resume, {
+    session: 12,
+    secret: 'a secret',
+    epoch: 5,
+    clients: [{ client: 0 }, { client: 1, partition: 'builds' }],
+    alive: [1, 2, 3],
+  });
+  // Since the hello.
+  aborter.abort();
+  await aborted;
+  const later = locks.partition('later').request('later', () => {});
+  assert.deepEqual([held.held, held.signal.aborted], [true, false]);
+  again.welcome(RESTARTED);
+  const claim = [
+    { open: { client: 2, partition: 'later' } },
+    { request: { id: 1, names: ['held'], token: 71 } },
+    { request: { id: 2, client: 1, names: ['a', 'b'], mode: 'shared', place: [5, 17] } },
+    { request: { id: 4, client: 2, names: ['later'] } },
+    'claimed',
+    { listen: 0 },
+    { contention: 1 },
+    { ask: { id: 1, question: 'query' } },
+  ];
+  for (const message of claim) assert.deepEqual(await again.hear(), message);
+  // It breaks before anything of it counts: all is said again, to a service of another epoch.
+  again.drop();
+  const third = await script.accept();
+  const { hello } = await third.hear();
+  assert.deepEqual([hello.resume.epoch, hello.resume.alive], [6, [1, 2, 4]]);
+  third.welcome({ ...RESTARTED, epoch: 7 });
+  for (const message of claim.slice(1)) assert.deepEqual(await third.hear(), message);
+  third.say({ granted: { id: 2, token: 80 } });
+  third.say({ granted: { id: 4, token: 81 } });
+  third.say({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
+  await Promise.all([waits, later, question]);
+  assert.ok(held.held);
+  // A claim that is refused.
+  third.say({ lost: { id: 1, cause: 'not-reclaimed' } });
+  assert.equal(await lost(held), 'NotReclaimed');
+  events.return();
+  third.drop();
+  await locks.close();
+  script.close();
+});
+
+test('a grant that came just before the end of the service is claimed, and a lock whose claim is too long is lost', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const long = await hold(locks, peer, 'x'.repeat(500), 70);
+  const wanted = locks.hold('wanted');
+  await peer.hear();
+  peer.say({ granted: { id: 2, token: 71 } });
+  peer.say({ error: { code: 'shutting-down', message: 'the service is shutting down' } });
+  const again = await script.accept();
+  assert.deepEqual((await again.hear()).hello.resume.alive, [1, 2]);
+  again.welcome({ ...RESTARTED, limits: { 'message-bytes-max': 400 } });
+  assert.deepEqual(await again.hear(), { request: { id: 2, names: ['wanted'], token: 71 } });
+  assert.equal(await again.hear(), 'claimed');
+  assert.equal((await wanted).fencingToken, 71);
+  assert.equal(await lost(long), 'ServiceGone');
+  again.drop();
+  await locks.close();
+  script.close();
+});
+
+test('an unknown session has lost its locks, and what waits goes on in a new one', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const held = await hold(locks, peer, 'held', 71);
+  const waits = locks.request('waits', () => 'granted');
+  await peer.hear();
+  peer.say({ pending: { id: 2, place: [5, 17] } });
+  peer.drop();
+  const again = await script.accept();
+  await again.hear();
+  assert.equal(held.held, true);
+  again.say({ error: { code: 'unknown-session', message: 'the session is over' } });
+  assert.equal(await lost(held), 'ServiceGone');
+  const third = await script.accept();
+  assert.equal((await third.hear()).hello.resume, undefined);
+  third.welcome({ ...SESSION, session: 13, epoch: 6 });
+  assert.deepEqual(await third.hear(), { request: { id: 2, names: ['waits'] } });
+  third.say({ granted: { id: 2, token: 72 } });
+  assert.equal(await waits, 'granted');
+  third.drop();
+  await locks.close();
+  script.close();
+});
+
+test('a session without a secret ends with its connection', async () => {
+  const { script, url } = await startScript();
+  for (const end of [(peer) => peer.drop(), (peer) => peer.say({ error: { code: 'shutting-down', message: 'it ends' } })]) {
+    const [locks, peer] = await script.connect(url, { session: 12 });
+    const held = await hold(locks, peer, 'held', 71);
+    end(peer);
+    assert.equal(await lost(held), 'ServiceGone');
+    const again = await script.accept();
+    assert.equal((await again.hear()).hello.resume, undefined);
+    again.drop();
+    await locks.close();
+  }
+  script.close();
+});
+
+test('a service with a smaller epoch is not believed', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const held = await hold(locks, peer, 'held', 71);
+  peer.drop();
+  const older = await script.accept();
+  await older.hear();
+  older.welcome({ session: 13, secret: 'another', epoch: 4 });
+  await older.closed;
+  assert.deepEqual([held.held, locks.clientId], [true, '12.0']);
+  const again = await script.accept();
+  assert.equal((await again.hear()).hello.resume.epoch, 5);
+  again.welcome(RESTARTED);
+  assert.deepEqual(await again.hear(), { request: { id: 1, names: ['held'], token: 71 } });
+  await becomes(locks, 'connected');
+  assert.ok(held.held);
+  again.drop();
+  await locks.close();
+  script.close();
+});
+
+test('a welcome that asks for a claim does not prolong the lease, and the answer to the claim does', async () => {
+  const leaseMs = 2000;
+  const script = new Script();
+  const url = await script.listen(0, '127.0.0.1');
+  const leased = { 'lease-ms': leaseMs };
+  // How long the service is away: more than an eighth of the lease, so that both ends differ.
+  const away = () => new Promise((resolve) => setTimeout(resolve, leaseMs * 0.4));
+  const begun = performance.now();
+  const [locks, peer] = await script.connect(url, { ...SESSION, ...leased });
+  const held = await hold(locks, peer, 'held', 71);
+  await away();
+  peer.drop();
+  const again = await script.accept();
+  await again.hear();
+  again.welcome({ ...RESTARTED, ...leased });
+  assert.ok(locks.connection.leaseLeft < leaseMs);
+  assert.equal(await lost(held), 'LeaseLapsed');
+  const believed = performance.now() - begun;
+  assert.ok(believed < leaseMs, `the lock was believed in for ${believed} ms`);
+  // The same with an answer.
+  let third;
+  do third = await script.accept();
+  while ((await third.hear()).hello.resume !== undefined);
+  third.welcome({ ...SESSION, session: 13, epoch: 7, ...leased });
+  const other = await hold(locks, third, 'other', 72);
+  await away();
+  third.drop();
+  const fourth = await script.accept();
+  await fourth.hear();
+  fourth.welcome({ ...RESTARTED, session: 13, epoch: 8, ...leased });
+  assert.deepEqual(await fourth.hear(), { request: { id: 2, names: ['other'], token: 72 } });
+  assert.equal(await fourth.hear(), 'claimed');
+  const { ping } = await fourth.hear();
+  const before = locks.connection.leaseLeft;
+  fourth.say({ pong: ping });
+  while (locks.connection.leaseLeft < before + leaseMs / 4) await new Promise(setImmediate);
+  assert.ok(other.held);
+  fourth.drop();
+  await locks.close();
+  script.close();
+});
+
+test('presence: a client listens where the welcome says, keeps connections open, and stops with its session', async () => {
+  const { script, folder, url } = await startScript();
+  const presence = join(folder, 'presence');
+  const [locks, peer] = await script.connect(url, { ...SESSION, presence });
+  assert.equal(await peer.hear(), 'present');
+  const probe = connectSocket(presence);
+  await once(probe, 'connect');
+  const ended = once(probe, 'close');
+  const held = await hold(locks, peer, 'held', 71);
+  peer.drop();
+  const again = await script.accept();
+  await again.hear();
+  again.welcome({ ...RESTARTED, presence });
+  assert.equal(await again.hear(), 'present');
+  assert.deepEqual(await again.hear(), { request: { id: 1, names: ['held'], token: 71 } });
+  assert.deepEqual([held.held, probe.closed, existsSync(presence)], [true, false, true]);
+  again.drop();
+  await becomes(locks, 'unreachable');
+  await locks.close();
+  assert.equal(existsSync(presence), false);
+  await ended;
+  script.close();
+});
+
+test('presence: a path where no socket can be is left alone', async () => {
+  const { script, folder, url } = await startScript();
+  for (const presence of [join(folder, 'no such folder', 'presence'), join(folder, 'x'.repeat(120)), 'relative', '']) {
+    const [locks, peer] = await script.connect(url, { ...SESSION, presence });
+    const held = await hold(locks, peer, 'held', 71);
+    assert.ok(held.release());
+    assert.deepEqual(await peer.hear(), { release: 1 });
+    peer.drop();
+    await locks.close();
+  }
+  // A service elsewhere does not say where this machine has sockets.
+  const far = new Script();
+  const presence = join(folder, 'from far away');
+  const [locks, peer] = await far.connect(await far.listen(0, '127.0.0.1'), { ...SESSION, 'lease-ms': 60_000, presence });
+  await hold(locks, peer, 'held', 71);
+  assert.equal(existsSync(presence), false);
+  peer.drop();
+  await locks.close();
+  far.close();
+  script.close();
+});
