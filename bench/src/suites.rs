@@ -8,10 +8,18 @@ mod service;
 mod cli;
 mod node;
 mod abuse;
+mod dashboard;
 
 /// Every suite, in the order they are listed.
-pub(crate) const SUITES: &[Suite] =
-    &[engine::SUITE, inprocess::SUITE, service::SUITE, cli::SUITE, node::SUITE, abuse::SUITE];
+pub(crate) const SUITES: &[Suite] = &[
+    engine::SUITE,
+    inprocess::SUITE,
+    service::SUITE,
+    cli::SUITE,
+    node::SUITE,
+    abuse::SUITE,
+    dashboard::SUITE,
+];
 
 /// The word for our own side.
 pub(crate) const OURS: &str = "navlocks";

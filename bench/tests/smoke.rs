@@ -72,7 +72,7 @@ fn without_a_suite_the_suites_are_listed() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
-    for suite in ["engine", "inprocess", "service", "cli", "node", "abuse"] {
+    for suite in ["engine", "inprocess", "service", "cli", "node", "abuse", "dashboard"] {
         assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
     }
 }
@@ -215,6 +215,20 @@ fn the_abuse_suite_runs() {
     for case in ["queries", "events", "places"] {
         assert!(ratios.contains_key(&(case.to_string(), "idle".to_string())), "{case}");
         assert!(text.contains(&format!("slowest cycle beside {case}")), "no target of {case}");
+    }
+}
+
+#[test]
+fn dashboard_suite_runs_every_case_where_a_browser_is() {
+    let output = bench(&["dashboard", "--quick", "--rounds", "1"]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{output:?}");
+    if !present(&text, &["navlocks"]).is_empty() {
+        let ratios = ratios(&text);
+        for case in ["cycle-among-10k", "cycle-among-50k-queued"] {
+            assert!(ratios.contains_key(&(case.to_string(), "alone".to_string())), "{case}");
+        }
+        assert!(text.contains("page-second") && text.contains("page-memory"), "{text}");
     }
 }
 

@@ -83,6 +83,10 @@ export class Service {
     return this;
   }
 
+  get pid() {
+    return this.#child.pid;
+  }
+
   signal(name) {
     this.#child.kill(name);
   }

@@ -1,6 +1,6 @@
 //! The npm package beside the `navigator.locks` that JavaScript runtimes have of their own.
 
-mod runtime;
+pub(super) mod runtime;
 
 use super::{OURS, Plan, Suite, Target};
 use crate::harness::Unit::{self, Bytes, Nanoseconds};

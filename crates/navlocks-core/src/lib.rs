@@ -73,6 +73,7 @@ pub use event::{Cause, Event};
 pub use hash::HashKey;
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
 pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Snapshot, State};
+pub use manager::{QueueView, Queued, Waiter};
 pub use name::{EscapeError, Name};
 pub use request::{Answer, Mode, Request, RequestError, Wait};
 pub use scope::{EmptyScope, Scope};

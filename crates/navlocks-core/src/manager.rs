@@ -10,6 +10,7 @@ mod shards;
 mod snapshot;
 mod blockers;
 mod deadlock;
+mod survey;
 
 #[cfg(test)]
 mod cost;
@@ -20,6 +21,7 @@ use core::borrow::Borrow;
 pub use blockers::Blockers;
 pub use deadlock::{Deadlock, DeadlockPolicy};
 pub use snapshot::{LockInfo, Snapshot, State};
+pub use survey::{QueueView, Queued, Waiter};
 
 use self::events::Events;
 use crate::client::{Clients, SuspendPolicy};

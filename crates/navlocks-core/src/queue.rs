@@ -102,6 +102,11 @@ impl Queues {
         self.table.len() - self.unused
     }
 
+    /// How many positions there are, in use and not.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.queues.positions()
+    }
+
     #[inline]
     fn hash(&self, name: &Name) -> u64 {
         self.seed.hash(name.as_wtf8())

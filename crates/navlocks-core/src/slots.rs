@@ -32,6 +32,11 @@ impl<T> Slots<T> {
         self.slots.len() - self.free.len()
     }
 
+    /// How many positions there are, taken and free.
+    pub(crate) fn positions(&self) -> usize {
+        self.slots.len()
+    }
+
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.slots.capacity()

@@ -45,6 +45,7 @@
 mod config;
 mod service;
 mod net;
+mod dashboard;
 mod connection;
 mod recovering;
 mod reload;
@@ -53,6 +54,7 @@ mod presence;
 mod store;
 
 pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
+pub use dashboard::Gateway;
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;

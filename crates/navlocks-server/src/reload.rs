@@ -48,19 +48,20 @@ fn stamp(path: &Path) -> Option<Stamp> {
 /// Looks at the files from time to time, and reads those that have changed. What cannot be used is
 /// logged, and the service goes on with what it has.
 pub(crate) async fn watch(shared: Rc<Shared>) {
-    let mut tokens = shared.access.borrow().file().map(Watched::new);
+    let mut tokens: Vec<Watched> =
+        shared.access.borrow().files().into_iter().map(Watched::new).collect();
     let files = shared.config.tls.as_ref();
     let mut tls: Vec<Watched> = files
         .iter()
         .flat_map(|files| [&files.certificate, &files.key])
         .map(|path| Watched::new(path))
         .collect();
-    if tokens.is_none() && tls.is_empty() {
+    if tokens.is_empty() && tls.is_empty() {
         return;
     }
     loop {
         tokio::time::sleep(shared.config.limits.reload_interval).await;
-        if tokens.as_mut().is_some_and(Watched::has_changed) {
+        if tokens.iter_mut().filter_map(|file| file.has_changed().then_some(())).count() > 0 {
             read_tokens(&shared);
         }
         // Both are asked, so that a pair that changed together is read once.

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::{Config, Origins};
-use crate::connection::Shared;
+use crate::connection::{Shared, surveyor};
 use crate::hub::Hub;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
 use crate::store::{StateFile, Store};
@@ -39,6 +39,10 @@ impl Service {
     ///
     /// What cannot be had, and what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
+        if config.dashboard_actions && !config.access.has_operators() {
+            let text = "a dashboard that acts takes operators: name their tokens with --operator-token-file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
         let origins = Origins::new(&config)?;
         // Before anything is touched: another service may have the place.
@@ -129,6 +133,10 @@ impl Service {
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
         spawn_local(reload::watch(shared.clone()));
         spawn_local(send_rest(shared.clone()));
+        if shared.config.dashboard {
+            shared.hub.borrow_mut().record_always(Instant::now());
+        }
+        spawn_local(surveyor::run(shared.clone()));
         tracing::info!(?addresses, "the service listens");
         let exhausted = shared.hub.borrow().exhausted.clone();
         let (mut until, mut idle) = (pin!(until), pin!(idle(&shared)));

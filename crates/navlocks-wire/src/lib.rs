@@ -26,18 +26,27 @@ mod fault;
 mod id;
 mod info;
 mod name;
+mod shown;
 mod to_client;
 mod to_service;
+mod view;
 
 pub use fault::{Fault, FaultCode};
 pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cause, Cycle, Event, Info, What};
 pub use name::Names;
+pub use shown::{
+    Acted, Blocked, Clients, Deadlocks, Entry, Events, Happened, Heat, Hop, Lane, Node, Overview,
+    Queue, Ring, Row, ServiceInfo, SessionInfo, Shown, SpaceInfo, Span, Time, Tree, Way,
+};
 pub use to_client::{
     Answer, EventText, Granted, Limits, Lost, Partition, Pending, Place, Refused, Reply, ToClient,
     Unclaimed, Welcome,
 };
 pub use to_service::{Ask, Hello, Open, Question, QueuePlace, Request, Resume, ToService};
+pub use view::{
+    Act, Action, EventsOf, Filter, ModeWord, Named, Order, QueueOf, Space, TimeOf, View,
+};
 
 /// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the
 /// first message each way.

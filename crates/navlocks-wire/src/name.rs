@@ -143,6 +143,20 @@ pub(super) mod single {
     }
 }
 
+/// Several names as a member of a message.
+pub(super) mod many {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(names: &[Name], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(names.iter().map(Text))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Name>, D::Error> {
+        let names = Vec::<Read>::deserialize(d)?;
+        Ok(names.into_iter().map(|Read(name)| name).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

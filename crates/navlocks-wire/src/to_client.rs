@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fault::Fault;
 use super::id::RequestKey;
 use super::info::{About, Cause, Cycle, Event, Info, What};
+use super::shown::Shown;
 use super::to_service::{QueuePlace, is_zero};
 
 /// A message from the service to a client.
@@ -230,6 +231,8 @@ pub enum Reply {
     Recovery(Vec<Unclaimed>),
     /// To `force-release`: how many locks there were.
     Released(u64),
+    /// To `view`.
+    View(Shown),
     /// It was not answered, and why.
     Refused(Fault),
 }

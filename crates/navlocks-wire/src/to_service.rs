@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::id::{ClientKey, RequestKey};
 use super::info::mode;
 use super::name::{Names, single};
+use super::view::View;
 
 /// A message from a client to the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +193,8 @@ pub enum Question {
     Recovery,
     /// Take all held locks away that have this name in their scope, and say how many there were.
     ForceRelease(#[serde(with = "single")] Name),
+    /// A question of a dashboard, over a connection that was opened as one.
+    View(View),
 }
 
 /// Reads a number that every client can repeat exactly: JavaScript's are exact below 2^53.

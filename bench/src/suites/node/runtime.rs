@@ -8,7 +8,7 @@ use crate::harness::Unit;
 use crate::server;
 
 /// A program that is told a case and prints a number.
-pub(super) struct Runtime {
+pub(in crate::suites) struct Runtime {
     program: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
@@ -31,7 +31,7 @@ fn peer(name: &str) -> PathBuf {
 }
 
 /// The package is built, and the runtimes are there; or why not.
-pub(super) fn npm_package() -> Result<(), String> {
+pub(in crate::suites) fn npm_package() -> Result<(), String> {
     let steps: [(PathBuf, &[&str]); 3] = [
         (js().join("node_modules"), &["ci"]),
         (js().join("peers/node_modules"), &["install", "--no-package-lock", "--prefix", "peers"]),
@@ -65,11 +65,21 @@ pub(super) fn versions() -> String {
 
 /// Our side and the browser's own, in a page of Chromium.
 pub(super) fn in_chromium() -> Result<[Runtime; 2], String> {
+    with_browser("bench/chromium.js", ["navlocks", "native"])
+}
+
+/// A service with and without a dashboard that is open in a page of Chromium.
+pub(in crate::suites) fn dashboards() -> Result<[Runtime; 2], String> {
+    with_browser("bench/dashboard.js", ["with", "alone"])
+}
+
+/// A program of the package that opens a browser, for each side.
+fn with_browser(program: &str, sides: [&str; 2]) -> Result<[Runtime; 2], String> {
     let chromium = server::program("chromium", "chromium")?;
     let command = server::navlocks_command()?;
-    Ok(["navlocks", "native"].map(|side| Runtime {
+    Ok(sides.map(|side| Runtime {
         program: peer("node"),
-        arguments: vec![js().join("bench/chromium.js").into(), side.into()],
+        arguments: vec![js().join(program).into(), side.into()],
         environment: vec![
             ("NAVLOCKS_CHROMIUM", chromium.clone().into()),
             ("NAVLOCKS_BIN", command.clone().into()),
@@ -96,7 +106,7 @@ impl Runtime {
     }
 
     /// Runs once: the number that it prints.
-    pub(super) fn measure(&self, words: &[&str]) -> f64 {
+    pub(in crate::suites) fn measure(&self, words: &[&str]) -> f64 {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(words).envs(self.environment.iter().cloned());
         let said = server::output(command.stdin(Stdio::null()))

@@ -1,12 +1,15 @@
 //! What can be typed: the definitions are the help, the completions and the manual at once.
 
 mod completions;
+mod dashboard;
 mod doctor;
 mod duration;
+mod graph;
 mod json;
 mod man;
 mod names;
 mod query;
+mod queues;
 pub(crate) mod recovery;
 mod release;
 mod run;
@@ -18,7 +21,9 @@ mod table;
 mod target;
 mod time;
 mod usage;
+mod waits;
 mod watch;
+mod why;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +52,9 @@ enum Command {
     Run(run::Run),
     Query(query::Query),
     Watch(watch::Watch),
+    Why(why::Why),
+    Graph(graph::Graph),
+    Dashboard(dashboard::Dashboard),
     Steal(steal::Steal),
     Release(release::Release),
     Serve(serve::Serve),
@@ -63,6 +71,9 @@ impl Command {
             Self::Run(run) => return block_on(run.perform(arguments)),
             Self::Query(query) => block_on(query.perform()),
             Self::Watch(watch) => block_on(watch.perform()),
+            Self::Why(why) => block_on(why.perform()),
+            Self::Graph(graph) => block_on(graph.perform()),
+            Self::Dashboard(dashboard) => block_on(dashboard.perform()),
             Self::Steal(steal) => block_on(steal.perform()),
             Self::Release(release) => block_on(release.perform()),
             Self::Serve(serve) => block_on(serve.perform()),

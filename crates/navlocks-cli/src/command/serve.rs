@@ -58,6 +58,18 @@ pub(super) struct Serve {
     /// A web origin whose pages may use the service, such as https://shop.example
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
+    /// Serve a dashboard at / of the addresses to listen on, under the same access rules as locks
+    #[arg(long)]
+    dashboard: bool,
+    /// Let operators release and steal locks and end sessions from the dashboard
+    #[arg(long, requires = "dashboard", requires = "operator_token_file")]
+    dashboard_actions: bool,
+    /// A file with tokens of operators, one on a line, as NAME:TOKEN; they see all tenants in the dashboard
+    #[arg(long, value_name = "FILE", env = "NAVLOCKS_OPERATOR_TOKEN_FILE", hide_env_values = true)]
+    operator_token_file: Option<PathBuf>,
+    /// A name of this service, for browsers and for metrics; addresses in numbers and localhost are known
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     /// Web origins whose pages may use the service and share their locks, such as
     /// https://shop.example,https://m.shop.example; with the word programs, also with programs
     #[arg(long, value_name = "ORIGIN,ORIGIN", value_parser = SharedOrigins::parse)]
@@ -180,7 +192,10 @@ impl Serve {
             tcp: self.listen,
             inherit: handed_over,
             state_dir: Some(state_dir),
-            access: access(self.token_file)?,
+            access: access(self.token_file, self.operator_token_file)?,
+            dashboard: self.dashboard,
+            dashboard_actions: self.dashboard_actions,
+            hosts: self.host,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             allow_origins: self.allow_origin,
             shared_origins: self.share_origins,
@@ -203,7 +218,16 @@ impl Serve {
     }
 }
 
-fn access(file: Option<PathBuf>) -> Result<Access, Failure> {
+fn access(file: Option<PathBuf>, operators: Option<PathBuf>) -> Result<Access, Failure> {
+    let usage = |error: io::Error| Failure::new(Exit::Usage, error.to_string());
+    let access = tenants(file)?;
+    match operators {
+        Some(path) => Ok(access.with_operators(Access::from_file(&path).map_err(usage)?)),
+        None => Ok(access),
+    }
+}
+
+fn tenants(file: Option<PathBuf>) -> Result<Access, Failure> {
     let usage = |error: io::Error| Failure::new(Exit::Usage, error.to_string());
     if let Some(path) = file {
         return Access::from_file(&path).map_err(usage);

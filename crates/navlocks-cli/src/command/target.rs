@@ -77,7 +77,7 @@ enum Missed {
 
 impl Target {
     /// The address that was given, if one was; otherwise the user's own service is meant.
-    fn url(&self) -> Option<&str> {
+    pub(super) fn url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
     }
 

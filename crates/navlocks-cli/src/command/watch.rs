@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stdout};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use navlocks::events::Gap;
@@ -11,7 +11,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::screen::Screen;
 use super::target::{Target, unanswered};
-use super::{json, table, time};
+use super::waits::Waits;
+use super::{json, queues, table, time};
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless, Palette, Reader};
 
@@ -22,12 +23,15 @@ const EVENTS_SHOWN: usize = 12;
 const REDRAW_MIN: Duration = Duration::from_millis(50);
 const REDRAW_MAX: Duration = Duration::from_secs(1);
 
+/// How often deadlocks are looked for at most.
+const DEADLOCKS_MIN: Duration = Duration::from_secs(2);
+
 /// Watch locks being asked for, granted and released
 ///
-/// On a terminal: a screen with all that is held and waited for, and what happened last; Ctrl-C
-/// ends it. Elsewhere: a line for each event, with the time. When the service is out of reach, or
-/// events were lost for another reason, a line says at once that events may be missing from there
-/// on.
+/// On a terminal: a screen with deadlocks, queues, all that is held and waited for, and what
+/// happened last; Ctrl-C ends it. Elsewhere: a line for each event, with the time. When the service
+/// is out of reach, or events were lost for another reason, a line says at once that events may be
+/// missing from there on.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     /// Print a JSON object for each event, one on a line
@@ -116,6 +120,7 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
     let mut events = locks.events();
     let mut last: VecDeque<String> = VecDeque::new();
     let mut screen = Screen::enter()?;
+    let (mut deadlocks, mut looked): (Vec<String>, Option<Instant>) = (Vec::new(), None);
     loop {
         let answer = tokio::time::timeout(target.patience, locks.query()).await;
         let snapshot = match answer {
@@ -125,7 +130,16 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
             Ok(Err(error)) => return Err(unanswered(error)),
             Err(_) => Err("the service does not answer"),
         };
-        if screen.draw(&picture(snapshot.as_ref(), &last, Palette::of_stdout()))? == Reader::Gone {
+        if looked.is_none_or(|at| at.elapsed() >= DEADLOCKS_MIN)
+            && let Ok(now) = &snapshot
+        {
+            looked = Some(Instant::now());
+            let waits = Waits::ask_caught(target, locks, now.clone()).await;
+            deadlocks = waits.map(|waits| waits.deadlocks()).unwrap_or_default();
+        }
+        let palette = Palette::of_stdout();
+        let lines = picture(snapshot.as_ref(), &deadlocks, &last, palette);
+        if screen.draw(&lines)? == Reader::Gone {
             return Ok(());
         }
         let turn = tokio::select! {
@@ -162,6 +176,7 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
 /// Returns the lines of the screen: the locks held, or why they are not known.
 fn picture(
     now: Result<&Snapshot, &&str>,
+    deadlocks: &[String],
     last: &VecDeque<String>,
     palette: Palette,
 ) -> Vec<String> {
@@ -174,6 +189,14 @@ fn picture(
         Err(why) => (palette.bad(&format!("{why}   (Ctrl-C ends)")), Vec::new()),
     };
     let mut lines = vec![head, String::new()];
+    let queues = now.map(|now| queues::lines(now, palette)).unwrap_or_default();
+    let part = |title: &str, part: Vec<String>| {
+        let title = (!part.is_empty()).then(|| palette.bold(title));
+        let end = title.is_some().then(String::new);
+        title.into_iter().chain(part).chain(end).collect::<Vec<_>>()
+    };
+    lines.extend(part("DEADLOCKS", deadlocks.iter().map(|line| palette.bad(line)).collect()));
+    lines.extend(part("QUEUES", queues));
     lines.extend(table);
     if !last.is_empty() {
         lines.extend([String::new(), palette.bold("LAST EVENTS")]);

@@ -14,8 +14,21 @@ fn assert_snapshot(name: &str, text: &str) {
     assert!(known == text, "{name} has changed; if it should, UPDATE_SNAPSHOTS=1\n{text}");
 }
 
-const COMMANDS: [&str; 10] =
-    ["run", "query", "watch", "steal", "release", "serve", "stop", "doctor", "completions", "man"];
+const COMMANDS: [&str; 13] = [
+    "run",
+    "query",
+    "watch",
+    "why",
+    "graph",
+    "dashboard",
+    "steal",
+    "release",
+    "serve",
+    "stop",
+    "doctor",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_help_is_as_it_was_read_last() {

@@ -20,3 +20,4 @@ mod terminal;
 mod tls;
 mod units;
 mod waiting;
+mod waits;

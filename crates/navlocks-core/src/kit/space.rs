@@ -229,6 +229,13 @@ impl<E: Embedder> Space<E> {
         count
     }
 
+    /// Takes away the lock of one request. Returns false, and nothing happens, when it holds none.
+    pub fn force_release_one(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
+        let released = self.manager.force_release_one(id);
+        self.drain(sink);
+        released
+    }
+
     /// Suspends a client, as [`LockManager::suspend`]. Returns false when it is not known or
     /// already suspended.
     pub fn suspend(

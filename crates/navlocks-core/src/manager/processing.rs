@@ -51,6 +51,12 @@ impl LockManager {
         held.len()
     }
 
+    /// Takes the lock of one holder, and lets the queue go on.
+    pub(super) fn force_release_entry(&mut self, lock: Index) {
+        self.take_away(&[lock], Cause::ForceReleased);
+        self.process_the_lock_request_queue();
+    }
+
     /// Grants all that can be granted, on every queue that this input disturbed.
     ///
     /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>

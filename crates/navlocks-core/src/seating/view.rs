@@ -11,6 +11,31 @@ impl Seating {
         &self.queues[self.entries[seat].seat.queue]
     }
 
+    /// Returns a queue in use.
+    pub(crate) fn queue(&self, queue: Index) -> &Queue {
+        &self.queues[queue]
+    }
+
+    /// Returns true if a queue in use has this position.
+    pub(crate) fn is_queue(&self, queue: Index) -> bool {
+        self.queues.get(queue).is_some()
+    }
+
+    /// Returns the queue of a name, if it is in use.
+    pub(crate) fn find_queue(&self, name: &Name) -> Option<Index> {
+        self.queues.find(name)
+    }
+
+    /// Returns all queues in use, in an order that means nothing.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = Index> + '_ {
+        self.queues.iter().map(|(queue, _)| queue)
+    }
+
+    /// Returns how many positions queues have, used and unused.
+    pub(crate) fn queue_slots(&self) -> usize {
+        self.queues.slot_count()
+    }
+
     /// Returns the seats of a queue, from `from` on.
     pub(super) fn seats_from(&self, from: Index) -> impl Iterator<Item = Index> + '_ {
         let some = |seat: Index| (seat != NIL).then_some(seat);

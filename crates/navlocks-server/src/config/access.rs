@@ -25,6 +25,8 @@ pub struct Access {
     tokens: Vec<Token>,
     /// The file that they come from, to read it again when it changes.
     file: Option<PathBuf>,
+    /// The tokens of operators, each with the name of one.
+    operators: Option<Box<Access>>,
 }
 
 #[derive(Clone)]
@@ -74,7 +76,7 @@ impl Access {
         if tokens.is_empty() {
             return bad("there is no token: write one on a line, or TENANT:TOKEN".to_owned());
         }
-        Ok(Self { tokens, file: None })
+        Ok(Self { tokens, file: None, operators: None })
     }
 
     /// The tokens in a file, as in [`from_text`](Self::from_text).
@@ -88,15 +90,32 @@ impl Access {
         Ok(Self { file: Some(path.to_owned()), ..access })
     }
 
-    /// The file of the tokens, if they have one.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+    /// The same with tokens of operators, who see all tenants in a dashboard: on each line
+    /// `NAME:TOKEN`.
+    #[must_use]
+    pub fn with_operators(self, operators: Self) -> Self {
+        Self { operators: Some(Box::new(operators)), ..self }
+    }
+
+    /// Returns true if an operator has a token.
+    pub(crate) fn has_operators(&self) -> bool {
+        self.operators.is_some()
+    }
+
+    /// The files of the tokens.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        let operators = self.operators.iter().flat_map(|operators| &operators.file);
+        self.file.iter().chain(operators).map(PathBuf::as_path).collect()
     }
 
     /// Reads the file again. A token that was there before stays the same.
     pub(crate) fn read_again(&mut self) -> io::Result<()> {
+        if let Some(operators) = &mut self.operators {
+            operators.read_again()?;
+        }
         let Some(file) = &self.file else { return Ok(()) };
         let mut later = Self::from_file(file)?;
+        later.operators = self.operators.take();
         for token in &mut later.tokens {
             let same =
                 |known: &&Token| (&known.tenant, &known.text) == (&token.tenant, &token.text);
@@ -110,7 +129,8 @@ impl Access {
 
     /// Whether a connection that has shown this may stay.
     pub(crate) fn knows(&self, id: Option<TokenId>) -> bool {
-        id.is_none_or(|id| self.tokens.iter().any(|token| token.id == id))
+        let operators = self.operators.iter().flat_map(|operators| &operators.tokens);
+        id.is_none_or(|id| self.tokens.iter().chain(operators).any(|token| token.id == id))
     }
 
     /// Whether nobody needs a token.
@@ -124,6 +144,15 @@ impl Access {
         if self.is_open() {
             return Some(("", None));
         }
+        self.find(headers)
+    }
+
+    /// Returns the name of the operator that sent these headers, and its token.
+    pub(crate) fn operator(&self, headers: &HeaderMap) -> Option<(&str, Option<TokenId>)> {
+        self.operators.as_ref()?.find(headers)
+    }
+
+    fn find(&self, headers: &HeaderMap) -> Option<(&str, Option<TokenId>)> {
         let shown = shown(headers)?;
         // All are compared, so that time does not tell which one came close.
         let mut found = u32::MAX;

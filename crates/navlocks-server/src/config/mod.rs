@@ -36,6 +36,13 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The origins of web pages that may come in, such as `https://shop.example`. No other page may.
     pub allow_origins: Vec<String>,
+    /// Serves a dashboard at `/` of the TCP addresses. Over the Unix socket there always is one.
+    pub dashboard: bool,
+    /// Lets operators act from it: release and steal locks, end sessions.
+    pub dashboard_actions: bool,
+    /// The names of this service, such as `locks.example`, for browsers and for metrics. Addresses
+    /// in numbers and `localhost` are known.
+    pub hosts: Vec<String>,
     /// Origins of web pages that may come in too, and share their locks with others.
     pub shared_origins: Vec<SharedOrigins>,
     /// What to do about deadlocks.

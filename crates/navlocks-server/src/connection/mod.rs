@@ -4,6 +4,7 @@
 mod closing;
 mod shared;
 mod strangers;
+pub(crate) mod surveyor;
 mod turns;
 
 use std::collections::VecDeque;

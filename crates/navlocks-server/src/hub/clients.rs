@@ -13,7 +13,7 @@ use crate::config::Limits;
 impl Hub {
     /// Opens a client in a bucket of its peer.
     pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
-        let Self { limits, partitions, tokens, deadlocks, shares, store, .. } = self;
+        let Self { limits, partitions, tokens, deadlocks, shares, store, views, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let fault = |text: String| Fault::new(FaultCode::Limit, text);
         if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
@@ -48,8 +48,14 @@ impl Hub {
                     ));
                 }
                 let (share, table_key) = (session.share.clone(), store.key);
+                // The moment of the message that opens the client.
+                let now = session.heard;
+                let history = views.begin_history(&key, now);
                 let index = partitions.insert(key, tokens.next(), *deadlocks, share, table_key);
                 partitions[index].bound_deadlock_search(limits.deadlock_wait_entries_max);
+                if let Some(history) = history {
+                    partitions[index].record(history, now);
+                }
                 index
             }
         };
@@ -132,7 +138,11 @@ impl Hub {
         let mut ended = partition.end_client(client.id, &mut around);
         ended.extend(early);
         if partition.manager().client_count() == 0 {
+            let (key, history) = (partition.key.clone(), partition.history.take());
             partitions.remove(client.partition);
+            if let Some(history) = history {
+                self.views.keep_history(key, history, now);
+            }
         } else {
             let places = partition.early.places(&freed);
             self.admit_places(client.partition, places, now);

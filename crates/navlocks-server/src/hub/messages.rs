@@ -16,6 +16,9 @@ impl Hub {
     pub fn message(&mut self, number: u32, message: ToService, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         session.heard = now;
+        if session.peer.viewing.is_some() {
+            views_alone(&message)?;
+        }
         match message {
             ToService::Request(request) if session.claim.is_some() => {
                 self.claim(number, request)?
@@ -185,6 +188,19 @@ impl Hub {
                     claim.remove(&request);
                 }
             }
+        }
+    }
+}
+
+/// Refuses what a dashboard must not do.
+fn views_alone(message: &ToService) -> Result<(), Fault> {
+    match message {
+        ToService::Ask(wire::Ask { question: wire::Question::View(_), .. })
+        | ToService::Ping(_)
+        | ToService::Bye => Ok(()),
+        _ => {
+            let text = "a dashboard asks for views, and does nothing else: connect at / for locks";
+            Err(Fault::new(FaultCode::BadState, text))
         }
     }
 }

@@ -6,8 +6,8 @@
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
 //! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
-//! sends the rest of its effects. After a start with the state of an earlier hub
-//! [`check_unclaimed`](Hub::check_unclaimed) is called from time to time, and
+//! sends the rest of its effects. After a start with the state of an earlier hub it also calls
+//! [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
 //! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
 mod claims;
@@ -28,6 +28,7 @@ mod sessions;
 pub(crate) mod shares;
 mod tokens;
 mod turns;
+mod views;
 
 use std::collections::VecDeque;
 use std::io;
@@ -45,6 +46,7 @@ use recovery::Recovery;
 use sessions::Sessions;
 use shares::Shares;
 use tokens::Tokens;
+use views::Views;
 
 pub use frame::Frame;
 pub(crate) use frame::Next;
@@ -52,6 +54,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use outbox::Full;
 pub use outbox::Outbox;
 pub use sessions::Peer;
+pub(crate) use sessions::Viewing;
 pub(crate) use shares::Share;
 
 /// The state of a service.
@@ -79,6 +82,7 @@ pub struct Hub {
     /// Told when the service must end because no more tokens can be reserved.
     pub(crate) exhausted: Rc<Notify>,
     next_connection: u64,
+    pub(crate) views: Views,
 }
 
 impl Hub {
@@ -136,6 +140,7 @@ impl Hub {
             open: true,
             exhausted: Rc::default(),
             next_connection: 1,
+            views: Views::default(),
         }
     }
 

@@ -34,6 +34,13 @@ impl Hub {
             Some(&Client { partition, id, .. }) => Ok((partition, id)),
             None => Err(session.closed(client)),
         };
+        if let Question::View(view) = question {
+            if let Some(reply) = self.ask_view(number, id, view, now) {
+                let reply = reply.unwrap_or_else(Reply::Refused);
+                self.sessions.say(number, &wire::ToClient::Answer(Answer { id, reply }));
+            }
+            return Ok(());
+        }
         let frame = match (asked, question) {
             (Ok((partition, _)), Question::Query) => self.query(partition, id, now),
             (Ok(_), Question::QueryAll) => self.query_all(&peer, id, now),
@@ -129,7 +136,7 @@ impl Hub {
         let max = self.limits.blocker_entries_max;
         Ok(match question {
             // Both are answered by frames of their own.
-            Question::Query | Question::QueryAll => return Err(too_long(0)),
+            Question::Query | Question::QueryAll | Question::View(_) => return Err(too_long(0)),
             Question::Place if self.recovery.blind => return Err(self.withheld()),
             Question::Blockers(key) | Question::PlaceOf(key) if self.is_early(index, key) => {
                 return Err(self.withheld());
@@ -204,7 +211,7 @@ impl Hub {
 
     /// A living request of this partition, whoever's it is. Those of other partitions are nobody's
     /// business.
-    fn find(&self, index: PartitionIndex, key: RequestKey) -> Option<RequestId> {
+    pub(crate) fn find(&self, index: PartitionIndex, key: RequestKey) -> Option<RequestId> {
         match self.sessions.get(key.session)?.requests.get(key.request)? {
             Known::Live { partition, id } if partition == index => Some(id),
             _ => None,

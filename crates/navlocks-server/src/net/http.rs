@@ -22,8 +22,9 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::origin;
 use crate::connection::{self, Seat, Shared, websocket_config};
+use crate::dashboard::{self, Refusal};
 use crate::hub::Outbox;
-use crate::hub::Peer;
+use crate::hub::{Peer, Viewing};
 
 /// Where a connection came in, and what is known of it by that.
 #[derive(Clone, Debug)]
@@ -86,10 +87,29 @@ fn answer(
     if request.method() != Method::GET {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here");
     }
-    match request.uri().path() {
-        "/" => {}
+    let path = request.uri().path().to_owned();
+    let shows = matches!(door, Door::Tcp) && shared.config.dashboard;
+    let upgrades = request.headers().contains_key(header::UPGRADE);
+    let is_guarded = path == "/metrics" || (shows && !upgrades && dashboard::file(&path).is_some());
+    if is_guarded
+        && matches!(door, Door::Tcp)
+        && let Err(Refusal { status, sentence }) =
+            dashboard::admit(request.headers(), &shared.config.hosts)
+    {
+        return refuse(status, sentence);
+    }
+    match path.as_str() {
         "/healthz" => return text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".into()),
-        "/metrics" if matches!(door, Door::Tcp) && access.tenant(request.headers()).is_none() => {
+        _ if shows && !upgrades && dashboard::file(&path).is_some() => {
+            return page(&path, request.uri().query());
+        }
+        "/" => {}
+        "/dashboard" | "/dashboard/act" if shows || matches!(door, Door::Unix(_)) => {}
+        "/metrics"
+            if matches!(door, Door::Tcp)
+                && access.tenant(request.headers()).is_none()
+                && access.operator(request.headers()).is_none() =>
+        {
             return refuse(StatusCode::UNAUTHORIZED, "metrics take an access token, as locks do");
         }
         "/metrics" => {
@@ -103,9 +123,12 @@ fn answer(
     }
     match handshake(request.headers()) {
         Ok(accept) => {
-            let visitor = visitor(request.headers(), door, shared);
+            let visitor = match path.as_str() {
+                "/" => visitor(request.headers(), door, shared),
+                path => viewer(request.headers(), door, path, shared),
+            };
             *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
-            switch_protocols(&accept)
+            dashboard::switch_protocols(&accept)
         }
         Err(answer) => {
             shared.hub.borrow().metrics.refused_connections.inc();
@@ -152,24 +175,50 @@ fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fa
     Ok(Peer::remote(tenant, &origin).with_token(token))
 }
 
+/// Which dashboard wants to come in by this door, if it may.
+fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Result<Peer, Fault> {
+    if let Door::Unix(pid) = door {
+        let author = pid.map_or("the service's user".into(), |pid| format!("local pid {pid}"));
+        let viewing = Viewing { all: true, acts: path == "/dashboard/act", author: author.into() };
+        return Ok(Peer::local(*pid).with_viewing(viewing));
+    }
+    let config = &shared.config;
+    if !dashboard::is_same_origin(headers, &config.hosts, config.tls.is_some()) {
+        let text = "a dashboard is a page of its own service, and this is another one";
+        return Err(Fault::new(FaultCode::ForbiddenOrigin, text));
+    }
+    let access = shared.access.borrow();
+    if let Some((name, token)) = access.operator(headers) {
+        let viewing = Viewing { all: true, acts: config.dashboard_actions, author: name.into() };
+        return Ok(Peer::remote("", "").with_token(token).with_viewing(viewing));
+    }
+    let Some((tenant, token)) = access.tenant(headers) else {
+        let text = "the dashboard takes an access token, and this is none that the service knows";
+        return Err(Fault::new(FaultCode::Unauthorized, text));
+    };
+    let viewing = Viewing { all: false, acts: false, author: tenant.into() };
+    Ok(Peer::remote(tenant, "").with_token(token).with_viewing(viewing))
+}
+
+/// Answers with a file of the dashboard.
+fn page(path: &str, query: Option<&str>) -> Answer {
+    if query.is_some() {
+        let sentence = "nothing is read from a query string: a token belongs behind the # sign";
+        return refuse(StatusCode::BAD_REQUEST, sentence);
+    }
+    let Some(file) = dashboard::file(path) else {
+        return refuse(StatusCode::NOT_FOUND, "there is no such page");
+    };
+    let mut answer = Response::new(Full::from(file.text));
+    file.dress(answer.headers_mut());
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
 /// Whether a header that lists words has this one.
 fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|known| known.trim().eq_ignore_ascii_case(word))
-}
-
-fn switch_protocols(accept: &str) -> Answer {
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    let protocol = HeaderValue::from_static(wire::SUBPROTOCOL);
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
-    if let Ok(accept) = HeaderValue::from_str(accept) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    answer
 }
 
 /// A refusal in one sentence.

@@ -279,7 +279,7 @@ fn metrics_take_a_token_where_locks_do() {
     let service = Running::with(with_tokens);
     let get = |headers: &str| {
         let mut stream = tcp_stream(service.tcp());
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         std::io::Write::write_all(&mut stream, request.as_bytes()).expect("it listens");
         let mut answer = String::new();
         std::io::Read::read_to_string(&mut stream, &mut answer).expect("an answer");

@@ -4,6 +4,7 @@ mod client;
 mod running;
 mod access;
 mod basics;
+mod dashboard;
 mod documents;
 mod endings;
 mod hostile;

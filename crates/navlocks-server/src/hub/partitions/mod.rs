@@ -18,7 +18,7 @@ use crate::hub::shares::Share;
 pub(crate) use partition::{Around, Asking, Partition, TooMany};
 
 /// What a lock space belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PartitionKey {
     tenant: Rc<str>,
     origin: Rc<str>,
@@ -43,13 +43,21 @@ impl PartitionKey {
         HashKey::from_bytes((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
     }
 
-    /// Whether a peer may know of it: all of them, if it is the service's own user.
-    fn is_visible_to(&self, peer: &Peer) -> bool {
-        peer.local || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
+    /// Whether a peer may know of it: all of them, if it is the service's own user. A dashboard
+    /// sees those of all origins of its tenant.
+    pub(crate) fn is_visible_to(&self, peer: &Peer) -> bool {
+        peer.local
+            || peer.sees_tenant(&self.tenant)
+            || (&self.tenant, &self.origin) == (&peer.tenant, &peer.origin)
+    }
+
+    /// Returns true if both belong to one tenant.
+    pub(crate) fn is_of_tenant_of(&self, other: &Self) -> bool {
+        self.tenant == other.tenant
     }
 
     /// What it belongs to and its name, without what is in it.
-    fn describe(&self) -> wire::Partition {
+    pub(crate) fn describe(&self) -> wire::Partition {
         let Self { tenant, origin, bucket } = self;
         let (tenant, origin) = (tenant.to_string(), origin.to_string());
         let partition = bucket.to_string();
@@ -138,6 +146,14 @@ impl Partitions {
             (&a.tenant, &a.origin, &a.partition).cmp(&(&b.tenant, &b.origin, &b.partition))
         });
         found
+    }
+
+    /// Returns the keys of those that a peer may know of, in order.
+    pub(crate) fn keys_visible_to(&self, peer: &Peer) -> Vec<PartitionKey> {
+        let visible = self.indices.keys().filter(|key| key.is_visible_to(peer));
+        let mut keys: Vec<PartitionKey> = visible.cloned().collect();
+        keys.sort();
+        keys
     }
 
     pub(crate) fn indices(&self) -> Vec<PartitionIndex> {

@@ -23,6 +23,7 @@ use crate::hub::recovery::Recovery;
 use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
 use crate::hub::tokens::Tokens;
+use crate::hub::views::{History, Noted};
 use crate::store::{Registry, Slot};
 
 /// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
@@ -60,6 +61,8 @@ pub(crate) struct Partition {
     pub(super) behind: bool,
     /// Counts the inputs.
     pub(crate) changes: u64,
+    /// The last minutes, while a dashboard wants to know.
+    pub(crate) history: Option<Box<History>>,
     /// The key of the hashes of its names in the registry.
     table_key: HashKey,
 }
@@ -152,6 +155,7 @@ impl Partition {
             index: PartitionIndex::default(),
             behind: false,
             changes: 0,
+            history: None,
         }
     }
 
@@ -198,6 +202,11 @@ impl Partition {
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
         }
+        if let Some(history) = &mut self.history {
+            let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
+            let about = About { client: owner, scope, mode, tag };
+            history.record_request(noted(about, address), around.now);
+        }
         let made =
             self.with(around, |space, sink| space.request(owner, &request, (address, tag), sink));
         match made {
@@ -224,8 +233,14 @@ impl Partition {
         self.finish(around);
         let id = self.space.restore(asking.owner, &asking.request, token, note, asking.since);
         self.changes += 1;
-        if id.is_none() {
-            self.bytes -= address.bytes as usize;
+        match (id, &mut self.history) {
+            (None, _) => self.bytes -= address.bytes as usize,
+            (Some(_), Some(history)) => {
+                let (client, tag) = (asking.owner, asking.tag.clone());
+                let (scope, mode) = (asking.request.scope.clone(), asking.request.mode);
+                history.know(noted(About { client, scope, mode, tag }, address), asking.since);
+            }
+            (Some(_), None) => {}
         }
         id
     }
@@ -246,6 +261,9 @@ impl Partition {
             Refusal::Request(_) => {
                 // The engine refused it before anything was attached.
                 self.bytes -= address.bytes as usize;
+                if let Some(history) = &mut self.history {
+                    history.forget(RequestKey::new(address.session, address.number));
+                }
                 around.registry.end_request(address.slot);
                 (FaultCode::ExclusiveOvertake, None)
             }
@@ -302,6 +320,56 @@ impl Partition {
         }
     }
 
+    /// Records what happens from now on.
+    pub(crate) fn record(&mut self, mut history: Box<History>, now: Instant) {
+        let snapshot = self.manager().snapshot();
+        for info in snapshot.held.iter().chain(&snapshot.pending) {
+            if let Some(noted) = self.noted(info.request) {
+                history.know(noted, self.since(info.request));
+            }
+        }
+        history.sample(snapshot.held.len(), snapshot.pending.len(), now);
+        self.history = Some(history);
+    }
+
+    /// Records nothing any more.
+    pub(crate) fn end_recording(&mut self) {
+        self.history = None;
+    }
+
+    /// Returns since when a live request is held or pending.
+    pub(crate) fn since(&self, id: RequestId) -> Instant {
+        self.space.notes().since(id)
+    }
+
+    /// Returns the tag of a live request.
+    pub(crate) fn tag(&self, id: RequestId) -> Option<&str> {
+        self.space.tag(id).map(|tag| &**tag)
+    }
+
+    /// Returns the client of a live request, and its process where that is known.
+    pub(crate) fn owner_of(&self, id: RequestId) -> (ClientKey, Option<u32>) {
+        let Address { session, client, pid, .. } = address(self.space.notes(), id);
+        (ClientKey::new(session, client), pid.map(NonZero::get))
+    }
+
+    /// Returns the key of a client.
+    pub(crate) fn client_key(&self, client: ClientId) -> ClientKey {
+        self.clients.get(client.slot()).copied().unwrap_or(ClientKey::new(0, 0))
+    }
+
+    /// Returns what a history notes of a live request.
+    pub(crate) fn noted(&self, id: RequestId) -> Option<Noted> {
+        let LockInfo { client, scope, mode, .. } = self.manager().info(id)?;
+        let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
+        Some(noted(about, address(self.space.notes(), id)))
+    }
+
+    /// Takes the lock of one request away. Returns false if it holds none.
+    pub(crate) fn force_release_one(&mut self, id: RequestId, around: &mut Around<'_>) -> bool {
+        self.with(around, |space, sink| space.force_release_one(id, sink))
+    }
+
     /// Returns the locks held, and the requests pending; none if writing them takes more bytes than
     /// this for sure.
     pub(crate) fn snapshot(
@@ -332,7 +400,7 @@ impl Partition {
         Some((held, pending))
     }
 
-    fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
+    pub(crate) fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
         let id = info.request;
         let address = address(self.space.notes(), id);
         let LockInfo { client, scope, mode, token, .. } = info;
@@ -442,8 +510,16 @@ impl Partition {
         room: usize,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
-        let Self { space, clients, subscribers, bytes, share, .. } = self;
-        input(space, &mut Outboxes { around, clients, subscribers, bytes, share, room })
+        let Self { space, clients, subscribers, bytes, share, history, .. } = self;
+        let now = around.now;
+        let recorder = history.as_deref_mut();
+        let outboxes = &mut Outboxes { around, clients, subscribers, bytes, share, room, recorder };
+        let outcome = input(space, outboxes);
+        if let Some(history) = history {
+            let manager = space.manager();
+            history.sample(manager.held_count(), manager.pending_count(), now);
+        }
+        outcome
     }
 
     #[cold]
@@ -485,6 +561,7 @@ struct Outboxes<'p, 'a> {
     share: &'p Rc<Share>,
     /// How many more messages are sent in this turn.
     room: usize,
+    recorder: Option<&'p mut History>,
 }
 
 impl Sink<Served> for Outboxes<'_, '_> {
@@ -530,6 +607,9 @@ impl Sink<Served> for Outboxes<'_, '_> {
             if !matches!(notice, Notice::Lost { .. } | Notice::Aborted(_)) {
                 self.around.registry.end_request(slot);
             }
+        }
+        if let Some(history) = &mut self.recorder {
+            history.record(RequestKey::new(session, number), notice, self.around.now);
         }
     }
 
@@ -605,6 +685,14 @@ fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
         navlocks_core::Cause::Evicted => Cause::Evicted,
         navlocks_core::Cause::Suspended => Cause::Suspended,
     }
+}
+
+/// Returns what a history notes of a request.
+fn noted(about: About<Box<str>>, address: Address) -> Noted {
+    let Address { session, client, number, pid, .. } = address;
+    let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));
+    let About { scope, mode, tag, .. } = about;
+    Noted { request, client, scope, mode, tag, pid: pid.map(NonZero::get) }
 }
 
 /// Returns a description of a request for clients of other sessions.

@@ -12,6 +12,7 @@ use navlocks_wire::{ClientKey, ToClient};
 use crate::hub::Frame;
 
 pub use peer::Peer;
+pub(crate) use peer::Viewing;
 pub(crate) use requests::Requests;
 pub(crate) use secret::Secret;
 pub(crate) use session::{CLIENT_BYTES, Client, Known, Session};

@@ -18,17 +18,31 @@ pub struct Peer {
     pub(crate) local: bool,
     /// The token that it has shown, where there are tokens.
     pub(crate) token: Option<TokenId>,
+    /// The rights of a dashboard, if it is one.
+    pub(crate) viewing: Option<Viewing>,
+}
+
+/// The rights of a dashboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Viewing {
+    /// It sees the partitions of all tenants; otherwise those of its own.
+    pub(crate) all: bool,
+    /// It may take locks and sessions away.
+    pub(crate) acts: bool,
+    /// The name under which its actions are noted.
+    pub(crate) author: Rc<str>,
 }
 
 impl Peer {
     /// A process at the other end of a Unix socket.
     pub fn local(pid: Option<u32>) -> Self {
-        Self { tenant: "".into(), origin: "".into(), pid, local: true, token: None }
+        Self { tenant: "".into(), origin: "".into(), pid, local: true, token: None, viewing: None }
     }
 
     /// Somebody at the other end of a network.
     pub fn remote(tenant: &str, origin: &str) -> Self {
-        Self { tenant: tenant.into(), origin: origin.into(), pid: None, local: false, token: None }
+        let (tenant, origin) = (tenant.into(), origin.into());
+        Self { tenant, origin, pid: None, local: false, token: None, viewing: None }
     }
 
     /// The same for a program that shares the locks of a web origin.
@@ -39,6 +53,17 @@ impl Peer {
     /// The same with the token that it has shown.
     pub(crate) fn with_token(self, token: Option<TokenId>) -> Self {
         Self { token, ..self }
+    }
+
+    /// The same as a dashboard.
+    pub(crate) fn with_viewing(self, viewing: Viewing) -> Self {
+        Self { viewing: Some(viewing), ..self }
+    }
+
+    /// Returns true if it may see the sessions of a tenant.
+    pub(crate) fn sees_tenant(&self, tenant: &str) -> bool {
+        let all = self.viewing.as_ref().is_some_and(|viewing| viewing.all);
+        all || (self.viewing.is_some() && *self.tenant == *tenant)
     }
 
     /// Whether a session of the one may be taken over by the other.

@@ -1,0 +1,141 @@
+//! `navlocks why`.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::Args;
+use navlocks::{LockInfo, Name};
+
+use super::duration::say;
+use super::steal::single;
+use super::target::Target;
+use super::waits::{Waits, who};
+use crate::exit::Failure;
+use crate::printer;
+
+/// The most waiters that are told one by one, and the longest way that is followed.
+const WAITERS_MAX: usize = 20;
+const STEPS_MAX: usize = 10;
+
+/// Explain why a name is held, and what its queue waits for
+///
+/// In sentences: who holds it, who waits, and what the holder itself waits for, across deadlocks.
+#[derive(Debug, Args)]
+pub(super) struct Why {
+    /// The name
+    #[arg(value_name = "NAME")]
+    name: Vec<OsString>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Why {
+    pub(super) async fn perform(self) -> Result<(), Failure> {
+        let name = single(&self.name)?;
+        let Some(locks) = self.target.connect_if_running().await? else {
+            return printer::print(&free(&name));
+        };
+        let (snapshot, reason) = self.target.query_with_reason(&locks).await?;
+        let text = match reason {
+            Some(reason) => format!("{reason}\n"),
+            None => {
+                let waits = Waits::ask(&self.target, &locks, snapshot).await?;
+                explain(&waits, &name)
+            }
+        };
+        Target::finish(locks).await;
+        printer::print(&text)
+    }
+}
+
+fn free(name: &Name) -> String {
+    format!("'{name}' is free: no request holds it or waits for it\n")
+}
+
+fn explain(waits: &Waits, name: &Name) -> String {
+    let wants = |info: &&LockInfo| info.scope.contains(name);
+    let holders: Vec<&LockInfo> =
+        waits.all().filter(wants).filter(|info| info.token.is_some()).collect();
+    let waiters: Vec<&LockInfo> =
+        waits.pending.iter().filter_map(|id| waits.info(*id)).filter(wants).collect();
+    if holders.is_empty() && waiters.is_empty() {
+        return free(name);
+    }
+    let mut text = String::new();
+    for info in holders.iter().take(WAITERS_MAX) {
+        let with = match info.scope.names().len() {
+            1 => String::new(),
+            count => format!(", together with {} other names", count - 1),
+        };
+        let (mode, age) = (info.mode, say(info.age));
+        let _ = writeln!(text, "'{name}' is held by {} for {age}, {mode}{with}", who(info));
+    }
+    if holders.len() > WAITERS_MAX {
+        let _ = writeln!(text, "and by {} others", holders.len() - WAITERS_MAX);
+    }
+    if holders.is_empty() {
+        let _ = writeln!(
+            text,
+            "'{name}' is not held: its first waiter needs other names at the same time"
+        );
+    }
+    match waiters.len() {
+        0 => text.push_str("no request waits for it\n"),
+        1 => text.push_str("1 request waits for it:\n"),
+        count => {
+            let _ = writeln!(text, "{count} requests wait for it:");
+        }
+    }
+    for (index, info) in waiters.iter().take(WAITERS_MAX).enumerate() {
+        let (hard, soft) = waits.count(info.request);
+        let locks = plural(hard, "held lock");
+        let earlier = plural(soft, "earlier request");
+        let behind = match (hard, soft) {
+            (0, _) => earlier,
+            (_, 0) => locks,
+            _ => format!("{locks} and {earlier}"),
+        };
+        let (number, age) = (index + 1, say(info.age));
+        let _ = writeln!(text, "  {number}. {} for {age}, behind {behind}", who(info));
+    }
+    if waiters.len() > WAITERS_MAX {
+        let _ = writeln!(text, "  and {} more", waiters.len() - WAITERS_MAX);
+    }
+    for info in holders.iter().copied().chain(waiters.first().copied()) {
+        follow(waits, info, name, &mut text);
+    }
+    for line in waits.deadlocks() {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    if waits.left_out > 0 {
+        let _ = writeln!(text, "{} further requests were not looked at", waits.left_out);
+    }
+    text
+}
+
+/// Tells what a client waits for elsewhere, and what that one waits for, and so on.
+fn follow(waits: &Waits, info: &LockInfo, name: &Name, text: &mut String) {
+    let mut at = info;
+    for _ in 0..STEPS_MAX {
+        let edges = waits.pending_of(at.client).flat_map(|request| waits.edges(request));
+        let Some(edge) = edges.into_iter().find(|edge| edge.name != *name) else { return };
+        let verb = if edge.hard { "held" } else { "wanted earlier" };
+        let (age, held) = (say(edge.waiter.age), say(edge.blocker.age));
+        let line = format!(
+            "{} itself waits for '{}' for {age}, {verb} by {} for {held}\n",
+            who(edge.waiter),
+            edge.name,
+            who(edge.blocker)
+        );
+        if text.contains(&line) {
+            return;
+        }
+        text.push_str(&line);
+        at = edge.blocker;
+    }
+}
+
+fn plural(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}

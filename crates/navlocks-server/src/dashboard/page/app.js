@@ -1,0 +1,217 @@
+// The frame of the dashboard: where the reader is, how fresh the picture is, and the way to the service.
+
+import * as clients from './clients.js';
+import * as deadlocks from './deadlocks.js';
+import { h, morph } from './dom.js';
+import * as events from './events.js';
+import { duration, plain } from './format.js';
+import { DOWN, Link, REFUSED, UP } from './link.js';
+import * as names from './overview.js';
+import { link as linkTo, route, spaceName, spaceOf, spaceQuery } from './parts.js';
+import * as queue from './queue.js';
+import * as time from './time.js';
+import * as tree from './tree.js';
+
+const VIEWS = { names, name: queue, blocking: tree, deadlocks, time, clients, events };
+const TABS = [['names', 'Names'], ['blocking', 'Blocking'], ['deadlocks', 'Deadlocks'], ['time', 'Time'], ['clients', 'Clients'], ['events', 'Events']];
+const KEYS = { 1: 'names', 2: 'blocking', 3: 'deadlocks', 4: 'time', 5: 'clients', 6: 'events' };
+
+/** How often the page asks, at most. */
+const REFRESH_MS = 1000;
+/** How often it looks for deadlocks and partitions, whatever view it shows. */
+const GLANCE_MS = 3000;
+
+const app = document.getElementById('app');
+
+let at = route();
+let data;
+/** The view and the query that the data answers. */
+let dataOf;
+let dataAt = 0;
+let wrong;
+let paused = false;
+let rights;
+let spaces = [];
+let live = 0;
+let asking = false;
+let again = false;
+
+const link = new Link(() => {
+  if (link.state === UP) {
+    events.forget();
+    greet();
+  }
+  draw();
+});
+
+// ---- asking
+
+async function greet() {
+  try {
+    rights = await link.ask('service');
+  } catch {
+    return;
+  }
+  glance();
+  refresh();
+}
+
+async function glance() {
+  if (link.state !== UP || paused || document.hidden) return;
+  try {
+    const found = await link.ask('deadlocks');
+    live = found.rings.filter((ring) => ring['over-ms'] === undefined).length;
+    // Only the partitions are wanted, which come with an overview of no name.
+    spaces = (await link.ask({ overview: { space: { partition: '\0' } } })).spaces;
+  } catch {
+    // The next glance will do.
+  }
+}
+
+async function refresh() {
+  if (link.state !== UP) return;
+  if (asking) {
+    again = true;
+    return;
+  }
+  asking = true;
+  const { path, query } = at;
+  const key = JSON.stringify(at);
+  try {
+    const found = await (VIEWS[path] ?? names).ask(link, query);
+    if (key === JSON.stringify(at)) [data, dataOf, dataAt, wrong] = [found, key, Date.now(), undefined];
+  } catch (error) {
+    if (key === JSON.stringify(at)) wrong = error.message;
+  }
+  asking = false;
+  draw();
+  if (again) {
+    again = false;
+    refresh();
+  }
+}
+
+setInterval(() => {
+  if (!paused && !document.hidden) refresh();
+}, REFRESH_MS);
+setInterval(glance, GLANCE_MS);
+setInterval(() => !asking && draw(), REFRESH_MS);
+document.addEventListener('visibilitychange', () => !document.hidden && refresh());
+
+// ---- where the reader is
+
+function go(path, query, quietly) {
+  history[quietly || path === at.path ? 'replaceState' : 'pushState'](null, '', linkTo(path, query));
+  moved();
+}
+
+function moved() {
+  const before = at.path;
+  at = route();
+  if (!Object.hasOwn(VIEWS, at.path)) at.path = 'names';
+  if (before !== at.path) {
+    [data, dataOf] = [undefined, undefined];
+    scrollTo(0, 0);
+  }
+  refresh();
+  draw();
+}
+
+addEventListener('hashchange', moved);
+addEventListener('popstate', moved);
+addEventListener('keydown', (event) => {
+  const typing = event.target.matches?.('input, select, textarea') || document.querySelector('dialog[open]');
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (Object.hasOwn(KEYS, event.key)) go(KEYS[event.key], spaceQuery(spaceOf(at.query)));
+  else if (event.key === 'p') pause();
+  else if (event.key === '/') {
+    document.querySelector('input[type=search]')?.focus();
+    event.preventDefault();
+  }
+});
+
+function pause() {
+  paused = !paused;
+  if (!paused) refresh();
+  draw();
+}
+
+// ---- drawing
+
+function draw() {
+  const view = VIEWS[at.path] ?? names;
+  document.title = `${live > 0 ? `(${live}) ` : ''}${view.title} · navlocks`;
+  const next = link.state === REFUSED ? door() : frame(view);
+  if (app.firstChild === null) app.append(next);
+  else morph(app.firstChild, next);
+}
+
+function frame(view) {
+  return h('div', { id: 'frame' },
+    h('a', { class: 'skip', href: '#main', on: { click: (event) => { event.preventDefault(); document.getElementById('main').focus(); } } }, 'Skip to the content'),
+    h('header', { class: 'top' },
+      h('a', { class: 'brand', href: '#/names' }, h('img', { src: '/dashboard/icon.svg', alt: '' }), 'navlocks'),
+      h('nav', { class: 'tabs', 'aria-label': 'Views' }, TABS.map(([path, label]) =>
+        h('a', { href: linkTo(path, spaceQuery(spaceOf(at.query))), 'aria-current': path === at.path || (path === 'names' && at.path === 'name') ? 'page' : undefined }, label, path === 'deadlocks' && live > 0 ? h('span', { class: 'count', 'aria-label': `${live} now` }, String(live)) : undefined))),
+      h('div', { class: 'right' }, spaceChoice(), freshness(), h('button', { class: 'pause', type: 'button', 'aria-pressed': String(paused), title: 'Key: p', on: { click: pause } }, paused ? 'Resume' : 'Pause'))),
+    banner(),
+    h('main', { id: 'main', tabindex: -1 }, content(view)));
+}
+
+function content(view) {
+  const isOfView = data !== undefined && JSON.parse(dataOf).path === at.path;
+  if (!isOfView) return h('p', { class: 'note' }, link.state === UP ? 'Looking …' : '');
+  return view.render(data, { query: at.query, go, rights, link, refresh });
+}
+
+function banner() {
+  if (link.state === DOWN) {
+    const since = link.downSince === undefined ? '' : ` for ${duration(Date.now() - link.downSince)}`;
+    return h('div', { class: 'banner bad', role: 'status' }, `The service is out of reach${since}. The page tries again by itself; what is below is old.`);
+  }
+  if (wrong !== undefined) return h('div', { class: 'banner', role: 'status' }, wrong);
+  return h('div', { hidden: true });
+}
+
+function freshness() {
+  const state = link.state === UP ? (paused ? 'paused' : '') : 'down';
+  const old = dataAt === 0 ? 0 : Date.now() - dataAt;
+  const text = link.state !== UP ? 'offline' : paused ? `paused, ${duration(old)} old` : old < 2500 ? 'live' : `${duration(old)} old`;
+  return h('span', { class: `live ${state}`, title: `${link.service}. The picture is ${duration(old)} old.` }, text);
+}
+
+function spaceChoice() {
+  const chosen = spaceOf(at.query);
+  const several = spaces.length > 1 || chosen !== undefined;
+  if (!several || at.path === 'clients' || at.path === 'deadlocks') return undefined;
+  const value = (space) => JSON.stringify([space.partition ?? '', space.tenant ?? '', space.origin ?? '']);
+  const change = ({ target }) => {
+    if (target.value === '') {
+      go(at.path, { ...at.query, partition: undefined, tenant: undefined, origin: undefined, space: undefined });
+      return;
+    }
+    const [partition, tenant, origin] = JSON.parse(target.value);
+    go(at.path, { ...at.query, partition, tenant, origin, space: 'one' });
+  };
+  const options = spaces.map(({ space }) => h('option', { value: value(space) }, spaceName(space)));
+  return h('select', { 'aria-label': 'Partition', id: 'space', value: chosen === undefined ? '' : value(chosen), on: { change } }, h('option', { value: '' }, at.path === 'time' ? 'Default partition' : 'All partitions'), options);
+}
+
+/** The entrance, where the service takes a token. */
+function door() {
+  const { code, message } = link.refusal ?? {};
+  const enter = (event) => {
+    event.preventDefault();
+    const token = document.getElementById('token').value.trim();
+    if (token !== '') link.enter(token);
+  };
+  const asks = code === 'unauthorized';
+  return h('main', { id: 'door', class: 'door card' },
+    h('form', { class: 'body', on: { submit: enter } },
+      h('div', { class: 'brand' }, h('img', { src: '/dashboard/icon.svg', alt: '' }), 'navlocks'),
+      h('p', { class: 'note' }, asks ? 'This service takes an access token. It stays in this tab and is sent to the service alone.' : plain(message ?? '')),
+      asks ? [h('input', { id: 'token', type: 'password', 'aria-label': 'Access token', placeholder: 'Access token', autocomplete: 'off' }), sessionStorage.getItem('navlocks.key') ? h('p', { class: 'wrong', role: 'alert' }, 'The service does not know this token.') : undefined, h('button', { class: 'main', type: 'submit' }, 'Open the dashboard')] : undefined));
+}
+
+link.begin();
+draw();

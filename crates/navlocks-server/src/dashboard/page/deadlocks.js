@@ -1,0 +1,164 @@
+// Deadlocks: one boxed ring for each cycle, with a sentence that says how to break it.
+
+import { act } from './acting.js';
+import { h } from './dom.js';
+import { duration, exact, moment, plain, plural } from './format.js';
+import { copy, copyJson, empty, isDefaultSpace, name, spaceName, whoText } from './parts.js';
+
+export const title = 'Deadlocks';
+
+export const ask = (link) => link.ask('deadlocks');
+
+export function render(data, context) {
+  const { rings, skipped = [] } = data;
+  const live = rings.filter(isLive);
+  const over = rings.filter((ring) => !isLive(ring));
+  return [
+    h('div', { class: 'head' }, h('h1', {}, live.length === 0 ? 'No deadlock' : plural(live.length, 'deadlock')),
+      h('span', { class: 'note' }, live.length === 0 ? 'No clients wait for each other in a circle at this moment.' : 'None of these requests will ever be granted unless one client gives up a lock.')),
+    skipped.length > 0 ? h('p', { class: 'wrong' }, `Too many requests to look at in ${skipped.map(spaceName).join(', ')}.`) : undefined,
+    live.length > 0 ? h('div', { class: 'rings' }, live.map((ring) => ringCard(ring, context))) : undefined,
+    live.length === 0 && over.length === 0 ? h('section', { class: 'card' }, empty('None was seen', 'Deadlocks are looked for while a dashboard is open, and by the service itself with ', h('code', {}, '--deadlocks report'), '. The last fifty stay here.')) : undefined,
+    over.length > 0 ? [h('div', { class: 'head later' }, h('h1', {}, 'Earlier'), h('span', { class: 'note' }, 'The last fifty are kept while the service runs.')), h('div', { class: 'rings' }, over.map((ring) => ringCard(ring, context)))] : undefined,
+  ];
+}
+
+const isLive = (ring) => ring['over-ms'] === undefined;
+
+function ringCard(ring, { rights, link, refresh }) {
+  const live = isLive(ring);
+  const found = ring['found-ms'];
+  const victim = cheapest(ring);
+  return h('section', { class: `card ring ${live ? 'lasting' : 'over'}` },
+    h('header', {},
+      h('h2', {}, plural(ring.hops.length, 'client')), h('span', { class: `pill ${live ? 'bad' : ''}` }, live ? 'lasts' : 'over'),
+      h('span', { class: 'note', title: exact(found) }, `found ${moment(found)}`, live ? `, ${duration(found)} ago` : `, lasted ${duration(found - ring['over-ms'])}`),
+      isDefaultSpace(ring.space) ? undefined : h('span', { class: 'space' }, spaceName(ring.space))),
+    h('div', { class: 'body' },
+      picture(ring.hops),
+      ring.others > 0 ? h('p', { class: 'note' }, `${plural(ring.others, 'further client')} caught in it.`) : undefined,
+      live && victim !== undefined ? h('p', { class: 'advice' }, advice(victim)) : undefined,
+      h('div', { class: 'buttons' },
+        h('button', { class: 'small', type: 'button', on: { click: () => copy(ticket(ring), 'text copied') } }, 'Copy as text'),
+        copyJson(ring),
+        h('button', { class: 'small', type: 'button', on: { click: () => printTicket(ring) } }, 'Print'),
+        live && rights?.acts && victim !== undefined
+          ? h('button', { class: 'small danger', type: 'button', on: { click: () => act(link, { release: victim.lock.request }, 'Break the deadlock', plain(victim.lock.names[0]), refresh) } }, 'Break it…')
+          : undefined)));
+}
+
+/** The lock that was held for the shortest time: to lose it costs least. */
+function cheapest({ hops }) {
+  const locks = hops.map((hop, index) => ({ lock: hop.by, waiter: hop.waits, holder: hops[(index + 1) % hops.length] })).filter(({ lock }) => lock?.token !== undefined);
+  return locks.sort((a, b) => a.lock.ms - b.lock.ms)[0];
+}
+
+function advice({ lock, waiter }) {
+  const [first] = lock.names;
+  return ['To break it, release ', name(first, 40), ` of ${whoText(lock)}: it was held for ${duration(lock.ms)}, the shortest of them. `,
+    waiter === undefined ? '' : `Then ${whoText(waiter)} goes on. `, 'In a terminal: ', h('span', { class: 'name' }, `navlocks release --force '${plain(first)}'`)];
+}
+
+/** The text for a ticket. */
+export function ticket(ring) {
+  const { hops } = ring;
+  const lines = hops.map((hop, index) => {
+    const next = hops[(index + 1) % hops.length];
+    const lock = hops[(index - 1 + hops.length) % hops.length].by;
+    const who = hop.waits ?? lock;
+    const holds = lock === undefined ? '' : ` ${lock.token === undefined ? 'wants' : 'holds'} ${lock.names.map((one) => `"${plain(one)}"`).join(', ')} (request ${lock.request}) and`;
+    const waits = hop.waits === undefined ? ` waits until client ${next.client} ends, which it started` : ` waits for "${plain(hop.name?.[0] ?? '')}" since ${duration(hop.waits.ms)} (request ${hop.waits.request})`;
+    return `${index + 1}. ${who === undefined ? `client ${hop.client}` : whoText(who)}${holds}${waits}`;
+  });
+  const victim = cheapest(ring);
+  const found = `Deadlock of ${plural(hops.length, 'client')} in partition ${spaceName(ring.space)}, found ${exact(ring['found-ms'])}, ${isLive(ring) ? `lasting ${duration(ring['found-ms'])}` : `over ${exact(ring['over-ms'])}`}`;
+  const way = victim === undefined ? [] : [`To break it: navlocks release --force '${plain(victim.lock.names[0])}', of ${whoText(victim.lock)}.`];
+  return [found, ...lines, ...way, ''].join('\n');
+}
+
+function printTicket(ring) {
+  const paper = h('pre', { id: 'paper' }, ticket(ring));
+  const app = document.getElementById('app');
+  app.hidden = true;
+  document.body.append(paper);
+  print();
+  paper.remove();
+  app.hidden = false;
+}
+
+// ---- the picture
+
+/** The size of the picture that is being drawn, and of its boxes. */
+let WIDTH = 520;
+let BOX = { width: 200, height: 62 };
+
+function picture(hops) {
+  // Letters keep their size on a narrow screen, and boxes give way.
+  const narrow = innerWidth < 560;
+  WIDTH = narrow ? 340 : 520;
+  BOX = { width: narrow ? 152 : 200, height: 62 };
+  if (hops.length === 0) return h('p', { class: 'note' }, 'Its clients wait for each other in several ways at once.');
+  const shown = hops.slice(0, 8);
+  const count = shown.length;
+  const height = count <= 2 ? 210 : Math.min(620, 210 + count * 52);
+  const places = shown.map((_, index) => place(index, count, height));
+  const label = `Ring of ${count}: ${shown.map((hop, index) => `${nameOf(hop, hops, index)} waits for ${plain(hop.name?.[0] ?? 'a process that it started')}`).join('; ')}`;
+  return h('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': label },
+    shown.map((hop, index) => arrow(places[index], places[(index + 1) % count], { x: WIDTH / 2, y: height / 2 }, hop, count)),
+    shown.map((hop, index) => box(places[index], hop, hops, index)),
+    hops.length > count ? h('text', { class: 'soft', x: WIDTH / 2, y: height / 2, 'text-anchor': 'middle' }, `and ${hops.length - count} more`) : undefined);
+}
+
+function place(index, count, height) {
+  if (count === 1) return { x: WIDTH / 2, y: height / 2 + 24 };
+  if (count === 2) return { x: index === 0 ? BOX.width / 2 + 4 : WIDTH - BOX.width / 2 - 4, y: height / 2 };
+  const angle = -Math.PI / 2 + (index * 2 * Math.PI) / count;
+  return { x: WIDTH / 2 + Math.cos(angle) * (WIDTH / 2 - BOX.width / 2 - 4), y: height / 2 + Math.sin(angle) * (height / 2 - BOX.height / 2 - 6) };
+}
+
+function nameOf(hop, hops, index) {
+  const lock = hops[(index - 1 + hops.length) % hops.length].by;
+  const entry = hop.waits ?? lock;
+  return entry?.tag ? plain(entry.tag) : entry?.pid === undefined ? `client ${hop.client}` : `pid ${entry.pid}`;
+}
+
+function box({ x, y }, hop, hops, index) {
+  const lock = hops[(index - 1 + hops.length) % hops.length].by;
+  const entry = hop.waits ?? lock;
+  const id = [entry?.pid === undefined ? undefined : `pid ${entry.pid}`, `client ${hop.client}`].filter(Boolean).join(' · ');
+  return h('g', { transform: `translate(${x - BOX.width / 2} ${y - BOX.height / 2})` },
+    h('rect', { class: 'box', width: BOX.width, height: BOX.height, rx: 9 }),
+    h('text', { x: BOX.width / 2, y: 20, 'text-anchor': 'middle', 'font-weight': 600 }, cut(nameOf(hop, hops, index), 24)),
+    h('text', { class: 'soft', x: BOX.width / 2, y: 36, 'text-anchor': 'middle' }, cut(id, 28)),
+    h('text', { class: 'mono', x: BOX.width / 2, y: 52, 'text-anchor': 'middle' }, lock === undefined ? '' : cut(`${lock.token === undefined ? 'wants' : 'holds'} ${plain(lock.names[0])}`, WIDTH > 400 ? 26 : 20)));
+}
+
+const cut = (value, max) => (value.length <= max ? value : `${value.slice(0, max - 1)}…`);
+
+function arrow(from, to, middle, hop, count) {
+  const wanted = cut(hop.name === undefined || hop.name.length === 0 ? 'a process that it started' : plain(hop.name[0]), 20);
+  let control;
+  if (count === 1) control = { x: from.x, y: from.y - 150 };
+  else if (count === 2) control = { x: middle.x, y: middle.y + (from.x < to.x ? -132 : 132) };
+  else control = { x: (from.x + to.x) / 2 + ((from.x + to.x) / 2 - middle.x) * 0.16, y: (from.y + to.y) / 2 + ((from.y + to.y) / 2 - middle.y) * 0.16 };
+  const start = count === 1 ? { x: from.x - 50, y: from.y - BOX.height / 2 } : edge(from, control, 2);
+  const end = count === 1 ? { x: from.x + 50, y: from.y - BOX.height / 2 - 7 } : edge(to, control, 8);
+  const lead = count === 1 ? { x: end.x, y: end.y - 20 } : control;
+  const half = { x: start.x / 4 + control.x / 2 + end.x / 4, y: start.y / 4 + control.y / 2 + end.y / 4 };
+  const width = wanted.length * 7 + 14;
+  const angle = (Math.atan2(end.y - lead.y, end.x - lead.x) * 180) / Math.PI;
+  return h('g', {},
+    h('path', { class: 'arrow', d: `M ${start.x} ${start.y} Q ${control.x} ${control.y} ${end.x} ${end.y}` }),
+    h('path', { class: 'point', d: 'M 7 0 L -3 -5 L -3 5 Z', transform: `translate(${end.x} ${end.y}) rotate(${angle})` }),
+    h('rect', { class: 'plate', x: half.x - width / 2, y: half.y - 11, width, height: 22, rx: 11 }),
+    h('text', { class: 'mono', x: half.x, y: half.y + 4, 'text-anchor': 'middle' }, wanted));
+}
+
+/** Where the line from the middle of a box to a point leaves the box, and a little further. */
+function edge(centre, towards, gap) {
+  const dx = towards.x - centre.x;
+  const dy = towards.y - centre.y;
+  const scale = Math.min(BOX.width / 2 / Math.max(Math.abs(dx), 0.001), BOX.height / 2 / Math.max(Math.abs(dy), 0.001));
+  const length = Math.hypot(dx, dy);
+  return { x: centre.x + dx * scale + (dx / length) * gap, y: centre.y + dy * scale + (dy / length) * gap };
+}

@@ -1,0 +1,91 @@
+// Numbers, times and names as people read them.
+
+/** About how long it is, in one or two units. */
+export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** The same in one unit, for tables and axes. */
+export function short(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${Math.floor(ms / 1000)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h`;
+  return `${Math.floor(ms / 86_400_000)} d`;
+}
+
+/** The moment so many milliseconds ago, by the clock on the wall. */
+export function moment(ago, now = Date.now()) {
+  const at = new Date(now - ago);
+  const two = (number) => String(number).padStart(2, '0');
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** The same, with its date and its milliseconds. */
+export function exact(ago, now = Date.now()) {
+  return new Date(now - ago).toISOString();
+}
+
+const counts = new Intl.NumberFormat('en');
+
+export const count = (number) => counts.format(number);
+
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+// ---- text of strangers
+
+/** What has no shape of its own, changes the direction of others, or pretends to be a space. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\u034f]|(?! )\p{Zs}/u;
+const LETTERS = /[\p{L}\p{M}]+/gu;
+const LATIN = /\p{Script=Latin}/u;
+const LIKE_LATIN = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}\p{Script=Lisu}]/u;
+
+const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
+
+/**
+ * A text as pieces that can be told apart by eye: what is hidden, turns the direction, or looks like another letter is
+ * written as an escape. Together the pieces lose nothing.
+ */
+export function pieces(text) {
+  const odd = new Set();
+  for (const { 0: word, index } of text.matchAll(LETTERS)) {
+    if (!LATIN.test(word) || !LIKE_LATIN.test(word)) continue;
+    let at = index;
+    for (const character of word) {
+      if (LIKE_LATIN.test(character)) odd.add(at);
+      at += character.length;
+    }
+  }
+  const found = [];
+  const add = (piece, isEscape) => {
+    const last = found.at(-1);
+    if (last?.isEscape === isEscape) last.text += piece;
+    else found.push({ text: piece, isEscape });
+  };
+  let at = 0;
+  for (const character of text) {
+    const isOdd = odd.has(at) || HIDDEN.test(character) || looksLikeAscii(character);
+    add(isOdd ? escaped(character) : character === '\\' ? '\\\\' : character, isOdd);
+    at += character.length;
+  }
+  return found;
+}
+
+/** Full-width letters, letters in circles, mathematical ones. */
+function looksLikeAscii(character) {
+  if (character < '\u0080') return false;
+  const plain = character.normalize('NFKC');
+  return plain !== character && /[!-~]/.test(plain);
+}
+
+/** The same as one string. */
+export function plain(text) {
+  return pieces(text).map((piece) => piece.text).join('');
+}

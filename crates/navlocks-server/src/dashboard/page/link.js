@@ -1,0 +1,118 @@
+// The connection with the service: one WebSocket, questions and their answers.
+
+const SUBPROTOCOL = 'navlocks.1';
+const TOKEN = 'navlocks.token.';
+const KEY = 'navlocks.key';
+
+const PAUSE_MS_MIN = 300;
+const PAUSE_MS_MAX = 4000;
+const PING_MS = 5_000;
+/** A hidden tab is woken once a minute at least, so this is long enough. */
+const LEASE_MS = 60_000;
+
+/** Where the page is with its service. */
+export const DIALS = 'dials';
+export const UP = 'up';
+export const DOWN = 'down';
+export const REFUSED = 'refused';
+
+export class Link {
+  state = DIALS;
+  /** Why the service refused, as it says. */
+  refusal = undefined;
+  downSince = undefined;
+  /** What the service calls itself. */
+  service = '';
+  #changed;
+  #socket;
+  #asked = new Map();
+  #next = 1;
+  #pause = PAUSE_MS_MIN;
+
+  constructor(changed) {
+    this.#changed = changed;
+    setInterval(() => this.state === UP && this.#socket.send('{"ping":1}'), PING_MS);
+  }
+
+  /** Trades the token of the address for a key, if there is one, and connects. */
+  async begin() {
+    const token = /^#token=([\w-]{8,512})$/.exec(location.hash)?.[1];
+    if (token !== undefined) {
+      history.replaceState(null, '', '/#/');
+      const answer = await fetch('/dashboard/key', { headers: { authorization: `Bearer ${token}` }, cache: 'no-store' });
+      if (answer.status === 401) {
+        this.#become(REFUSED, { code: 'used', message: (await answer.text()).trim() });
+        return;
+      }
+      // A service that is no gateway takes the token itself.
+      sessionStorage.setItem(KEY, answer.ok ? await answer.text() : token);
+    }
+    this.#dial();
+  }
+
+  /** Connects with another token. */
+  enter(token) {
+    sessionStorage.setItem(KEY, token);
+    this.#dial();
+  }
+
+  #dial() {
+    const key = sessionStorage.getItem(KEY);
+    const protocols = key === null || key === '' ? [SUBPROTOCOL] : [SUBPROTOCOL, TOKEN + encode(key)];
+    const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
+    const socket = new WebSocket(`${scheme}://${location.host}/dashboard`, protocols);
+    this.#socket = socket;
+    socket.onopen = () => socket.send(JSON.stringify({ hello: { version: 1, 'lease-ms': LEASE_MS } }));
+    socket.onmessage = ({ data }) => this.#receive(JSON.parse(data));
+    socket.onclose = () => this.#closed(socket);
+  }
+
+  #receive(message) {
+    if (message.welcome !== undefined) {
+      this.service = message.welcome.service;
+      this.#pause = PAUSE_MS_MIN;
+      this.#become(UP);
+    } else if (message.answer !== undefined) {
+      const { id, reply } = message.answer;
+      const asked = this.#asked.get(id);
+      this.#asked.delete(id);
+      if (reply.refused !== undefined) asked?.reject(new Error(reply.refused.message));
+      else asked?.resolve(Object.values(reply.view)[0]);
+    } else if (message.error !== undefined) {
+      const { code } = message.error;
+      if (code === 'unauthorized' || code === 'forbidden-origin') this.#become(REFUSED, message.error);
+    }
+  }
+
+  #closed(socket) {
+    if (socket !== this.#socket) return;
+    for (const { reject } of this.#asked.values()) reject(new Error('the service is out of reach'));
+    this.#asked.clear();
+    if (this.state === REFUSED) return;
+    this.#become(DOWN);
+    setTimeout(() => this.#dial(), this.#pause);
+    this.#pause = Math.min(this.#pause * 1.7, PAUSE_MS_MAX);
+  }
+
+  #become(state, refusal) {
+    if (state === DOWN) this.downSince ??= Date.now();
+    else this.downSince = undefined;
+    this.state = state;
+    this.refusal = refusal;
+    this.#changed();
+  }
+
+  /** Asks for a view. */
+  ask(view) {
+    if (this.state !== UP) return Promise.reject(new Error('the service is out of reach'));
+    const id = this.#next;
+    this.#next += 1;
+    this.#socket.send(JSON.stringify({ ask: { id, question: { view } } }));
+    return new Promise((resolve, reject) => this.#asked.set(id, { resolve, reject }));
+  }
+}
+
+function encode(token) {
+  const bytes = String.fromCharCode(...new TextEncoder().encode(token));
+  return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}

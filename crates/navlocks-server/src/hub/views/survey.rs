@@ -1,0 +1,300 @@
+//! The overview: a walk over all names that a dashboard may see, in small steps, which keeps the
+//! rows of one page.
+
+use std::cmp::Reverse;
+use std::time::Instant;
+
+use navlocks_core::{Mode, Name, QueueView};
+use navlocks_wire as wire;
+
+use super::brief::{age, cut};
+use crate::hub::partitions::{Partition, PartitionKey, Partitions};
+
+/// How many names and requests one step looks at.
+const STEP: usize = 4096;
+
+/// The most rows of an answer, and the most that can be left out before them.
+pub(super) const ROWS_MAX: usize = 50;
+const SKIP_MAX: usize = 10_000;
+
+/// The most partitions that an answer lists.
+const SPACES_MAX: usize = 200;
+
+/// An overview that is being made.
+#[derive(Debug)]
+pub(super) struct Survey {
+    wanted: Wanted,
+    keys: Vec<PartitionKey>,
+    /// How many partitions are done, and the next position in this one.
+    done: usize,
+    slot: usize,
+    rows: Vec<Candidate>,
+    answer: wire::Overview,
+    begun: Instant,
+}
+
+/// A row that may be on the page.
+#[derive(Debug)]
+struct Candidate {
+    partition: usize,
+    name: Name,
+    look: Look,
+}
+
+/// What is seen of a queue at a look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    held: u64,
+    waiting: u64,
+    wait_ms: u64,
+    hold_ms: u64,
+    seats: usize,
+    matches: bool,
+}
+
+/// A filter, prepared.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    filter: wire::Filter,
+    name: String,
+    tag: String,
+    mode: Option<Mode>,
+    client: Whose,
+}
+
+/// Which clients are wanted.
+#[derive(Debug, PartialEq, Eq)]
+enum Whose {
+    All,
+    Session(u32),
+    Client(wire::ClientKey),
+    Process(u32),
+    /// What was typed names no client.
+    Nobody,
+}
+
+impl Wanted {
+    pub(super) fn new(filter: wire::Filter) -> Self {
+        let text = filter.client.trim();
+        let client = match text.strip_prefix("pid") {
+            Some(number) => number.trim().parse().map_or(Whose::Nobody, Whose::Process),
+            None if text.is_empty() => Whose::All,
+            None => match (text.parse(), text.parse()) {
+                (Ok(key), _) => Whose::Client(key),
+                (_, Ok(session)) => Whose::Session(session),
+                _ => Whose::Nobody,
+            },
+        };
+        let (name, tag) = (filter.name.to_lowercase(), filter.tag.to_lowercase());
+        let mode = filter.mode.map(Mode::from);
+        Self { filter, name, tag, mode, client }
+    }
+
+    pub(super) fn wants_name(&self, name: &Name) -> bool {
+        if self.name.is_empty() {
+            return true;
+        }
+        match name.to_str() {
+            Some(text) => text.to_lowercase().contains(&self.name),
+            None => name.to_string().to_lowercase().contains(&self.name),
+        }
+    }
+
+    pub(super) fn wants_client(&self, client: wire::ClientKey, pid: Option<u32>) -> bool {
+        match self.client {
+            Whose::All => true,
+            Whose::Session(session) => client.session == session,
+            Whose::Client(key) => client == key,
+            Whose::Process(wanted) => pid == Some(wanted),
+            Whose::Nobody => false,
+        }
+    }
+
+    pub(super) fn wants_tag(&self, tag: Option<&str>) -> bool {
+        self.tag.is_empty() || tag.is_some_and(|tag| tag.to_lowercase().contains(&self.tag))
+    }
+
+    pub(super) fn wants_mode(&self, mode: Mode) -> bool {
+        self.mode.is_none_or(|wanted| wanted == mode)
+    }
+
+    /// Returns true if a request decides whether its name is wanted.
+    fn asks_for_requests(&self) -> bool {
+        !self.tag.is_empty() || self.mode.is_some() || self.client != Whose::All
+    }
+}
+
+impl Survey {
+    pub(super) fn new(filter: wire::Filter, keys: Vec<PartitionKey>, now: Instant) -> Self {
+        let answer = wire::Overview::default();
+        let wanted = Wanted::new(filter);
+        Self { wanted, keys, done: 0, slot: 0, rows: Vec::new(), answer, begun: now }
+    }
+
+    /// Looks at some more names. Returns the overview when all were looked at.
+    pub(super) fn step(&mut self, partitions: &Partitions, now: Instant) -> Option<wire::Overview> {
+        let mut left = STEP;
+        while let Some(key) = self.keys.get(self.done) {
+            let found = partitions.find(key).map(|index| &partitions[index]);
+            let Some(partition) = found.filter(|_| self.wants_space(key)) else {
+                self.end_partition(found);
+                continue;
+            };
+            let slots = partition.manager().queue_slots();
+            while self.slot < slots {
+                if left == 0 {
+                    return None;
+                }
+                let queue = partition.manager().queue_at(self.slot);
+                self.slot += 1;
+                left = left.saturating_sub(1);
+                if let Some(queue) = queue {
+                    left = left.saturating_sub(self.look_at(partition, queue, now));
+                }
+            }
+            self.end_partition(Some(partition));
+        }
+        Some(self.finish(partitions, now))
+    }
+
+    fn wants_space(&self, key: &PartitionKey) -> bool {
+        self.wanted.filter.space.as_ref().is_none_or(|space| *space == key.space())
+    }
+
+    /// Counts a partition that is done.
+    fn end_partition(&mut self, partition: Option<&Partition>) {
+        let key = &self.keys[self.done];
+        if let Some(partition) = partition {
+            let held = partition.manager().held_count() as u64;
+            let pending = partition.requests() as u64 - held;
+            self.answer.space_count += 1;
+            if self.wants_space(key) {
+                self.answer.held += held;
+                self.answer.pending += pending;
+            }
+            if self.answer.spaces.len() < SPACES_MAX {
+                let space = key.space();
+                self.answer.spaces.push(wire::SpaceInfo { space, held, pending });
+            }
+        }
+        (self.done, self.slot) = (self.done + 1, 0);
+    }
+
+    /// Looks at one name. Returns how many requests it has.
+    fn look_at(&mut self, partition: &Partition, queue: QueueView<'_>, now: Instant) -> usize {
+        self.answer.names += 1;
+        let name = queue.name();
+        if !self.wanted.wants_name(name) {
+            return 0;
+        }
+        let look = look(partition, queue, &self.wanted, now);
+        if look.matches && look.wait_ms >= self.wanted.filter.waiting_ms {
+            self.answer.matching += 1;
+            self.rows.push(Candidate { partition: self.done, name: name.clone(), look });
+            if self.rows.len() >= 2 * self.keep() {
+                self.sort();
+            }
+        }
+        look.seats
+    }
+
+    fn skip(&self) -> usize {
+        (self.wanted.filter.skip as usize).min(SKIP_MAX)
+    }
+
+    /// Returns how many rows may be on the page or before it.
+    fn keep(&self) -> usize {
+        self.skip() + ROWS_MAX
+    }
+
+    /// Sorts the rows and drops those behind the page.
+    fn sort(&mut self) {
+        let order = self.wanted.filter.order;
+        self.rows.sort_by(|a, b| {
+            let by = |row: &Candidate| {
+                let Look { held: _, waiting, wait_ms, hold_ms, .. } = row.look;
+                Reverse(match order {
+                    wire::Order::Wait => (u64::from(waiting > 0), wait_ms, hold_ms),
+                    wire::Order::Queue => (waiting, wait_ms, hold_ms),
+                    wire::Order::Hold => (hold_ms, waiting, wait_ms),
+                    wire::Order::Name => (0, 0, 0),
+                })
+            };
+            by(a).cmp(&by(b)).then_with(|| a.name.cmp(&b.name)).then(a.partition.cmp(&b.partition))
+        });
+        self.rows.truncate(self.keep());
+    }
+
+    fn finish(&mut self, partitions: &Partitions, now: Instant) -> wire::Overview {
+        self.sort();
+        let mut answer = std::mem::take(&mut self.answer);
+        let page = self.rows.drain(..).skip((self.wanted.filter.skip as usize).min(SKIP_MAX));
+        for candidate in page {
+            let key = &self.keys[candidate.partition];
+            let found = partitions.find(key).map(|index| &partitions[index]);
+            // It may be free by now, or its partition gone.
+            let Some(partition) = found else { continue };
+            let Some(queue) = partition.manager().queue_of(&candidate.name) else { continue };
+            let first = queue.requests().next().and_then(|it| partition.entry(it.request, now));
+            let Some(first) = first else { continue };
+            let Look { held, waiting, wait_ms, hold_ms, .. } =
+                look(partition, queue, &self.wanted, now);
+            let (name, length) = cut(&candidate.name);
+            let space = key.space();
+            answer.rows.push(wire::Row {
+                space,
+                name,
+                length,
+                held,
+                waiting,
+                wait_ms,
+                hold_ms,
+                first,
+            });
+        }
+        answer.took_ms = age(self.begun, now);
+        answer
+    }
+}
+
+fn look(partition: &Partition, queue: QueueView<'_>, wanted: &Wanted, now: Instant) -> Look {
+    let picky = wanted.asks_for_requests();
+    let mut look = Look { matches: !picky, ..Look::default() };
+    for queued in queue.requests() {
+        look.seats += 1;
+        let count = if queued.held { &mut look.held } else { &mut look.waiting };
+        *count += 1;
+        if *count == 1 {
+            let ms = age(partition.since(queued.request), now);
+            if queued.held {
+                look.hold_ms = ms;
+            } else {
+                look.wait_ms = ms;
+            }
+        }
+        if picky && !look.matches {
+            let (client, pid) = partition.owner_of(queued.request);
+            look.matches = wanted.wants_mode(queued.mode)
+                && wanted.wants_client(client, pid)
+                && wanted.wants_tag(partition.tag(queued.request));
+        }
+    }
+    look
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_is_wanted_by_key_session_or_process() {
+        let wanted = |client: &str| {
+            Wanted::new(wire::Filter { client: client.into(), ..wire::Filter::default() }).client
+        };
+        assert_eq!(wanted(""), Whose::All);
+        assert_eq!(wanted("12.7"), Whose::Client(wire::ClientKey::new(12, 7)));
+        assert_eq!(wanted(" 12 "), Whose::Session(12));
+        assert_eq!(wanted("pid 4711"), Whose::Process(4711));
+        assert_eq!(wanted("somebody"), Whose::Nobody);
+    }
+}

@@ -1,0 +1,201 @@
+//! The blocking tree: which clients block others, and how many wait behind each.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use navlocks_core::{ClientId, Name, RequestId, Waiter};
+use navlocks_wire as wire;
+
+use super::brief::cut;
+use crate::hub::partitions::Partition;
+
+/// The most roots of an answer, children of one node, and nodes below each other.
+const ROOTS_MAX: usize = 30;
+const CHILDREN_MAX: usize = 12;
+const DEPTH_MAX: usize = 6;
+
+/// A client that others wait for, or a request that waits.
+struct Node {
+    client: ClientId,
+    /// A lock that the root holds, or the request that waits.
+    request: RequestId,
+    waits_on: Option<Name>,
+    children: Vec<usize>,
+    behind: u64,
+}
+
+/// A tree of clients, with its roots.
+struct Forest {
+    nodes: Vec<Node>,
+    roots: Vec<usize>,
+}
+
+/// Returns the roots of a partition with all that wait behind them, and how many roots there are.
+/// Returns none if the partition has more entries than this.
+pub(super) fn roots(
+    partition: &Partition,
+    entries_max: usize,
+    now: Instant,
+) -> Option<(Vec<wire::Node>, u64)> {
+    let manager = partition.manager();
+    let waiters = manager.waiters_within(entries_max)?;
+    let deadlocks = manager.deadlocks_within(entries_max)?;
+    let deadlocked: HashSet<ClientId> =
+        deadlocks.iter().flat_map(|deadlock| deadlock.clients.iter().copied()).collect();
+    let owner = |request: RequestId| manager.info(request).map(|info| info.client);
+    let forest = Forest::new(&waiters, owner);
+    let mut roots = forest.roots.clone();
+    roots.sort_by_key(|&root| Reverse(forest.nodes[root].behind));
+    let count = roots.len() as u64;
+    let shown = roots.iter().take(ROOTS_MAX);
+    let show = |&root: &usize| forest.show(root, DEPTH_MAX, partition, &deadlocked, now);
+    Some((shown.filter_map(show).collect(), count))
+}
+
+impl Forest {
+    fn new(waiters: &[Waiter], owner: impl Fn(RequestId) -> Option<ClientId>) -> Self {
+        // The waiters that each client blocks, each below its first blocker.
+        let mut blocked: HashMap<ClientId, Vec<(&Waiter, RequestId, &Name)>> = HashMap::new();
+        let mut order: Vec<ClientId> = Vec::new();
+        let mut waiting: HashSet<ClientId> = HashSet::new();
+        for waiter in waiters {
+            waiting.insert(waiter.client);
+            // A lock of its own comes last: a client rarely blocks only itself.
+            let by = waiter.hard.iter().chain(&waiter.soft);
+            let of_others = |(by, _): &&(RequestId, Name)| owner(*by) != Some(waiter.client);
+            let found = by.clone().find(of_others).or_else(|| by.clone().next());
+            let Some((by, name)) = found else { continue };
+            let Some(client) = owner(*by) else { continue };
+            let list = blocked.entry(client).or_insert_with(|| {
+                order.push(client);
+                Vec::new()
+            });
+            list.push((waiter, *by, name));
+        }
+        let mut forest = Self { nodes: Vec::new(), roots: Vec::new() };
+        let mut expanded: HashSet<ClientId> = HashSet::new();
+        // Those that wait for nothing first; what is left then is caught in circles.
+        let free = order.iter().filter(|client| !waiting.contains(client));
+        let caught = order.iter().filter(|client| waiting.contains(client));
+        for &client in free.chain(caught) {
+            if expanded.contains(&client) {
+                continue;
+            }
+            let Some(&(_, request, _)) = blocked.get(&client).and_then(|list| list.first()) else {
+                continue;
+            };
+            let root = forest.add(client, request, None);
+            forest.roots.push(root);
+            let mut open = vec![root];
+            while let Some(node) = open.pop() {
+                let client = forest.nodes[node].client;
+                if !expanded.insert(client) {
+                    continue;
+                }
+                for &(waiter, _, name) in blocked.get(&client).into_iter().flatten() {
+                    let child = forest.add(waiter.client, waiter.request, Some(name.clone()));
+                    forest.nodes[node].children.push(child);
+                    open.push(child);
+                }
+            }
+        }
+        // Children come after their parents, so each count is whole before it is added.
+        for node in (0..forest.nodes.len()).rev() {
+            let children = &forest.nodes[node].children;
+            let behind = children.iter().map(|&child| 1 + forest.nodes[child].behind).sum();
+            forest.nodes[node].behind = behind;
+        }
+        forest
+    }
+
+    fn add(&mut self, client: ClientId, request: RequestId, waits_on: Option<Name>) -> usize {
+        self.nodes.push(Node { client, request, waits_on, children: Vec::new(), behind: 0 });
+        self.nodes.len() - 1
+    }
+
+    fn show(
+        &self,
+        node: usize,
+        depth: usize,
+        partition: &Partition,
+        deadlocked: &HashSet<ClientId>,
+        now: Instant,
+    ) -> Option<wire::Node> {
+        let Node { client, request, waits_on, children, behind } = &self.nodes[node];
+        let mut nearest: Vec<usize> = children.clone();
+        nearest.sort_by_key(|&child| Reverse(self.nodes[child].behind));
+        let room = if depth == 0 { 0 } else { CHILDREN_MAX };
+        let shown = nearest.iter().take(room);
+        let show = |&child: &usize| self.show(child, depth - 1, partition, deadlocked, now);
+        Some(wire::Node {
+            space: partition.key.space(),
+            entry: partition.entry(*request, now)?,
+            waits_on: waits_on.iter().map(|name| cut(name).0).collect(),
+            behind: *behind,
+            deadlocked: deadlocked.contains(client),
+            children: shown.filter_map(show).collect(),
+            more: children.len().saturating_sub(room) as u64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use navlocks_core::{HashKey, LockManager, Request};
+
+    fn forest(manager: &LockManager) -> Forest {
+        let owner = |request| manager.info(request).map(|info| info.client);
+        Forest::new(&manager.waiters_within(100).unwrap(), owner)
+    }
+
+    fn manager() -> (LockManager, [ClientId; 4]) {
+        let mut manager = LockManager::new(HashKey::from_bytes([7; 16]));
+        let clients = std::array::from_fn(|_| manager.add_client());
+        (manager, clients)
+    }
+
+    #[test]
+    fn client_that_waits_for_nothing_is_the_root_of_all_behind_it() {
+        let (mut manager, [one, two, three, four]) = manager();
+        for (client, name) in [(one, "a"), (two, "b"), (two, "a"), (three, "b"), (four, "b")] {
+            manager.request(client, Request::exclusive(name)).unwrap();
+        }
+        let forest = forest(&manager);
+        assert_eq!(forest.roots.len(), 1);
+        let root = &forest.nodes[forest.roots[0]];
+        assert_eq!((root.client, root.behind), (one, 3));
+        let middle = &forest.nodes[root.children[0]];
+        assert_eq!((middle.client, middle.behind), (two, 2));
+        assert_eq!(middle.waits_on, Some("a".into()));
+    }
+
+    #[test]
+    fn circle_of_clients_has_a_root_and_each_waiter_once() {
+        let (mut manager, [one, two, three, _]) = manager();
+        for (client, name) in [(one, "a"), (two, "b"), (one, "b"), (two, "a"), (three, "a")] {
+            manager.request(client, Request::exclusive(name)).unwrap();
+        }
+        let forest = forest(&manager);
+        assert_eq!(forest.roots.len(), 1);
+        assert_eq!(forest.nodes[forest.roots[0]].behind, 3);
+        assert_eq!(forest.nodes.len(), 4);
+    }
+
+    #[test]
+    fn chain_of_a_thousand_clients_is_walked_without_recursion() {
+        let mut manager = LockManager::new(HashKey::from_bytes([7; 16]));
+        let mut before = None;
+        for number in 0..1000 {
+            let client = manager.add_client();
+            manager.request(client, Request::exclusive(format!("{number}"))).unwrap();
+            if let Some(before) = before.replace(number) {
+                manager.request(client, Request::exclusive(format!("{before}"))).unwrap();
+            }
+        }
+        let owner = |request| manager.info(request).map(|info| info.client);
+        let forest = Forest::new(&manager.waiters_within(10_000).unwrap(), owner);
+        assert_eq!(forest.nodes[forest.roots[0]].behind, 999);
+    }
+}

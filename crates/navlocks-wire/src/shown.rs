@@ -1,0 +1,431 @@
+//! The answers to a dashboard: cut to what people read, and a page at a time.
+
+use navlocks_core::{Mode, Name};
+use serde::{Deserialize, Serialize};
+
+use super::id::{ClientKey, RequestKey};
+use super::info::mode;
+use super::name::{many, single};
+use super::to_client::Unclaimed;
+use super::view::{Space, is_zero};
+
+/// The names in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Overview {
+    /// How long it took to look at all names, in milliseconds.
+    pub took_ms: u64,
+    /// The partitions that the dashboard may see: the first ones by their names.
+    pub spaces: Vec<SpaceInfo>,
+    /// How many partitions there are.
+    pub space_count: u64,
+    /// How many names were looked at.
+    pub names: u64,
+    /// How many of them the filter lets through.
+    pub matching: u64,
+    /// Locks held in all these partitions.
+    pub held: u64,
+    /// Requests pending in all these partitions.
+    pub pending: u64,
+    /// The page of rows.
+    pub rows: Vec<Row>,
+}
+
+/// A partition and what is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpaceInfo {
+    /// Which.
+    pub space: Space,
+    /// Locks held.
+    pub held: u64,
+    /// Requests pending.
+    pub pending: u64,
+}
+
+/// One name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Row {
+    /// Its partition.
+    pub space: Space,
+    /// The name, or its beginning.
+    #[serde(with = "single")]
+    pub name: Name,
+    /// The length of the name in UTF-16 code units, if only its beginning is shown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub length: u64,
+    /// How many hold it.
+    pub held: u64,
+    /// How many wait for it.
+    pub waiting: u64,
+    /// For how long the first waiter has waited, in milliseconds.
+    pub wait_ms: u64,
+    /// For how long the first holder has held it, in milliseconds.
+    pub hold_ms: u64,
+    /// The first request: a holder, where there is one.
+    pub first: Entry,
+}
+
+/// A request as a dashboard shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Entry {
+    /// The request, and once granted the lock.
+    pub request: RequestKey,
+    /// Its client.
+    pub client: ClientKey,
+    /// The first names that it asks for, or their beginnings.
+    #[serde(with = "many")]
+    pub names: Vec<Name>,
+    /// How many names are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+    /// Shared or exclusive.
+    #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
+    pub mode: Mode,
+    /// The text that came with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Box<str>>,
+    /// The process that asks, where the service knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Its fencing token, once it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
+    /// For how long it has been held or has waited, in milliseconds.
+    pub ms: u64,
+}
+
+/// All requests for one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Queue {
+    /// The name.
+    #[serde(with = "single")]
+    pub name: Name,
+    /// Its partition.
+    pub space: Space,
+    /// How many hold it.
+    pub held: u64,
+    /// How many wait for it.
+    pub waiting: u64,
+    /// The first holders.
+    pub holders: Vec<Entry>,
+    /// A page of waiters, in queue order.
+    pub waiters: Vec<Blocked>,
+}
+
+/// A waiter and its blockers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    /// The waiter.
+    pub entry: Entry,
+    /// How many held locks are in its way.
+    pub hard: u64,
+    /// How many earlier requests that wait themselves are in its way.
+    pub soft: u64,
+    /// The first of all these.
+    pub by: Vec<Entry>,
+}
+
+/// The clients that block others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tree {
+    /// The clients that wait for nobody and those in deadlocks, most waiters behind first.
+    pub roots: Vec<Node>,
+    /// How many roots there are.
+    pub count: u64,
+    /// Partitions with too many requests to look at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Space>,
+}
+
+/// A client in the tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Node {
+    /// Its partition.
+    pub space: Space,
+    /// Its request there: for a root a lock that it holds, otherwise the request that waits.
+    pub entry: Entry,
+    /// The name for which it waits.
+    #[serde(default, with = "many", skip_serializing_if = "Vec::is_empty")]
+    pub waits_on: Vec<Name>,
+    /// How many requests wait behind it, directly or not.
+    pub behind: u64,
+    /// True if it is part of a deadlock.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deadlocked: bool,
+    /// The first that wait for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Self>,
+    /// How many of those are left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: u64,
+}
+
+/// The deadlocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlocks {
+    /// Those of this moment, and then the last ones.
+    pub rings: Vec<Ring>,
+    /// Partitions with too many requests to look at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Space>,
+}
+
+/// A cycle of clients that wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Ring {
+    /// Its partition.
+    pub space: Space,
+    /// How long ago it was found first, in milliseconds.
+    pub found_ms: u64,
+    /// How long ago it was over, in milliseconds; none while it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_ms: Option<u64>,
+    /// The clients of a shortest cycle, each waiting for the next, the last for the first.
+    pub hops: Vec<Hop>,
+    /// How many further clients are caught in it.
+    pub others: u64,
+}
+
+/// A client in a cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// The client.
+    pub client: ClientKey,
+    /// Its pending request; none if it waits for a process that it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Entry>,
+    /// The name that it waits for.
+    #[serde(default, with = "many", skip_serializing_if = "Vec::is_empty")]
+    pub name: Vec<Name>,
+    /// The request of the next client that is in its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Entry>,
+}
+
+/// The sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clients {
+    /// How many there are.
+    pub count: u64,
+    /// How many the filter lets through.
+    pub matching: u64,
+    /// The page of rows, those without a connection first, then those with the most requests.
+    pub rows: Vec<SessionInfo>,
+    /// Sessions of an earlier service that have not come back yet; for dashboards that see all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unclaimed: Vec<Unclaimed>,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SessionInfo {
+    /// Its number.
+    pub session: u32,
+    /// The tenant, if it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tenant: String,
+    /// The web origin, if it is a page.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
+    /// Its process, where the service knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How it reaches the service.
+    pub way: Way,
+    /// True if it has a connection.
+    pub connected: bool,
+    /// How long ago something was last received, in milliseconds.
+    pub heard_ms: u64,
+    /// Its lease, in milliseconds; none if it ends with its connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// How much of the lease is left, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+    /// How many clients it has.
+    pub clients: u64,
+    /// Locks held.
+    pub held: u64,
+    /// Requests pending.
+    pub pending: u64,
+    /// The first tag of its requests, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Box<str>>,
+    /// The first of its requests, held ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<Entry>,
+}
+
+/// How a session reaches the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// By the Unix socket.
+    Unix,
+    /// By TCP.
+    Tcp,
+    /// As a dashboard.
+    Dashboard,
+}
+
+/// The last minutes of one partition. Every moment is a time before now, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Time {
+    /// For how long the service has recorded.
+    pub recorded_ms: u64,
+    /// How far back the lanes reach: older requests were dropped.
+    pub lanes_ms: u64,
+    /// The length of one bucket of the counts.
+    pub bucket_ms: u64,
+    /// The age of the last bucket's end.
+    pub ends_ms: u64,
+    /// The most waiters of each bucket, oldest first.
+    pub waiting: Vec<u32>,
+    /// The locks held at the end of each bucket.
+    pub held: Vec<u32>,
+    /// Grants of each bucket.
+    pub granted: Vec<u32>,
+    /// How long requests waited until they were granted: counts below 1 ms, 2 ms, 4 ms and so on.
+    pub wait_counts: Vec<u64>,
+    /// How long locks were held, alike.
+    pub hold_counts: Vec<u64>,
+    /// The names that cost most waiting.
+    pub heat: Vec<Heat>,
+    /// The length of one cell of heat.
+    pub heat_ms: u64,
+    /// The requests of the window, by client.
+    pub lanes: Vec<Lane>,
+    /// Clients that are left out.
+    pub more_lanes: u64,
+}
+
+/// How long requests for a name waited, in each slice of time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heat {
+    /// The name, or its beginning.
+    #[serde(with = "single")]
+    pub name: Name,
+    /// Milliseconds that waits took which ended in each slice, oldest first.
+    pub ms: Vec<u64>,
+}
+
+/// The requests of one client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lane {
+    /// The client.
+    pub client: ClientKey,
+    /// Its process, where the service knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Its requests.
+    pub spans: Vec<Span>,
+}
+
+/// A request from its beginning to its end. Moments are milliseconds before now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Span {
+    /// The request.
+    pub entry: Entry,
+    /// When it was made.
+    pub asked_ms: u64,
+    /// When it was granted, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_ms: Option<u64>,
+    /// When it was over, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+    /// True if it was taken away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+}
+
+/// The latest events, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Events {
+    /// The number of the last event that there was.
+    pub last: u64,
+    /// True if some that were wanted are gone.
+    pub missed: bool,
+    /// The events.
+    pub events: Vec<Happened>,
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Happened {
+    /// Its number.
+    pub number: u64,
+    /// How long ago it happened, in milliseconds.
+    pub ago_ms: u64,
+    /// Its partition.
+    pub space: Space,
+    /// What happened, such as `granted`.
+    pub what: String,
+    /// To which request; none if an operator acted on a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<Entry>,
+    /// The operator who did it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// The effect of an action, or what it would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acted {
+    /// True if it was done.
+    pub done: bool,
+    /// How many locks and requests are lost by it.
+    pub count: u64,
+    /// The first of them.
+    pub losses: Vec<Entry>,
+}
+
+/// The answer to a question of a dashboard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shown {
+    /// To `overview`.
+    Overview(Overview),
+    /// To `queue`: none if no request wants the name.
+    Queue(Option<Queue>),
+    /// To `tree`.
+    Tree(Tree),
+    /// To `deadlocks`.
+    Deadlocks(Deadlocks),
+    /// To `clients`.
+    Clients(Clients),
+    /// To `time`.
+    Time(Box<Time>),
+    /// To `events`.
+    Events(Events),
+    /// To `service`.
+    Service(ServiceInfo),
+    /// To `act`.
+    Acted(Acted),
+}
+
+/// The service, and what a dashboard may do there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ServiceInfo {
+    /// The dashboard sees the partitions of all tenants.
+    pub all: bool,
+    /// The dashboard may act.
+    pub acts: bool,
+    /// The name under which its actions are noted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub author: String,
+    /// The number of its own session.
+    pub session: u32,
+    /// For how long the service has recorded what happens, in milliseconds.
+    pub recorded_ms: u64,
+}

@@ -1,0 +1,192 @@
+//! The questions of a dashboard.
+
+use navlocks_core::{Mode, Name};
+use serde::{Deserialize, Serialize};
+
+use super::id::RequestKey;
+use super::name::single;
+
+/// A question of a dashboard. Answered when its turn comes, in no particular order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    /// The names in use, those with waiters first.
+    Overview(Filter),
+    /// All requests for one name.
+    Queue(QueueOf),
+    /// The clients that block others, each with those that wait behind it.
+    Tree(Filter),
+    /// The deadlocks of this moment, and the last ones.
+    Deadlocks,
+    /// The sessions.
+    Clients(Filter),
+    /// The last minutes of one partition.
+    Time(TimeOf),
+    /// The latest events.
+    Events(EventsOf),
+    /// The service, and what the dashboard may do there.
+    Service,
+    /// Takes a lock or a session away, as an operator.
+    Act(Act),
+}
+
+/// A partition, by what it belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Space {
+    /// Its name; the default one when it is missing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub partition: String,
+    /// The tenant that it belongs to, if to one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tenant: String,
+    /// The web origin that it belongs to, if to one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
+}
+
+/// Which rows are wanted, and which page of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Filter {
+    /// Only this partition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub space: Option<Space>,
+    /// A part of the name, in any case.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// A part of the tag, in any case.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tag: String,
+    /// A client such as `12.0`, a session such as `12`, or a process such as `pid 4711`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client: String,
+    /// Only names with a request of this mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ModeWord>,
+    /// Only names whose first waiter waits at least so long.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waiting_ms: u64,
+    /// The order of the rows.
+    #[serde(skip_serializing_if = "Order::is_wait")]
+    pub order: Order,
+    /// So many rows are left out first.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: u64,
+}
+
+/// A mode by its name in the standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModeWord {
+    /// Exclusive.
+    Exclusive,
+    /// Shared.
+    Shared,
+}
+
+impl From<ModeWord> for Mode {
+    fn from(word: ModeWord) -> Self {
+        match word {
+            ModeWord::Exclusive => Self::Exclusive,
+            ModeWord::Shared => Self::Shared,
+        }
+    }
+}
+
+/// The order of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// The longest wait first, then the longest hold.
+    #[default]
+    Wait,
+    /// The longest queue first.
+    Queue,
+    /// The longest hold first.
+    Hold,
+    /// By name.
+    Name,
+}
+
+impl Order {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_wait(&self) -> bool {
+        *self == Self::Wait
+    }
+}
+
+/// Asks for one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueOf {
+    /// Its partition.
+    #[serde(default)]
+    pub space: Space,
+    /// The name.
+    pub of: Named,
+    /// So many waiters are left out first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skip: u64,
+}
+
+/// How a name is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Named {
+    /// By itself.
+    Name(#[serde(with = "single")] Name),
+    /// As the first name of a request, for names that are too long for a link.
+    First(RequestKey),
+}
+
+/// Asks for the last minutes of one partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TimeOf {
+    /// Its partition.
+    pub space: Space,
+    /// The lanes and what was held are wanted for the minute that ended so long ago.
+    pub ago_ms: u64,
+    /// The length of the lanes, in milliseconds.
+    pub window_ms: u64,
+}
+
+/// Asks for the latest events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventsOf {
+    /// Only those after this one.
+    pub after: u64,
+    /// Which are wanted.
+    pub filter: Filter,
+}
+
+/// An action of an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Act {
+    /// What is to be done.
+    pub action: Action,
+    /// True to be told what would be lost, and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub preview: bool,
+}
+
+/// What an operator can do. Requests are named by their ids: the holder of a name may be another
+/// one by now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Takes away this lock alone: its holder is told that it was force-released.
+    Release(RequestKey),
+    /// Steals the names of this lock from all their holders for a moment: they are told so.
+    Steal(RequestKey),
+    /// Ends a session and all that it has.
+    EndSession(u32),
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(super) fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
