@@ -34,8 +34,6 @@ pub(crate) enum Unit {
     Rate,
     /// Bytes per entry.
     Bytes,
-    /// How many there are.
-    Count,
 }
 
 /// One round of one side: the cost of each case of the contest, in their order.
@@ -50,8 +48,6 @@ struct Side {
 pub(crate) struct Contest {
     cases: Vec<String>,
     unit: Unit,
-    /// That of the last case, if it is another one.
-    last_unit: Option<Unit>,
     rounds_max: usize,
     sides: Vec<Side>,
 }
@@ -59,13 +55,7 @@ pub(crate) struct Contest {
 impl Contest {
     pub(crate) fn new(cases: &[&str], unit: Unit) -> Self {
         let cases = cases.iter().map(ToString::to_string).collect();
-        Self { cases, unit, last_unit: None, rounds_max: usize::MAX, sides: Vec::new() }
-    }
-
-    /// The last case is told in this unit.
-    pub(crate) fn last_in(mut self, unit: Unit) -> Self {
-        self.last_unit = Some(unit);
-        self
+        Self { cases, unit, rounds_max: usize::MAX, sides: Vec::new() }
     }
 
     /// No more rounds than this, where each takes long.
@@ -91,15 +81,12 @@ impl Contest {
         // Bytes are the same in every round.
         let (rounds, warm_up) = match self.unit {
             Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
-            Unit::Bytes | Unit::Count => (1, 0),
+            Unit::Bytes => (1, 0),
         };
         let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();
         let mut sides: Vec<Round> = self.sides.into_iter().map(|side| (side.setup)()).collect();
         let mut rows: Vec<Row> =
             (self.cases.iter()).map(|case| Row::new(case, self.unit, &peers)).collect();
-        if let (Some(row), Some(unit)) = (rows.last_mut(), self.last_unit) {
-            row.unit = unit;
-        }
         for round in 0..warm_up + rounds {
             for (position, run) in sides.iter_mut().enumerate() {
                 progress(&format!(
@@ -167,13 +154,11 @@ impl Row {
 
     /// Their cost over ours: above 1, we are faster or smaller.
     ///
-    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round. To counts, which may be
-    /// zero, one is added on both sides.
+    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
     pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
-        let more = if self.unit == Unit::Count { 1.0 } else { 0.0 };
         let ratios: Vec<f64> = (theirs.rounds.iter())
             .zip(&self.ours().rounds)
-            .map(|(theirs, ours)| (theirs + more) / (ours + more))
+            .map(|(theirs, ours)| theirs / ours)
             .collect();
         stats::median(&ratios)
     }

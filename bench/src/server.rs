@@ -131,11 +131,6 @@ impl Server {
         })
     }
 
-    /// Kills it, and starts it again in the same folder. It need not accept connections yet.
-    pub(crate) fn kill_and_start(&self) -> io::Result<()> {
-        self.process.kill_and_start()
-    }
-
     /// Bytes in memory of all its processes, shared ones counted once.
     pub(crate) fn memory_bytes(&self) -> io::Result<u64> {
         memory::of_tree(self.process.pid())
@@ -165,7 +160,7 @@ pub(crate) use self::echo::PROGRAM as ECHO;
 pub(crate) use self::etcd::PROGRAM as ETCD;
 pub(crate) use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
 pub(crate) use self::postgres::PROGRAM as POSTGRES;
-pub(crate) use self::redis::{DURABLE as REDIS_AOF, PROGRAM as REDIS};
+pub(crate) use self::redis::PROGRAM as REDIS;
 
 /// What a command prints, on one line; an error when it cannot be run or fails.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {

@@ -33,9 +33,9 @@ fn disturb(folder: &Folder, service: Served, endurance: Duration) {
         outage: Duration::from_millis(500),
     };
     let recruit = recruit(folder.path(), service.url(), (40, HOLD, WAIT), LEASE);
-    let conductor =
-        Conductor::new(folder.path(), seed, plan, Some(Box::new(service)), recruit).unwrap();
-    let ended = conductor.conduct().unwrap();
+    let conductor = Conductor::new(folder.path(), seed, plan, Some(Box::new(service)), recruit)
+        .expect("all can be started");
+    let ended = conductor.conduct().expect("all can be started and written");
     assert_right(&ended);
     let restarts = ended.history.lines.iter().filter(|line| is_restart(line)).count();
     let survivors = Weight::of(&ended.history).survivors;

@@ -5,16 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::panic;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, kill_process_group, setrlimit,
-};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Program;
@@ -57,8 +54,6 @@ impl End {
 pub(super) struct Process {
     child: Child,
     end: End,
-    /// Starts it, and starts it again.
-    command: Command,
     _folder: Folder,
 }
 
@@ -69,22 +64,13 @@ impl Process {
         folder: Folder,
         command: &mut Command,
     ) -> Result<Self, String> {
-        let mut tied = tied(program, command);
-        tied.current_dir(folder.path()).stdin(Stdio::null());
-        let spawned = File::create(folder.path().join("log"))
-            .and_then(|log| tied.stdout(log.try_clone()?).stderr(log).spawn());
+        let spawned = File::create(folder.path().join("log")).and_then(|log| {
+            let mut tied = tied(program, command);
+            tied.current_dir(folder.path()).stdin(Stdio::null());
+            tied.stdout(log.try_clone()?).stderr(log).spawn()
+        });
         let child = spawned.map_err(|error| format!("{}: {error}", program.name))?;
-        Ok(Self { child, end: program.end, command: tied, _folder: folder })
-    }
-
-    /// Kills it with all its processes, and starts it again.
-    fn kill_and_start(&mut self) -> io::Result<()> {
-        if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
-            kill_process_group(group, Signal::KILL)?;
-        }
-        self.child.wait()?;
-        self.child = self.command.spawn()?;
-        Ok(())
+        Ok(Self { child, end: program.end, _folder: folder })
     }
 }
 
@@ -145,11 +131,6 @@ impl Id {
     pub(super) fn has_ended(&self) -> bool {
         let mut running = running();
         running.get_mut(&self.0).is_none_or(|process| !matches!(process.child.try_wait(), Ok(None)))
-    }
-
-    /// Its number stays that of the first process here.
-    pub(super) fn kill_and_start(&self) -> io::Result<()> {
-        running().get_mut(&self.0).map_or(Ok(()), Process::kill_and_start)
     }
 
     pub(super) fn end(&self) {

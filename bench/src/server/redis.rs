@@ -1,5 +1,4 @@
-//! Redis, all in memory: nothing is written to disk. For restarts, with its log of commands, as it is by default: synced every
-//! second.
+//! Redis, all in memory: nothing is written to disk.
 
 use std::process::Command;
 
@@ -7,16 +6,8 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server, output, program};
 
-pub(crate) const PROGRAM: Program = Program {
-    name: "redis",
-    end: End::Terminate,
-    account: || None,
-    version,
-    start: start_in_memory,
-};
-
-/// With its log of commands.
-pub(crate) const DURABLE: Program = Program { start: start_with_log, ..PROGRAM };
+pub(crate) const PROGRAM: Program =
+    Program { name: "redis", end: End::Terminate, account: || None, version, start };
 
 /// More than the largest case connects.
 const CLIENTS_MAX: &str = "12000";
@@ -31,21 +22,13 @@ fn version() -> Result<String, String> {
     Ok(format!("Redis {}", word.unwrap_or(&line)))
 }
 
-fn start_in_memory() -> Result<Server, String> {
-    start("no")
-}
-
-fn start_with_log() -> Result<Server, String> {
-    start("yes")
-}
-
-fn start(log: &str) -> Result<Server, String> {
+fn start() -> Result<Server, String> {
     let folder = Folder::new("redis").map_err(|error| error.to_string())?;
     let tcp = Address::free_port().map_err(|error| error.to_string())?;
     let unix = folder.path().join("socket");
     let mut command = command()?;
     command.args(["--bind", "127.0.0.1", "--port", &tcp.port().to_string()]);
     command.arg("--unixsocket").arg(&unix);
-    command.args(["--save", "", "--appendonly", log, "--maxclients", CLIENTS_MAX]);
+    command.args(["--save", "", "--appendonly", "no", "--maxclients", CLIENTS_MAX]);
     Server::start(PROGRAM, folder, &mut command, vec![Address::Unix(unix), Address::Tcp(tcp)])
 }

@@ -42,7 +42,9 @@ pub(super) struct Service {
 
 struct Link {
     client: ClientNo,
+    /// The service that it was made to, and zero once that has nothing more to send.
     life: u32,
+    began: u32,
     peer: Rc<Peer>,
     outbox: Outbox,
     session: Option<(u32, u64)>,
@@ -147,6 +149,7 @@ impl Service {
         self.links.push(Link {
             client,
             life: self.life,
+            began: self.life,
             peer: Rc::new(peer),
             outbox: Outbox::new(1 << 20),
             session: None,
@@ -247,14 +250,17 @@ impl Service {
     }
 
     /// The service notices that a client of this machine is gone, or its successor does.
-    pub(super) fn bury(&mut self, link: LinkNo, now: u64) {
+    pub(super) fn bury(&mut self, client: ClientNo, now: u64) {
         let at = self.at(now);
-        let served = self.is_served(link);
-        let (Some(hub), Some((number, connection))) = (&mut self.hub, self.links[link].session)
+        let (life, Some(hub)) = (self.life, &mut self.hub) else { return };
+        // Its latest connection may have broken before the hello arrived.
+        let known = self.links.iter().rev().filter(|link| link.client == client);
+        let Some((known, (number, connection))) =
+            known.filter_map(|link| Some((link.began, link.session?))).next()
         else {
             return;
         };
-        if served {
+        if known == life {
             hub.leave(number, connection, at);
         } else {
             hub.end_unclaimed(number, at);

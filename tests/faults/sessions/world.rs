@@ -225,8 +225,8 @@ impl World {
         self.service.pass_time(self.now);
         let mut dead: Vec<ClientNo> = self.unburied.drain().collect();
         dead.sort_unstable();
-        for link in dead.iter().filter_map(|client| self.links.get(client)) {
-            self.service.bury(*link, self.now);
+        for client in dead {
+            self.service.bury(client, self.now);
         }
         self.send_down();
     }

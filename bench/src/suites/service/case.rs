@@ -69,15 +69,6 @@ pub(super) trait Cases {
         extent: Extent,
         clients: usize,
     ) -> Round;
-    /// The server is killed while so many clients hold a lock each, and is started again: from the kill to the first new lock, and how many
-    /// of the held ones another client can have after that.
-    fn restart(
-        &self,
-        runtime: Rc<Runtime>,
-        program: Program,
-        extent: Extent,
-        clients: usize,
-    ) -> Round;
 }
 
 impl<S: Service> Cases for S {
@@ -163,76 +154,6 @@ impl<S: Service> Cases for S {
             vec![each(with_idle), each(with_holders)]
         })
     }
-
-    fn restart(
-        &self,
-        runtime: Rc<Runtime>,
-        program: Program,
-        extent: Extent,
-        clients: usize,
-    ) -> Round {
-        let service = *self;
-        Box::new(move || {
-            let server = (program.start)().unwrap_or_else(|problem| panic!("{problem}"));
-            let Some(address) = server.address(Transport::Tcp).cloned() else {
-                unreachable!("every server listens")
-            };
-            let (runtime, server) = (Rc::clone(&runtime), Rc::new(server));
-            let place = Place { runtime, server, address, extent };
-            let (time, lost) = place.run(restart(service, &place, clients));
-            vec![time.as_nanos() as f64, lost as f64]
-        })
-    }
-}
-
-/// For all clients to find the server again, and for a lock that is free to be granted.
-const FOUND_MAX: Duration = Duration::from_secs(3);
-const GRANTED_MAX: Duration = Duration::from_millis(1500);
-
-/// How long it took until a new client had a new lock, and how many of the others' locks are free.
-async fn restart<S: Service>(
-    service: S,
-    place: &Place,
-    clients: usize,
-) -> io::Result<(Duration, usize)> {
-    let address = place.address.clone();
-    let holders = hold(connect(service, address.clone(), clients).await?).await?;
-    let begin = Instant::now();
-    place.server.kill_and_start()?;
-    let first = loop {
-        // It is refused until the server listens, and by some for a while longer.
-        if let Ok(connected) = connect(service, address.clone(), 1).await
-            && let Ok(held) = hold(connected).await
-        {
-            break held;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    };
-    let time = begin.elapsed();
-    tokio::time::sleep(FOUND_MAX).await;
-    let mut probes = connect(service, address, clients).await?;
-    for (probe, holder) in probes.iter_mut().zip(&holders) {
-        probe.name.clone_from(&holder.name);
-    }
-    let probing: Vec<_> = probes
-        .into_iter()
-        .map(|mut probe| {
-            tokio::spawn(async move {
-                let granted = probe.client.acquire(&probe.name);
-                let granted = tokio::time::timeout(GRANTED_MAX, granted).await;
-                (matches!(granted, Ok(Ok(()))), probe)
-            })
-        })
-        .collect();
-    let mut lost = 0;
-    let mut asked = Vec::new();
-    for probe in probing {
-        let (granted, probe) = probe.await?;
-        lost += usize::from(granted);
-        asked.push(probe);
-    }
-    drop((first, holders, asked));
-    Ok((time, lost))
 }
 
 /// A client and the name that it uses.

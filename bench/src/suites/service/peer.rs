@@ -12,7 +12,7 @@ use super::etcd::Etcd;
 use super::navlocks::Navlocks;
 use super::postgres::Postgres;
 use super::redis::Redis;
-use crate::harness::Unit::{Bytes, Count, Nanoseconds, Rate};
+use crate::harness::Unit::{Bytes, Nanoseconds, Rate};
 use crate::harness::{Contest, Options};
 use crate::server::{self, Program, Server, Transport};
 use crate::suites::{OURS, Plan};
@@ -53,11 +53,6 @@ const CYCLING: [Peer; 6] = [OUR_OWN, ECHO, PLAIN, PIPED, ADVISORY, RAFT];
 const PASSING_ON: [Peer; 6] = [OUR_OWN, ECHO, SPIN, POLL, ADVISORY, RAFT];
 const IDLE: [Peer; 5] = [OUR_OWN, ECHO, PLAIN, ADVISORY, RAFT];
 
-/// Redis as one that wants to keep its locks runs it. It polls: a thousand that spin would be the load.
-const LOGGED: Peer =
-    Peer { word: "redis-aof", program: server::REDIS_AOF, cases: &Redis::Poll, ..SPIN };
-const RESTARTING: [Peer; 4] = [OUR_OWN, LOGGED, Peer { clients_max: 90, ..ADVISORY }, RAFT];
-
 const PROGRAMS: [Program; 5] =
     [server::NAVLOCKS, server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
 
@@ -75,9 +70,6 @@ const NOTES: [&str; 7] = [
 /// How many clients are connected in the crowd, and how many of them work.
 const CROWD: usize = 10_000;
 const CROWD_WORKING: usize = 64;
-/// How many hold a lock when the server is killed.
-const HOLDERS: usize = 1000;
-
 /// The crowd comes and goes in every round: the files of all sides' crowds together would be too many.
 const CROWD_ROUNDS: usize = 3;
 /// Files that are open besides those of the crowd.
@@ -164,7 +156,6 @@ pub(super) fn plan(options: &Options) -> Plan {
     if files_max >= crowd as u64 + OTHER_FILES {
         contests.push(ground.memory(crowd));
     }
-    contests.push(ground.restart(options.scaled(HOLDERS)).rounds_max(CROWD_ROUNDS));
     Plan { notes, contests }
 }
 
@@ -195,20 +186,6 @@ impl Ground {
                 extent: self.extent,
             };
             contest = contest.side(peer.word, move || case(peer.cases, place));
-        }
-        contest
-    }
-
-    fn restart(&self, clients: usize) -> Contest {
-        let mut contest = Contest::new(&["restart", "restart-lost"], Nanoseconds).last_in(Count);
-        for peer in RESTARTING {
-            if self.running.contains_key(peer.program.name) {
-                let (runtime, extent) = (Rc::clone(&self.runtime), self.extent);
-                let clients = clients.min(peer.clients_max);
-                contest = contest.side(peer.word, move || {
-                    peer.cases.restart(runtime, peer.program, extent, clients)
-                });
-            }
         }
         contest
     }
