@@ -8,6 +8,7 @@ mod files;
 mod javascript;
 mod modules;
 mod no_std;
+mod packages;
 mod readme;
 mod source;
 mod tables;

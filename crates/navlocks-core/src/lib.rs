@@ -76,3 +76,8 @@ pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Sna
 pub use name::{EscapeError, Name};
 pub use request::{Answer, Mode, Request, RequestError, Wait};
 pub use scope::{EmptyScope, Scope};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

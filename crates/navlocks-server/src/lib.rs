@@ -56,3 +56,8 @@ pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};
 pub use navlocks_core::DeadlockPolicy;
 pub use net::Address;
 pub use service::Service;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -96,3 +96,8 @@ pub fn write(message: &impl serde::Serialize) -> String {
         Err(error) => unreachable!("a message that cannot be written: {error}"),
     }
 }
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,3 +86,8 @@ pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
 pub use remote::{Connect, ConnectError};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -88,8 +88,10 @@ impl Store {
         }
         let step = (limits.requests_per_partition_max as u64).min(block / 4);
         let earlier = believed.map_or(Duration::ZERO, with_margin);
+        // By the clock too, so that a client of an earlier service whose state is gone believes it.
+        let epoch = (epoch + 1).max(clock.as_secs());
         // Until they know that it is over, clients of the earlier service count as this one's.
-        let state = State::new(false, start, lease_ms_max, epoch + 1);
+        let state = State::new(false, start, lease_ms_max, epoch);
         let mut store = Self { file, state, block, step, try_again_at: 0, earlier, key, found };
         store.write(State { tokens_reserved_to: start + block, ..state })?;
         Ok((store, registry))

@@ -182,6 +182,9 @@ impl Registry {
         };
         let presence = folder.join("presence");
         make_private(&presence)?;
+        if !kept {
+            clear(&presence)?;
+        }
         let tables = Tables { sessions, requests, presence };
         Ok((Self { tables: Some(tables) }, HashKey::from_bytes(key.to_le_bytes()), found))
     }
@@ -353,6 +356,14 @@ impl Registry {
 fn make_private(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Removes the sockets of sessions that the tables do not know: their numbers are given again.
+fn clear(presence: &Path) -> io::Result<()> {
+    for socket in std::fs::read_dir(presence)? {
+        std::fs::remove_file(socket?.path())?;
+    }
+    Ok(())
 }
 
 fn new_header(boot: u128, key: u128, blind: bool) -> Slot {
@@ -584,6 +595,19 @@ mod tests {
             assert_eq!(found.sessions.len(), count);
             registry.begin_session(&session(1)).expect("room");
         }
+        std::fs::remove_dir_all(folder).expect("the folder goes");
+    }
+
+    #[test]
+    fn sockets_of_sessions_that_the_tables_do_not_know_are_removed() {
+        let folder = folder("sockets");
+        opened(&folder);
+        let socket = folder.join("presence/7");
+        std::fs::write(&socket, "").expect("a file");
+        opened(&folder);
+        assert!(socket.exists());
+        opened_at(&folder, BOOT + 1, true, false);
+        assert!(!socket.exists());
         std::fs::remove_dir_all(folder).expect("the folder goes");
     }
 

@@ -1,0 +1,46 @@
+//! The published crates: what their manifests say, and that they can be packed.
+
+use std::process::Command;
+
+use crate::files;
+
+/// In the order in which they are published.
+const CRATES: [&str; 5] =
+    ["navlocks-core", "navlocks-wire", "navlocks", "navlocks-server", "navlocks-cli"];
+
+#[test]
+fn published_crates_have_a_page_and_say_where_they_come_from() {
+    for name in CRATES {
+        let text = |file: &str| {
+            let path = format!("crates/{name}/{file}");
+            files::read(&path).unwrap_or_else(|| panic!("{path} is missing")).text
+        };
+        assert!(text("README.md").starts_with(&format!("# {name}\n")), "{name}");
+        let manifest = text("Cargo.toml");
+        for member in
+            ["description", "license", "repository", "documentation", "keywords", "categories"]
+        {
+            let has = |line: &str| line.starts_with(member);
+            assert!(manifest.lines().any(has), "{name} has no {member}");
+        }
+    }
+}
+
+#[test]
+fn published_crates_can_be_packed_in_order() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["package", "--offline", "--no-verify", "--allow-dirty", "--quiet"]);
+    // A folder of its own, because cargo locks the one that tests are built in.
+    let target = std::env::temp_dir().join(format!("navlocks-packages-{}", std::process::id()));
+    cargo.arg("--target-dir").arg(&target).current_dir(files::root());
+    let packed = CRATES.iter().fold(&mut cargo, |cargo, name| cargo.args(["--package", name]));
+    let packed = packed.output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&packed.stderr);
+    assert!(packed.status.success(), "{said}");
+    assert!(!said.contains("warning"), "{said}");
+    for name in CRATES {
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(target.join(format!("package/{name}-{version}.crate")).exists(), "{name}");
+    }
+    std::fs::remove_dir_all(target).expect("the folder goes");
+}
