@@ -222,8 +222,8 @@ fn the_abuse_suite_runs() {
 fn dashboard_suite_runs_every_case_where_a_browser_is() {
     let output = bench(&["dashboard", "--quick", "--rounds", "1"]);
     let text = stdout(&output);
-    assert!(output.status.success(), "{output:?}");
     if !present(&text, &["navlocks"]).is_empty() {
+        assert!(output.status.success(), "{output:?}");
         let ratios = ratios(&text);
         for case in ["cycle-among-10k", "cycle-among-50k-queued"] {
             assert!(ratios.contains_key(&(case.to_string(), "alone".to_string())), "{case}");

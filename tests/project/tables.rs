@@ -122,7 +122,7 @@ fn faults_are_the_same_errors() {
 
 #[test]
 fn mail_of_the_addon_has_the_same_numbers() {
-    let (rust, js) = (read("js/native/src/inbox.rs"), read("js/native.js"));
+    let (rust, js) = (read("js/native/src/space.rs"), read("js/native.js"));
     for kind in ["GRANTED", "UNAVAILABLE", "LOST", "CONTENDED", "EVENTS"] {
         let own = between(&rust, &format!("const {kind}: f64 = "), ".0;");
         assert_eq!(between(&js, &format!("const {kind} = "), ";"), own, "{kind}");

@@ -111,15 +111,13 @@ impl Request {
     /// let factor = 2;
     /// let token = locks.request("a").with(async move |lock| lock.fencing_token().get() * factor).await?;
     /// # assert!(token > 0);
-    /// // A closure that returns a future will do where the future does not use the lock.
-    /// locks.request("a").with(|_| async move { factor }).await?;
     /// # Ok::<(), navlocks::RequestError>(())
     /// # }).unwrap();
     /// ```
     ///
-    /// A closure that returns `async move { … }` with the lock in it does not compile ("lifetime may
-    /// not live long enough"): the future borrows the lock, and only the type of an async closure
-    /// can say so. Put `async` before the bars.
+    /// A closure that returns `async move { … }` does not compile ("lifetime may not live long
+    /// enough", "not general enough"): the future may borrow the lock, and only the type of an async
+    /// closure can say so. Put `async` before the bars.
     ///
     /// ```compile_fail
     /// # async fn example(locks: navlocks::Locks) -> Result<(), navlocks::RequestError> {

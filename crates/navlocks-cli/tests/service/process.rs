@@ -164,7 +164,7 @@ fn the_log_can_be_read_by_programs_and_has_no_secrets() {
     let address = line.trim().rsplit_once("ws://").unwrap().1;
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let authorization = "Authorization: Bearer 0123456789abcdef-b";
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{authorization}\r\n\r\n");
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -171,6 +171,7 @@ impl Registry {
             && sessions.is_whole()
             && requests.is_whole();
         let found = if kept { find(&mut sessions, &mut requests) } else { None };
+        let kept = found.is_some();
         let (key, found) = if let Some(found) = found {
             let key = u128::from(header[5]) << 64 | u128::from(header[4]);
             let blind = header[BLIND] != 0 && believed;
