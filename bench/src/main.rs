@@ -6,7 +6,6 @@ mod harness;
 mod heap;
 mod machine;
 mod report;
-mod server;
 mod stats;
 mod suites;
 mod workload;
@@ -28,8 +27,8 @@ usage: cargo run --release -p bench -- SUITE [--quick] [--filter CASE] [--alone]
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == server::ECHO_SERVER) {
-        return match server::serve_echo(words) {
+    if words.next().is_some_and(|word| word == servers::ECHO_SERVER) {
+        return match servers::serve_echo(words) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("bench: {error}");

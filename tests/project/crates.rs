@@ -10,11 +10,12 @@ const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 
 /// Each crate with those of this project that it depends on, lowest first. All arrows point up this
 /// list.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-wire", &["navlocks-core"]),
     ("crates/navlocks", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
+    ("crates/navlocks-etcd", &[]),
     ("crates/navlocks-cli", &["navlocks", "navlocks-server", "navlocks-wire"]),
     ("js/native", &["navlocks-core"]),
 ];

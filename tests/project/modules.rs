@@ -5,8 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::{self, File};
 use crate::source::shipped_code;
 
-const CRATES: [&str; 4] =
-    ["crates/navlocks-core", "crates/navlocks-wire", "crates/navlocks", "crates/navlocks-server"];
+const CRATES: [&str; 5] = [
+    "crates/navlocks-core",
+    "crates/navlocks-wire",
+    "crates/navlocks",
+    "crates/navlocks-server",
+    "crates/navlocks-etcd",
+];
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 

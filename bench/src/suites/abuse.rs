@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::{OURS, Plan, Suite, Target};
 use crate::harness::Unit::Nanoseconds;
 use crate::harness::{Contest, Options, Row};
-use crate::server::{self, Address, Server, Transport};
+use servers::{self as server, Address, Server, Transport};
 
 /// The word for the side without abuse.
 const IDLE: &str = "idle";

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::{OURS, Plan, Suite, Target};
 use crate::harness::Unit::Nanoseconds;
 use crate::harness::{Contest, Options, Row};
-use crate::server::{self, Folder, Server, Transport};
+use servers::{self as server, Folder, Server, Transport};
 use tool::Tool;
 
 /// The words for the sides.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::harness::Unit;
-use crate::server;
+use servers as server;
 
 /// A program that is told a case and prints a number.
 pub(in crate::suites) struct Runtime {

@@ -12,8 +12,8 @@ use tokio::runtime::Runtime;
 
 use super::client::{Client, Service};
 use crate::harness::Round;
-use crate::server::{Address, Program, Server, Transport};
 use crate::stats;
+use servers::{Address, Program, Server, Transport};
 
 /// A round takes seconds; a peer that hangs must not hang the run.
 const ROUND_MAX: Duration = Duration::from_secs(120);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use crate::server::Address;
+use servers::Address;
 
 /// A way to use a lock service.
 pub(super) trait Service: Copy + Send + 'static {

@@ -4,7 +4,7 @@ use std::io;
 
 use super::client::{Client, Service};
 use super::wire::Wire;
-use crate::server::Address;
+use servers::Address;
 
 const MESSAGE: [u8; 64] = [b'.'; 64];
 

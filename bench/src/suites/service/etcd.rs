@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::client::{Client, Service};
 use super::wire;
-use crate::server::Address;
+use servers::Address;
 
 const LEASE_SECONDS: u64 = 600;
 

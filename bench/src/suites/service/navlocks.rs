@@ -7,7 +7,7 @@ use std::io;
 use ::navlocks::{Lock, Locks};
 
 use super::client::{Client, Service};
-use crate::server::Address;
+use servers::Address;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Navlocks;

@@ -14,8 +14,8 @@ use super::postgres::Postgres;
 use super::redis::Redis;
 use crate::harness::Unit::{Bytes, Nanoseconds, Rate};
 use crate::harness::{Contest, Options};
-use crate::server::{self, Program, Server, Transport};
 use crate::suites::{OURS, Plan};
+use servers::{self as server, Program, Server, Transport};
 
 /// The words for the peers that targets speak of.
 pub(super) const REDIS: &str = "redis";

@@ -7,7 +7,7 @@ use std::io;
 
 use super::client::{Client, Service};
 use super::wire::Wire;
-use crate::server::Address;
+use servers::Address;
 
 /// The account and the database.
 const STARTUP: &[u8] = b"user\0bench\0database\0postgres\0\0";

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::client::{Client, Service};
 use super::wire::Wire;
-use crate::server::Address;
+use servers::Address;
 
 const LEASE_MILLISECONDS: &[u8] = b"60000";
 

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::server::Address;
+use servers::Address;
 
 /// Something to read from and to write to.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

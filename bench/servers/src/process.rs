@@ -168,7 +168,7 @@ fn end_all_when_told() {
 }
 
 /// Lets this process and its servers open as many files as the system allows; how many that is.
-pub(crate) fn raise_open_files_limit() -> u64 {
+pub fn raise_open_files_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let highest = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let reached = if setrlimit(Resource::Nofile, highest).is_ok() { highest } else { limit };

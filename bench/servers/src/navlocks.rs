@@ -8,18 +8,19 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server, output};
 
-pub(crate) const PROGRAM: Program =
+/// How it is started.
+pub const PROGRAM: Program =
     Program { name: "navlocks", end: End::Terminate, account: || None, version, start };
 
 /// Where the command is. It is built first, as its users have it.
-pub(crate) fn command() -> Result<PathBuf, String> {
+pub fn command() -> Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone()
 }
 
 fn build() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--package", "navlocks-cli", "--bin", "navlocks"]);
     build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);

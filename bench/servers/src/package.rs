@@ -9,7 +9,7 @@ use super::output;
 const INSTALL: &str = "NAVLOCKS_BENCH_INSTALL";
 
 /// Where a program is, after installing its package if need be.
-pub(crate) fn program(name: &str, package: &str) -> Result<PathBuf, String> {
+pub fn program(name: &str, package: &str) -> Result<PathBuf, String> {
     if let Some(path) = find(name) {
         return Ok(path);
     }
@@ -39,7 +39,7 @@ fn postgres_folders() -> Vec<PathBuf> {
 }
 
 /// Whether what is not there may be fetched.
-pub(crate) fn may_install() -> bool {
+pub fn may_install() -> bool {
     std::env::var_os(INSTALL).is_none_or(|word| word != "no")
 }
 

@@ -5,14 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+/// The folder.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
     /// A new one. Its name is short: the path of a Unix socket in it has room for a hundred bytes.
-    pub(crate) fn new(name: &str) -> io::Result<Self> {
+    pub fn new(name: &str) -> io::Result<Self> {
         static NUMBERS: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBERS.fetch_add(1, Relaxed);
         let path =
@@ -21,7 +22,8 @@ impl Folder {
         Ok(Self { path })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

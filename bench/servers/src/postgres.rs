@@ -10,7 +10,8 @@ use super::folder::Folder;
 use super::process::{End, tied};
 use super::{Address, Program, Server, output, program};
 
-pub(crate) const PROGRAM: Program =
+/// How it is started.
+pub const PROGRAM: Program =
     Program { name: "postgres", end: End::Interrupt, account, version, start };
 
 /// The account and database of the measurement.

@@ -6,7 +6,8 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server, output, program};
 
-pub(crate) const PROGRAM: Program =
+/// How it is started.
+pub const PROGRAM: Program =
     Program { name: "redis", end: End::Terminate, account: || None, version, start };
 
 /// More than the largest case connects.

@@ -13,11 +13,12 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server};
 
-pub(crate) const PROGRAM: Program =
+/// How it is started.
+pub const PROGRAM: Program =
     Program { name: "echo", end: End::Terminate, account: || None, version, start };
 
 /// The word that makes this program the server.
-pub(crate) const WORD: &str = "echo-server";
+pub const WORD: &str = "echo-server";
 
 fn version() -> Result<String, String> {
     Ok("bare echo".to_string())
@@ -34,7 +35,7 @@ fn start() -> Result<Server, String> {
 }
 
 /// Serves until it is told to end: the arguments are a path and an address.
-pub(crate) fn serve(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let mut argument =
         || arguments.next().ok_or_else(|| io::Error::other("an argument is missing"));
     let unix = PathBuf::from(argument()?);

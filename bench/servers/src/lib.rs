@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use process::Process;
 
-pub(crate) use echo::{WORD as ECHO_SERVER, serve as serve_echo};
-pub(crate) use folder::Folder;
-pub(crate) use package::{may_install, program};
-pub(crate) use process::raise_open_files_limit;
+pub use echo::{WORD as ECHO_SERVER, serve as serve_echo};
+pub use folder::Folder;
+pub use package::{may_install, program};
+pub use process::raise_open_files_limit;
 
 /// Far above what any of them takes to come up.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -36,8 +36,10 @@ const PORTS: Range<u16> = 20_000..32_000;
 
 /// How a client gets to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub enum Transport {
+    /// By a path.
     Unix,
+    /// By a port.
     Tcp,
 }
 
@@ -52,8 +54,10 @@ impl fmt::Display for Transport {
 
 /// Where a server listens.
 #[derive(Clone, Debug)]
-pub(crate) enum Address {
+pub enum Address {
+    /// A path.
     Unix(PathBuf),
+    /// A port.
     Tcp(SocketAddr),
 }
 
@@ -84,10 +88,12 @@ impl Address {
 
 /// A server that runs.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) name: &'static str,
+pub struct Server {
+    /// The name of its program.
+    pub name: &'static str,
     process: process::Id,
     addresses: Vec<Address>,
+    log: PathBuf,
 }
 
 impl Server {
@@ -98,15 +104,29 @@ impl Server {
         command: &mut Command,
         addresses: Vec<Address>,
     ) -> Result<Self, String> {
+        let server = Self::launch(program, folder, command, addresses)?;
+        server.wait_until_it_accepts()?;
+        Ok(server)
+    }
+
+    /// Starts the command. It ends with the thread that calls this.
+    fn launch(
+        program: Program,
+        folder: Folder,
+        command: &mut Command,
+        addresses: Vec<Address>,
+    ) -> Result<Self, String> {
         let log = folder.path().join("log");
         let process = Process::start(program, folder, command)?;
-        let server = Self { name: program.name, process: process::keep(process), addresses };
-        server.wait_until(|| server.addresses.iter().all(Address::accepts)).map_err(|problem| {
-            let log = std::fs::read_to_string(log).unwrap_or_default();
+        Ok(Self { name: program.name, process: process::keep(process), addresses, log })
+    }
+
+    fn wait_until_it_accepts(&self) -> Result<(), String> {
+        self.wait_until(|| self.addresses.iter().all(Address::accepts)).map_err(|problem| {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             let last = log.lines().last().unwrap_or("it said nothing");
-            format!("{} {problem}: {last}", program.name)
-        })?;
-        Ok(server)
+            format!("{} {problem}: {last}", self.name)
+        })
     }
 
     fn wait_until(&self, ready: impl Fn() -> bool) -> Result<(), &'static str> {
@@ -124,15 +144,20 @@ impl Server {
     }
 
     /// None where it does not listen.
-    pub(crate) fn address(&self, transport: Transport) -> Option<&Address> {
+    pub fn address(&self, transport: Transport) -> Option<&Address> {
         self.addresses.iter().find(|address| match address {
             Address::Unix(_) => transport == Transport::Unix,
             Address::Tcp(_) => transport == Transport::Tcp,
         })
     }
 
+    /// The number of its first process.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Bytes in memory of all its processes, shared ones counted once.
-    pub(crate) fn memory_bytes(&self) -> io::Result<u64> {
+    pub fn memory_bytes(&self) -> io::Result<u64> {
         memory::of_tree(self.process.pid())
     }
 }
@@ -145,25 +170,27 @@ impl Drop for Server {
 
 /// How a server is had.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Program {
-    pub(crate) name: &'static str,
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
     /// How it is told to end and throw everything away.
     end: process::End,
     /// The account to run as, where it is another one.
     account: fn() -> Option<&'static str>,
     /// Its version, from the line it prints.
-    pub(crate) version: fn() -> Result<String, String>,
-    pub(crate) start: fn() -> Result<Server, String>,
+    pub version: fn() -> Result<String, String>,
+    /// Starts it.
+    pub start: fn() -> Result<Server, String>,
 }
 
-pub(crate) use self::echo::PROGRAM as ECHO;
-pub(crate) use self::etcd::PROGRAM as ETCD;
-pub(crate) use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
-pub(crate) use self::postgres::PROGRAM as POSTGRES;
-pub(crate) use self::redis::PROGRAM as REDIS;
+pub use self::echo::PROGRAM as ECHO;
+pub use self::etcd::{Members as EtcdMembers, PROGRAM as ETCD};
+pub use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
+pub use self::postgres::PROGRAM as POSTGRES;
+pub use self::redis::PROGRAM as REDIS;
 
 /// What a command prints, on one line; an error when it cannot be run or fails.
-pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+pub fn output(command: &mut Command) -> Result<String, String> {
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {

@@ -1,0 +1,141 @@
+//! etcd, one member or several, on disk as it always is.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::folder::Folder;
+use super::process::End;
+use super::{Address, Program, Server, output, program};
+
+/// How it is started.
+pub const PROGRAM: Program =
+    Program { name: "etcd", end: End::Terminate, account: || None, version, start };
+
+fn version() -> Result<String, String> {
+    let text = output(Command::new(program("etcd", "etcd-server")?).arg("--version"))?;
+    let line = text.lines().next().unwrap_or_default();
+    Ok(format!("etcd {}", line.rsplit(' ').next().unwrap_or_default()))
+}
+
+fn start() -> Result<Server, String> {
+    let etcd = program("etcd", "etcd-server")?;
+    let folder = Folder::new("etcd").map_err(|error| error.to_string())?;
+    let port = || Address::free_port().map_err(|error| error.to_string());
+    let (tcp, peers) = (port()?, port()?);
+    let (client_url, peer_url) = (format!("http://{tcp}"), format!("http://{peers}"));
+    let mut command = Command::new(etcd);
+    command.args(["--listen-client-urls", &client_url, "--advertise-client-urls", &client_url]);
+    command.args(["--listen-peer-urls", &peer_url, "--initial-advertise-peer-urls", &peer_url]);
+    command.args(["--initial-cluster", &format!("default={peer_url}"), "--data-dir", "data"]);
+    Server::start(PROGRAM, folder, &mut command, vec![Address::Tcp(tcp)])
+}
+
+/// Several members of one etcd, each of which can be stopped, killed and started again.
+#[derive(Debug)]
+pub struct Members {
+    /// Outlives the members: their data is in it.
+    folder: Folder,
+    /// The addresses for clients and for the other members.
+    addresses: Vec<(SocketAddr, SocketAddr)>,
+    running: Vec<Option<Server>>,
+    options: Vec<String>,
+}
+
+impl Members {
+    /// Starts so many members, with further options of etcd.
+    ///
+    /// # Errors
+    /// What went wrong, with the last line of the member's log.
+    pub fn start(count: usize, options: &[&str]) -> Result<Self, String> {
+        let port = || Address::free_port().map_err(|error| error.to_string());
+        let pair = |_| Ok((port()?, port()?));
+        let mut members = Self {
+            folder: Folder::new("members").map_err(|error| error.to_string())?,
+            addresses: (0..count).map(pair).collect::<Result<_, String>>()?,
+            running: (0..count).map(|_| None).collect(),
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+        };
+        for number in 0..count {
+            members.running[number] = Some(members.launch(number)?);
+        }
+        // A member accepts when it has found others.
+        for server in members.running.iter().flatten() {
+            server.wait_until_it_accepts()?;
+        }
+        Ok(members)
+    }
+
+    fn command(&self, number: usize) -> Result<Command, String> {
+        let peers: Vec<String> = (0..)
+            .zip(&self.addresses)
+            .map(|(number, (_, peer))| format!("m{number}=http://{peer}"))
+            .collect();
+        let (client, peer) = self.addresses[number];
+        let (client, peer) = (format!("http://{client}"), format!("http://{peer}"));
+        let mut command = Command::new(program("etcd", "etcd-server")?);
+        command.args(["--name", &format!("m{number}"), "--initial-cluster", &peers.join(",")]);
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
+        command.arg("--data-dir").arg(self.folder.path().join(format!("m{number}")));
+        command.args(&self.options);
+        Ok(command)
+    }
+
+    fn launch(&self, number: usize) -> Result<Server, String> {
+        let folder = Folder::new("etcd").map_err(|error| error.to_string())?;
+        let addresses = vec![Address::Tcp(self.addresses[number].0)];
+        Server::launch(PROGRAM, folder, &mut self.command(number)?, addresses)
+    }
+
+    /// `host:port` of each member for clients.
+    pub fn addresses(&self) -> Vec<String> {
+        self.addresses.iter().map(|(client, _)| client.to_string()).collect()
+    }
+
+    /// Starts a member again, with its data.
+    ///
+    /// # Errors
+    /// As for [`Members::start`].
+    pub fn restart(&mut self, number: usize) -> Result<(), String> {
+        self.running[number] = None;
+        let server = self.launch(number)?;
+        server.wait_until_it_accepts()?;
+        self.running[number] = Some(server);
+        Ok(())
+    }
+
+    /// Kills a member.
+    pub fn kill(&mut self, number: usize) {
+        self.signal(number, Signal::KILL);
+        self.running[number] = None;
+    }
+
+    /// Stops a member, until it is resumed.
+    pub fn pause(&self, number: usize) {
+        self.signal(number, Signal::STOP);
+    }
+
+    /// Lets a member that was stopped go on.
+    pub fn resume(&self, number: usize) {
+        self.signal(number, Signal::CONT);
+    }
+
+    fn signal(&self, number: usize, signal: Signal) {
+        let pid = self.running[number].as_ref().map(|server| server.pid().cast_signed());
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            // A member that has ended needs no signal.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        // A stopped process would not end.
+        (0..self.running.len()).for_each(|number| self.resume(number));
+        self.running.clear();
+    }
+}

@@ -1,0 +1,53 @@
+//! How a node takes part in its cluster.
+
+use std::time::Duration;
+
+use crate::address::{Address, TlsFiles};
+use crate::clock;
+use crate::error::Error;
+
+/// What a node has to know to take part.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where etcd is.
+    pub address: Address,
+    /// Certificates for it.
+    pub tls: TlsFiles,
+    /// The node's name; a node that starts again under its name gets the same slots.
+    pub name: String,
+    /// The address at which clients and other nodes reach this node.
+    pub advertise: String,
+    /// How many slots a cluster has; fixed when it begins.
+    pub slots: u32,
+    /// How long a node may be silent; fixed when the cluster begins.
+    pub node_lease: Duration,
+    /// The node joins again because etcd was restored, so sessions may be missing.
+    pub is_after_restore: bool,
+}
+
+impl Config {
+    /// A node with the defaults: 64 slots, a node lease of five seconds.
+    pub fn new(address: Address, name: &str, advertise: &str) -> Self {
+        Self {
+            address,
+            tls: TlsFiles::default(),
+            name: name.to_owned(),
+            advertise: advertise.to_owned(),
+            slots: 64,
+            node_lease: Duration::from_secs(5),
+            is_after_restore: false,
+        }
+    }
+
+    /// Refuses leases with which every fail-over would cost every lock.
+    ///
+    /// # Errors
+    /// [`Error::Timing`] with the numbers.
+    pub fn check_timing(&self, session_lease: Duration, allowance: Duration) -> Result<(), Error> {
+        let node_lease = self.node_lease;
+        if clock::belief(session_lease) > node_lease + allowance {
+            return Ok(());
+        }
+        Err(Error::Timing { session_lease, node_lease, allowance })
+    }
+}

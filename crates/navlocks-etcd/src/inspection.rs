@@ -1,0 +1,189 @@
+//! Looking at a cluster from outside, and asking a node to give its slots away.
+
+use std::time::{Duration, Instant};
+
+use etcd_client::{AlarmAction, AlarmType, Client, Txn, TxnOp};
+
+use crate::address::{Address, TlsFiles};
+use crate::clock::Moment;
+use crate::error::Error;
+use crate::key::Keys;
+use crate::registry::Epoch;
+use crate::renewal;
+use crate::store::Store;
+use crate::view::View;
+
+const CALL_MAX: Duration = Duration::from_secs(3);
+
+/// A cluster at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterView {
+    /// Its nodes, in the order of their names.
+    pub nodes: Vec<NodeView>,
+    /// Its slots, by number.
+    pub slots: Vec<SlotView>,
+}
+
+/// A node of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeView {
+    /// The run of the node.
+    pub incarnation: String,
+    /// Its name.
+    pub name: String,
+    /// The address at which it can be reached.
+    pub address: String,
+    /// It gives its slots away.
+    pub is_draining: bool,
+    /// The time since its last renewal was seen; zero for a first look.
+    pub silent: Duration,
+    /// How many slots it owns.
+    pub slots: usize,
+}
+
+/// A slot of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotView {
+    /// The epoch of its last owner; none if it never had one.
+    pub epoch: Option<Epoch>,
+    /// The address of its owner; none if it is free or its owner is gone.
+    pub address: Option<String>,
+}
+
+impl ClusterView {
+    pub(crate) fn new(view: &View, now: Moment) -> Self {
+        let slots = |number| view.slots.iter().filter(|slot| slot.node == Some(number)).count();
+        let mut nodes: Vec<NodeView> = view
+            .nodes
+            .iter()
+            .map(|(number, node)| NodeView {
+                incarnation: number.to_string(),
+                name: node.name.clone(),
+                address: node.address.clone(),
+                is_draining: node.is_draining,
+                silent: now.since(node.since),
+                slots: slots(*number),
+            })
+            .collect();
+        nodes.sort_by(|one, other| one.name.cmp(&other.name));
+        let epoch = |revision: i64, floor| Epoch(revision.unsigned_abs() + floor);
+        let slots = view.slots.iter().map(|slot| SlotView {
+            epoch: (slot.revision != 0).then(|| epoch(slot.revision, slot.epoch_floor)),
+            address: slot.node.and_then(|node| view.nodes.get(&node)).map(|it| it.address.clone()),
+        });
+        Self { slots: slots.collect(), nodes }
+    }
+}
+
+/// What `doctor` says about etcd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Its version.
+    pub version: String,
+    /// A known bug of this version that the cluster is guarded against, and how to be rid of it.
+    pub advice: Option<&'static str>,
+    /// Its store is full.
+    pub is_full: bool,
+    /// The longest of a few writes.
+    pub write: Duration,
+}
+
+/// An operator's way into a cluster.
+#[derive(Debug)]
+pub struct Inspection {
+    store: Store,
+    keys: Keys,
+}
+
+impl Inspection {
+    /// Prepares to ask; nothing is sent yet.
+    ///
+    /// # Errors
+    /// If a certificate cannot be read.
+    pub fn new(address: &Address, tls: &TlsFiles) -> Result<Self, Error> {
+        let keys = Keys::new(&address.prefix);
+        Ok(Self { store: Store::new(address, tls, CALL_MAX)?, keys })
+    }
+
+    /// Reads nodes and slots in one transaction.
+    ///
+    /// # Errors
+    /// Each cause has an error of its own.
+    pub async fn look(&self) -> Result<ClusterView, Error> {
+        renewal::check_version(&self.store).await?;
+        let view = renewal::look(&self.store, &self.keys, Moment::MIN).await?;
+        Ok(ClusterView::new(&view, Moment::MIN))
+    }
+
+    /// Asks a node to give its slots away, or no longer to.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNode`] if none has the name.
+    pub async fn drain(&self, name: &str, is_draining: bool) -> Result<(), Error> {
+        let view = renewal::look(&self.store, &self.keys, Moment::MIN).await?;
+        let named = view.nodes.iter().filter(|(_, node)| node.name == name);
+        let named: Vec<_> = named.map(|(number, _)| self.keys.drain(*number)).collect();
+        if named.is_empty() {
+            return Err(Error::NoSuchNode(name.to_owned()));
+        }
+        let operation = |key: String| match is_draining {
+            true => TxnOp::put(key, "{}", None),
+            false => TxnOp::delete(key, None),
+        };
+        let operations: Vec<TxnOp> = named.into_iter().map(operation).collect();
+        self.store.transact(Txn::new().and_then(operations)).await.map(|_| ())
+    }
+
+    /// Looks at etcd itself.
+    ///
+    /// # Errors
+    /// Each cause has an error of its own, except a full store.
+    pub async fn health(&self) -> Result<Health, Error> {
+        const WRITES: usize = 5;
+        let version = renewal::check_version(&self.store).await?;
+        let alarms =
+            async |mut client: Client| client.alarm(AlarmAction::Get, AlarmType::None, None).await;
+        let alarms = self.store.ask_each(alarms).await?;
+        let is_full = alarms.alarms().iter().any(|alarm| alarm.alarm() == AlarmType::Nospace);
+        let mut write = Duration::ZERO;
+        if !is_full {
+            let key = format!("{}doctor", self.keys.cluster());
+            for _ in 0..WRITES {
+                let start = Instant::now();
+                let transaction = Txn::new().and_then([TxnOp::put(&*key, "{}", None)]);
+                self.store.transact(transaction).await?;
+                write = write.max(start.elapsed());
+            }
+            let transaction = Txn::new().and_then([TxnOp::delete(&*key, None)]);
+            self.store.transact(transaction).await?;
+        }
+        Ok(Health { advice: advice(&version), version, is_full, write })
+    }
+}
+
+/// Known bugs by version, from etcd's changelogs.
+fn advice(version: &str) -> Option<&'static str> {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    let mut next = || numbers.next().unwrap_or_default();
+    match (next(), next(), next()) {
+        (3, 5, 0..=2) => Some(
+            "a crash under load can leave members with different data: update to 3.5.3 or later",
+        ),
+        (3, 4, _) | (3, 5, _) => Some(
+            "deposed leaders may answer and watches may lose events, which navlocks is guarded against: prefer 3.6 or the newest 3.5",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_the_worst_bug_of_a_version() {
+        assert!(advice("3.5.1").unwrap().contains("3.5.3"));
+        assert!(advice("3.4.23").unwrap().contains("guarded"));
+        assert_eq!(advice("3.6.0"), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! The values of the keys: JSON, so that an operator can read them.
+
+use std::fmt;
+use std::time::Duration;
+
+use etcd_client::KeyValue;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::registry::{SessionKey, SessionRecord, TakenRecord};
+
+/// The version of all records.
+pub(crate) const VERSION: u32 = 1;
+
+/// One run of a node. A node that starts again is another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Incarnation(u64);
+
+impl Incarnation {
+    pub(crate) fn new() -> Result<Self, Error> {
+        getrandom::u64()
+            .map(Self)
+            .map_err(|error| Error::Unknown(format!("no randomness: {error}")))
+    }
+
+    pub(crate) fn of_key(key: &str) -> Option<Self> {
+        u64::from_str_radix(last_part(key), 16).ok().map(Self)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl From<Incarnation> for String {
+    fn from(incarnation: Incarnation) -> Self {
+        incarnation.to_string()
+    }
+}
+
+impl TryFrom<String> for Incarnation {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        u64::from_str_radix(&text, 16).map(Self)
+    }
+}
+
+/// What must be the same for all nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct ClusterRecord {
+    pub(crate) version: u32,
+    pub(crate) slots: u32,
+    pub(crate) node_lease_ms: u64,
+    /// etcd's own id, which changes when it is restored from a backup.
+    pub(crate) etcd: String,
+    /// How often it has changed.
+    pub(crate) restored: u64,
+    /// Added to revisions to make epochs, which must grow even if revisions do not.
+    pub(crate) epoch_floor: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct NodeRecord {
+    pub(crate) name: String,
+    pub(crate) address: String,
+    /// Grows, so that every renewal is a change.
+    pub(crate) renewal: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct SlotRecord {
+    /// None after the owner has given it away.
+    pub(crate) node: Option<Incarnation>,
+    pub(crate) epoch_floor: u64,
+    /// As in the cluster's record when the owner took it.
+    pub(crate) restored: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct SessionValue {
+    lease_ms: u64,
+    proof: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct TakenValue {
+    thief: Option<(String, u64)>,
+}
+
+/// The JSON of a record.
+pub(crate) fn text(record: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(record).map_err(|error| Error::Unknown(error.to_string()))
+}
+
+/// Reads a record.
+pub(crate) fn read<T: DeserializeOwned>(pair: &KeyValue) -> Result<T, Error> {
+    serde_json::from_slice(pair.value()).map_err(|error| wrong(pair, &error.to_string()))
+}
+
+fn wrong(pair: &KeyValue, reason: &str) -> Error {
+    let key = String::from_utf8_lossy(pair.key()).into_owned();
+    Error::Record { key, reason: reason.to_owned() }
+}
+
+pub(crate) fn session_text(session: &SessionRecord) -> Result<Vec<u8>, Error> {
+    let lease_ms = u64::try_from(session.lease.as_millis()).unwrap_or(u64::MAX);
+    text(&SessionValue { lease_ms, proof: session.proof.clone() })
+}
+
+pub(crate) fn read_session(pair: &KeyValue) -> Result<SessionRecord, Error> {
+    let value: SessionValue = read(pair)?;
+    let key = key_text(pair)?;
+    let key = session_key(last_part(key)).ok_or_else(|| wrong(pair, "no session key"))?;
+    Ok(SessionRecord { key, lease: Duration::from_millis(value.lease_ms), proof: value.proof })
+}
+
+pub(crate) fn taken_text(taken: &TakenRecord) -> Result<Vec<u8>, Error> {
+    let thief = taken.thief.map(|(session, request)| (format!("{session:?}"), request));
+    text(&TakenValue { thief })
+}
+
+pub(crate) fn read_taken(pair: &KeyValue) -> Result<TakenRecord, Error> {
+    let value: TakenValue = read(pair)?;
+    let mut parts = key_text(pair)?.rsplit('/');
+    let request = parts.next().and_then(|part| part.parse().ok());
+    let session = parts.next().and_then(session_key);
+    let (Some(session), Some(request)) = (session, request) else {
+        return Err(wrong(pair, "no request"));
+    };
+    let thief = match value.thief {
+        None => None,
+        Some((thief, request)) => {
+            let thief = session_key(&thief).ok_or_else(|| wrong(pair, "no session key"))?;
+            Some((thief, request))
+        }
+    };
+    Ok(TakenRecord { victim: (session, request), thief })
+}
+
+pub(crate) fn key_text(pair: &KeyValue) -> Result<&str, Error> {
+    pair.key_str().map_err(|error| wrong(pair, &error.to_string()))
+}
+
+fn session_key(text: &str) -> Option<SessionKey> {
+    u128::from_str_radix(text, 16).ok().map(SessionKey)
+}
+
+/// The part of a key behind the last slash.
+fn last_part(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}

@@ -1,0 +1,80 @@
+//! The task that keeps a node's place in its cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::belief::Belief;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::key::Keys;
+use crate::record::NodeRecord;
+use crate::renewal;
+use crate::sighting::Sightings;
+use crate::store::Store;
+use crate::takeover::Me;
+use crate::view::View;
+
+/// Many changes at once are one reading.
+const HINT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Renews the node's key every third of the node lease, or earlier after a hint.
+pub(crate) struct Renewer {
+    pub(crate) store: Arc<Store>,
+    pub(crate) keys: Keys,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) me: Me,
+    pub(crate) record: NodeRecord,
+    pub(crate) belief: Arc<Belief>,
+    pub(crate) sightings: Arc<Sightings>,
+    pub(crate) node_lease: Duration,
+    pub(crate) revision: i64,
+}
+
+impl Renewer {
+    pub(crate) async fn run(
+        mut self,
+        views: watch::Sender<Option<Arc<View>>>,
+        failed: oneshot::Sender<Error>,
+    ) {
+        let error = loop {
+            let last = views.borrow().clone();
+            let pause = match self.renew(last.as_deref()).await {
+                Ok(view) => {
+                    views.send_replace(Some(Arc::new(view)));
+                    self.node_lease / 3
+                }
+                Err(error) if error.is_final() => break error,
+                Err(error) => {
+                    tracing::warn!(%error, "the node's place in the cluster is not renewed");
+                    // The attempt itself took time; the next goes to another member.
+                    self.node_lease / 48
+                }
+            };
+            if timeout(pause, self.sightings.hint.notified()).await.is_ok() {
+                sleep(HINT_PAUSE).await;
+            }
+        };
+        self.belief.end();
+        let _ = failed.send(error);
+    }
+
+    async fn renew(&mut self, last: Option<&View>) -> Result<View, Error> {
+        self.record.renewal += 1;
+        let sent = self.clock.now();
+        let clock = self.clock.clone();
+        let now = move || clock.now();
+        let renewed = renewal::renew(&self.store, &self.keys, self.me, &self.record, last, now);
+        let (mut view, revision) = renewed.await?;
+        // Renewals follow each other, so their revisions grow unless etcd has lost writes.
+        if revision <= self.revision {
+            return Err(Error::Restored);
+        }
+        self.revision = revision;
+        self.belief.renewed(sent);
+        self.sightings.refresh(&mut view);
+        Ok(view)
+    }
+}

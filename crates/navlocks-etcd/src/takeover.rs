@@ -1,0 +1,152 @@
+//! How a slot changes its owner: one transaction each.
+
+use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
+
+use crate::batch::{self, Ownership};
+use crate::clock::{Clock, Moment};
+use crate::error::Error;
+use crate::key::Keys;
+use crate::plan::Former;
+use crate::record::{self, Incarnation, SlotRecord};
+use crate::registry::{Epoch, Inherited};
+use crate::store::Store;
+use crate::view::{SeenSlot, View};
+
+/// Sessions read with the transaction; the others follow in pages as of the same revision.
+const PAGE: i64 = 2_000;
+
+/// A node as its transactions name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Me {
+    pub(crate) incarnation: Incarnation,
+    /// The revision in which its key was created.
+    pub(crate) created: i64,
+}
+
+/// Takes a slot and reads its registry. None if anything has changed since the view.
+pub(crate) async fn take(
+    store: &Store,
+    keys: &Keys,
+    me: Me,
+    view: &View,
+    slot: u32,
+    former: Former,
+    clock: &dyn Clock,
+) -> Result<Option<(Ownership, Inherited)>, Error> {
+    let Some(seen) = view.slots.get(slot as usize).copied() else { return Ok(None) };
+    let record = SlotRecord {
+        node: Some(me.incarnation),
+        epoch_floor: view.cluster.epoch_floor,
+        restored: view.cluster.restored,
+    };
+    // The revision of the slot's key before makes the name of this ownership unique.
+    let name = format!("{}-{}", me.incarnation, seen.revision);
+    let mut conditions = vec![
+        Compare::create_revision(keys.node(me.incarnation), CompareOp::Equal, me.created),
+        Compare::mod_revision(keys.slot(slot), CompareOp::Equal, seen.revision),
+    ];
+    let mut operations = vec![
+        TxnOp::get(keys.sessions(slot), Some(batch::page(PAGE))),
+        TxnOp::get(keys.taken(slot), Some(GetOptions::new().with_prefix())),
+        TxnOp::get(keys.tokens(slot), None),
+        TxnOp::get(keys.grace(slot), None),
+        TxnOp::put(keys.slot(slot), record::text(&record)?, None),
+        TxnOp::put(keys.batch(slot), format!("{name}:0"), None),
+    ];
+    match former {
+        Former::None => {}
+        Former::Ended(node) => {
+            let key = keys.ended_node(node);
+            conditions.push(Compare::create_revision(key, CompareOp::Greater, 0));
+        }
+        Former::Silent { node, revision } => {
+            conditions.push(Compare::mod_revision(keys.node(node), CompareOp::Equal, revision));
+            operations.push(TxnOp::delete(keys.node(node), None));
+            operations.push(TxnOp::put(keys.ended_node(node), "{}", None));
+        }
+        Former::Missing(node) => {
+            conditions.push(Compare::create_revision(keys.node(node), CompareOp::Equal, 0));
+            operations.push(TxnOp::put(keys.ended_node(node), "{}", None));
+        }
+    }
+    let answer = store.transact(Txn::new().when(conditions).and_then(operations)).await?;
+    let won_at = clock.now();
+    if !answer.succeeded() {
+        return Ok(None);
+    }
+    let revision = answer.header().map(|header| header.revision()).unwrap_or_default();
+    let epoch = Epoch(revision.unsigned_abs() + view.cluster.epoch_floor);
+    let ownership = Ownership { slot, revision, epoch, name };
+    let answers = answer.op_responses();
+    let inherited = inherit(store, keys, &ownership, &answers, seen, view, won_at).await?;
+    Ok(Some((ownership, inherited)))
+}
+
+/// What earlier owners left, all of it as of the revision of the take-over.
+async fn inherit(
+    store: &Store,
+    keys: &Keys,
+    ownership: &Ownership,
+    answers: &[TxnOpResponse],
+    seen: SeenSlot,
+    view: &View,
+    won_at: Moment,
+) -> Result<Inherited, Error> {
+    let [
+        TxnOpResponse::Get(sessions),
+        TxnOpResponse::Get(taken),
+        TxnOpResponse::Get(tokens),
+        TxnOpResponse::Get(grace),
+        ..,
+    ] = answers
+    else {
+        return Err(Error::Unknown("etcd answered another transaction".to_owned()));
+    };
+    let number = |answer: &etcd_client::GetResponse| -> Result<Option<u64>, Error> {
+        answer.kvs().first().map(record::read).transpose()
+    };
+    let mut inherited = Inherited {
+        sessions: sessions.kvs().iter().map(record::read_session).collect::<Result<_, _>>()?,
+        taken: taken.kvs().iter().map(record::read_taken).collect::<Result<_, _>>()?,
+        tokens_reserved_to: number(tokens)?.unwrap_or_default(),
+        grace_over: number(grace)?.map(Epoch),
+        won_at,
+        is_complete: seen.restored == view.cluster.restored,
+    };
+    let prefix = keys.sessions(ownership.slot);
+    let mut has_more = sessions.more();
+    while has_more {
+        let Some(last) = inherited.sessions.last() else { break };
+        let start = format!("{}\0", keys.session(ownership.slot, last.key));
+        let end = prefix.trim_end_matches('/').to_owned() + "0"; // '0' follows '/'
+        let options =
+            GetOptions::new().with_range(end).with_limit(PAGE).with_revision(ownership.revision);
+        let page = store.get(&start, options).await?;
+        for pair in page.kvs() {
+            inherited.sessions.push(record::read_session(pair)?);
+        }
+        has_more = page.more() && !page.kvs().is_empty();
+    }
+    Ok(inherited)
+}
+
+/// Gives a slot away. Returns the new revision of its key; none if it has another owner already.
+pub(crate) async fn give(
+    store: &Store,
+    keys: &Keys,
+    owner: &Ownership,
+    view: &View,
+) -> Result<Option<i64>, Error> {
+    let record = SlotRecord {
+        node: None,
+        epoch_floor: view.cluster.epoch_floor,
+        restored: view.cluster.restored,
+    };
+    let key = keys.slot(owner.slot);
+    let transaction = Txn::new()
+        .when([Compare::mod_revision(&*key, CompareOp::Equal, owner.revision)])
+        .and_then([TxnOp::put(&*key, record::text(&record)?, None)]);
+    let answer = store.transact(transaction).await?;
+    let revision = answer.header().map(|header| header.revision());
+    Ok(revision.filter(|_| answer.succeeded()))
+}

@@ -1,0 +1,67 @@
+//! A node that cannot join is told why.
+
+use super::*;
+
+async fn refusal(config: Config) -> Error {
+    match timeout(PATIENCE, Node::join(config)).await.expect("an answer in time") {
+        Ok(_) => panic!("the node has joined"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn absent_etcd_is_unreachable() {
+    let nowhere = Address::parse("etcd://127.0.0.1:1").unwrap();
+    let error = refusal(Config::new(nowhere, "n1", "ws://n1")).await;
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+#[tokio::test]
+async fn node_with_other_constants_is_refused() {
+    let etcd = etcd(1);
+    let _first = Node::join(config(&etcd, "n1")).await.unwrap();
+    let error = refusal(Config { slots: 64, ..config(&etcd, "n2") }).await;
+    let Error::OtherCluster { ours, theirs, .. } = &error else { panic!("{error:?}") };
+    assert!(ours.contains("64 slots") && theirs.contains("8 slots"), "{error}");
+}
+
+#[tokio::test]
+async fn prefix_with_strange_data_is_refused() {
+    let etcd = etcd(1);
+    client(&etcd).await.put("/navlocks/cluster", "mine", None).await.unwrap();
+    let error = refusal(config(&etcd, "n1")).await;
+    assert!(matches!(&error, Error::Record { key, .. } if key == "/navlocks/cluster"), "{error:?}");
+}
+
+#[tokio::test]
+async fn wrong_password_and_missing_role_are_told_apart() {
+    let etcd = etcd(1);
+    let mut operator = client(&etcd).await;
+    operator.user_add("root", "secret", None).await.unwrap();
+    operator.user_grant_role("root", "root").await.unwrap();
+    operator.user_add("stranger", "word", None).await.unwrap();
+    operator.auth_enable().await.unwrap();
+    let with = |user: &str, password: &str| {
+        let mut config = config(&etcd, "n1");
+        config.address.user = Some((user.to_owned(), password.to_owned()));
+        config
+    };
+    let error = refusal(with("root", "wrong")).await;
+    assert!(matches!(error, Error::Credentials(_)), "{error:?}");
+    let error = refusal(config(&etcd, "n1")).await;
+    assert!(matches!(error, Error::Credentials(_)), "{error:?}");
+    let error = refusal(with("stranger", "word")).await;
+    assert!(matches!(error, Error::NotPermitted(_)), "{error:?}");
+    let mut node = Node::join(with("root", "secret")).await.unwrap();
+    node.until_all_slots().await;
+}
+
+#[tokio::test]
+async fn leases_that_would_lose_every_lock_are_refused_with_the_numbers() {
+    let config = Config::new(Address::parse("etcd://h").unwrap(), "n1", "ws://n1");
+    let allowance = Duration::from_secs(2);
+    config.check_timing(Duration::from_secs(10), allowance).unwrap();
+    let error = config.check_timing(Duration::from_secs(8), allowance).unwrap_err().to_string();
+    assert!(["8s", "5s", "2s"].iter().all(|number| error.contains(number)), "{error}");
+}

@@ -1,0 +1,103 @@
+//! Slots are spread, move and are taken over.
+
+use navlocks_etcd::{Epoch, Inspection, Registry as _, TlsFiles};
+
+use super::*;
+
+#[tokio::test]
+async fn first_node_gets_all_slots_and_shares_them_with_the_second() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let epochs: Vec<_> = first.slots.values().map(|(slot, _)| slot.epoch()).collect();
+    assert!(
+        first.slots.values().all(|(slot, it)| it.is_complete && slot.may_serve_until() > now())
+    );
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    // Rendezvous hashing gives the second node the same slots each time.
+    let moved = 4;
+    tokio::join!(
+        first.until(|node| node.slots.len() == SLOTS as usize - moved),
+        second.until(|node| node.slots.len() == moved),
+    );
+    assert!(first.lost.iter().all(|(slot, _)| second.slots.contains_key(slot)));
+    let last = epochs.iter().max().unwrap();
+    assert!(second.slots.values().all(|(slot, _)| slot.epoch() > *last));
+
+    let view = Inspection::new(&address(&etcd), &TlsFiles::default()).unwrap();
+    let view = view.look().await.unwrap();
+    let slots: Vec<_> = view.nodes.iter().map(|node| (node.name.as_str(), node.slots)).collect();
+    assert_eq!(slots, [("n1", SLOTS as usize - moved), ("n2", moved)]);
+    for number in second.slots.keys() {
+        let slot = &view.slots[*number as usize];
+        assert_eq!(slot.address.as_deref(), Some("ws://n2.example:7400"));
+    }
+}
+
+#[tokio::test]
+async fn slots_of_a_dead_node_are_taken_after_its_belief_is_over() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let believed_until = first.member.may_serve_until();
+    drop(first.member);
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    second.until_all_slots().await;
+    for (_, inherited) in second.slots.values() {
+        assert!(inherited.won_at > believed_until, "{inherited:?}");
+    }
+}
+
+#[tokio::test]
+async fn node_that_starts_again_takes_its_own_slots_like_a_strangers() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let believed_until = first.member.may_serve_until();
+    drop(first);
+    let mut again = Node::join(config(&etcd, "n1")).await.unwrap();
+    again.until_all_slots().await;
+    assert!(again.slots.values().all(|(_, inherited)| inherited.won_at > believed_until));
+}
+
+#[tokio::test]
+async fn node_that_leaves_is_not_waited_for() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    let start = now();
+    let (left, ()) = tokio::join!(first.member.leave(), second.until_all_slots());
+    left.unwrap();
+    let took = now().since(start);
+    assert!(took < NODE_LEASE / 2, "{took:?}");
+}
+
+#[tokio::test]
+async fn epochs_grow_above_one_that_a_client_has_seen() {
+    let etcd = etcd(1);
+    let mut node = Node::join(config(&etcd, "n1")).await.unwrap();
+    node.until_all_slots().await;
+    let seen = Epoch(1_000_000);
+    node.member.raise_epochs(seen).await.unwrap();
+    node.until(|node| node.lost.len() == SLOTS as usize).await;
+    node.until_all_slots().await;
+    assert!(node.slots.values().all(|(slot, _)| slot.epoch() > seen));
+}
+
+#[tokio::test]
+async fn drained_node_gives_all_its_slots_away_and_gets_them_back() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    let operator = Inspection::new(&address(&etcd), &TlsFiles::default()).unwrap();
+    operator.drain("n1", true).await.unwrap();
+    tokio::join!(first.until(|node| node.slots.is_empty()), second.until_all_slots());
+    operator.drain("n1", false).await.unwrap();
+    tokio::join!(
+        first.until(|node| !node.slots.is_empty()),
+        second.until(|node| node.slots.len() < SLOTS as usize),
+    );
+    assert_eq!(operator.drain("n3", true).await, Err(Error::NoSuchNode("n3".to_owned())));
+}

@@ -1,0 +1,67 @@
+//! What an owner writes is what the next one inherits, and a former owner writes nothing.
+
+use navlocks_etcd::{Change, Epoch, Registry as _, TakenRecord};
+
+use super::*;
+
+#[tokio::test]
+async fn next_owner_inherits_what_was_confirmed() {
+    let etcd = etcd(1);
+    let one = Config { slots: 1, ..config(&etcd, "n1") };
+    let mut first = Node::join(one.clone()).await.unwrap();
+    first.until(|node| node.slots.len() == 1).await;
+    let (slot, inherited) = first.slots.get_mut(&0).unwrap();
+    assert_eq!((inherited.sessions.len(), inherited.tokens_reserved_to), (0, 0));
+    // More than a page, so that the next owner reads several.
+    let count = 4_500;
+    (0..count).for_each(|number| _ = slot.write(Change::Begin(session(number))));
+    slot.write(Change::End(SessionKey(3)));
+    let robbed = TakenRecord { victim: (SessionKey(1), 7), thief: Some((SessionKey(2), 9)) };
+    let released = TakenRecord { victim: (SessionKey(1), 8), thief: None };
+    slot.write(Change::Taken(robbed.clone()));
+    slot.write(Change::Taken(released));
+    slot.write(Change::Heard(SessionKey(1), 8));
+    slot.write(Change::Taken(TakenRecord { victim: (SessionKey(4), 1), thief: None }));
+    slot.write(Change::Reserve(1_000));
+    slot.write(Change::Reserve(2_000));
+    let last = slot.write(Change::GraceOver(vec![SessionKey(4), SessionKey(5)]));
+    slot.flushed().await.unwrap();
+    assert_eq!(slot.confirmed(), last);
+    let epoch = slot.epoch();
+    drop(first);
+
+    let mut second = Node::join(Config { name: "n2".to_owned(), ..one }).await.unwrap();
+    second.until(|node| node.slots.len() == 1).await;
+    let (slot, inherited) = &second.slots[&0];
+    assert!(slot.epoch() > epoch);
+    let ended = [3, 4, 5];
+    let expected: Vec<_> = (0..count).filter(|it| !ended.contains(it)).map(session).collect();
+    assert!(inherited.sessions == expected, "{} sessions", inherited.sessions.len());
+    assert_eq!(inherited.taken, [robbed]);
+    assert_eq!(inherited.tokens_reserved_to, 2_000);
+    assert_eq!(inherited.grace_over, Some(epoch));
+    assert!(epoch > Epoch(0) && inherited.is_complete);
+}
+
+#[tokio::test]
+async fn former_owner_cannot_write_any_more() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    // The node stops renewing, as if it was stopped, but its slots are still there.
+    let Node { member, mut slots, .. } = first;
+    drop(member);
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    second.until_all_slots().await;
+    let (slot, _) = slots.get_mut(&0).unwrap();
+    assert!(slot.may_serve_until() < now());
+    let number = slot.write(Change::Begin(session(1)));
+    assert_eq!(slot.flushed().await, Err(Ended::Lost));
+    assert!(slot.confirmed() < number);
+    let keys = client(&etcd).await.get("/navlocks/sessions/", Some(all())).await.unwrap();
+    assert_eq!(keys.count(), 0);
+}
+
+fn all() -> etcd_client::GetOptions {
+    etcd_client::GetOptions::new().with_prefix()
+}

@@ -1,0 +1,214 @@
+//! The state of a cluster in the model: what etcd, the nodes, the clients and the network have.
+//!
+//! Time is discrete and relative: every timer is an age in ticks that stops where nothing depends
+//! on it any more.
+
+use std::collections::VecDeque;
+
+/// A client, by its place in the scenario. A client has one session.
+pub(crate) type ClientNumber = u8;
+/// A node, by its place in the model.
+pub(crate) type NodeNumber = u8;
+/// Ticks since something happened.
+pub(crate) type Age = u8;
+pub(crate) type Epoch = u8;
+pub(crate) type Token = u8;
+/// The place of a waiter: the epoch in which it got it, and its number there.
+pub(crate) type Place = (Epoch, u8);
+
+/// Everything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    pub(crate) registry: Registry,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) clients: Vec<Client>,
+    /// Messages on their way, by client and node, oldest first.
+    pub(crate) to_node: Vec<Vec<VecDeque<ToNode>>>,
+    pub(crate) to_client: Vec<Vec<VecDeque<ToClient>>>,
+    pub(crate) restarts: u8,
+    pub(crate) history: History,
+    /// The first rule of the checker that was broken on the way here.
+    pub(crate) violation: Option<&'static str>,
+}
+
+/// What etcd has of the one slot of the model.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Registry {
+    pub(crate) owner: Option<NodeNumber>,
+    /// The owner's key is the one of the node's present incarnation.
+    pub(crate) owner_is_current: bool,
+    pub(crate) epoch: Epoch,
+    pub(crate) sessions: Vec<bool>,
+    pub(crate) taken: Vec<Taken>,
+    pub(crate) tokens_reserved_to: Token,
+    pub(crate) grace_over: Epoch,
+}
+
+/// A steal, recorded before it is visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Taken {
+    pub(crate) victim: (ClientNumber, u8),
+    pub(crate) thief: (ClientNumber, u8),
+}
+
+/// A node of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Node {
+    /// Its incarnation stands in etcd.
+    pub(crate) alive: bool,
+    /// Since it sent its last renewal that was answered.
+    pub(crate) renewed: Age,
+    /// A renewal under way: since it was sent, and whether etcd has applied it.
+    pub(crate) renewal: Option<(Age, bool)>,
+    pub(crate) renewals_left: u8,
+    /// Since it saw the present revision of the owner's key; None if that key has changed since.
+    pub(crate) seen: Option<Age>,
+    pub(crate) owner: Option<Owner>,
+}
+
+/// The memory of a node that owns the slot, or believes that it does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    pub(crate) epoch: Epoch,
+    pub(crate) grace: Option<Grace>,
+    /// Held entries in grant order, then pending ones in queue order.
+    pub(crate) entries: Vec<Entry>,
+    /// Since the last message of each session that began or claimed here.
+    pub(crate) heard: Vec<Option<Age>>,
+    pub(crate) next_token: Token,
+    pub(crate) tokens_reserved_to: Token,
+    pub(crate) next_place: u8,
+}
+
+/// The time of an owner before its first grant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Grace {
+    /// Since the transaction that won the slot.
+    pub(crate) won: Age,
+    /// In order of arrival.
+    pub(crate) claims: Vec<(ClientNumber, Claim)>,
+}
+
+/// What a client claims of its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Claim {
+    pub(crate) epoch: Epoch,
+    pub(crate) request: Option<Request>,
+    /// Since it was sent.
+    pub(crate) age: Age,
+}
+
+/// A request in the engine of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Entry {
+    pub(crate) client: ClientNumber,
+    pub(crate) request: u8,
+    pub(crate) ask: Ask,
+    /// None while it is pending.
+    pub(crate) token: Option<Token>,
+    pub(crate) place: Place,
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ask {
+    /// A bit for each name.
+    pub(crate) scope: u8,
+    pub(crate) shared: bool,
+    pub(crate) wait: Wait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Wait {
+    Queue,
+    IfAvailable,
+    Steal,
+}
+
+impl Ask {
+    /// Whether two requests exclude each other.
+    pub(crate) fn conflicts(self, other: Self) -> bool {
+        self.scope & other.scope != 0 && !(self.shared && other.shared)
+    }
+}
+
+/// A client and what it believes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Client {
+    pub(crate) session: Session,
+    /// Since it sent its last message that was answered.
+    pub(crate) belief: Age,
+    /// The epoch of its last welcome or claim.
+    pub(crate) epoch: Epoch,
+    /// The node of its connection.
+    pub(crate) at: NodeNumber,
+    /// The number of its next request.
+    pub(crate) next: u8,
+    pub(crate) request: Option<Request>,
+    pub(crate) ping_on_its_way: bool,
+    pub(crate) pings_left: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Session {
+    None,
+    Asked,
+    Live,
+    /// A claim is on its way; what it names is in doubt until it is answered.
+    Claiming,
+    Ended,
+}
+
+/// A request as its client knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Request {
+    pub(crate) number: u8,
+    pub(crate) known: Known,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Known {
+    Sent,
+    Waiting(Place),
+    Held(Token),
+}
+
+/// A message to a node. Ages count from when it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ToNode {
+    Hello(Age),
+    Ask(u8),
+    Release(u8),
+    Ping(Age),
+    Claim(Claim),
+    Bye,
+}
+
+/// A message to a client, with the epoch of its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ToClient {
+    pub(crate) epoch: Epoch,
+    pub(crate) body: Body,
+}
+
+/// Ages are those of the messages that are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Body {
+    Welcome(Age),
+    Granted(u8, Token),
+    Queued(u8, Place),
+    Unavailable(u8),
+    Lost(u8),
+    Pong(Age),
+    /// The claim was judged: the request that it named, and what is left of it.
+    Claimed(Option<(u8, Option<Known>)>, Age),
+    /// The session is not known any more.
+    Refused,
+}
+
+/// What the checker remembers of the past. No rule of the protocol reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct History {
+    /// Of each name, the largest tokens granted: exclusive ones, and all.
+    pub(crate) granted: Vec<(Token, Token)>,
+}
