@@ -63,7 +63,7 @@ fn a_steal_meets_a_grant() {
         let still_waits = polled.is_pending();
         match polled {
             Poll::Ready(Ok(victim)) => assert_eq!(victim.release(), Err(stolen)),
-            Poll::Ready(Err(error)) => assert_eq!(error, stolen.into()),
+            Poll::Ready(Err(error)) => assert_eq!(error, navlocks::RequestErrorKind::from(stolen)),
             // The theft came before the release: the queue stands as it stood.
             Poll::Pending => assert_eq!(released, Err(stolen)),
         }
