@@ -1,4 +1,4 @@
-// What a program can know of the connection to its service.
+// The state of the connection to a service, for programs.
 
 import { nameClass } from './locks.js';
 

@@ -35,7 +35,7 @@ function parseUrl(text) {
  * A WebSocket to this address that says at once what is said in one go, and does not keep the
  * process alive.
  *
- * @param hint what to do when nobody listens
+ * @param hint the advice when no process listens
  */
 export function dial({ path, url }, { token, ca, origin }, hint = '') {
   let stream;

@@ -1,4 +1,4 @@
-// What differs from platform to platform, each in a package of its own: the native addon, and the
+// Files that differ from platform to platform, each in a package of its own: the native addon, and the
 // command.
 
 import { existsSync } from 'node:fs';

@@ -1,7 +1,7 @@
 // A socket that shows that a session is alive although its connection is gone.
 //
-// The kernel closes the socket with its process, and Node with its worker thread. So a service can tell a client that is
-// gone from one that is stopped.
+// The kernel closes the socket with its process, and Node with its worker thread. So a service can
+// tell a client that is gone from one that is stopped.
 
 import { createServer } from 'node:net';
 import { isAbsolute } from 'node:path';
@@ -16,7 +16,8 @@ export class Presence {
   #peers = new Set();
 
   /**
-   * Listens at the path that a welcome named. Where that is not possible, the session ends with its connection or its process.
+   * Listens at the path that a welcome named. Where that is not possible, the session ends with its
+   * connection or its process.
    *
    * @param shown called when the socket is open
    */

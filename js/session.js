@@ -5,7 +5,8 @@
 //      └────────────── wants ◀────────────────┘
 //
 // What is said can be said again. After a connection broke, everything that is to be said follows from what is wanted: the
-// service hears which requests are still alive, and the rest follows. A service that was started again hears all of them.
+// service hears which requests are still alive, and the rest follows. A service that was started
+// again hears all of them.
 
 import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
@@ -309,7 +310,8 @@ export class Session {
   #welcome(welcome, { said, resume }) {
     const resumed = (welcome.resumed || welcome.claim) && resume?.session === welcome.session ? resume : undefined;
     const claims = resumed !== undefined && welcome.claim === true;
-    // Only an answer to the whole claim proves anything: until then the lease is the one of the earlier service.
+    // Only an answer to the whole claim proves anything: until then the lease is the one of the
+    // earlier service.
     const answered = claims ? (this.#lease?.said ?? said) : said;
     if (claims) this.check();
     if (claims && this.#secret === undefined) return;

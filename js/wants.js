@@ -75,7 +75,7 @@ export class Wants {
   }
 
   /**
-   * What is to be said of a lock whose holder watches for contention; nothing if it is held no
+   * Returns the messages for a lock whose holder watches for contention; nothing if it is held no
    * more.
    */
   watchContention({ id }) {

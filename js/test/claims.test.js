@@ -1,4 +1,4 @@
-// What a client sends to a service that was started again, and what it believes: against a peer that the test plays.
+// The messages that a client sends to a service that was started again, and its belief: against a peer that the test plays.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

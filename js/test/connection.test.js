@@ -1,4 +1,4 @@
-// What a program learns of the connection to its service: its state, its lease, gaps of events, and
+// The connection to a service as a program sees it: its state, its lease, gaps of events, and
 // which errors say that the service is out of reach.
 
 import assert from 'node:assert/strict';

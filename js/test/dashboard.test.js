@@ -1,4 +1,5 @@
-// The dashboard in a real Chromium: every view with real clients, what strangers get, and what an operator can do.
+// The dashboard in a real Chromium: every view with real clients, what strangers get, and what an
+// operator can do.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -337,7 +338,8 @@ describe('the dashboard', { skip: missing }, () => {
       await new Promise((resolve) => {
         frame.onload = resolve;
       });
-      // A frame that was refused is an error page, of which nothing can be read; one of this site could be.
+      // A frame that was refused is an error page, of which nothing can be read; one of this site
+      // could be.
       const fetched = await fetch(`${target}/metrics`).then((answer) => answer.status, () => 'nothing');
       const posted = await fetch(`${target}/`, { method: 'POST', mode: 'no-cors' }).then((answer) => answer.type, () => 'nothing');
       const socket = await new Promise((resolve) => {

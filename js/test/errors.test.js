@@ -1,4 +1,4 @@
-// What a programmer sees when something goes wrong: stacks, causes, bad options, handles that are
+// Errors as a programmer sees them: stacks, causes, bad options, handles that are
 // forgotten, and locks that are printed.
 
 import assert from 'node:assert/strict';

@@ -1,5 +1,6 @@
-// The package as users get it: packed, and installed from its tarballs into empty folders. Each cell is a runtime, compiler, test
-// runner or bundler with one small program. `./test` tries those whose tools it has anyway, `./test soak` all of them.
+// The package as users get it: packed, and installed from its tarballs into empty folders. Each
+// cell is a runtime, compiler, test runner or bundler with one small program. `./test` tries those
+// whose tools it has anyway, `./test soak` all of them.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -368,7 +369,8 @@ function copyPackage(name) {
   const folder = join(project, `own-${name}`);
   cpSync(tool(`matrix/node_modules/${name}`), folder, { recursive: true });
   writeFileSync(join(folder, 'setup.mjs'), SETUP);
-  // A timer of Node may be a millisecond early by Date.now(). Stolen locks that no test awaits reject.
+  // A timer of Node may be a millisecond early by Date.now(). Stolen locks that no test awaits
+  // reject.
   const test = { globals: true, setupFiles: ['./setup.mjs'], retry: 3, dangerouslyIgnoreUnhandledErrors: true };
   writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify({ test })};`);
   return folder;

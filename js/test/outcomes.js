@@ -1,4 +1,4 @@
-// What tests wait for: failures, losses, and the state of a connection.
+// Outcomes that tests wait for: failures, losses, and the state of a connection.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// Locks outlive their service: real services are killed, stopped and started again under clients in Node.
+// Locks outlive their service: real services are killed, stopped and started again under clients in
+// Node.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-//! What must be true in every state, and what must become true again after every one.
+//! Invariants of every state, and of the state that heals after it.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

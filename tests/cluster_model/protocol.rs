@@ -366,7 +366,7 @@ impl Cluster {
         }
     }
 
-    /// What a client claims: only what it still believes in.
+    /// Returns the claim of a client: only locks that it still believes in.
     fn claim(&self, state: &mut State, client: ClientNumber, node: NodeNumber) {
         let believes = self.client_believes(&state.clients[usize::from(client)]);
         let Some(owner) = &state.nodes[usize::from(node)].owner else { return };

@@ -1,4 +1,4 @@
-//! What happens in a run of the model: clients with their requests, and which faults may strike.
+//! The scenario of a run of the model: clients with their requests, and which faults may strike.
 
 use crate::state::{Age, Ask, Epoch, Wait};
 
@@ -22,7 +22,7 @@ pub(crate) struct Scenario {
     pub(crate) scripts: Vec<Script>,
 }
 
-/// What one client does, at times that the model chooses.
+/// The steps of one client, at times that the model chooses.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     /// Its session began before the run.

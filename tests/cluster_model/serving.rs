@@ -1,4 +1,4 @@
-//! What nodes and clients do with what they receive, and how ownership changes.
+//! Nodes and clients take messages, and ownership changes.
 
 use crate::bug::Bug;
 use crate::notes::Note;

@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(crate) violation: Option<&'static str>,
 }
 
-/// What etcd has of the one slot of the model.
+/// The keys in etcd for the one slot of the model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Registry {
     pub(crate) owner: Option<NodeNumber>,
@@ -89,7 +89,7 @@ pub(crate) struct Grace {
     pub(crate) claims: Vec<(ClientNumber, Claim)>,
 }
 
-/// What a client claims of its session.
+/// The claim of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Claim {
     pub(crate) epoch: Epoch,
@@ -109,7 +109,7 @@ pub(crate) struct Entry {
     pub(crate) place: Place,
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ask {
     /// A bit for each name.
@@ -206,7 +206,7 @@ pub(crate) enum Body {
     Refused,
 }
 
-/// What the checker remembers of the past. No rule of the protocol reads it.
+/// The memory of the checker. No rule of the protocol reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct History {
     /// Of each name, the largest tokens granted: exclusive ones, and all.

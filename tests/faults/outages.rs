@@ -62,7 +62,8 @@ fn await_pending(locks: &Locks, count: usize) {
     }
 }
 
-/// A command under a lock, in a process of its own: it says when it has the lock, and ends with its input.
+/// A command under a lock, in a process of its own: it says when it has the lock, and ends with its
+/// input.
 fn holder(served: &Served, name: &str) -> Running {
     let mut child = Command::new(NAVLOCKS)
         .args(["run", "--url", &served.url(), name, "--", "sh", "-c", "echo held; cat"])
@@ -188,7 +189,7 @@ fn full_disk_refuses_new_requests_and_loses_nothing() {
     };
     assert!(error.contains("its disk is full"), "{error}");
     assert!(locked.len() > 4_000, "{}", locked.len());
-    // What is released makes room.
+    // A release makes room.
     locked.pop();
     locked.push(hold(&locks, "again"));
     service.kill();
@@ -272,7 +273,8 @@ fn damaged_records_cost_locks_but_never_make_two_holders() {
     }
 }
 
-/// A way through the network that can swallow all that its connections carry from then on. New connections are carried.
+/// A way through the network that can swallow all that its connections carry from then on. New
+/// connections are carried.
 struct Way {
     url: String,
     connections: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
@@ -347,8 +349,8 @@ fn lock_outlives_a_way_that_swallows_its_connection_and_the_service_behind_it() 
     drop(waiting.join().expect("no panic").expect("the lock is free"));
 }
 
-/// The clock of a running process cannot be moved, but its successor can have another one: then all that is kept about
-/// time would be wrong, if it were more than lengths of time.
+/// The clock of a running process cannot be moved, but its successor can have another one: then all
+/// that is kept about time would be wrong, if it were more than lengths of time.
 #[test]
 fn service_whose_clock_jumps_between_two_starts_keeps_locks() {
     let ahead = ["unshare", "--time", "--boottime", "360000", "--monotonic", "360000"];

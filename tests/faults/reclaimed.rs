@@ -1,4 +1,5 @@
-//! The checker on histories of sessions that outlive their service, and on those of the same service with a bug.
+//! The checker on histories of sessions that outlive their service, and on those of the same
+//! service with a bug.
 
 use std::fs;
 use std::path::PathBuf;
@@ -55,8 +56,9 @@ fn sessions_outlive_their_service_and_no_lock_is_lost() {
     assert!(survivors > histories, "too few locks outlived a service");
 }
 
-/// Plays the service with a bug. Whatever is found comes after the bug has struck. Returns how often it struck and how
-/// often it was found, in one of these ways: it cannot always be seen from outside.
+/// Plays the service with a bug. Whatever is found comes after the bug has struck. Returns how
+/// often it struck and how often it was found, in one of these ways: it cannot always be seen from
+/// outside.
 fn hunt(bug: Bug, is_it: fn(&Violation) -> bool) -> (u64, u64) {
     let tables = Tables::new(&format!("{bug:?}"));
     let (mut struck, mut found) = (0, 0);

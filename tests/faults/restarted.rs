@@ -1,4 +1,5 @@
-//! Fifty client processes and the service itself, as processes: killed, stopped, robbed and restarted.
+//! Fifty client processes and the service itself, as processes: killed, stopped, robbed and
+//! restarted.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::served::{assert_right, recruit};
 
 /// Long enough for a machine that is busy with fifty processes.
 const LEASE: Duration = Duration::from_secs(6);
-/// What is left of a lease when a ping is due, less the time to connect to a busy service.
+/// The rest of a lease when a ping is due, less the time to connect to a busy service.
 const ENDURANCE: Duration = Duration::from_secs(2);
 
 /// The longest times that a client holds a lock, and waits for one.

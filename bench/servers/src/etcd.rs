@@ -47,7 +47,7 @@ impl Members {
     /// Starts so many members, with further options of etcd.
     ///
     /// # Errors
-    /// What went wrong, with the last line of the member's log.
+    /// The failure, with the last line of the member's log.
     pub fn start(count: usize, options: &[&str]) -> Result<Self, String> {
         let port = || Address::free_port().map_err(|error| error.to_string());
         let pair = |_| Ok((port()?, port()?));

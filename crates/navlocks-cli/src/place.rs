@@ -144,8 +144,8 @@ impl Place {
 }
 
 impl Place {
-    /// Returns true if clients of an earlier service may still have locks: the sockets by which they
-    /// show that they live are there.
+    /// Returns true if clients of an earlier service may still have locks: the sockets by which
+    /// they show that they live are there.
     ///
     /// # Errors
     ///

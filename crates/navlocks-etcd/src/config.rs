@@ -6,7 +6,7 @@ use crate::address::{Address, TlsFiles};
 use crate::clock;
 use crate::error::Error;
 
-/// What a node has to know to take part.
+/// The settings that a node needs to take part.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where etcd is.

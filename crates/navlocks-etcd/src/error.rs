@@ -1,4 +1,4 @@
-//! What can go wrong between a node and its etcd, each its own error.
+//! Failures between a node and its etcd, each its own error.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub enum Error {
     Unreachable {
         /// The members that were tried.
         members: String,
-        /// What the last of them answered.
+        /// The answer of the last of them.
         reason: String,
     },
     /// etcd refuses the user or the password.
@@ -32,16 +32,16 @@ pub enum Error {
     OtherCluster {
         /// The prefix of its keys.
         prefix: String,
-        /// What this node was told.
+        /// The value that this node was told.
         ours: String,
-        /// What the cluster has.
+        /// The value that the cluster has.
         theirs: String,
     },
     /// A key has a value that no version of navlocks wrote.
     Record {
         /// The key.
         key: String,
-        /// What is wrong with it.
+        /// The reason why it is wrong.
         reason: String,
     },
     /// This node's incarnation is over: another node has taken its place, or its key was deleted.

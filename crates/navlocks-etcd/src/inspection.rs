@@ -75,7 +75,7 @@ impl ClusterView {
     }
 }
 
-/// What `doctor` says about etcd.
+/// The health of etcd, for `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// Its version.

@@ -1,4 +1,4 @@
-//! What a cluster of navlocks services keeps in etcd: which node owns which slots, in which epoch,
+//! The state that a cluster of navlocks services keeps in etcd: which node owns which slots, in which epoch,
 //! and which sessions exist. Locks are not in it.
 //!
 //! A [`Member`] is one node's part. It gains and loses slots; each [`OwnedSlot`] is a [`Registry`]

@@ -29,7 +29,7 @@ use crate::view::View;
 /// One call of a node that joins.
 const JOIN_CALL_MAX: Duration = Duration::from_secs(5);
 
-/// What happens to this node.
+/// An event in the life of this node.
 #[derive(Debug)]
 pub enum Event {
     /// The node owns a slot from now on, and its grace begins.

@@ -7,7 +7,7 @@ use crate::hashing;
 use crate::record::Incarnation;
 use crate::view::{SeenNode, View};
 
-/// What a node does next.
+/// The next step of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Takes a slot, if its key still has this revision.

@@ -61,7 +61,7 @@ impl TryFrom<String> for Incarnation {
     }
 }
 
-/// What must be the same for all nodes.
+/// The constants that are the same for all nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct ClusterRecord {

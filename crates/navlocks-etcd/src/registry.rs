@@ -1,4 +1,4 @@
-//! What a service needs from what outlives it: the registry of a slot, and who owns the slot.
+//! The registry of a slot and its ownership: the state that outlives a service.
 //!
 //! A service writes changes in order and goes on; what a change makes visible is held back until
 //! the change is confirmed.
@@ -28,7 +28,7 @@ pub struct SessionRecord {
     pub key: SessionKey,
     /// How long it lives without a message. A new owner waits for this one, whatever is configured.
     pub lease: Duration,
-    /// What its client must show to claim it; not the secret itself.
+    /// The proof that its client must show to claim it; not the secret itself.
     pub proof: String,
 }
 
@@ -89,7 +89,7 @@ pub trait Registry: Send {
     fn ended(&self) -> Option<Ended>;
 }
 
-/// What earlier owners left, read in the transaction that made the new owner.
+/// The state that earlier owners left, read in the transaction that made the new owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inherited {
     /// The sessions that may claim.

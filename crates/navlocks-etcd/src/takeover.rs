@@ -82,7 +82,7 @@ pub(crate) async fn take(
     Ok(Some((ownership, inherited)))
 }
 
-/// What earlier owners left, all of it as of the revision of the take-over.
+/// The state that earlier owners left, all of it as of the revision of the take-over.
 async fn inherit(
     store: &Store,
     keys: &Keys,

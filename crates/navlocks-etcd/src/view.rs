@@ -1,4 +1,4 @@
-//! What a node has seen of its cluster, and since when.
+//! The cluster as a node has seen it, and since when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -130,7 +130,7 @@ pub struct Blocked {
 /// The clients that block others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
-    /// The clients that wait for nobody and those in deadlocks, most waiters behind first.
+    /// The clients that wait for no other and those in deadlocks, most waiters behind first.
     pub roots: Vec<Node>,
     /// How many roots there are.
     pub count: u64,
@@ -367,7 +367,7 @@ pub struct Happened {
     pub ago_ms: u64,
     /// Its partition.
     pub space: Space,
-    /// What happened, such as `granted`.
+    /// The kind of the event, such as `granted`.
     pub what: String,
     /// To which request; none if an operator acted on a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]

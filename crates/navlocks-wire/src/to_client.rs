@@ -50,7 +50,7 @@ pub struct Welcome {
     pub service: String,
     /// The number of the session.
     pub session: u32,
-    /// What proves that a later connection belongs to this session. Only its client receives it.
+    /// The proof that a later connection belongs to this session. Only its client receives it.
     /// Missing if the session ends with its connection.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub secret: String,

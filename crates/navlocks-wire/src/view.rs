@@ -166,14 +166,14 @@ pub struct EventsOf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
-    /// What is to be done.
+    /// The action.
     pub action: Action,
     /// True to be told what would be lost, and nothing else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preview: bool,
 }
 
-/// What an operator can do. Requests are named by their ids: the holder of a name may be another
+/// An action of an operator. Requests are named by their ids: the holder of a name may be another
 /// one by now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -20,8 +20,8 @@ pub enum Connection {
     Unreachable,
     /// The service refuses this client, and is not tried again.
     Refused(Refusal),
-    /// The connection was ended here, by [`Locks::disconnect`](crate::Locks::disconnect) or with the
-    /// runtime that carried it.
+    /// The connection was ended here, by [`Locks::disconnect`](crate::Locks::disconnect) or with
+    /// the runtime that carried it.
     Closed,
 }
 

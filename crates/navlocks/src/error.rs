@@ -70,8 +70,8 @@ impl fmt::Display for Loss {
 
 impl Error for Loss {}
 
-/// Why a request did not give a lock: the kind of failure, and the lock that it is about. Nothing of
-/// the request is left then.
+/// Why a request did not give a lock: the kind of failure, and the lock that it is about. Nothing
+/// of the request is left then.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -125,9 +125,9 @@ impl RequestError {
         &self.0.scope
     }
 
-    /// The locks that a request which [timed out](RequestErrorKind::TimedOut) waited for, as far as they are
-    /// known; a service describes the first sixteen. Empty for every other kind, and if all were
-    /// waiting themselves.
+    /// The locks that a request which [timed out](RequestErrorKind::TimedOut) waited for, as far as
+    /// they are known; a service describes the first sixteen. Empty for every other kind, and if
+    /// all were waiting themselves.
     pub fn holders(&self) -> &[LockInfo] {
         &self.0.holders
     }

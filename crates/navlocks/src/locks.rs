@@ -61,7 +61,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// What to do about deadlocks; nothing by default. Each task needs a
+    /// The policy for deadlocks; they are ignored by default. Each task needs a
     /// [client of its own](crate::deadlock#one-client-for-each-unit-of-work) then.
     pub fn deadlocks(mut self, policy: DeadlockPolicy) -> Self {
         self.deadlocks = policy;
@@ -98,10 +98,10 @@ impl Locks {
     /// connection and the service: the connection is made again, and a service that was started
     /// again gets a claim of what is held and pending here. A held lock can be lost because the
     /// service was out of reach for longer than the lease
-    /// ([`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), which is known here before any other client
-    /// is granted, or because the service has lost its state
-    /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues anew, at the
-    /// tail, and [`client_id`](Self::client_id) and request ids are new ones.
+    /// ([`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), which is known here before any other
+    /// client is granted, or because the service has lost its state
+    /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues anew, at
+    /// the tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
     /// One task drives the connection: on the tokio runtime in which it was made, and without one on a thread of this crate's own.
     /// A runtime that shuts down takes its connections with it.
@@ -234,9 +234,9 @@ impl Locks {
     /// Returns a copy of the socket by which the service knows that this client is alive, over a
     /// Unix socket.
     ///
-    /// The service keeps the locks of this client for as long as any process has that socket open. A
-    /// program that does its work in child processes can hand them this, so that its locks are not
-    /// free before they have ended, even if it is killed itself.
+    /// The service keeps the locks of this client for as long as any process has that socket open.
+    /// A program that does its work in child processes can hand them this, so that its locks are
+    /// not free before they have ended, even if it is killed itself.
     #[cfg(feature = "service")]
     pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         self.backend().descriptor()

@@ -50,7 +50,8 @@ pub struct LockInfo {
     pub pid: Option<u32>,
 }
 
-/// Its tag, or else its client; the process; and its age. Control characters of the tag are escaped.
+/// Its tag, or else its client; the process; and its age. Control characters of the tag are
+/// escaped.
 impl fmt::Display for LockInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.tag.as_deref().filter(|tag| !tag.is_empty()) {

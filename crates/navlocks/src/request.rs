@@ -85,8 +85,8 @@ impl Request {
         self
     }
 
-    /// Fails with [`TimedOut`](RequestErrorKind::TimedOut) when the lock is not granted within this time. Zero tries once and does not
-    /// wait.
+    /// Fails with [`TimedOut`](RequestErrorKind::TimedOut) when the lock is not granted within this
+    /// time. Zero tries once and does not wait.
     ///
     /// The first timeout of a process starts one thread for all timers.
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -116,8 +116,8 @@ impl Request {
     /// ```
     ///
     /// A closure that returns `async move { … }` does not compile ("lifetime may not live long
-    /// enough", "not general enough"): the future may borrow the lock, and only the type of an async
-    /// closure can say so. Put `async` before the bars.
+    /// enough", "not general enough"): the future may borrow the lock, and only the type of an
+    /// async closure can say so. Put `async` before the bars.
     ///
     /// ```compile_fail
     /// # async fn example(locks: navlocks::Locks) -> Result<(), navlocks::RequestError> {

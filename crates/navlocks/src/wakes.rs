@@ -24,8 +24,8 @@ impl Wakes {
         self.first.is_none() && self.more.is_none()
     }
 
-    /// Takes all wakers. Field by field: a waker was written as two words, and moving it as one costs
-    /// a store-forwarding stall.
+    /// Takes all wakers. Field by field: a waker was written as two words, and moving it as one
+    /// costs a store-forwarding stall.
     #[inline]
     pub(crate) fn take(&mut self) -> Self {
         Self { first: self.first.take(), more: self.more.take() }

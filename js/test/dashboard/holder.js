@@ -1,4 +1,5 @@
-// A process that talks to a service: it reads lines such as `request ["a"] shared tag` and `release 1`, and writes what it hears.
+// A process that talks to a service: it reads lines such as `request ["a"] shared tag` and `release
+// 1`, and writes what it hears.
 
 import { createInterface } from 'node:readline';
 import { Talker } from './talker.js';

@@ -1,4 +1,5 @@
-// A scene for pictures and tests: a small company's locks, with queues, shared readers, scopes, a deadlock and a lost connection.
+// A scene for pictures and tests: a small company's locks, with queues, shared readers, scopes, a
+// deadlock and a lost connection.
 
 import { Holder } from './page.js';
 import { Talker } from './talker.js';

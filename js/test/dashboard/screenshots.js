@@ -1,6 +1,7 @@
 // Takes the pictures of docs/dashboard.md: `node test/dashboard/screenshots.js [SECONDS] [FOLDER]`.
 //
-// It starts a service, the scene and the dashboard. Into another FOLDER it takes every view, light and dark, wide and narrow.
+// It starts a service, the scene and the dashboard. Into another FOLDER it takes every view, light
+// and dark, wide and narrow.
 
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,5 @@
-//! A client: tasks that ask, wait, look, hold, look again and release, and write it all down, whatever happens to the service.
+//! A client: tasks that ask, wait, look, hold, look again and release, and write it all down,
+//! whatever happens to the service.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ enum Asked {
     Force { request: RequestNo },
 }
 
-/// What a client does to the world.
+/// An action of a client.
 #[derive(Default)]
 pub(super) struct Acts {
     pub(super) send: Vec<(LinkNo, ToService)>,
@@ -122,7 +123,8 @@ impl Client {
         self.sleep(task, now, 200, acts);
     }
 
-    /// Sends over the connection, if there is one. Otherwise the next one begins with all that is to be known.
+    /// Sends over the connection, if there is one. Otherwise the next one begins with all that is
+    /// to be known.
     fn say(&self, message: ToService, acts: &mut Acts) {
         acts.send.extend(self.connection.link.map(|link| (link, message)));
     }

@@ -1,4 +1,4 @@
-//! What a client knows of its session and of the connection that carries it, as the clients of navlocks do.
+//! A session and its connection as a client knows them, as the clients of navlocks do.
 
 use std::collections::VecDeque;
 
@@ -70,8 +70,8 @@ impl Connection {
         Hello { version: wire::VERSION, lease_ms: Some(LEASE), resume, ..Hello::default() }
     }
 
-    /// Takes the answer to a hello. Returns what the client wanted to go on with, if the session does go on; none if
-    /// this service is older than another one.
+    /// Takes the answer to a hello. Returns what the client wanted to go on with, if the session
+    /// does go on; none if this service is older than another one.
     pub(super) fn welcome(&mut self, welcome: &Welcome) -> Option<Option<Resume>> {
         let Greeting { link, said, resume } = self.greeting.take()?;
         if welcome.epoch < self.epoch {

@@ -267,7 +267,8 @@ impl Service {
         }
     }
 
-    /// Takes what is to be sent. With dice, only so much of it as they say: the service is about to be killed.
+    /// Takes what is to be sent. With dice, only so much of it as they say: the service is about to
+    /// be killed.
     pub(super) fn send(&mut self, mut dice: Option<&mut Dice>) -> Vec<Sent> {
         let mut sent = Vec::new();
         let life = self.life;

@@ -22,12 +22,12 @@ const LATENCY: u64 = 120;
 const BEAT: u64 = 50;
 /// Longer than anything takes.
 const PATIENCE: u64 = 10 * LEASE;
-/// What is left of a lease at the worst moment, less the time to connect and claim.
+/// The rest of a lease at the worst moment, less the time to connect and claim.
 const ENDURANCE: u64 = 1500;
 /// A swallowed connection costs so much of the endurance: it outlasts one of them and little else.
 const HOLE: u64 = ENDURANCE - 100;
 
-/// What a seed came to.
+/// The outcome of a seed.
 pub(crate) struct Played {
     pub(crate) history: History,
     /// Whether the bug has struck.
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// What follows from a message is sent, all of it or, if the service dies now, some.
+    /// Sends the effects of a message: all of them or, if the service dies now, some.
     fn after_message(&mut self) {
         if self.dies_after.is_none() && self.service.wants_to_die() {
             self.dies_after = Some(self.dice.roll(4));

@@ -5,9 +5,10 @@
 //! was told of its lock after that and believed in it. (Had it been granted before the other and told late, then both held at
 //! once, which is no better.)
 //!
-//! Its place in the queue is the same all the time when the service calls it the same, also over a restart of the service;
-//! a client that lost its session asks again under another name. Steals and those who overtake by right are not held to the
-//! order, nor are two who do not exclude each other.
+//! Its place in the queue is the same all the time when the service calls it the same, also over a
+//! restart of the service; a client that lost its session asks again under another name. Steals and
+//! those who overtake by right are not held to the order, nor are two who do not exclude each
+//! other.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -58,8 +58,8 @@ pub enum What {
         /// So long it takes at most, on this machine and with these leases, until what one process sent or what became of it has
         /// had its effect on another. Nobody was disturbed for so long before this moment, if anybody was still waiting.
         patience: Duration,
-        /// A lock outlasts the absence of its client and of the service if both together are absent for less than this.
-        /// Zero if nothing is promised.
+        /// A lock outlasts the absence of its client and of the service if both together are absent
+        /// for less than this. Zero if nothing is promised.
         #[serde(default)]
         endurance: Duration,
     },

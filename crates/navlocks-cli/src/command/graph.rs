@@ -17,8 +17,9 @@ const DEPTH_MAX: usize = 12;
 
 /// Print who waits for whom
 ///
-/// As text: clients that block others first, those that wait for them below, indented. As dot: for Graphviz, such as
-/// navlocks graph --format dot | dot -Tsvg; deadlocks are red, and dashed lines lead to requests that wait themselves.
+/// As text: clients that block others first, those that wait for them below, indented. As dot: for
+/// Graphviz, such as navlocks graph --format dot | dot -Tsvg; deadlocks are red, and dashed lines
+/// lead to requests that wait themselves.
 #[derive(Debug, Args)]
 pub(super) struct Graph {
     /// The format

@@ -15,7 +15,7 @@ const NOTHING: &str = "nothing is held\n";
 /// Show who holds what, and who waits
 ///
 /// Held locks come in the order in which they were granted, waiting requests as they stand in the queue. Where no service
-/// runs nobody holds anything, and none is started, unless clients of an earlier one are left.
+/// runs no lock is held, and none is started, unless clients of an earlier one are left.
 #[derive(Debug, Args)]
 pub(super) struct Query {
     /// Print one JSON object with the arrays held and pending; after a restart also unclaimed, the

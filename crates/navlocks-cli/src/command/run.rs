@@ -127,8 +127,8 @@ impl Run {
         ))
     }
 
-    /// Waits for the lock. A service of the user's own that ends meanwhile is started again; one that
-    /// could not be for a while is begun with anew, which says why.
+    /// Waits for the lock. A service of the user's own that ends meanwhile is started again; one
+    /// that could not be for a while is begun with anew, which says why.
     async fn acquire(&self, scope: &Scope) -> Result<(Lock, Signals), Failure> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {

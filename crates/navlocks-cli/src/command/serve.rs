@@ -64,10 +64,12 @@ pub(super) struct Serve {
     /// Let operators release and steal locks and end sessions from the dashboard
     #[arg(long, requires = "dashboard", requires = "operator_token_file")]
     dashboard_actions: bool,
-    /// A file with tokens of operators, one on a line, as NAME:TOKEN; they see all tenants in the dashboard
+    /// A file with tokens of operators, one on a line, as NAME:TOKEN; they see all tenants in the
+    /// dashboard
     #[arg(long, value_name = "FILE", env = "NAVLOCKS_OPERATOR_TOKEN_FILE", hide_env_values = true)]
     operator_token_file: Option<PathBuf>,
-    /// A name of this service, for browsers and for metrics; addresses in numbers and localhost are known
+    /// A name of this service, for browsers and for metrics; addresses in numbers and localhost are
+    /// known
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Web origins whose pages may use the service and share their locks, such as

@@ -22,9 +22,9 @@ const NAMED_MAX: usize = 5;
 
 /// End the user's own service
 ///
-/// It starts again when it is needed. Commands that hold a lock or wait for one start it at once and
-/// go on, so --force is needed if there are any: it ends the service, as for an upgrade, and not the
-/// commands.
+/// It starts again when it is needed. Commands that hold a lock or wait for one start it at once
+/// and go on, so --force is needed if there are any: it ends the service, as for an upgrade, and
+/// not the commands.
 #[derive(Debug, Args)]
 pub(super) struct Stop {
     /// Also when locks are held, and when it does not end by itself

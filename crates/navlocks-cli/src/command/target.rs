@@ -56,7 +56,7 @@ pub(super) struct Target {
     pub(super) patience: Duration,
 }
 
-/// What becomes of a connection to the user's own service when the service ends.
+/// The fate of a connection to the user's own service when the service ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stay {
     /// It is over.
@@ -306,8 +306,8 @@ fn parent(url: &str) -> Option<ClientKey> {
     client.parse().ok().filter(|_| service == url)
 }
 
-/// Returns the reason why a request may wait although no holder is known: as the service says it, or
-/// a session of an earlier service that it waits for.
+/// Returns the reason why a request may wait although no holder is known: as the service says it,
+/// or a session of an earlier service that it waits for.
 pub(super) async fn reason(locks: &Locks) -> Option<String> {
     match locks.recovery().await.ok()?.first() {
         Some(session) => Some(recovery::sentence(session)),

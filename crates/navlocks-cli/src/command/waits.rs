@@ -1,4 +1,4 @@
-//! Who waits for whom: the requests of one moment with their blockers, and the circles among them.
+//! The wait-for graph: the requests of one moment with their blockers, and the circles among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -130,7 +130,8 @@ impl Child {
     /// Takes note of the end of processes whose parents have ended.
     pub(crate) fn reap_orphans(&self) {
         let mut services = started();
-        // The command's own end is for its supervisor, that of a service which starts for its starter.
+        // The command's own end is for its supervisor, that of a service which starts for its
+        // starter.
         for orphan in children(rustix::process::getpid()).filter(|pid| *pid != self.pid) {
             if services.iter().any(|service| service.pid == orphan && service.starting) {
                 continue;

@@ -25,7 +25,7 @@ fn it_is_asked_to_end_and_the_code_says_so() {
     assert_ended(&steal, 0, "");
     assert!(text(&steal).starts_with("took 'x' from client c"), "{}", text(&steal));
     assert!(text(&steal).contains("victim"), "{}", text(&steal));
-    // What it writes to its two outputs comes in any order.
+    // Lines of its two outputs come in any order.
     let ended = victim.wait();
     ended.assert(90, "asked");
     ended.assert(90, "the lock was stolen by request");

@@ -75,8 +75,8 @@ impl LockManager {
     }
 
     /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks),
-    /// but only over what the request waits for, directly or not. Returns none, too, if that is more
-    /// than so many entries, counted once for each name.
+    /// but only over what the request waits for, directly or not. Returns none, too, if that is
+    /// more than so many entries, counted once for each name.
     pub fn deadlock_through(&self, request: RequestId, entries_max: usize) -> Option<Deadlock> {
         let entry = self.seating.find(request)?;
         let mut deadlocks = WaitsFor::new(self, entries_max).components([Node::Entry(entry)])?;

@@ -56,10 +56,11 @@ impl LockManager {
     }
 
     /// Seats a request that held its lock in an earlier manager, under the token that it had there.
-    /// Returns `None`, and nothing happens, when an entry conflicts with it or the client is not known.
+    /// Returns `None`, and nothing happens, when an entry conflicts with it or the client is not
+    /// known.
     ///
-    /// With the held entries in any order, then the pending ones in queue order, a new manager has the
-    /// same held set as the earlier one. Tokens of later grants are larger.
+    /// With the held entries in any order, then the pending ones in queue order, a new manager has
+    /// the same held set as the earlier one. Tokens of later grants are larger.
     pub fn restore(
         &mut self,
         client: ClientId,

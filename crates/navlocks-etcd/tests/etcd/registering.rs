@@ -1,4 +1,4 @@
-//! What an owner writes is what the next one inherits, and a former owner writes nothing.
+//! An owner inherits all that the one before wrote, and a former owner writes nothing.
 
 use navlocks_etcd::{Change, Epoch, Registry as _, TakenRecord};
 

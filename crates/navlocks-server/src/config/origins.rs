@@ -17,9 +17,9 @@ pub struct SharedOrigins {
 }
 
 impl SharedOrigins {
-    /// Reads a list of origins between commas, such as `https://shop.example,https://m.shop.example`.
-    /// The service takes all of them for the first. With the word `programs` they share the locks
-    /// of programs, which have no origin.
+    /// Reads a list of origins between commas, such as
+    /// `https://shop.example,https://m.shop.example`. The service takes all of them for the first.
+    /// With the word `programs` they share the locks of programs, which have no origin.
     ///
     /// # Errors
     ///

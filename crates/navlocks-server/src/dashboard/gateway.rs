@@ -1,5 +1,5 @@
-//! A gateway: serves the page on a loopback port of its own, and carries its connections to the Unix
-//! socket of a service. It ends with the program that opened it.
+//! A gateway: serves the page on a loopback port of its own, and carries its connections to the
+//! Unix socket of a service. It ends with the program that opened it.
 
 use std::cell::RefCell;
 use std::convert::Infallible;

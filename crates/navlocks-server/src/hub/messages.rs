@@ -141,8 +141,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Holds a request back if it conflicts with one that an earlier service left. Otherwise returns
-    /// it.
+    /// Holds a request back if it conflicts with one that an earlier service left. Otherwise
+    /// returns it.
     #[cold]
     fn recover(
         &mut self,

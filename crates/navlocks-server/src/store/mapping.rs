@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 /// Maps a part of a file, which is made as long as needed. The disk has room for it afterwards.
 ///
-/// What is written there survives the end of this process without a system call.
+/// A store to these pages survives the end of this process without a system call.
 #[allow(unsafe_code, reason = "memory that another process could change; see below")]
 pub(super) fn map(file: &File, offset: u64, length: usize) -> io::Result<MmapMut> {
     reserve(file, offset, length as u64)?;

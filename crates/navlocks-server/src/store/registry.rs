@@ -116,7 +116,7 @@ pub(crate) enum Standing {
     Lost(Cause),
 }
 
-/// What an earlier service left.
+/// The sessions and requests that an earlier service left.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) sessions: Vec<SessionRecord>,

@@ -318,7 +318,7 @@ impl Certificates {
         files.join(format!("{name}.{kind}.pem"))
     }
 
-    /// What a client trusts that knows these certificates.
+    /// The trust of a client that knows these certificates.
     fn roots(names: &[&str]) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         for name in names {

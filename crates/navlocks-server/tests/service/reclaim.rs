@@ -26,7 +26,7 @@ fn lost(id: u64, cause: Cause) -> ToClient {
     ToClient::Lost(Lost { id, cause })
 }
 
-/// Whom a service waits for.
+/// Returns the sessions that a service waits for.
 fn recovery(client: &mut Client) -> Vec<Unclaimed> {
     client.say(r#"{"ask":{"id":90,"question":"recovery"}}"#);
     match client.hear() {

@@ -39,7 +39,9 @@ pub struct AcquireOptions {
 /// # What changed since
 ///
 /// - `steal` was true by default, by a slip of the pen. Here it is not.
-/// - A steal still ends those who wait, with [`RequestErrorKind::Stolen`](crate::RequestErrorKind::Stolen). Today's [`steal`](crate::Request::steal) leaves them
+/// - A steal still ends those who wait, with
+///   [`RequestErrorKind::Stolen`](crate::RequestErrorKind::Stolen). Today's
+///   [`steal`](crate::Request::steal) leaves them
 ///   in the queue. No options exclude each other: a steal is always available, and may be shared.
 /// - A work whose lock is stolen goes on, and [`Lock::lost`] tells it. The draft rejected the promise under it.
 /// - The draft's signal, when it came after the grant, rejected the promise while the callback went on under the lock. Here

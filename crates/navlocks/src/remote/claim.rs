@@ -1,4 +1,4 @@
-//! What a client sends at the start of a connection.
+//! The messages that a client sends at the start of a connection.
 //!
 //! Everything follows from the state of the session. To a service that was started again it is a
 //! claim: a successor knows of the session only that it exists.

@@ -114,9 +114,9 @@ impl Connect {
     }
 
     /// Starts the user's own service if it does not run, by the command `navlocks`: the one that
-    /// the variable `NAVLOCKS_BIN` names, or else that of the `PATH`. A service that ends while this
-    /// client has a lock, a request or a question is started again. Of no meaning for a service with
-    /// an address.
+    /// the variable `NAVLOCKS_BIN` names, or else that of the `PATH`. A service that ends while
+    /// this client has a lock, a request or a question is started again. Of no meaning for a
+    /// service with an address.
     pub fn start(self) -> Self {
         let named = std::env::var_os("NAVLOCKS_BIN").filter(|name| !name.is_empty());
         self.start_by(named.unwrap_or_else(|| "navlocks".into()))
@@ -205,8 +205,8 @@ impl Connect {
     }
 
     /// Tries again while the service cannot be reached or refuses this client for the moment:
-    /// until the [`timeout`](Self::timeout), and without one for ever. For programs that are started
-    /// together with their service.
+    /// until the [`timeout`](Self::timeout), and without one for ever. For programs that are
+    /// started together with their service.
     ///
     /// Later connections, after one was lost, are always tried again.
     pub fn retry(mut self) -> Self {

@@ -38,7 +38,7 @@ impl Session {
         if let Some(lease) = state.lease.take() {
             state.lease_over = Some(lease.over());
         }
-        // What else comes over the connection belongs to a session that is no more, whoever was the first to find out.
+        // Later messages of the connection belong to a session that is over.
         state.link_down();
         let State { entries, wakes, driver, .. } = state;
         wakes.add_all(driver.take());
@@ -221,7 +221,7 @@ impl State {
         }
     }
 
-    /// What comes over the connection from here on means nothing.
+    /// Ignores all messages of the connection from here on.
     pub(super) fn link_down(&mut self) {
         if self.link == LinkState::Up {
             self.link = LinkState::Down;

@@ -9,9 +9,9 @@
 //! A [`Session`](session::Session) is what its users and its driver share: what was requested, what is held, what is still to be
 //! said. The driver is one task that owns the connection. Users never wait for it: they note what they want, wake it, and are woken.
 //!
-//! After a connection broke, everything that is to be sent follows from the state of the session, so
-//! nothing is replayed. A service that goes on is told which requests are still wanted; its successor
-//! gets a claim of all requests, held ones with their tokens.
+//! After a connection broke, everything that is to be sent follows from the state of the session,
+//! so nothing is replayed. A service that goes on is told which requests are still wanted; its
+//! successor gets a claim of all requests, held ones with their tokens.
 
 // In reading order.
 mod url;

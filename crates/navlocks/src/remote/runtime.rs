@@ -48,7 +48,8 @@ impl Carrier {
         if *self.thread() == Some(thread::current().id()) {
             return Blocking::Forbidden;
         }
-        // A worker that blocks keeps the task that it woke last to itself, and that may be the driver.
+        // A worker that blocks keeps the task that it woke last to itself, and that may be the
+        // driver.
         let flavor = Handle::try_current().map(|current| current.runtime_flavor());
         match flavor {
             Ok(RuntimeFlavor::MultiThread) => Blocking::InPlace,

@@ -46,7 +46,7 @@ pub(super) struct State {
     /// Since when nothing was heard, while something may wait for the service.
     pub(super) silence: Option<Silence>,
     pub(super) link: LinkState,
-    /// What is known of it outside.
+    /// The state of the connection that users see.
     pub(super) changes: Changes,
     /// The longest message that the service takes; longer ones would end the session, and be said again in the next.
     pub(super) message_bytes_max: usize,

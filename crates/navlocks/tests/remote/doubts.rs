@@ -24,7 +24,7 @@ fn service_that_shuts_down_leaves_locks_to_its_successor() {
             let mut waiting = begun(locks.request("b")); // 2
             talk.hears(said(2, "b")).await;
             talk.fails(FaultCode::ShuttingDown, "until soon").await;
-            // What comes after the last message means nothing.
+            // Messages after the last one mean nothing.
             talk.grants(2, 2).await;
             peer.goes_away();
             talk.closes().await;

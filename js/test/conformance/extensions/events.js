@@ -1,4 +1,4 @@
-// What can be watched: the events of a lock space, and contention.
+// Streams of events: the events of a lock space, and contention.
 
 import { equal, ok, rejects, same } from '../check.js';
 

@@ -1,4 +1,5 @@
-// Actions of an operator: a preview of what is lost, and the name to be typed, before anything is done.
+// Actions of an operator: a preview of what is lost, and the name to be typed, before anything is
+// done.
 
 import { h } from './dom.js';
 import { count, plural } from './format.js';

@@ -1,4 +1,5 @@
-// The frame of the dashboard: where the reader is, how fresh the picture is, and the way to the service.
+// The frame of the dashboard: where the reader is, how fresh the picture is, and the way to the
+// service.
 
 import * as clients from './clients.js';
 import * as deadlocks from './deadlocks.js';

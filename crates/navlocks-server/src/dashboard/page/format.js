@@ -50,8 +50,8 @@ const LIKE_LATIN = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Sc
 const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
 
 /**
- * A text as pieces that can be told apart by eye: what is hidden, turns the direction, or looks like another letter is
- * written as an escape. Together the pieces lose nothing.
+ * A text as pieces that can be told apart by eye: what is hidden, turns the direction, or looks
+ * like another letter is written as an escape. Together the pieces lose nothing.
  */
 export function pieces(text) {
   const odd = new Set();

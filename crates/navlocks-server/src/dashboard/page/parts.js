@@ -1,4 +1,4 @@
-// What several views have in common: names, clients, links, copies.
+// Parts that several views share: names, clients, links, copies.
 
 import { h } from './dom.js';
 import { duration, exact, pieces, plain, short } from './format.js';

@@ -31,12 +31,12 @@ const EVENTS_MAX: usize = 2_000;
 /// How many counts a histogram has: below 1 ms, 2 ms, 4 ms and so on.
 pub(super) const DURATIONS: usize = 22;
 
-/// What the histories of all partitions share.
+/// The state that the histories of all partitions share.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     /// The number of the last event.
     pub(super) last_event: Cell<u64>,
-    /// True when a deadlock was noticed that nobody has looked at.
+    /// True when a deadlock was noticed that no page has shown.
     pub(super) look: Cell<bool>,
     /// Told when there is something to do.
     pub(super) wake: Rc<Notify>,

@@ -41,7 +41,7 @@ struct Candidate {
     look: Look,
 }
 
-/// What is seen of a queue at a look.
+/// The state of a queue at a look.
 #[derive(Clone, Copy, Debug, Default)]
 struct Look {
     held: u64,
@@ -69,7 +69,7 @@ enum Whose {
     Session(u32),
     Client(wire::ClientKey),
     Process(u32),
-    /// What was typed names no client.
+    /// The typed text names no client.
     Nobody,
 }
 

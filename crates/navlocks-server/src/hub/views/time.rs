@@ -87,7 +87,8 @@ fn heat(history: &History) -> Vec<wire::Heat> {
     most.iter().take(HEAT_MAX).map(row).collect()
 }
 
-/// Returns the requests of a window by client, the busiest first, and how many clients are left out.
+/// Returns the requests of a window by client, the busiest first, and how many clients are left
+/// out.
 fn lanes(
     history: &History,
     partition: Option<&Partition>,
