@@ -2,10 +2,10 @@
 // `alone`. NAVLOCKS_BIN names the command.
 //
 // CASE      prints
-// cycle     nanoseconds of the service's CPU for one request and its release, as many as one client
-// makes; LOCKS are held queued    the same while LOCKS requests wait in one partition cpu
-// nanoseconds of the page's CPU in a second, while LOCKS are held and 1,000 requests and releases
-// come a second memory    bytes of the page's process after that
+// cycle     nanoseconds of the service's CPU for one request and its release; LOCKS are held
+// queued    the same while LOCKS requests wait in one partition
+// cpu       nanoseconds of the page's CPU in a second; LOCKS are held, 1,000 change in a second
+// memory    bytes of the page's process after that
 
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
