@@ -18,6 +18,7 @@ const REFUSALS = {
   limit: { error: 'QuotaExceededError', final: false },
   deadlock: { error: 'AbortError', final: false },
   'shutting-down': { error: 'NetworkError', final: false },
+  moved: { error: 'NetworkError', final: false },
   internal: { error: 'OperationError', final: false },
   // ----
   unreachable: { error: 'NetworkError', final: false },

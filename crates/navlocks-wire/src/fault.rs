@@ -11,6 +11,9 @@ pub struct Fault {
     pub code: FaultCode,
     /// What happened and what to do, for people.
     pub message: String,
+    /// With `moved`: the address of the node to connect to. Missing while no node owns the locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// The kinds of refusal.
@@ -40,6 +43,8 @@ pub enum FaultCode {
     Replaced,
     /// The service is shutting down.
     ShuttingDown,
+    /// Another node of the cluster owns the locks, or none does at the moment.
+    Moved,
     /// Waiting would have closed a deadlock, and the service refuses that.
     Deadlock,
     /// Only a shared request can overtake the queue.
@@ -54,7 +59,16 @@ pub enum FaultCode {
 impl Fault {
     /// A refusal of this kind.
     pub fn new(code: FaultCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), to: None }
+    }
+
+    /// A refusal of a node that does not own the locks, with the address of the one that does.
+    pub fn moved(to: Option<String>) -> Self {
+        let message = match &to {
+            Some(to) => format!("the locks are at another node of the cluster: connect to {to}"),
+            None => "no node of the cluster owns the locks at the moment: try again".to_owned(),
+        };
+        Self { code: FaultCode::Moved, message, to }
     }
 }
 
@@ -72,7 +86,7 @@ impl FaultCode {
             | Self::LeaseLapsed
             | Self::Replaced
             | Self::Deadlock => "AbortError",
-            Self::ShuttingDown => "NetworkError",
+            Self::ShuttingDown | Self::Moved => "NetworkError",
         }
     }
 
@@ -82,6 +96,7 @@ impl FaultCode {
             self,
             Self::Limit
                 | Self::ShuttingDown
+                | Self::Moved
                 | Self::Internal
                 | Self::UnknownSession
                 | Self::Deadlock
@@ -89,7 +104,7 @@ impl FaultCode {
     }
 
     /// All codes that a service of this version sends.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::BadMessage,
         Self::BadState,
         Self::Version,
@@ -101,6 +116,7 @@ impl FaultCode {
         Self::LeaseLapsed,
         Self::Replaced,
         Self::ShuttingDown,
+        Self::Moved,
         Self::Deadlock,
         Self::ExclusiveOvertake,
         Self::Internal,

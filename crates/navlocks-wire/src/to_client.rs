@@ -72,6 +72,10 @@ pub struct Welcome {
     /// send all its requests again, and then `claimed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claim: bool,
+    /// The service is a cluster, where a session has one partition: each further one takes a
+    /// session of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cluster: bool,
     /// Where the client should listen, over a Unix socket: see `present`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<String>,

@@ -65,6 +65,10 @@ pub struct Hello {
     /// Deadlocks are found through it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ClientKey>,
+    /// The client cannot reach the node that owns its locks: a node that does not own them carries
+    /// the messages there instead of answering `moved`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub carry: bool,
     /// The session that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,

@@ -58,6 +58,7 @@ impl Hub {
             secret: if survives { session.secret.tell() } else { String::new() },
             epoch: self.store.epoch(),
             claim: claims,
+            cluster: false,
             presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
             resumed: hello.resume.is_some(),
