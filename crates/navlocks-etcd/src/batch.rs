@@ -7,7 +7,7 @@ use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, Txn, TxnOp};
 use crate::error::Error;
 use crate::key::Keys;
 use crate::record;
-use crate::registry::{Change, ChangeNumber, Epoch};
+use navlocks_server::cluster::{Change, ChangeNumber, Epoch};
 
 /// etcd refuses more operations in a transaction, unless it is told otherwise.
 const OPERATIONS_MAX: usize = 100;
@@ -152,7 +152,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::registry::{SessionKey, SessionRecord, TakenRecord};
+    use navlocks_server::cluster::{SessionKey, SessionRecord, TakenRecord};
 
     fn parts(changes: &[Change]) -> Vec<(usize, u64)> {
         let owner = Ownership { slot: 3, revision: 9, epoch: Epoch(9), name: "n".to_owned() };

@@ -8,10 +8,10 @@ use crate::address::{Address, TlsFiles};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::key::Keys;
-use crate::registry::Epoch;
 use crate::renewal;
 use crate::store::Store;
 use crate::view::View;
+use navlocks_server::cluster::Epoch;
 
 const CALL_MAX: Duration = Duration::from_secs(3);
 

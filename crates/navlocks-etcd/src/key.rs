@@ -1,7 +1,7 @@
 //! The keys of a cluster in etcd.
 
 use crate::record::Incarnation;
-use crate::registry::SessionKey;
+use navlocks_server::cluster::SessionKey;
 
 /// All keys below one prefix.
 #[derive(Clone, Debug)]

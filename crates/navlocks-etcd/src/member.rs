@@ -12,12 +12,12 @@ use crate::batch::Ownership;
 use crate::belief::Belief;
 use crate::clock::{Clock, Moment};
 use crate::config::Config;
+use crate::ended::Ended;
 use crate::error::Error;
 use crate::inspection::ClusterView;
 use crate::key::Keys;
 use crate::plan::{self, Step};
 use crate::record::{Incarnation, NodeRecord};
-use crate::registry::{Ended, Epoch, Inherited};
 use crate::renewal;
 use crate::renewer::Renewer;
 use crate::sighting::Sightings;
@@ -25,6 +25,7 @@ use crate::slot::{OwnedSlot, Progress};
 use crate::store::Store;
 use crate::takeover::{self, Me};
 use crate::view::View;
+use navlocks_server::cluster::{Epoch, Inherited};
 
 /// One call of a node that joins.
 const JOIN_CALL_MAX: Duration = Duration::from_secs(5);
@@ -51,6 +52,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Member {
     incarnation: Incarnation,
+    secret: String,
     belief: Arc<Belief>,
     events: mpsc::UnboundedReceiver<Event>,
     commands: mpsc::UnboundedSender<Command>,
@@ -81,7 +83,7 @@ impl Member {
                 agreed = renewal::agree(&patient, &keys, &config).await;
             }
         }
-        agreed?;
+        let secret = agreed?;
         // Two attempts fit between two renewals.
         let store = Arc::new(Store::new(&config.address, &config.tls, lease / 6)?);
         let incarnation = Incarnation::new()?;
@@ -128,12 +130,17 @@ impl Member {
             tokio::spawn(watching),
             tokio::spawn(driver.run(views_of_renewer, command_receiver, failure)),
         ];
-        Ok(Self { incarnation, belief, events, commands, views, tasks })
+        Ok(Self { incarnation, secret, belief, events, commands, views, tasks })
     }
 
     /// This run of the node.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
+    }
+
+    /// The secret that all nodes of the cluster know.
+    pub fn secret(&self) -> &str {
+        &self.secret
     }
 
     /// Until when the node may send grants, welcomes and pongs.
@@ -316,7 +323,7 @@ impl Driver {
 
     async fn take(&mut self, view: &View, slot: u32, former: plan::Former) {
         let (store, keys) = (&self.store, &self.keys);
-        let taken = takeover::take(store, keys, self.me, view, slot, former, &*self.clock).await;
+        let taken = takeover::take(store, keys, self.me, view, slot, former).await;
         match taken {
             Ok(Some((ownership, inherited))) => {
                 tracing::info!(slot, epoch = ownership.epoch.0, "this node owns the slot");
@@ -326,7 +333,8 @@ impl Driver {
                 }
                 let (store, keys) = (self.store.clone(), self.keys.clone());
                 let belief = self.belief.clone();
-                let (owned, progress) = OwnedSlot::start(store, keys, ownership.clone(), belief);
+                let believing = (belief, self.clock.clone());
+                let (owned, progress) = OwnedSlot::start(store, keys, ownership.clone(), believing);
                 self.held.insert(slot, Held { ownership, progress });
                 let _ = self.events.send(Event::Gained(owned, inherited));
             }

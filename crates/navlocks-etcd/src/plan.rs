@@ -120,6 +120,7 @@ mod tests {
         };
         View {
             cluster: ClusterRecord {
+                secret: String::new(),
                 version: VERSION,
                 slots: 16,
                 node_lease_ms: 5_000,

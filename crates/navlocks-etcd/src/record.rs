@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::registry::{SessionKey, SessionRecord, TakenRecord};
+use navlocks_server::cluster::{SessionKey, SessionRecord, TakenRecord};
 
 /// The version of all records.
 pub(crate) const VERSION: u32 = 1;
@@ -74,6 +74,8 @@ pub(crate) struct ClusterRecord {
     pub(crate) restored: u64,
     /// Added to revisions to make epochs, which must grow even if revisions do not.
     pub(crate) epoch_floor: u64,
+    /// By this secret nodes know each other when they carry messages of clients.
+    pub(crate) secret: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,11 +6,11 @@ use crate::clock::Moment;
 use crate::config::Config;
 use crate::error::Error;
 use crate::key::Keys;
-use crate::record::{self, ClusterRecord, NodeRecord, VERSION};
-use crate::registry::Epoch;
+use crate::record::{self, ClusterRecord, Incarnation, NodeRecord, VERSION};
 use crate::store::Store;
 use crate::takeover::Me;
 use crate::view::{Answers, View};
+use navlocks_server::cluster::Epoch;
 
 /// The oldest version of etcd whose transactions and watches are as relied on.
 const ETCD_MIN: (u32, u32) = (3, 4);
@@ -31,7 +31,9 @@ pub(crate) async fn check_version(store: &Store) -> Result<String, Error> {
 }
 
 /// Reads the constants of the cluster, or writes them if this node is the first.
-pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result<(), Error> {
+///
+/// Returns the secret of its nodes.
+pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result<String, Error> {
     let (key, slots, node_lease) = (keys.cluster(), config.slots, config.node_lease);
     let node_lease_ms = u64::try_from(node_lease.as_millis()).unwrap_or(u64::MAX);
     // An answer to a write says which etcd this is; this one writes nothing.
@@ -44,6 +46,7 @@ pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result
         etcd: etcd.clone(),
         restored: u64::from(config.is_after_restore),
         epoch_floor: 0,
+        secret: format!("{}{}", Incarnation::new()?, Incarnation::new()?),
     };
     let transaction = Txn::new()
         .when([Compare::create_revision(&*key, CompareOp::Equal, 0)])
@@ -51,11 +54,15 @@ pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result
         .or_else([TxnOp::get(&*key, None)]);
     let answer = store.transact(transaction).await?;
     if answer.succeeded() {
-        return Ok(());
+        return Ok(ours.secret);
     }
     let answers = answer.op_responses();
-    let Some(TxnOpResponse::Get(found)) = answers.first() else { return Ok(()) };
-    let Some(pair) = found.kvs().first() else { return Ok(()) };
+    let pair = match answers.first() {
+        Some(TxnOpResponse::Get(found)) => found.kvs().first(),
+        _ => None,
+    };
+    let other = || Error::Unknown("etcd answered another transaction".to_owned());
+    let pair = pair.ok_or_else(other)?;
     let theirs: ClusterRecord = record::read(pair)?;
     if (theirs.version, theirs.slots, theirs.node_lease_ms) != (VERSION, slots, node_lease_ms) {
         let words = |it: &ClusterRecord| {
@@ -72,21 +79,22 @@ pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result
         tracing::warn!(
             "etcd was restored from a backup: nothing is granted before the longest lease has passed"
         );
-        let restored = ClusterRecord { etcd, restored: theirs.restored + 1, ..theirs };
+        let restored = theirs.restored + 1;
+        let restored = ClusterRecord { etcd, restored, ..theirs.clone() };
         let transaction = Txn::new()
             .when([Compare::mod_revision(&*key, CompareOp::Equal, pair.mod_revision())])
             .and_then([TxnOp::put(&*key, record::text(&restored)?, None)]);
         // Another node may have written the same.
         store.transact(transaction).await?;
     }
-    Ok(())
+    Ok(theirs.secret)
 }
 
 /// Makes the node's key. The revision is that of its creation.
 pub(crate) async fn register(
     store: &Store,
     keys: &Keys,
-    incarnation: record::Incarnation,
+    incarnation: Incarnation,
     record: &NodeRecord,
 ) -> Result<Me, Error> {
     let key = keys.node(incarnation);

@@ -1,5 +1,6 @@
 //! A slot that this node owns, and the task that writes its changes.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,9 +12,11 @@ use etcd_client::{TxnOpResponse, TxnResponse};
 
 use crate::batch::{self, Batch, Ownership};
 use crate::belief::Belief;
-use crate::clock::Moment;
+use crate::clock::{Clock, Moment};
 use crate::key::Keys;
-use crate::registry::{Change, ChangeNumber, Ended, Epoch, Registry};
+use navlocks_server::cluster::{Change, ChangeNumber, Epoch, Registry};
+
+use crate::ended::Ended;
 use crate::store::Store;
 
 /// Changes that are made batches at a time.
@@ -27,9 +30,10 @@ pub struct OwnedSlot {
     slot: u32,
     epoch: Epoch,
     belief: Arc<Belief>,
+    clock: Arc<dyn Clock>,
     progress: Arc<Progress>,
     changes: mpsc::UnboundedSender<(ChangeNumber, Change)>,
-    last: ChangeNumber,
+    last: Cell<ChangeNumber>,
 }
 
 /// How far the changes of a slot are written.
@@ -37,7 +41,7 @@ pub struct OwnedSlot {
 pub(crate) struct Progress {
     confirmed: AtomicU64,
     ended: OnceLock<Ended>,
-    news: Notify,
+    news: Arc<Notify>,
 }
 
 impl Progress {
@@ -61,15 +65,15 @@ impl OwnedSlot {
         store: Arc<Store>,
         keys: Keys,
         owner: Ownership,
-        belief: Arc<Belief>,
+        (belief, clock): (Arc<Belief>, Arc<dyn Clock>),
     ) -> (Self, Arc<Progress>) {
         let (changes, receiver) = mpsc::unbounded_channel();
         let progress = Arc::new(Progress::default());
         let (slot, epoch) = (owner.slot, owner.epoch);
         let writer = Writer { store, keys, owner, progress: progress.clone(), written: 0 };
         tokio::spawn(writer.run(receiver));
-        let last = ChangeNumber::default();
-        (Self { slot, epoch, belief, progress: progress.clone(), changes, last }, progress)
+        let last = Cell::default();
+        (Self { slot, epoch, belief, clock, progress: progress.clone(), changes, last }, progress)
     }
 
     /// The number of the slot.
@@ -77,9 +81,19 @@ impl OwnedSlot {
         self.slot
     }
 
+    /// Until when the owner may send grants, welcomes and pongs.
+    pub fn may_serve_until(&self) -> Moment {
+        if self.ended().is_some() { Moment::MIN } else { self.belief.until() }
+    }
+
+    /// Why this owner must not serve any more, if so.
+    pub fn ended(&self) -> Option<Ended> {
+        self.progress.ended.get().cloned()
+    }
+
     /// Waits until a change is confirmed or the ownership ends, unless that happened since the last
     /// call.
-    pub async fn news(&self) {
+    async fn news(&self) {
         self.progress.news.notified().await;
     }
 
@@ -88,7 +102,7 @@ impl OwnedSlot {
     /// # Errors
     /// The cause, if the ownership ends before.
     pub async fn flushed(&self) -> Result<(), Ended> {
-        while self.confirmed() < self.last {
+        while !self.is_flushed() {
             if let Some(cause) = self.ended() {
                 return Err(cause);
             }
@@ -103,23 +117,36 @@ impl Registry for OwnedSlot {
         self.epoch
     }
 
-    fn may_serve_until(&self) -> Moment {
-        if self.ended().is_some() { Moment::MIN } else { self.belief.until() }
+    fn slot(&self) -> u32 {
+        self.slot
     }
 
-    fn write(&mut self, change: Change) -> ChangeNumber {
-        self.last.0 += 1;
+    fn may_send(&self) -> bool {
+        self.progress.ended.get().is_none() && self.clock.now() < self.belief.until()
+    }
+
+    fn write(&self, change: Change) -> ChangeNumber {
+        let number = ChangeNumber(self.last.get().0 + 1);
+        self.last.set(number);
         // A writer that has ended has said why in `ended`.
-        let _ = self.changes.send((self.last, change));
-        self.last
+        let _ = self.changes.send((number, change));
+        number
     }
 
     fn confirmed(&self) -> ChangeNumber {
         ChangeNumber(self.progress.confirmed.load(Ordering::Acquire))
     }
 
-    fn ended(&self) -> Option<Ended> {
-        self.progress.ended.get().cloned()
+    fn is_flushed(&self) -> bool {
+        self.confirmed() >= self.last.get()
+    }
+
+    fn is_over(&self) -> bool {
+        self.progress.ended.get().is_some()
+    }
+
+    fn news(&self) -> Arc<Notify> {
+        self.progress.news.clone()
     }
 }
 

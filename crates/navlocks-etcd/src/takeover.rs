@@ -1,16 +1,17 @@
 //! How a slot changes its owner: one transaction each.
 
+use std::time::Instant;
+
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 
 use crate::batch::{self, Ownership};
-use crate::clock::{Clock, Moment};
 use crate::error::Error;
 use crate::key::Keys;
 use crate::plan::Former;
 use crate::record::{self, Incarnation, SlotRecord};
-use crate::registry::{Epoch, Inherited};
 use crate::store::Store;
 use crate::view::{SeenSlot, View};
+use navlocks_server::cluster::{Epoch, Inherited};
 
 /// Sessions read with the transaction; the others follow in pages as of the same revision.
 const PAGE: i64 = 2_000;
@@ -31,7 +32,6 @@ pub(crate) async fn take(
     view: &View,
     slot: u32,
     former: Former,
-    clock: &dyn Clock,
 ) -> Result<Option<(Ownership, Inherited)>, Error> {
     let Some(seen) = view.slots.get(slot as usize).copied() else { return Ok(None) };
     let record = SlotRecord {
@@ -70,7 +70,7 @@ pub(crate) async fn take(
         }
     }
     let answer = store.transact(Txn::new().when(conditions).and_then(operations)).await?;
-    let won_at = clock.now();
+    let won_at = Instant::now();
     if !answer.succeeded() {
         return Ok(None);
     }
@@ -90,7 +90,7 @@ async fn inherit(
     answers: &[TxnOpResponse],
     seen: SeenSlot,
     view: &View,
-    won_at: Moment,
+    won_at: Instant,
 ) -> Result<Inherited, Error> {
     let [
         TxnOpResponse::Get(sessions),

@@ -49,7 +49,10 @@ mod dashboard;
 mod connection;
 mod recovering;
 mod reload;
+pub mod cluster;
 pub mod hub;
+mod hubs;
+mod node;
 mod presence;
 mod store;
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use crate::connection::Shared;
+use crate::hubs::SharedHub;
 use crate::net;
 
 /// The identity of a version of a file: it changes when the file is written or replaced.
@@ -76,7 +77,8 @@ fn read_tokens(shared: &Shared) {
     match read {
         Ok(()) => {
             let access = shared.access.borrow();
-            let ended = shared.hub.borrow_mut().end_unknown(&access, Instant::now());
+            let end = |hub: &SharedHub| hub.borrow_mut().end_unknown(&access, Instant::now());
+            let ended: usize = shared.hubs.all().iter().map(end).sum();
             tracing::info!(ended, "the tokens were read again");
         }
         Err(error) => tracing::error!(%error, "the tokens stay as they were"),

@@ -11,12 +11,13 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::cluster::Membership;
 use crate::config::{Config, Origins};
 use crate::connection::{Shared, surveyor};
-use crate::hub::Hub;
+use crate::hubs::Hubs;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
-use crate::store::{StateFile, Store};
-use crate::{recovering, reload};
+use crate::store::StateFile;
+use crate::{node, recovering, reload};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to
 /// notice that first.
@@ -39,6 +40,20 @@ impl Service {
     ///
     /// What cannot be had, and what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
+        Self::bind_as(config, None).await
+    }
+
+    /// The same for a node of a cluster, which serves the slots that it owns. The state folder of
+    /// the configuration has no meaning: the cluster keeps what must outlive a node.
+    ///
+    /// # Errors
+    ///
+    /// As for [`bind`](Self::bind).
+    pub async fn bind_node(config: Config, node: Box<dyn Membership>) -> io::Result<Self> {
+        Self::bind_as(Config { state_dir: None, ..config }, Some(node)).await
+    }
+
+    async fn bind_as(config: Config, node: Option<Box<dyn Membership>>) -> io::Result<Self> {
         if config.dashboard_actions && !config.access.has_operators() {
             let text = "a dashboard that acts takes operators: name their tokens with --operator-token-file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -80,16 +95,19 @@ impl Service {
             let text = "there is nothing to listen on: name a socket or an address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let store = match Store::new(state, &config.limits) {
-            Ok(store) => store,
+        let hubs = match node {
+            Some(node) => Hubs::of_cluster(&config, node),
+            None => Hubs::of_service(&config, state),
+        };
+        let hubs = match hubs {
+            Ok(hubs) => hubs,
             Err(error) => {
                 socket_file.inspect(SocketFile::remove);
                 return Err(error);
             }
         };
-        let hub = Hub::new(config.limits.clone(), config.deadlocks, store, Instant::now());
         Ok(Self {
-            shared: Shared::new(config, origins, tls, hub),
+            shared: Shared::new(config, origins, tls, hubs),
             listeners,
             addresses,
             socket_file,
@@ -122,23 +140,20 @@ impl Service {
         let Self { shared, listeners, addresses, mut socket_file } = self;
         let mut doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
-        let earlier = shared.hub.borrow().store.earlier();
-        if !earlier.is_zero() {
-            spawn_local(let_go_after(earlier, shared.clone()));
-        }
-        if shared.hub.borrow().recovery.has_sessions() {
-            spawn_local(recovering::attend(shared.clone()));
+        recovering::attend_all(&shared, shared.hubs.first());
+        if shared.hubs.slots().is_some() {
+            spawn_local(node::run(shared.clone()));
         }
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
         spawn_local(reload::watch(shared.clone()));
         spawn_local(send_rest(shared.clone()));
         if shared.config.dashboard {
-            shared.hub.borrow_mut().record_always(Instant::now());
+            shared.hubs.first().borrow_mut().record_always(Instant::now());
         }
         spawn_local(surveyor::run(shared.clone()));
         tracing::info!(?addresses, "the service listens");
-        let exhausted = shared.hub.borrow().exhausted.clone();
+        let exhausted = shared.hubs.common.exhausted.clone();
         let (mut until, mut idle) = (pin!(until), pin!(idle(&shared)));
         let ended = loop {
             tokio::select! {
@@ -173,11 +188,13 @@ impl Service {
 
 /// Sends what large inputs left, in parts, so that other clients have their turns in between.
 async fn send_rest(shared: Rc<Shared>) {
-    let left_over = shared.hub.borrow().left_over.clone();
+    let left_over = shared.hubs.common.left_over.clone();
     loop {
         left_over.notified().await;
-        while shared.hub.borrow_mut().go_on(Instant::now()) {
-            yield_now().await;
+        for hub in shared.hubs.all() {
+            while hub.borrow_mut().go_on(Instant::now()) {
+                yield_now().await;
+            }
         }
     }
 }
@@ -230,7 +247,7 @@ async fn gone(file: &mut Option<SocketFile>) -> &mut SocketFile {
 
 /// Listens at the path whose socket was removed. Connections that are there stay.
 fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> {
-    let mut hub = shared.hub.borrow_mut();
+    let mut hub = shared.hubs.first().borrow_mut();
     hub.store.kept_file()?;
     hub.keep_registry()?;
     let listener = file.bind_again(hub.store.kept_file()?)?;
@@ -242,7 +259,8 @@ fn listen_again(file: &mut SocketFile, shared: &Shared) -> io::Result<Listener> 
 /// well.
 async fn shut_down(shared: &Shared) -> io::Result<()> {
     tracing::info!(connections = shared.connections(), "the service shuts down");
-    let without_connection = shared.hub.borrow_mut().shut_down(Instant::now());
+    let left = node::leave(shared).await;
+    let without_connection = shared.hubs.first().borrow_mut().shut_down(Instant::now());
     shared.could_not_tell(without_connection);
     let emptied = async {
         while shared.connections() > 0 {
@@ -254,18 +272,7 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
     if timeout(patience, emptied).await.is_err() {
         shared.could_not_tell(Some(shared.config.limits.lease_max));
     }
-    shared.hub.borrow_mut().store.ended(shared.untold())
-}
-
-/// Holds all grants back until clients of an earlier service know that theirs are over.
-async fn let_go_after(earlier: Duration, shared: Rc<Shared>) {
-    tracing::warn!(
-        ?earlier,
-        "the last service did not end in good order: nothing is granted for a while"
-    );
-    sleep(earlier).await;
-    shared.hub.borrow_mut().let_go(Instant::now());
-    tracing::info!("locks are granted from now on");
+    left.and(shared.hubs.first().borrow_mut().store.ended(shared.untold()))
 }
 
 /// The sockets of a service that is about to start.

@@ -2,6 +2,7 @@
 //! other side has it.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 
 use futures_util::SinkExt as _;
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient};
@@ -52,9 +53,10 @@ async fn say<S: AsyncRead + AsyncWrite + Unpin>(
     (mut begun, outbox): (VecDeque<Frame>, &Outbox),
 ) -> Result<(), tokio_tungstenite::tungstenite::Error> {
     let slow = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::SlowReader);
+    let withheld = slow || !outbox.may_send(Waker::noop());
     // No other message may stand between the pieces of one.
-    let halved = slow && begun.front().is_some_and(Frame::is_begun);
-    if !slow {
+    let halved = withheld && begun.front().is_some_and(Frame::is_begun);
+    if !withheld {
         let mut frames = VecDeque::new();
         outbox.take(&mut frames);
         begun.append(&mut frames);

@@ -28,6 +28,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::config::Limits;
 use crate::hub::{Frame, Full, Next, Outbox};
 use crate::hub::{Peer, Share};
+use crate::hubs::SharedHub;
 use crate::presence::gone;
 
 pub(crate) use closing::close;
@@ -66,17 +67,17 @@ pub(crate) async fn serve<S>(
     let mut connection = Connection::new(stream, peer, share.clone(), shared.clone());
     let end = poll_fn(|cx| connection.poll(cx)).await;
     poll_fn(|cx| share.poll_caught_up(cx)).await;
-    let Connection { stream, outbox, session, lease, frames, .. } = connection;
+    let Connection { stream, outbox, joined, lease, frames, .. } = connection;
     let fault = match end {
         End::Broken => {
             drop(stream);
-            if let Some((number, connection)) = session
-                && shared.hub.borrow_mut().detach(number, connection, Instant::now())
+            if let Some(joined) = joined
+                && joined.hub.borrow_mut().detach(joined.session, joined.number, Instant::now())
             {
-                let presence = shared.hub.borrow().presence_of(number);
+                let presence = joined.hub.borrow().presence_of(joined.session);
                 match presence {
-                    Some(path) => spawn_local(outlive(shared.clone(), number, connection, path)),
-                    None => spawn_local(expire(shared.clone(), number, connection)),
+                    Some(path) => spawn_local(outlive(shared.clone(), joined, path)),
+                    None => spawn_local(expire(shared.clone(), joined)),
                 };
             }
             return;
@@ -85,11 +86,11 @@ pub(crate) async fn serve<S>(
         End::Fault(fault) => Some(fault),
     };
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
-    if let Some((number, connection)) = session {
-        let mut hub = shared.hub.borrow_mut();
+    if let Some(Joined { hub, session, number }) = joined {
+        let mut hub = hub.borrow_mut();
         // A session that the registry keeps outlives the service.
-        if !(last && hub.registry.is_durable()) {
-            hub.leave(number, connection, Instant::now());
+        if !(hub.is_retired() || last && hub.registry.is_durable()) {
+            hub.leave(session, number, Instant::now());
         }
     }
     let closed = close(stream, fault, (frames, &outbox), &shared.config.limits).await;
@@ -101,15 +102,16 @@ pub(crate) async fn serve<S>(
 
 /// Waits for the end of the lease of a session whose connection broke, and ends it then unless it
 /// goes on elsewhere.
-pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
+async fn expire(shared: Rc<Shared>, joined: Joined) {
+    let Joined { hub, session, number } = joined;
     loop {
-        caught_up(&shared, number).await;
+        caught_up(&hub, session).await;
         let left = {
-            let mut hub = shared.hub.borrow_mut();
-            if !hub.is_detached_since(number, connection) {
+            let mut hub = hub.borrow_mut();
+            if hub.is_retired() || !hub.is_detached_since(session, number) {
                 return;
             }
-            hub.check_lease(number, Instant::now())
+            hub.check_lease(session, Instant::now())
         };
         let Some(left) = left else {
             shared.emptied.notify_waiters();
@@ -120,8 +122,8 @@ pub(crate) async fn expire(shared: Rc<Shared>, number: u32, connection: u64) {
 }
 
 /// Waits until the tenant of a session is not [behind](Share::is_behind).
-async fn caught_up(shared: &Shared, number: u32) {
-    let share = shared.hub.borrow().sessions.get(number).map(|session| session.share.clone());
+async fn caught_up(hub: &SharedHub, number: u32) {
+    let share = hub.borrow().sessions.get(number).map(|session| session.share.clone());
     if let Some(share) = share {
         poll_fn(|cx| share.poll_caught_up(cx)).await;
     }
@@ -129,13 +131,14 @@ async fn caught_up(shared: &Shared, number: u32) {
 
 /// Waits for the last process of a session whose connection broke, and ends it then unless it goes
 /// on elsewhere.
-async fn outlive(shared: Rc<Shared>, number: u32, connection: u64, presence: PathBuf) {
+async fn outlive(shared: Rc<Shared>, joined: Joined, presence: PathBuf) {
+    let Joined { hub, session, number } = joined;
     gone(&presence).await;
-    caught_up(&shared, number).await;
+    caught_up(&hub, session).await;
     {
-        let mut hub = shared.hub.borrow_mut();
-        if hub.is_detached_since(number, connection) {
-            hub.end(number, None, Instant::now());
+        let mut hub = hub.borrow_mut();
+        if hub.is_detached_since(session, number) {
+            hub.end(session, None, Instant::now());
         }
     }
     shared.emptied.notify_waiters();
@@ -148,8 +151,8 @@ struct Connection<S> {
     shared: Rc<Shared>,
     share: Rc<Share>,
     outbox: Outbox,
-    /// The numbers of its session, and of itself there, once it has said hello.
-    session: Option<(u32, u64)>,
+    /// Its session, once it has said hello.
+    joined: Option<Joined>,
     lease: Option<Duration>,
     /// Until when the first message must be there, and after that when the lease is to be looked
     /// at.
@@ -159,6 +162,14 @@ struct Connection<S> {
     /// Bytes that lie in the library's buffer.
     buffered: usize,
     flushing: bool,
+}
+
+/// The session of a connection.
+struct Joined {
+    hub: SharedHub,
+    session: u32,
+    /// The number of the connection there.
+    number: u64,
 }
 
 /// Why a connection ends.
@@ -182,7 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             shared,
             share,
             outbox,
-            session: None,
+            joined: None,
             lease: None,
             timer,
             frames: VecDeque::new(),
@@ -250,7 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     match self.outbox.charge(pong) {
                         Ok(()) => continue,
                         Err(Full) => {
-                            let fault = self.shared.hub.borrow().slow_reader();
+                            let fault = self.shared.hubs.first().borrow().slow_reader();
                             return Poll::Ready(End::Fault(fault));
                         }
                     }
@@ -277,8 +288,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Takes one message.
     fn take(&mut self, text: &Utf8Bytes, now: Instant) -> Result<Taken, Fault> {
         let message: ToService = wire::read(text.as_str())?;
-        let mut hub = self.shared.hub.borrow_mut();
-        let Some((number, _)) = self.session else {
+        let Some(joined) = &self.joined else {
             if !self.shared.access.borrow().knows(self.peer.token) {
                 let text = "the access token was removed meanwhile";
                 return Err(Fault::new(FaultCode::Unauthorized, text));
@@ -287,10 +297,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let text = "the first message of a connection is hello";
                 return Err(Fault::new(FaultCode::BadState, text));
             };
-            let session = hub.hello(&self.peer, &hello, &self.outbox, now)?;
-            self.session = Some(session);
-            self.lease = hub.lease(session.0);
+            let hub = self.shared.hubs.find(&self.peer, &hello.partition)?;
+            let (session, number) =
+                hub.borrow_mut().hello(&self.peer, &hello, &self.outbox, now)?;
+            self.lease = hub.borrow().lease(session);
             self.timer = self.lease.map(|lease| Box::pin(tokio::time::sleep(lease)));
+            self.joined = Some(Joined { hub, session, number });
             return Ok(Taken::Message);
         };
         let taken = match message {
@@ -298,7 +310,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             ToService::Ask(_) => Taken::Question,
             _ => Taken::Message,
         };
-        hub.message(number, message, now)?;
+        let mut hub = joined.hub.borrow_mut();
+        if !hub.is_retired() {
+            hub.message(joined.session, message, now)?;
+        }
         Ok(taken)
     }
 
@@ -318,17 +333,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     fn rejected(&mut self, fault: Fault) -> End {
-        self.shared.hub.borrow().metrics.rejected_frames.inc();
+        self.shared.metrics().rejected_frames.inc();
         End::Fault(fault)
     }
 
     /// The timer rang. The end, if that is what it means.
     fn time_is_up(&mut self, cx: &mut Context<'_>) -> Option<End> {
-        let Some((number, _)) = self.session else {
+        let Some(Joined { hub, session, .. }) = &self.joined else {
             let text = "nothing was said: the first message of a connection is hello";
             return Some(End::Fault(Fault::new(FaultCode::BadState, text)));
         };
-        let left = self.shared.hub.borrow_mut().check_lease(number, Instant::now())?;
+        let left = hub.borrow_mut().check_lease(*session, Instant::now())?;
         if let Some(timer) = &mut self.timer {
             timer.as_mut().reset(tokio::time::Instant::now() + left);
             // It has to be polled to be heard of.
@@ -342,6 +357,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         let mut written = 0;
         loop {
+            if !self.outbox.may_send(cx.waker()) {
+                return Poll::Pending;
+            }
             if self.flushing {
                 let flushed = ready!(Pin::new(&mut self.stream).poll_flush(cx));
                 flushed.map_err(|_| Broken)?;

@@ -14,11 +14,12 @@ use tokio_rustls::TlsAcceptor;
 use super::strangers::Strangers;
 use super::turns::Pacing;
 use crate::config::{Access, Config, Limits, Origins};
-use crate::hub::{Hub, Peer, Share};
+use crate::hub::{Hub, Metrics, Peer, Share};
+use crate::hubs::Hubs;
 
 /// The state that all tasks of a service share.
 pub(crate) struct Shared {
-    pub(crate) hub: RefCell<Hub>,
+    pub(crate) hubs: Hubs,
     pub(crate) config: Config,
     /// Which pages may come in.
     pub(crate) origins: Origins,
@@ -84,11 +85,11 @@ impl Shared {
         config: Config,
         origins: Origins,
         tls: Option<TlsAcceptor>,
-        hub: Hub,
+        hubs: Hubs,
     ) -> Rc<Self> {
         Rc::new(Self {
             origins,
-            hub: RefCell::new(hub),
+            hubs,
             places: Places::new(&config),
             access: RefCell::new(config.access.clone()),
             tls: RefCell::new(tls),
@@ -105,6 +106,22 @@ impl Shared {
         })
     }
 
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.hubs.common.metrics
+    }
+
+    /// Brings what is counted on demand up to date.
+    pub(crate) fn measure(&self) -> &Metrics {
+        let metrics = self.metrics();
+        for gauge in [&metrics.held, &metrics.pending, &metrics.partitions, &metrics.sessions] {
+            gauge.set(0);
+        }
+        self.hubs.all().iter().for_each(|hub| hub.borrow().measure());
+        metrics.connections.set(self.connections() as i64);
+        metrics.strangers.set(self.strangers() as i64);
+        metrics
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.unix.get() + self.tcp.get()
     }
@@ -119,8 +136,8 @@ impl Shared {
 
     /// Whether there is nobody: no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
-        let hub = self.hub.borrow();
-        self.connections() == 0 && hub.sessions.len() == 0 && hub.recovery.is_over()
+        let is_idle = |hub: &Hub| hub.sessions.len() == 0 && hub.recovery.is_over();
+        self.connections() == 0 && self.hubs.all().iter().all(|hub| is_idle(&hub.borrow()))
     }
 
     /// Waits until there is room for a further TCP connection without a tenant.
@@ -171,7 +188,7 @@ impl Seat {
 
     /// The connection has shown whose it is, and counts in the share of its tenant.
     pub(crate) fn settle(&mut self, peer: &Peer) -> Result<Rc<Share>, Fault> {
-        let share = self.shared.hub.borrow_mut().shares.of(peer);
+        let share = self.shared.hubs.common.shares.borrow_mut().of(peer);
         let max = self.shared.places.per_tenant_max;
         if !self.local && share.connections.get() >= max {
             let text = format!("the tenant has {max} connections, and takes no more: close some");

@@ -14,17 +14,17 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// Works until the service ends. It sleeps while no dashboard asks.
 pub(crate) async fn run(shared: Rc<Shared>) {
-    let wake = shared.hub.borrow().views.wake();
+    let wake = shared.hubs.first().borrow().views.wake();
     loop {
         let begun = Instant::now();
-        if shared.hub.borrow_mut().step_views(begun) {
+        if shared.hubs.first().borrow_mut().step_views(begun) {
             tokio::time::sleep(begun.elapsed() * REST).await;
             continue;
         }
-        let recording = shared.hub.borrow().views.is_recording();
+        let recording = shared.hubs.first().borrow().views.is_recording();
         if recording {
             let _looks = tokio::time::timeout(LOOK, wake.notified()).await;
-            shared.hub.borrow_mut().check_recording(Instant::now());
+            shared.hubs.first().borrow_mut().check_recording(Instant::now());
         } else {
             wake.notified().await;
         }

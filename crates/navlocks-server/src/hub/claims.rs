@@ -23,8 +23,7 @@ use crate::store::{RequestRecord, SessionRecord, Standing};
 impl Hub {
     /// Returns a hash of the party that a peer belongs to, as the registry keeps it.
     pub(super) fn party(&self, peer: &Peer) -> u64 {
-        let Peer { tenant, origin, local, .. } = peer;
-        self.store.key.hash_bytes(format!("{tenant}\0{origin}\0{local}").as_bytes())
+        self.store.key.hash_bytes(peer.party().as_bytes())
     }
 
     /// Takes up a session of an earlier service, if its client can prove that it is its own.
@@ -37,16 +36,19 @@ impl Hub {
         let number = resume.session;
         let party = self.party(peer);
         let unclaimed = self.recovery.get(number).ok_or_else(unknown_session)?;
-        let &SessionRecord { slot, secret, lease, present, .. } = &unclaimed.record;
-        let secret = Secret::from_bytes(secret);
-        if !secret.is(&resume.secret) || unclaimed.record.party != party {
-            return Err(unknown_session());
-        }
+        let &SessionRecord { slot, secret, lease, present, ref proof, .. } = &unclaimed.record;
+        let secret = match proof.is_empty() {
+            true => Some(Secret::from_bytes(secret))
+                .filter(|it| it.is(&resume.secret) && unclaimed.record.party == party),
+            // The registry of a slot has no secrets.
+            false => Secret::read(&resume.secret).filter(|it| it.proves(&peer.party(), proof)),
+        };
+        let secret = secret.ok_or_else(unknown_session)?;
         if unclaimed.is_lapsed(now) {
             self.end_unclaimed(number, now);
             return Err(unknown_session());
         }
-        let share = self.shares.of(peer);
+        let share = self.common.shares.borrow_mut().of(peer);
         let mut session = Session::new(peer.clone(), share, secret, lease, now);
         (session.slot, session.present) = (slot, present);
         session.claim = Some(BTreeMap::new());
@@ -86,6 +88,12 @@ impl Hub {
     /// rest.
     pub(super) fn claimed(&mut self, number: u32, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if self.recovery.whole && session.is_claiming() {
+            session.claim_is_whole = true;
+            self.recovery.end_claim(number);
+            self.check_grace(now);
+            return Ok(());
+        }
         let Some(claim) = session.claim.take() else {
             let text = "there is nothing to claim: the session is known to the service";
             return Err(Fault::new(FaultCode::BadState, text));
@@ -137,8 +145,17 @@ impl Hub {
         };
         let client = ClientKey::new(number, client);
         let request = Request { scope, mode, wait };
-        let mut asking =
-            Asking { owner, client, number: id, request, tag, since: now, place: 0, slot };
+        let mut asking = Asking {
+            owner,
+            client,
+            number: id,
+            request,
+            tag,
+            since: now,
+            place: 0,
+            is_placed: false,
+            slot,
+        };
         let hashes: Vec<u64> = self.partitions[partition].hashes(&asking.request.scope).collect();
         // A record of other names or another mode is of another request.
         let known = record.filter(|record| match record.standing {
@@ -170,7 +187,7 @@ impl Hub {
     }
 
     /// Seats a lock that its client still holds. Sends the grant if that is news.
-    fn restore(
+    pub(super) fn restore(
         &mut self,
         partition: PartitionIndex,
         asking: &Asking,
@@ -194,13 +211,13 @@ impl Hub {
     }
 
     /// Tells a client that a request which it claims was taken away.
-    fn lose_claimed(&mut self, asking: &Asking, cause: Cause) {
+    pub(super) fn lose_claimed(&mut self, asking: &Asking, cause: Cause) {
         let &Asking { client: ClientKey { session: number, client }, number: id, slot, .. } =
             asking;
-        self.registry.lose(slot, cause);
+        self.registry.lose(RequestKey::new(number, id), slot, cause);
         let session = self.sessions.get_mut(number);
         if !session.is_some_and(|session| session.lose(id, client, cause, slot)) {
-            self.registry.end_request(slot);
+            self.registry.end_lost(RequestKey::new(number, id), slot);
         }
         self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
     }
@@ -233,11 +250,12 @@ impl Hub {
     pub(super) fn forget_unclaimed(&mut self, number: u32, now: Instant) {
         let Some((unclaimed, freed)) = self.recovery.take(number) else { return };
         self.sessions.unreserve(number);
-        self.registry.end_session(unclaimed.record.slot);
+        self.registry.end_session(unclaimed.record.slot, false);
         for record in unclaimed.requests.into_values() {
             self.registry.end_request(record.slot);
         }
         self.admit(&freed, now);
+        self.check_grace(now);
     }
 
     /// Drops a claim that is not whole because its connection broke. The session can be claimed
@@ -268,6 +286,7 @@ impl Hub {
         hashes: Vec<u64>,
     ) -> (PartitionIndex, u64) {
         let (number, place, memory) = (asking.number, asking.place, asking.memory());
+        let asking = self.tell_place(asking);
         if let Some(session) = self.sessions.get_mut(asking.client.session) {
             session.requests.insert(number, Known::Early { partition, place }, memory as u32);
         }
@@ -297,7 +316,8 @@ impl Hub {
         }
         let Self { sessions, partitions, tokens, metrics, registry, recovery, unfinished, .. } =
             self;
-        let mut around = Around { sessions, tokens, metrics, registry, unfinished, now };
+        let epoch = registry.log.as_ref().map(|log| log.epoch());
+        let mut around = Around { sessions, tokens, metrics, registry, unfinished, epoch, now };
         partitions[partition].admit_early(partition, places, recovery, &mut around);
     }
 
@@ -357,7 +377,7 @@ impl Hub {
     }
 
     /// Links a session with the clients under whose locks it runs, or which run under its locks.
-    fn add_family(&mut self, number: u32) {
+    pub(super) fn add_family(&mut self, number: u32) {
         if let Some(parent) = self.sessions.get(number).and_then(|session| session.parent) {
             self.add_child(parent, number);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use navlocks_wire::{ClientKey, Fault, FaultCode};
+use navlocks_wire::{ClientKey, Fault, FaultCode, RequestKey};
 
 use super::Hub;
 use super::partitions::PartitionKey;
@@ -13,7 +13,7 @@ use crate::config::Limits;
 impl Hub {
     /// Opens a client in a bucket of its peer.
     pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
-        let Self { limits, partitions, tokens, deadlocks, shares, store, views, .. } = self;
+        let Self { limits, partitions, tokens, deadlocks, common, store, views, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let fault = |text: String| Fault::new(FaultCode::Limit, text);
         if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
@@ -31,6 +31,9 @@ impl Hub {
             return refused(text);
         }
         let key = PartitionKey::of(&session.peer, bucket);
+        if self.slot.is_some_and(|slot| !slot.has(&key)) {
+            return Err(NotOpened::Refused(Fault::moved(None)));
+        }
         let partition = match partitions.find(&key) {
             Some(partition) => partition,
             None => {
@@ -41,7 +44,7 @@ impl Hub {
                     ));
                 }
                 let partitions_open =
-                    shares.together(&session.peer, |share| share.partitions.get());
+                    common.shares.borrow().together(&session.peer, |it| it.partitions.get());
                 if partitions_open >= partitions_max {
                     return refused(format!(
                         "the service has {partitions_max} partitions, and takes no more"
@@ -114,7 +117,7 @@ impl Hub {
         let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
         for request in &closed.lost {
             if let Some(Known::Lost { slot, .. }) = session.requests.remove(*request) {
-                self.registry.end_request(slot);
+                self.registry.end_lost(RequestKey::new(number, *request), slot);
             }
         }
         if let Some(claim) = &mut session.claim {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_wire::{self as wire, Fault, FaultCode, Hello, ToClient, Welcome};
+use navlocks_wire::{self as wire, Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 
 use super::clients::NotOpened;
 use super::resuming::unknown_session;
@@ -31,6 +31,9 @@ impl Hub {
             );
             return Err(Fault::new(FaultCode::Version, text));
         }
+        if self.is_retired() {
+            return Err(Fault::moved(None));
+        }
         if !self.open {
             return Err(shutting_down());
         }
@@ -41,6 +44,9 @@ impl Hub {
             None => self.begin(peer, hello, now)?,
         };
         let Some(session) = self.sessions.get_mut(number) else { return Err(unknown_session()) };
+        if let Some(log) = &self.registry.log {
+            outbox.pass_through(&log.gate, session.begun);
+        }
         if let Some(earlier) = session.outbox.replace(outbox.clone()) {
             let text = "the session goes on over another connection";
             earlier.end(Fault::new(FaultCode::Replaced, text));
@@ -58,7 +64,7 @@ impl Hub {
             secret: if survives { session.secret.tell() } else { String::new() },
             epoch: self.store.epoch(),
             claim: claims,
-            cluster: false,
+            cluster: self.slot.is_some(),
             presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
             resumed: hello.resume.is_some(),
@@ -91,13 +97,19 @@ impl Hub {
             let text = "the service's system has no randomness to give: try again";
             return Err(Fault::new(FaultCode::Internal, text));
         };
-        let lease = (!peer.local).then(|| self.limits.lease(hello.lease_ms));
+        // In a cluster the next owner may be on another machine, where no process can be asked.
+        let has_lease = !peer.local || self.slot.is_some();
+        let lease = has_lease.then(|| self.limits.lease(hello.lease_ms));
         if let Some(lease) = lease
             && let Err(error) = self.store.lease_given(lease, &self.limits)
         {
             return Err(cannot_remember(&error));
         }
         let (bytes, party) = (secret.bytes(), self.party(peer));
+        let proof = match &self.registry.log {
+            Some(_) => secret.proof(&peer.party()),
+            None => String::new(),
+        };
         let number = self.sessions.insert(Session::new(peer.clone(), share, secret, lease, now));
         let record = SessionRecord {
             slot: 0,
@@ -107,10 +119,11 @@ impl Hub {
             process: peer.pid.filter(|_| peer.local).map(Process::of),
             party,
             present: false,
+            proof,
         };
         match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {
-            (Ok(slot), Some(session)) => {
-                (session.slot, session.parent) = (slot, hello.parent);
+            (Ok((slot, begun)), Some(session)) => {
+                (session.slot, session.begun, session.parent) = (slot, begun, hello.parent);
             }
             (Err(error), _) => {
                 self.sessions.remove(number);
@@ -182,11 +195,11 @@ impl Hub {
         }
         // First, so that a kill from here on leaves no session that could claim.
         if session.claim.is_none() {
-            self.registry.end_session(session.slot);
+            self.registry.end_session(session.slot, session.took_leave);
         }
-        for (_, known) in session.requests.iter() {
+        for (request, known) in session.requests.iter() {
             if let Known::Lost { slot, .. } = known {
-                self.registry.end_request(slot);
+                self.registry.end_lost(RequestKey::new(number, request), slot);
             }
         }
         self.forget_unclaimed(number, now);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use navlocks_core::{Request, Wait};
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Open, Refused, ToClient, ToService,
+    self as wire, ClientKey, Fault, FaultCode, Open, Refused, RequestKey, ToClient, ToService,
 };
 
 use super::Hub;
@@ -20,9 +20,7 @@ impl Hub {
             views_alone(&message)?;
         }
         match message {
-            ToService::Request(request) if session.claim.is_some() => {
-                self.claim(number, request)?
-            }
+            ToService::Request(request) if session.is_claiming() => self.claim(number, request)?,
             ToService::Request(request) => self.request(number, request, now)?,
             ToService::Release(request) | ToService::Abort(request) => {
                 self.give_up(number, request, now);
@@ -59,13 +57,17 @@ impl Hub {
                     self.partitions[partition].unsubscribe(ClientKey::new(number, client));
                 }
             }
+            ToService::Ask(ask) if self.recovery.whole => self.ask_later(number, ask, now)?,
             ToService::Ask(ask) => self.ask(number, ask, now)?,
             ToService::Claimed => self.claimed(number, now)?,
             ToService::Present => {
                 session.present = true;
                 self.registry.set_present(session.slot);
             }
-            ToService::Bye => self.end(number, None, now),
+            ToService::Bye => {
+                session.took_leave = true;
+                self.end(number, None, now);
+            }
         }
         self.settle(now);
         Ok(())
@@ -96,6 +98,7 @@ impl Hub {
             tag,
             since: now,
             place: 0,
+            is_placed: false,
             slot: 0,
         };
         let memory = asking.memory();
@@ -126,7 +129,7 @@ impl Hub {
     ) -> Result<(), Fault> {
         let Request { scope, mode, wait } = &asking.request;
         asking.place = self.places.take(*wait == Wait::Overtake);
-        if !self.registry.is_durable() {
+        if !self.registry.has_requests() {
             return Ok(());
         }
         self.hashes.clear();
@@ -153,7 +156,7 @@ impl Hub {
         let Request { scope, mode, wait } = &asking.request;
         let hashes: Vec<u64> = self.partitions[partition].hashes(scope).collect();
         let early = &self.partitions[partition].early;
-        if matches!(wait, Wait::Steal | Wait::StealAll) && !self.recovery.blind {
+        if matches!(wait, Wait::Steal | Wait::StealAll) && !self.recovery.hides_holders() {
             self.rob_unclaimed(partition, asking, &hashes, now);
             return None;
         }
@@ -181,7 +184,9 @@ impl Hub {
                 partitions[partition].give_up(id, &mut around);
             }
             Some(Known::Early { partition, place }) => self.remove_held_back(partition, place, now),
-            Some(Known::Lost { slot, .. }) => self.registry.end_request(slot),
+            Some(Known::Lost { slot, .. }) => {
+                self.registry.end_lost(RequestKey::new(number, request), slot);
+            }
             None => {
                 if let Some(claim) = self.sessions.get_mut(number).and_then(|it| it.claim.as_mut())
                 {

@@ -34,8 +34,8 @@ pub(crate) struct Metrics {
     pub(crate) hold: Histogram,
 }
 
-impl Metrics {
-    pub(crate) fn new() -> Self {
+impl Default for Metrics {
+    fn default() -> Self {
         // From a tenth of a millisecond to a little more than an hour.
         let durations = || Histogram::new(exponential_buckets(0.0001, 4.0, 14));
         let mut metrics = Self {
@@ -64,7 +64,9 @@ impl Metrics {
         metrics.register();
         metrics
     }
+}
 
+impl Metrics {
     fn register(&mut self) {
         let Self { registry, .. } = self;
         let gauges = [

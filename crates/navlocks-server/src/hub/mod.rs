@@ -12,7 +12,9 @@
 
 mod claims;
 mod clients;
+mod common;
 mod frame;
+mod grace;
 mod invariants;
 mod lease;
 mod lifecycle;
@@ -37,17 +39,19 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::DeadlockPolicy;
-use tokio::sync::Notify;
+use navlocks_wire::{Ask, Fault};
 
+use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
+pub(crate) use partitions::PartitionKey;
 use partitions::{Around, Partition, PartitionIndex, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
-use shares::Shares;
 use tokens::Tokens;
 use views::Views;
 
+pub(crate) use common::Common;
 pub use frame::Frame;
 pub(crate) use frame::Next;
 pub(crate) use metrics::Metrics;
@@ -62,9 +66,11 @@ pub(crate) use shares::Share;
 pub struct Hub {
     pub(crate) sessions: Sessions,
     pub(crate) partitions: Partitions,
-    pub(crate) shares: Shares,
+    pub(crate) common: Common,
+    pub(crate) metrics: Rc<Metrics>,
+    /// In a cluster: the slot that this hub serves.
+    pub(crate) slot: Option<Slot>,
     pub(crate) tokens: Tokens,
-    pub(crate) metrics: Metrics,
     pub(crate) limits: Limits,
     deadlocks: DeadlockPolicy,
     pub(crate) store: Store,
@@ -75,12 +81,10 @@ pub struct Hub {
     hashes: Vec<u64>,
     /// Partitions with effects that are not sent yet, in turn.
     unfinished: VecDeque<PartitionIndex>,
-    /// Told when there are such.
-    pub(crate) left_over: Rc<Notify>,
+    /// Questions that wait for the end of grace.
+    questions: Vec<(u32, Ask)>,
     /// Whether new sessions are taken.
     open: bool,
-    /// Told when the service must end because no more tokens can be reserved.
-    pub(crate) exhausted: Rc<Notify>,
     next_connection: u64,
     pub(crate) views: Views,
 }
@@ -92,8 +96,8 @@ impl Hub {
     ///
     /// The system's clock is wrong by centuries.
     pub fn without_store(limits: Limits, deadlocks: DeadlockPolicy) -> io::Result<Self> {
-        let (store, registry) = Store::new(None, &limits)?;
-        Ok(Self::new(limits, deadlocks, (store, registry), Instant::now()))
+        let stored = Store::new(None, &limits)?;
+        Ok(Self::new(limits, deadlocks, stored, Common::default(), Instant::now()))
     }
 
     /// Makes a hub whose sessions outlive it, with its state in this folder: the next hub there
@@ -109,7 +113,30 @@ impl Hub {
         now: Instant,
     ) -> io::Result<Self> {
         let stored = Store::new(Some(StateFile::open(folder)?), &limits)?;
-        Ok(Self::new(limits, deadlocks, stored, now))
+        Ok(Self::new(limits, deadlocks, stored, Common::default(), now))
+    }
+
+    /// Makes a hub for a slot of a cluster, whose sessions the registry knows. It grants nothing
+    /// until they have claimed or ended.
+    ///
+    /// # Errors
+    ///
+    /// No fencing tokens are left.
+    pub(crate) fn of_slot(
+        slots: u32,
+        registry: &Rc<dyn SlotRegistry>,
+        inherited: Inherited,
+        (limits, deadlocks): (Limits, DeadlockPolicy),
+        common: Common,
+    ) -> io::Result<Self> {
+        let (won_at, number) = (inherited.won_at, registry.slot());
+        let stored = Store::of_slot(registry, inherited, &limits)?;
+        let mut hub = Self::new(limits, deadlocks, stored, common, won_at);
+        hub.slot = Some(Slot { number, slots });
+        hub.sessions.number_by(number, slots);
+        hub.places = Places::of_slot();
+        hub.check_grace(Instant::now());
+        Ok(hub)
     }
 
     /// Makes a hub without connections. It holds back what sessions of an earlier service may have.
@@ -117,6 +144,7 @@ impl Hub {
         limits: Limits,
         deadlocks: DeadlockPolicy,
         (mut store, registry): (Store, Registry),
+        common: Common,
         now: Instant,
     ) -> Self {
         let found = store.take_found();
@@ -125,9 +153,10 @@ impl Hub {
         Self {
             sessions: Sessions::new(sessions.collect()),
             partitions: Partitions::default(),
-            shares: Shares::default(),
             tokens: Tokens::above(store.tokens_before()),
-            metrics: Metrics::new(),
+            metrics: common.metrics.clone(),
+            common,
+            slot: None,
             limits,
             deadlocks,
             recovery: Recovery::new(found, now),
@@ -136,9 +165,8 @@ impl Hub {
             places,
             hashes: Vec::new(),
             unfinished: VecDeque::new(),
-            left_over: Rc::default(),
+            questions: Vec::new(),
             open: true,
-            exhausted: Rc::default(),
             next_connection: 1,
             views: Views::default(),
         }
@@ -148,6 +176,9 @@ impl Hub {
     /// everything is granted in its turn.
     pub(crate) fn let_go(&mut self, now: Instant) {
         self.registry.end_blindness();
+        if let Some(log) = &mut self.registry.log {
+            log.end_grace();
+        }
         self.recovery.blind = false;
         for partition in self.partitions.indices() {
             let places = self.partitions[partition].early.all_places();
@@ -161,10 +192,10 @@ impl Hub {
     #[inline]
     fn settle(&mut self, now: Instant) {
         if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
-            self.exhausted.notify_one();
+            self.common.exhausted.notify_one();
         }
         if !self.unfinished.is_empty() {
-            self.left_over.notify_one();
+            self.common.left_over.notify_one();
         }
         while let Some(number) = self.sessions.take_slow() {
             let fault = self.slow_reader();
@@ -187,19 +218,63 @@ impl Hub {
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
         let Self { sessions, partitions, tokens, metrics, registry, unfinished, .. } = self;
-        (partitions, Around { sessions, tokens, metrics, registry, unfinished, now })
+        let epoch = registry.log.as_ref().map(|log| log.epoch());
+        (partitions, Around { sessions, tokens, metrics, registry, unfinished, epoch, now })
     }
 
-    /// Brings what is counted on demand up to date.
-    pub(crate) fn measure(&self) -> &Metrics {
+    /// Adds what is counted on demand.
+    pub(crate) fn measure(&self) {
         let held: usize =
             self.partitions.iter().map(|partition| partition.manager().held_count()).sum();
         let all: usize = self.partitions.iter().map(Partition::requests).sum();
-        self.metrics.held.set(held as i64);
-        self.metrics.pending.set((all - held) as i64);
-        self.metrics.partitions.set(self.partitions.len() as i64);
-        self.metrics.sessions.set(self.sessions.len() as i64);
-        &self.metrics
+        self.metrics.held.inc_by(held as i64);
+        self.metrics.pending.inc_by((all - held) as i64);
+        self.metrics.partitions.inc_by(self.partitions.len() as i64);
+        self.metrics.sessions.inc_by(self.sessions.len() as i64);
+    }
+
+    /// Returns the gate of its slot, in a cluster.
+    pub(crate) fn gate(&self) -> Option<Rc<Gate>> {
+        self.registry.log.as_ref().map(|log| log.gate.clone())
+    }
+
+    /// Stops to serve: sends all connections this fault and nothing more. Sessions are left as they
+    /// are, and go on elsewhere.
+    pub(crate) fn retire(&mut self, fault: &Fault) {
+        self.open = false;
+        for number in self.sessions.numbers() {
+            let outbox = self.sessions.get(number).and_then(|session| session.outbox.as_ref());
+            outbox.inspect(|outbox| outbox.end(fault.clone()));
+        }
+    }
+
+    /// Returns true if it serves no more.
+    pub(crate) fn is_retired(&self) -> bool {
+        !self.open && self.slot.is_some()
+    }
+
+    /// Frees the memory of a few sessions after [`retire`](Self::retire). Returns false when all is
+    /// free.
+    pub(crate) fn dissolve(&mut self, now: Instant) -> bool {
+        const SESSIONS_AT_A_TIME: usize = 16;
+        for number in self.sessions.numbers().into_iter().take(SESSIONS_AT_A_TIME) {
+            self.end_without_slow(number, None, now);
+        }
+        self.sessions.len() > 0
+    }
+}
+
+/// A slot of a cluster, and how many there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    number: u32,
+    slots: u32,
+}
+
+impl Slot {
+    /// Returns true if a partition belongs to it.
+    pub(crate) fn has(&self, key: &PartitionKey) -> bool {
+        key.slot(self.slots) == self.number
     }
 }
 
@@ -213,6 +288,21 @@ struct Places {
 impl Places {
     /// Far above all fencing tokens, with as many below as above.
     const MIDDLE: u64 = 1 << 62;
+
+    /// The same below the numbers that JavaScript knows exactly: clients repeat these places.
+    const MIDDLE_TOLD: u64 = 1 << 52;
+
+    /// Places that clients are told.
+    fn of_slot() -> Self {
+        Self { first: Self::MIDDLE_TOLD, next: Self::MIDDLE_TOLD }
+    }
+
+    /// Makes room for requests before all others, and below this place if there is one. Returns the
+    /// first place.
+    fn make_room(&mut self, count: u64, below: Option<u64>) -> u64 {
+        self.first = self.first.min(below.unwrap_or(self.first)).saturating_sub(count);
+        self.first
+    }
 
     /// Continues after the places that an earlier service gave.
     fn after(found: &Found) -> Self {

@@ -10,6 +10,7 @@ use navlocks_wire::{self as wire, Fault, ToClient};
 
 use super::frame::Frame;
 use super::shares::Share;
+use crate::cluster::{ChangeNumber, Gate, Ticket};
 use crate::config::Limits;
 
 /// The messages that wait to be written to one connection, in order.
@@ -34,9 +35,50 @@ struct Inner {
     /// The connection's task runs now and will look again before it sleeps, so it need not be
     /// woken.
     looking: bool,
+    /// In a cluster: what frames have to pass.
+    gated: Option<Box<Gated>>,
+}
+
+/// The frames of an outbox that depend on changes which may not be durable yet.
+#[derive(Debug)]
+struct Gated {
+    gate: Rc<Gate>,
+    /// All frames of the session depend on its beginning.
+    begun: ChangeNumber,
+    held: VecDeque<(ChangeNumber, Frame)>,
+    ticket: Ticket,
+}
+
+impl Gated {
+    /// Returns true if frames that are sent now have to wait.
+    #[inline]
+    fn holds(&self) -> bool {
+        !self.held.is_empty() || !self.gate.is_durable(self.gate.barrier().max(self.begun))
+    }
 }
 
 impl Inner {
+    /// Adds a frame, behind those that wait for a change.
+    fn add(&mut self, frame: Frame) {
+        match &mut self.gated {
+            Some(gated) if gated.holds() => {
+                let depends_on = gated.gate.barrier().max(gated.begun);
+                gated.held.push_back((depends_on, frame));
+            }
+            _ => self.frames.push_back(frame),
+        }
+    }
+
+    /// Moves the frames that wait no more to the others.
+    fn release_durable(&mut self) {
+        let Some(gated) = &mut self.gated else { return };
+        while let Some(&(change, _)) = gated.held.front()
+            && gated.gate.is_durable(change)
+        {
+            self.frames.extend(gated.held.pop_front().map(|(_, frame)| frame));
+        }
+    }
+
     fn waker(&mut self) -> Option<Waker> {
         if self.looking { None } else { self.waker.take() }
     }
@@ -91,7 +133,27 @@ impl Outbox {
             full: false,
             waker: None,
             looking: false,
+            gated: None,
         })))
+    }
+
+    /// Lets frames wait at a gate until this change, the beginning of the session, is durable.
+    pub(crate) fn pass_through(&self, gate: &Rc<Gate>, begun: ChangeNumber) {
+        let (ticket, gate, held) = (gate.ticket(), gate.clone(), VecDeque::new());
+        self.0.borrow_mut().gated = Some(Box::new(Gated { gate, begun, held, ticket }));
+    }
+
+    /// Returns true if frames may be sent now. If not, or if some wait for a change, this task is
+    /// woken when it should look again.
+    #[inline]
+    pub(crate) fn may_send(&self, waker: &Waker) -> bool {
+        let inner = self.0.borrow();
+        let Some(gated) = &inner.gated else { return true };
+        let may_send = gated.gate.may_send();
+        if !may_send || !gated.held.is_empty() {
+            gated.gate.add_waiting(gated.ticket, waker);
+        }
+        may_send
     }
 
     /// Adds a message. Nothing more is taken once the end was told.
@@ -108,7 +170,7 @@ impl Outbox {
         }
         inner.bytes += frame.len();
         inner.count(frame.own_len());
-        inner.frames.push_back(frame);
+        inner.add(frame);
         if inner.is_full() {
             inner.full = true;
             return Err(Full);
@@ -143,9 +205,12 @@ impl Outbox {
         }
     }
 
-    /// Takes all messages, in exchange for an empty list whose memory is used again.
+    /// Takes all messages that may be sent, in exchange for an empty list whose memory is used
+    /// again.
     pub fn take(&self, into: &mut VecDeque<Frame>) {
-        std::mem::swap(&mut self.0.borrow_mut().frames, into);
+        let mut inner = self.0.borrow_mut();
+        inner.release_durable();
+        std::mem::swap(&mut inner.frames, into);
     }
 
     /// So many bytes of what was taken are written.
@@ -159,8 +224,11 @@ impl Outbox {
 
     /// All that was ever taken is written.
     pub fn written_all(&self) {
-        let left: usize = self.0.borrow().frames.iter().map(Frame::len).sum();
-        let bytes = self.0.borrow().bytes;
+        let inner = self.0.borrow();
+        let held = inner.gated.iter().flat_map(|gated| &gated.held).map(|(_, frame)| frame);
+        let left: usize = inner.frames.iter().chain(held).map(Frame::len).sum();
+        let bytes = inner.bytes;
+        drop(inner);
         self.written(bytes - left);
     }
 

@@ -14,9 +14,9 @@ impl Hub {
     /// Returns the share in which a new session of this peer counts, if there is room for one.
     pub(crate) fn room_for_session(&mut self, peer: &Peer) -> Result<Rc<Share>, Fault> {
         let limit = |text: String| Err(Fault::new(FaultCode::Limit, text));
-        let share = self.shares.of(peer);
+        let share = self.common.shares.borrow_mut().of(peer);
         let max = self.limits.sessions_max;
-        if self.shares.together(peer, |share| share.sessions.get()) >= max {
+        if self.common.shares.borrow().together(peer, |share| share.sessions.get()) >= max {
             return limit(format!("the service has {max} sessions, and takes no more"));
         }
         let max = self.limits.sessions_per_tenant_max;

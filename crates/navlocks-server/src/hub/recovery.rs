@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use navlocks_core::Mode;
-use navlocks_wire::{self as wire, Cause};
+use navlocks_wire::{self as wire, Cause, RequestKey};
 
 use crate::store::{Found, Registry, RequestRecord, SessionRecord, Standing, with_margin};
 
@@ -20,6 +20,12 @@ pub(crate) struct Recovery {
     wanted: HashMap<u64, Vec<Wanted>>,
     /// The registry was lost: clients of the earlier service may hold any name.
     pub(crate) blind: bool,
+    /// The registry has no requests, so nothing is granted before all sessions have claimed.
+    pub(crate) whole: bool,
+    /// In a cluster: the requests that must not be claimed, and why.
+    pub(crate) taken: HashMap<RequestKey, Cause>,
+    /// In a cluster: no token above this was ever given.
+    pub(crate) given: u64,
 }
 
 /// A session that was not claimed yet.
@@ -31,6 +37,8 @@ pub(crate) struct Unclaimed {
     until: Option<Instant>,
     /// A connection claims it now: the lease counts as that of every other session.
     claiming: bool,
+    /// Its claim is whole, and waits for those of the other sessions.
+    claimed: bool,
 }
 
 /// A name that a request of an unclaimed session has or waits for.
@@ -53,11 +61,12 @@ impl Unclaimed {
 impl Recovery {
     /// Begins with what the earlier service left.
     pub(crate) fn new(found: Found, now: Instant) -> Self {
-        let Found { sessions, requests, blind } = found;
-        let mut recovery = Self { blind, ..Self::default() };
+        let Found { sessions, requests, blind, whole, taken, given } = found;
+        let mut recovery = Self { blind, whole, taken, given, ..Self::default() };
         for record in sessions {
             let until = record.lease.map(|lease| now + with_margin(lease));
-            let unclaimed = Unclaimed { requests: HashMap::new(), until, record, claiming: false };
+            let requests = HashMap::new();
+            let unclaimed = Unclaimed { requests, until, record, claiming: false, claimed: false };
             recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
         }
         for request in requests {
@@ -97,7 +106,26 @@ impl Recovery {
     /// Returns true if no session is waited for.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        self.unclaimed.is_empty() && !self.blind
+        self.unclaimed.is_empty() && !self.hides_holders()
+    }
+
+    /// Returns true if any name may be held by a client of which only the session is known, or not
+    /// even that.
+    #[inline]
+    pub(crate) fn hides_holders(&self) -> bool {
+        self.blind || self.whole
+    }
+
+    /// Returns true if every session that is waited for has claimed.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.unclaimed.values().all(|it| it.claimed)
+    }
+
+    /// Notes that the claim of a session is whole.
+    pub(crate) fn end_claim(&mut self, session: u32) {
+        if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
+            unclaimed.claimed = true;
+        }
     }
 
     /// Returns true if sessions of the earlier service are waited for by name.
@@ -108,7 +136,7 @@ impl Recovery {
     /// Returns true if an unclaimed request conflicts with one of this mode on these names, and
     /// comes before this place.
     pub(crate) fn blocks(&self, hashes: &[u64], place: u64, mode: Mode) -> bool {
-        self.blind
+        self.hides_holders()
             || hashes
                 .iter()
                 .filter_map(|hash| self.wanted.get(hash))
@@ -154,7 +182,7 @@ impl Recovery {
             let unclaimed = self.unclaimed.get_mut(&session);
             let request = unclaimed.and_then(|unclaimed| unclaimed.requests.get_mut(&number));
             if let Some(request) = request {
-                registry.lose(request.slot, cause);
+                registry.lose(RequestKey::new(session, number), request.slot, cause);
                 request.standing = Standing::Lost(cause);
                 freed.extend(&request.hashes);
                 let lost = request.clone();
@@ -175,7 +203,7 @@ impl Recovery {
     /// lease from there.
     pub(crate) fn abandon_claim(&mut self, session: u32, heard: Instant) {
         if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
-            unclaimed.claiming = false;
+            (unclaimed.claiming, unclaimed.claimed) = (false, false);
             unclaimed.until = unclaimed.record.lease.map(|lease| heard + with_margin(lease));
         }
     }
@@ -219,7 +247,7 @@ impl Recovery {
         let mut described: Vec<wire::Unclaimed> = self
             .unclaimed
             .values()
-            .filter(|it| is_visible(&it.record))
+            .filter(|it| !it.claimed && is_visible(&it.record))
             .map(|it| wire::Unclaimed {
                 session: it.record.number,
                 pid: it.record.process.map(|process| process.pid),

@@ -20,6 +20,10 @@ impl Hub {
         now: Instant,
     ) -> Result<u32, Fault> {
         let number = resume.session;
+        if resume.epoch > self.store.epoch() && self.slot.is_some() {
+            self.common.epochs.raise(resume.epoch);
+            return Err(Fault::moved(None));
+        }
         if resume.epoch > self.store.epoch() {
             tracing::error!(
                 session = number,

@@ -70,7 +70,7 @@ where
         Err(fault) => {
             // A page cannot see why a handshake failed, so it is told in the way that it can see.
             tracing::debug!(%fault, "a connection was refused");
-            shared.hub.borrow().metrics.refused_connections.inc();
+            shared.metrics().refused_connections.inc();
             let nothing = Outbox::new(limits.outbox_bytes_max);
             connection::close(stream, Some(fault), (VecDeque::new(), &nothing), limits).await;
         }
@@ -114,10 +114,7 @@ fn answer(
         }
         "/metrics" => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            let hub = shared.hub.borrow();
-            hub.metrics.connections.set(shared.connections() as i64);
-            hub.metrics.strangers.set(shared.strangers() as i64);
-            return text(StatusCode::OK, kind, hub.measure().text());
+            return text(StatusCode::OK, kind, shared.measure().text());
         }
         _ => return refuse(StatusCode::NOT_FOUND, "there is /, /healthz and /metrics"),
     }
@@ -131,7 +128,7 @@ fn answer(
             dashboard::switch_protocols(&accept)
         }
         Err(answer) => {
-            shared.hub.borrow().metrics.refused_connections.inc();
+            shared.metrics().refused_connections.inc();
             *answer
         }
     }

@@ -60,7 +60,7 @@ impl Listener {
                     match shared.take_seat(arrival.address()) {
                         Some(seat) => Self::admit(arrival, &shared, seat),
                         None => {
-                            shared.hub.borrow().metrics.refused_connections.inc();
+                            shared.metrics().refused_connections.inc();
                             arrival.refuse();
                         }
                     }
@@ -69,7 +69,7 @@ impl Listener {
                     if !std::mem::replace(&mut full, true) {
                         tracing::error!(%error, "no more connections can be taken");
                     }
-                    shared.hub.borrow().metrics.refused_connections.inc();
+                    shared.metrics().refused_connections.inc();
                     drop(spare.take());
                     if let Ok(Ok(arrival)) = timeout(Duration::ZERO, self.accept()).await {
                         arrival.refuse();

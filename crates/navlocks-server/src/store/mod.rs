@@ -3,15 +3,23 @@
 
 mod mapping;
 mod registry;
+mod slot_log;
+mod slot_tokens;
 mod state_file;
 mod table;
 
+use std::hash::RandomState;
 use std::io;
+use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use navlocks_core::HashKey;
+use navlocks_wire::{Cause, RequestKey};
 
+use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
+use slot_log::SlotLog;
+use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
 
 pub(crate) use registry::{Found, Process, Registry, RequestRecord, SessionRecord, Standing};
@@ -25,6 +33,8 @@ const TOKENS_END: u64 = 1 << 53;
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Option<StateFile>,
+    /// In a cluster, instead of the file.
+    slot: Option<SlotTokens>,
     /// As it is on the disk.
     state: State,
     /// So many tokens are reserved at a time.
@@ -78,23 +88,67 @@ impl Store {
             believed = None;
         }
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let start = reserved.max(clock.as_micros() as u64);
-        let block = limits.tokens_reserved_ahead.max(8);
-        if start > TOKENS_END - block {
-            let text = format!(
-                "fencing tokens would begin at {start}, and must stay below {TOKENS_END}: is the clock right, and is the state file whole?"
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-        }
-        let step = (limits.requests_per_partition_max as u64).min(block / 4);
+        let (start, block, step) = first_block(reserved, limits)?;
         let earlier = believed.map_or(Duration::ZERO, with_margin);
         // By the clock too, so that a client of an earlier service whose state is gone believes it.
         let epoch = (epoch + 1).max(clock.as_secs());
         // Until they know that it is over, clients of the earlier service count as this one's.
         let state = State::new(false, start, lease_ms_max, epoch);
-        let mut store = Self { file, state, block, step, try_again_at: 0, earlier, key, found };
+        let slot = None;
+        let mut store =
+            Self { file, slot, state, block, step, try_again_at: 0, earlier, key, found };
         store.write(State { tokens_reserved_to: start + block, ..state })?;
         Ok((store, registry))
+    }
+
+    /// Takes over a slot of a cluster from its earlier owner, and reserves the first tokens.
+    ///
+    /// # Errors
+    ///
+    /// No tokens are left.
+    pub(crate) fn of_slot(
+        slot: &Rc<dyn SlotRegistry>,
+        inherited: Inherited,
+        limits: &Limits,
+    ) -> io::Result<(Self, Registry)> {
+        let Inherited { sessions, taken, tokens_reserved_to: before, is_complete, .. } = inherited;
+        let (start, block, step) = first_block(before, limits)?;
+        let gate = Rc::new(Gate::new(slot.clone()));
+        let key_of = |taken: &crate::cluster::TakenRecord| {
+            RequestKey::new(taken.victim.0.number(), taken.victim.1)
+        };
+        let victims = taken.iter().map(key_of);
+        let mut log = SlotLog::new(slot.clone(), gate.clone(), &sessions, victims);
+        if !is_complete {
+            log.refuse_claims();
+        }
+        let cause_of = |taken: &crate::cluster::TakenRecord| match taken.thief {
+            Some((thief, request)) => Cause::Stolen(RequestKey::new(thief.number(), request)),
+            None => Cause::ForceReleased,
+        };
+        let found = Found {
+            taken: taken.iter().map(|taken| (key_of(taken), cause_of(taken))).collect(),
+            given: before,
+            blind: !is_complete,
+            whole: is_complete,
+            sessions: match is_complete {
+                true => sessions.into_iter().map(session_record).collect(),
+                false => Vec::new(),
+            },
+            requests: Vec::new(),
+        };
+        let store = Self {
+            file: None,
+            slot: Some(SlotTokens::new(slot.clone(), gate, start + block)),
+            state: State::new(false, start + block, 0, slot.epoch().0),
+            block,
+            step,
+            try_again_at: 0,
+            earlier: if is_complete { Duration::ZERO } else { with_margin(limits.lease_max) },
+            key: HashKey::drawn_from(&RandomState::new()),
+            found,
+        };
+        Ok((store, Registry::of_slot(log)))
     }
 
     /// Takes what the registry of the earlier service had.
@@ -146,6 +200,13 @@ impl Store {
 
     #[cold]
     fn reserve(&mut self, largest: u64) -> Result<(), Exhausted> {
+        let left = self.state.tokens_reserved_to.saturating_sub(largest);
+        if let Some(slot) = &mut self.slot {
+            if let Some(upto) = slot.reserve(largest + self.block, left <= self.step) {
+                self.state.tokens_reserved_to = upto;
+            }
+            return Ok(());
+        }
         let reserved = State { tokens_reserved_to: largest + self.block, ..self.state };
         let failed = if reserved.tokens_reserved_to > TOKENS_END {
             Some(io::Error::other("all numbers are used up"))
@@ -153,7 +214,6 @@ impl Store {
             self.write(reserved).err()
         };
         let Some(error) = failed else { return Ok(()) };
-        let left = self.state.tokens_reserved_to.saturating_sub(largest);
         tracing::error!(%error, left, "no more fencing tokens can be reserved");
         self.try_again_at = largest + self.block / 64 + 1;
         if left <= self.step { Err(Exhausted) } else { Ok(()) }
@@ -161,6 +221,10 @@ impl Store {
 
     /// A session is about to get this lease.
     pub(crate) fn lease_given(&mut self, lease: Duration, limits: &Limits) -> io::Result<()> {
+        if self.slot.is_some() {
+            // The registry of a slot has the lease of each session.
+            return Ok(());
+        }
         if millis(lease) <= self.state.lease_ms_max {
             return Ok(());
         }
@@ -176,6 +240,35 @@ impl Store {
     pub(crate) fn ended(&mut self, untold: Option<Duration>) -> io::Result<()> {
         let lease_ms_max = untold.map_or(0, millis);
         self.write(State { clean: untold.is_none(), lease_ms_max, ..self.state })
+    }
+}
+
+/// Returns where tokens begin above those that were reserved, how many are reserved at a time, and
+/// how many may be given in one step.
+fn first_block(reserved: u64, limits: &Limits) -> io::Result<(u64, u64, u64)> {
+    // By the clock too, so that they grow although what was reserved is lost.
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let start = reserved.max(clock.as_micros() as u64);
+    let block = limits.tokens_reserved_ahead.max(8);
+    if start > TOKENS_END - block {
+        let text = format!(
+            "fencing tokens would begin at {start}, and must stay below {TOKENS_END}: is the clock right, and is the state file whole?"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok((start, block, (limits.requests_per_partition_max as u64).min(block / 4)))
+}
+
+fn session_record(session: crate::cluster::SessionRecord) -> SessionRecord {
+    SessionRecord {
+        slot: session.key.number(),
+        number: session.key.number(),
+        secret: [0; 16],
+        lease: Some(session.lease),
+        process: None,
+        party: 0,
+        present: false,
+        proof: session.proof,
     }
 }
 

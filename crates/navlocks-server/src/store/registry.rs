@@ -5,6 +5,7 @@
 //! after a restart of the machine they count as missing. Names are kept as keyed hashes: enough to
 //! hold a name back, and nothing that a reader of the file could learn.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,9 @@ use std::time::Duration;
 use navlocks_core::{HashKey, Mode};
 use navlocks_wire::{Cause, RequestKey};
 
+use super::slot_log::SlotLog;
 use super::table::{Index, Slot, Table, WORDS};
+use crate::cluster::ChangeNumber;
 
 /// The files of the tables.
 const SESSIONS: &str = "sessions.table";
@@ -31,6 +34,8 @@ const SOCKET_PATH_BYTES_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Registry {
     tables: Option<Tables>,
+    /// In a cluster: the changes that the next owner of the slot inherits.
+    pub(crate) log: Option<SlotLog>,
 }
 
 #[derive(Debug)]
@@ -55,6 +60,8 @@ pub(crate) struct SessionRecord {
     pub(crate) party: u64,
     /// The client listens at its path of presence.
     pub(crate) present: bool,
+    /// In a cluster, instead of secret and party: the proof that its client must show.
+    pub(crate) proof: String,
 }
 
 /// A process, as long as its number is not used again.
@@ -123,6 +130,13 @@ pub(crate) struct Found {
     pub(crate) requests: Vec<RequestRecord>,
     /// Clients may hold locks of which the tables know nothing.
     pub(crate) blind: bool,
+    /// In a cluster, where requests are not kept: nothing is granted until all sessions have
+    /// claimed or ended.
+    pub(crate) whole: bool,
+    /// In a cluster: the requests that were taken away and must not be claimed.
+    pub(crate) taken: HashMap<RequestKey, Cause>,
+    /// In a cluster: no token above this was ever given.
+    pub(crate) given: u64,
 }
 
 // The kinds of a request's slot.
@@ -148,9 +162,14 @@ const LIVE: u64 = 1;
 const PRESENT: u64 = 2;
 
 impl Registry {
+    /// The registry of a slot.
+    pub(crate) fn of_slot(log: SlotLog) -> Self {
+        Self { tables: None, log: Some(log) }
+    }
+
     /// A registry that keeps nothing: sessions end with their service.
     pub(crate) fn none() -> Self {
-        Self { tables: None }
+        Self { tables: None, log: None }
     }
 
     /// Opens the tables in this folder. Those of another start of the machine, or of an earlier
@@ -192,7 +211,11 @@ impl Registry {
             clear(&presence)?;
         }
         let tables = Tables { sessions, requests, presence };
-        Ok((Self { tables: Some(tables) }, HashKey::from_bytes(key.to_le_bytes()), found))
+        Ok((
+            Self { tables: Some(tables), log: None },
+            HashKey::from_bytes(key.to_le_bytes()),
+            found,
+        ))
     }
 
     /// Returns true if a service left sessions in this folder.
@@ -240,6 +263,12 @@ impl Registry {
 
     /// Returns true if sessions outlive this service.
     pub(crate) fn is_durable(&self) -> bool {
+        self.tables.is_some() || self.log.is_some()
+    }
+
+    /// Returns true if it has the live requests too.
+    #[inline]
+    pub(crate) fn has_requests(&self) -> bool {
         self.tables.is_some()
     }
 
@@ -249,12 +278,24 @@ impl Registry {
         (path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX).then_some(path)
     }
 
-    /// Adds a session. Its slot in the record means nothing yet.
+    /// Adds a session. Its slot in the record means nothing yet. Returns its slot, and in a cluster
+    /// the change that its welcome depends on.
     ///
     /// # Errors
     ///
     /// The disk has no room.
-    pub(crate) fn begin_session(&mut self, record: &SessionRecord) -> io::Result<Index> {
+    pub(crate) fn begin_session(
+        &mut self,
+        record: &SessionRecord,
+    ) -> io::Result<(Index, ChangeNumber)> {
+        if let (Some(log), Some(lease)) = (&mut self.log, record.lease) {
+            let begun = log.begin_session(record.number, lease, record.proof.clone())?;
+            return Ok((record.number, begun));
+        }
+        self.add_session(record).map(|slot| (slot, ChangeNumber::default()))
+    }
+
+    fn add_session(&mut self, record: &SessionRecord) -> io::Result<Index> {
         let Some(Tables { sessions, .. }) = &mut self.tables else { return Ok(0) };
         let slot = sessions.take()?;
         sessions.write(slot, &session_slot(record));
@@ -272,9 +313,12 @@ impl Registry {
     }
 
     /// Removes a session. Its requests are over with it, whatever their slots say.
-    pub(crate) fn end_session(&mut self, slot: Index) {
+    pub(crate) fn end_session(&mut self, slot: Index, took_leave: bool) {
         if slot == 0 {
             return;
+        }
+        if let Some(log) = &mut self.log {
+            log.end_session(slot, took_leave);
         }
         let Some(Tables { sessions, presence, .. }) = &mut self.tables else { return };
         let word = sessions.get(slot, 0);
@@ -335,7 +379,10 @@ impl Registry {
     }
 
     /// Notes that a request was taken away: its client cannot claim it any more.
-    pub(crate) fn lose(&mut self, slot: Index, cause: Cause) {
+    pub(crate) fn lose(&mut self, request: RequestKey, slot: Index, cause: Cause) {
+        if let Some(log) = &mut self.log {
+            log.lose(request, cause);
+        }
         let Some(Tables { requests, .. }) = &mut self.tables else { return };
         if slot == 0 {
             return;
@@ -346,6 +393,14 @@ impl Registry {
         }
         let word = requests.get(slot, 0);
         requests.set(slot, 0, word & !0xffff | LOST | cause_number(cause) << 8);
+    }
+
+    /// Removes a request that was taken away, because its client has taken note or is gone.
+    pub(crate) fn end_lost(&mut self, request: RequestKey, slot: Index) {
+        if let Some(log) = &mut self.log {
+            log.heard(request);
+        }
+        self.end_request(slot);
     }
 
     /// Removes a request.
@@ -472,6 +527,7 @@ fn session_record(slot: Index, words: &Slot) -> SessionRecord {
         process: (process.pid != 0).then_some(process),
         party: words[6],
         present: words[0] & PRESENT != 0,
+        proof: String::new(),
     }
 }
 
@@ -554,6 +610,7 @@ mod tests {
             process: Some(Process { pid: 4711, started: 99 }),
             party: 12,
             present: false,
+            proof: String::new(),
         }
     }
 
@@ -567,9 +624,9 @@ mod tests {
         let (mut registry, found) = opened(&folder);
         assert_eq!(found.sessions, []);
         let slots: Vec<Index> =
-            (1..4).map(|number| registry.begin_session(&session(number)).expect("room")).collect();
+            (1..4).map(|number| registry.add_session(&session(number)).expect("room")).collect();
         registry.set_present(slots[0]);
-        registry.end_session(slots[2]);
+        registry.end_session(slots[2], false);
         let mut made = Vec::new();
         for (number, count) in [1, 2, 3, 8, 9, 1000].into_iter().enumerate() {
             let key = (1, number as u64);
@@ -577,7 +634,7 @@ mod tests {
             made.push(slot.expect("room"));
         }
         registry.hold(made[1], 77);
-        registry.lose(made[3], Cause::Stolen(RequestKey::new(2, 9)));
+        registry.lose(RequestKey::new(0, 0), made[3], Cause::Stolen(RequestKey::new(2, 9)));
         registry.end_request(made[4]);
         let orphan = registry.begin_request((3, 1), Mode::Exclusive, 51, &hashes(20));
         orphan.expect("room");
@@ -614,7 +671,7 @@ mod tests {
         {
             let (mut registry, found) = opened_at(&folder, boot, trusted, false);
             assert_eq!(found.sessions.len(), count);
-            registry.begin_session(&session(1)).expect("room");
+            registry.add_session(&session(1)).expect("room");
         }
         std::fs::remove_dir_all(folder).expect("the folder goes");
     }
@@ -636,7 +693,7 @@ mod tests {
     fn tables_that_were_removed_are_made_again() {
         let folder = folder("removed");
         let (mut registry, _) = opened(&folder);
-        let slot = registry.begin_session(&session(1)).expect("room");
+        let slot = registry.add_session(&session(1)).expect("room");
         registry.set_present(slot);
         registry.begin_request((1, 5), Mode::Shared, 50, &hashes(3)).expect("room");
         assert!(!registry.keep().expect("all is there"));
@@ -668,7 +725,7 @@ mod tests {
         let folder = folder("kill");
         let copy = super::super::table::tests::folder("killed");
         let (mut registry, _) = opened(&folder);
-        let slot = registry.begin_session(&session(1)).expect("room");
+        let slot = registry.add_session(&session(1)).expect("room");
         let sessions = std::fs::read(folder.join("sessions.table")).expect("the table");
         std::fs::write(copy.join("sessions.table"), sessions).expect("a copy");
         let look = copy.clone();
@@ -678,7 +735,11 @@ mod tests {
                     let made = registry.begin_request((1, 5), Mode::Shared, 50, &hashes(count));
                     let made = made.expect("room");
                     registry.hold(made, 77);
-                    registry.lose(made, Cause::Stolen(RequestKey::new(2, 9)));
+                    registry.lose(
+                        RequestKey::new(0, 0),
+                        made,
+                        Cause::Stolen(RequestKey::new(2, 9)),
+                    );
                     registry.end_request(made);
                 }
             },
@@ -699,7 +760,7 @@ mod tests {
                 }
             },
         );
-        registry.end_session(slot);
+        registry.end_session(slot, false);
         std::fs::remove_dir_all(folder).expect("the folder goes");
         std::fs::remove_dir_all(copy).expect("the folder goes");
     }

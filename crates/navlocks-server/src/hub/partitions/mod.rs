@@ -12,6 +12,7 @@ use std::rc::Rc;
 use navlocks_core::{DeadlockPolicy, FencingToken, HashKey, LockManager};
 use navlocks_wire as wire;
 
+use crate::cluster::slot_of;
 use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
@@ -41,6 +42,11 @@ impl PartitionKey {
         let (low, high) =
             (key.hash_bytes(text.as_bytes()), key.hash_bytes((text + "\0").as_bytes()));
         HashKey::from_bytes((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
+    }
+
+    /// Returns the slot that it belongs to in a cluster with so many.
+    pub(crate) fn slot(&self, slots: u32) -> u32 {
+        slot_of(&[&self.tenant, &self.origin, &self.bucket], slots)
     }
 
     /// Whether a peer may know of it: all of them, if it is the service's own user. A dashboard

@@ -11,8 +11,8 @@ use navlocks_core::{
     Request, RequestId, Scope, State, Wait,
 };
 use navlocks_wire::{
-    self as wire, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Refused, RequestKey,
-    ToClient, What,
+    self as wire, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Pending, QueuePlace,
+    Refused, RequestKey, ToClient, What,
 };
 
 use super::early::Early;
@@ -104,6 +104,8 @@ pub(crate) struct Asking {
     pub(crate) since: Instant,
     /// Its place among all requests of the service.
     pub(crate) place: u64,
+    /// Its client knows its place, or need not know it.
+    pub(crate) is_placed: bool,
     /// Its slot in the registry.
     pub(crate) slot: Slot,
 }
@@ -116,6 +118,8 @@ pub(crate) struct Around<'a> {
     pub(crate) registry: &'a mut Registry,
     /// Partitions with effects that are not sent yet, in turn.
     pub(crate) unfinished: &'a mut VecDeque<PartitionIndex>,
+    /// In a cluster: clients are told their places, of this epoch.
+    pub(crate) epoch: Option<u64>,
     pub(crate) now: Instant,
 }
 
@@ -125,6 +129,15 @@ impl Asking {
     pub(crate) fn bytes(&self) -> usize {
         let names = self.request.scope.names().iter().map(Name::len_bytes);
         names.sum::<usize>() + self.tag.as_ref().map_or(0, |tag| tag.len())
+    }
+
+    /// Returns the place that its client is to be told.
+    #[inline]
+    pub(crate) fn queue_place(&self, epoch: Option<u64>) -> Option<QueuePlace> {
+        let epoch = epoch.filter(|_| !self.is_placed)?;
+        // Requests that overtake count down through all epochs, before all others.
+        let overtakes = self.request.wait == Wait::Overtake;
+        Some(QueuePlace { epoch: if overtakes { 0 } else { epoch }, number: self.place })
     }
 
     /// Returns the bytes of memory that it takes, in the engine and around it.
@@ -198,6 +211,7 @@ impl Partition {
     /// Requests a lock and sends all that follows at once. Returns the id while the request lives.
     pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
         let address = self.address(&asking, around);
+        let place = asking.queue_place(around.epoch);
         let Asking { owner, request, tag, .. } = asking;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
@@ -211,7 +225,13 @@ impl Partition {
             self.with(around, |space, sink| space.request(owner, &request, (address, tag), sink));
         match made {
             Ok((_, Answer::Unavailable)) => None,
-            Ok((id, _)) => Some(id),
+            Ok((id, answer)) => {
+                if let (Answer::Pending, Some(place)) = (answer, place) {
+                    let pending = Pending { id: address.number, place };
+                    around.sessions.say(address.session, &ToClient::Pending(pending));
+                }
+                Some(id)
+            }
             Err(refusal) => {
                 self.refuse(address, &refusal, around);
                 None
@@ -648,10 +668,10 @@ impl Outboxes<'_, '_> {
     /// Sends a loss, which session and registry remember until the client has taken note.
     fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: Cause) {
         let Around { sessions, registry, .. } = &mut *self.around;
-        registry.lose(slot, cause);
+        registry.lose(RequestKey::new(session, number), slot, cause);
         let owner = sessions.get_mut(session);
         if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
-            registry.end_request(slot);
+            registry.end_lost(RequestKey::new(session, number), slot);
         }
         sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
     }

@@ -27,6 +27,8 @@ pub(crate) struct Sessions {
     /// Numbers of sessions of an earlier service that may be claimed.
     reserved: HashSet<u32>,
     next: u32,
+    /// The distance between numbers.
+    step: u32,
     slow: Vec<u32>,
 }
 
@@ -34,7 +36,17 @@ impl Sessions {
     /// No sessions, beside those of an earlier service that have these numbers.
     pub(crate) fn new(reserved: HashSet<u32>) -> Self {
         let next = reserved.iter().max().map_or(1, |largest| (largest + 1) % NUMBERS_END).max(1);
-        Self { living: HashMap::new(), reserved, next, slow: Vec::new() }
+        Self { living: HashMap::new(), reserved, next, step: 1, slow: Vec::new() }
+    }
+
+    /// Gives only numbers that no other slot of the cluster gives.
+    pub(crate) fn number_by(&mut self, slot: u32, slots: u32) {
+        let largest = self.reserved.iter().max().copied().unwrap_or_default();
+        self.step = slots;
+        self.next = (largest / slots + 1) * slots + slot;
+        if self.next >= NUMBERS_END {
+            self.next = slots + slot;
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -63,7 +75,8 @@ impl Sessions {
     }
 
     fn advance(&mut self) {
-        self.next = if self.next + 1 < NUMBERS_END { self.next + 1 } else { 1 };
+        let next = self.next + self.step;
+        self.next = if next < NUMBERS_END { next } else { self.step + self.next % self.step };
     }
 
     #[inline]

@@ -66,6 +66,12 @@ impl Peer {
         all || (self.viewing.is_some() && *self.tenant == *tenant)
     }
 
+    /// Returns the name of its party, in which no other party has a part.
+    pub(crate) fn party(&self) -> String {
+        let Self { tenant, origin, local, .. } = self;
+        format!("{tenant}\0{origin}\0{local}")
+    }
+
     /// Whether a session of the one may be taken over by the other.
     pub(crate) fn is_same_party(&self, other: &Self) -> bool {
         (&self.tenant, &self.origin, self.local) == (&other.tenant, &other.origin, other.local)

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{Context, SHA256};
 use subtle::ConstantTimeEq as _;
 
 /// Sixteen random bytes that only a session's owner is told. Compared in constant time, never
@@ -22,6 +23,25 @@ impl Secret {
     /// The secret of a session of an earlier service.
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
+    }
+
+    /// Reads the text that was told to its owner.
+    pub(crate) fn read(told: &str) -> Option<Self> {
+        URL_SAFE_NO_PAD.decode(told).ok()?.try_into().ok().map(Self)
+    }
+
+    /// Returns the proof that another node compares, which does not tell the secret. It is of this
+    /// party alone.
+    pub(crate) fn proof(&self, party: &str) -> String {
+        let mut hash = Context::new(&SHA256);
+        hash.update(&self.0);
+        hash.update(party.as_bytes());
+        URL_SAFE_NO_PAD.encode(hash.finish())
+    }
+
+    /// Returns true if this is the secret of that proof.
+    pub(crate) fn proves(&self, party: &str, proof: &str) -> bool {
+        self.proof(party).as_bytes().ct_eq(proof.as_bytes()).into()
     }
 
     /// As the registry keeps it.

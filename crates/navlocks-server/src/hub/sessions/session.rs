@@ -8,6 +8,7 @@ use navlocks_core::{ClientId, RequestId};
 use navlocks_wire::{self as wire, Cause, ClientKey, Fault, FaultCode};
 
 use super::{Peer, Requests, Secret};
+use crate::cluster::ChangeNumber;
 use crate::config::Limits;
 use crate::hub::Outbox;
 use crate::hub::partitions::PartitionIndex;
@@ -46,8 +47,14 @@ pub(crate) struct Session {
     pub(crate) slot: Slot,
     /// Its client listens at its path of presence: it may live although its connection is gone.
     pub(crate) present: bool,
-    /// The requests that its client claims from an earlier service, until the claim is whole.
+    /// The change of the registry that all its frames depend on, in a cluster.
+    pub(crate) begun: ChangeNumber,
+    /// Its client has taken leave, and believes in nothing any more.
+    pub(crate) took_leave: bool,
+    /// The requests that its client claims from an earlier service, until the claim is judged.
     pub(crate) claim: Option<BTreeMap<u64, wire::Request>>,
+    /// The claim is whole, and waits for those of other sessions.
+    pub(crate) claim_is_whole: bool,
     /// The client under whose locks its program runs.
     pub(crate) parent: Option<ClientKey>,
     /// Older numbers that may be used again, because their first use got lost with a connection.
@@ -101,11 +108,20 @@ impl Session {
             last_request: 0,
             slot: 0,
             present: false,
+            begun: ChangeNumber::default(),
+            took_leave: false,
             claim: None,
+            claim_is_whole: false,
             parent: None,
             resent: HashSet::new(),
             bytes: SESSION_BYTES,
         }
+    }
+
+    /// Returns true while its requests are part of a claim.
+    #[inline]
+    pub(crate) fn is_claiming(&self) -> bool {
+        self.claim.is_some() && !self.claim_is_whole
     }
 
     /// Takes the number of a new client.

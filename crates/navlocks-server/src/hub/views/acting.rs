@@ -98,6 +98,7 @@ impl Hub {
             tag,
             since: now,
             place: 0,
+            is_placed: false,
             slot: 0,
         };
         let (partitions, mut around) = self.around(now);

@@ -1,22 +1,32 @@
-//! The registry of a slot and its ownership: the state that outlives a service.
+//! The registry of a slot and its ownership: the state that outlives the slot's owner.
 //!
-//! A service writes changes in order and goes on; what a change makes visible is held back until
-//! the change is confirmed.
+//! A hub writes changes in order and goes on; frames that a change makes visible are held back
+//! until the change is confirmed.
 
-use std::time::Duration;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::clock::Moment;
+use tokio::sync::Notify;
 
 /// Grows with every owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
-/// The name of a session: random, and never used again.
+/// The name of a session: random above its lower 32 bits, and never used again. The lower 32 bits
+/// are the number of the session on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey(pub u128);
 
-impl std::fmt::Debug for SessionKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl SessionKey {
+    /// Returns the number of the session on the wire.
+    pub fn number(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
@@ -32,10 +42,10 @@ pub struct SessionRecord {
     pub proof: String,
 }
 
-/// A held lock that was taken from its holder by a steal or a forced release.
+/// A lock or a place that was taken from its client by a steal or a forced release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenRecord {
-    /// The holder's session and request.
+    /// The victim's session and request.
     pub victim: (SessionKey, u64),
     /// The session and the request of the thief; none for a forced release.
     pub thief: Option<(SessionKey, u64)>,
@@ -62,31 +72,31 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangeNumber(pub u64);
 
-/// Why an owner is none any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Another node owns the slot, or it was given away.
-    Lost,
-    /// The node's own place in the cluster is gone.
-    Node(crate::Error),
-}
-
 /// The registry of one slot, for its owner during one epoch.
-pub trait Registry: Send {
-    /// The owner's epoch.
+pub trait Registry: fmt::Debug {
+    /// Returns the number of the slot.
+    fn slot(&self) -> u32;
+
+    /// Returns the owner's epoch.
     fn epoch(&self) -> Epoch;
 
-    /// Until when the owner may send grants, welcomes and pongs.
-    fn may_serve_until(&self) -> Moment;
+    /// Returns true while the owner may send grants, welcomes and pongs.
+    fn may_send(&self) -> bool;
 
     /// Writes a change. It is durable when its number is confirmed.
-    fn write(&mut self, change: Change) -> ChangeNumber;
+    fn write(&self, change: Change) -> ChangeNumber;
 
-    /// The last change that is durable, as are all before it.
+    /// Returns the last change that is durable, as are all before it.
     fn confirmed(&self) -> ChangeNumber;
 
-    /// Why this owner must not serve any more, if so.
-    fn ended(&self) -> Option<Ended>;
+    /// Returns true if all changes so far are durable.
+    fn is_flushed(&self) -> bool;
+
+    /// Returns true if this owner must not serve any more.
+    fn is_over(&self) -> bool;
+
+    /// Returns the signal that is given when a change is confirmed or the ownership ends.
+    fn news(&self) -> Arc<Notify>;
 }
 
 /// The state that earlier owners left, read in the transaction that made the new owner.
@@ -101,7 +111,7 @@ pub struct Inherited {
     /// The last epoch whose grace ended.
     pub grace_over: Option<Epoch>,
     /// The leases of sessions that do not claim are counted from here.
-    pub won_at: Moment,
+    pub won_at: Instant,
     /// False if sessions may be missing: then all claims are refused and the longest lease passes.
     pub is_complete: bool,
 }

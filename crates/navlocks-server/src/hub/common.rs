@@ -1,0 +1,43 @@
+//! The state that all hubs of a service share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+
+use super::metrics::Metrics;
+use super::shares::Shares;
+
+/// The state that all hubs of a service share: one hub, or one for each slot that a node owns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Common {
+    pub(crate) shares: Rc<RefCell<Shares>>,
+    pub(crate) metrics: Rc<Metrics>,
+    /// Notified when effects of a large input are left.
+    pub(crate) left_over: Rc<Notify>,
+    /// Notified when the service must end because no more tokens can be reserved.
+    pub(crate) exhausted: Rc<Notify>,
+    pub(crate) epochs: Rc<Epochs>,
+}
+
+/// The largest epoch that a client has seen and that no owner here had: the registry of the cluster
+/// has lost writes.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    seen: Cell<u64>,
+    news: Notify,
+}
+
+impl Epochs {
+    pub(crate) fn raise(&self, seen: u64) {
+        tracing::error!(epoch = seen, "a client knows a later owner: was etcd restored?");
+        self.seen.set(self.seen.get().max(seen));
+        self.news.notify_one();
+    }
+
+    /// Waits until epochs have to be raised. Returns how far.
+    pub(crate) async fn raised(&self) -> u64 {
+        self.news.notified().await;
+        self.seen.get()
+    }
+}

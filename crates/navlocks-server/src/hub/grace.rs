@@ -1,0 +1,195 @@
+//! Grace: the time in which a new owner of a slot knows sessions and not their locks.
+//!
+//! Claims are judged together when every session has claimed or ended: held ones by their tokens,
+//! then pending ones by their places, then the requests that came meanwhile.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::time::Instant;
+
+use navlocks_core::{Request, Wait};
+use navlocks_wire::{
+    self as wire, Answer, Ask, Cause, ClientKey, Fault, FaultCode, Pending, Question, QueuePlace,
+    Reply, RequestKey, ToClient,
+};
+
+use super::Hub;
+use super::partitions::{Asking, PartitionIndex};
+use super::sessions::Client;
+
+/// The most questions that wait for the end of grace, of one session and in all.
+const QUESTIONS_PER_SESSION_MAX: usize = 16;
+const QUESTIONS_MAX: usize = 10_000;
+
+/// A request that a client claims, until it is judged.
+struct Claimed {
+    session: u32,
+    request: wire::Request,
+}
+
+impl Hub {
+    /// Ends grace if every session of the earlier owner has claimed or ended.
+    pub(super) fn check_grace(&mut self, now: Instant) {
+        if !self.recovery.whole || !self.recovery.is_claimed() {
+            return;
+        }
+        self.recovery.whole = false;
+        if let Some(log) = &mut self.registry.log {
+            // Before the first grant: a session that has not claimed by now never can.
+            log.end_grace();
+        }
+        let (held, pending) = self.take_claims();
+        for claimed in held {
+            self.seat(claimed, now);
+        }
+        self.queue(pending, now);
+        for partition in self.partitions.indices() {
+            let places = self.partitions[partition].early.all_places();
+            self.admit_places(partition, places, now);
+        }
+        for (number, ask) in std::mem::take(&mut self.questions) {
+            // A session that asked something wrong would have ended when it asked.
+            let _answered = self.ask(number, ask, now);
+        }
+    }
+
+    /// Takes all claims: held requests from the largest token down, pending ones by their places.
+    fn take_claims(&mut self) -> (Vec<Claimed>, Vec<Claimed>) {
+        let mut numbers = self.sessions.numbers();
+        numbers.sort_unstable();
+        let (mut held, mut pending) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let Some(session) = self.sessions.get_mut(number) else { continue };
+            let Some(claim) = session.claim.take() else { continue };
+            session.claim_is_whole = false;
+            self.recovery.take(number);
+            self.sessions.unreserve(number);
+            self.metrics.reclaimed_sessions.inc();
+            self.add_family(number);
+            let claimed = claim.into_values().map(|request| Claimed { session: number, request });
+            let (held_here, pending_here): (Vec<_>, Vec<_>) =
+                claimed.partition(|it| it.request.token.is_some());
+            held.extend(held_here);
+            pending.extend(pending_here);
+        }
+        // Where two claims conflict, which no correct owner causes, the larger token wins.
+        held.sort_by_key(|it| Reverse(it.request.token));
+        let thieves: HashSet<RequestKey> =
+            self.recovery.taken.values().filter_map(|cause| thief(*cause)).collect();
+        for claimed in &mut pending {
+            let key = RequestKey::new(claimed.session, claimed.request.id);
+            if thieves.contains(&key) {
+                // It has robbed its victims already, and was not told yet that it holds the lock.
+                claimed.request.wait = Wait::Queue;
+                claimed.request.place = Some(QueuePlace::default());
+            }
+        }
+        let last = QueuePlace { epoch: u64::MAX, number: u64::MAX };
+        pending.sort_by_key(|it| (it.request.place.unwrap_or(last), it.session, it.request.id));
+        (held, pending)
+    }
+
+    /// Seats a lock that its client still holds, unless it was taken away.
+    fn seat(&mut self, claimed: Claimed, now: Instant) {
+        let token = claimed.request.token.unwrap_or_default();
+        let Some((partition, asking)) = self.claimed_asking(claimed, now) else { return };
+        let key = RequestKey::new(asking.client.session, asking.number);
+        if let Some(&cause) = self.recovery.taken.get(&key) {
+            self.lose_claimed(&asking, cause);
+        } else if token > self.recovery.given {
+            tracing::error!(
+                session = key.session,
+                token,
+                "a token is claimed that was never given"
+            );
+            self.lose_claimed(&asking, Cause::NotReclaimed);
+        } else {
+            self.restore(partition, &asking, (token, false), now);
+        }
+    }
+
+    /// Queues claimed requests before all that came during grace.
+    fn queue(&mut self, pending: Vec<Claimed>, now: Instant) {
+        let overtaking = pending.iter().filter_map(|it| it.request.place);
+        let overtaking = overtaking.filter(|place| place.epoch == 0 && place.number > 0);
+        let first = overtaking.map(|place| place.number).min();
+        let mut place = self.places.make_room(pending.len() as u64, first);
+        for claimed in pending {
+            let is_placed = claimed.request.place.is_some();
+            let Some((partition, asking)) = self.claimed_asking(claimed, now) else { continue };
+            let key = RequestKey::new(asking.client.session, asking.number);
+            if let Some(&cause) = self.recovery.taken.get(&key) {
+                self.lose_claimed(&asking, cause);
+                continue;
+            }
+            let hashes: Vec<u64> =
+                self.partitions[partition].hashes(&asking.request.scope).collect();
+            self.hold_back(partition, Asking { place, is_placed, ..asking }, hashes);
+            place += 1;
+        }
+    }
+
+    /// Makes a claimed request one that can enter the engine. One of a closed client is refused.
+    fn claimed_asking(
+        &mut self,
+        claimed: Claimed,
+        now: Instant,
+    ) -> Option<(PartitionIndex, Asking)> {
+        let Claimed { session: number, request } = claimed;
+        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = request;
+        let session = self.sessions.get_mut(number)?;
+        let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
+        else {
+            let fault = session.closed(client);
+            self.refuse(number, id, fault);
+            return None;
+        };
+        let client = ClientKey::new(number, client);
+        let request = Request { scope, mode, wait };
+        let (place, slot) = (0, 0);
+        let asking = Asking {
+            owner,
+            client,
+            number: id,
+            request,
+            tag,
+            since: now,
+            place,
+            is_placed: true,
+            slot,
+        };
+        Some((partition, asking))
+    }
+
+    /// Lets a question wait for the end of grace: until then the answer would be a guess.
+    pub(super) fn ask_later(&mut self, number: u32, ask: Ask, now: Instant) -> Result<(), Fault> {
+        if matches!(ask.question, Question::Recovery | Question::View(_)) {
+            return self.ask(number, ask, now);
+        }
+        let own = self.questions.iter().filter(|(asker, _)| *asker == number);
+        if self.questions.len() < QUESTIONS_MAX && own.count() < QUESTIONS_PER_SESSION_MAX {
+            self.questions.push((number, ask));
+            return Ok(());
+        }
+        let text = "the locks are being recovered, and many questions wait for that: ask again";
+        let reply = Reply::Refused(Fault::new(FaultCode::Limit, text));
+        self.sessions.say(number, &ToClient::Answer(Answer { id: ask.id, reply }));
+        Ok(())
+    }
+
+    /// Sends a held-back request its place, if its client must know it.
+    pub(super) fn tell_place(&mut self, asking: Asking) -> Asking {
+        let epoch = self.registry.log.as_ref().map(|log| log.epoch());
+        let Some(place) = asking.queue_place(epoch) else { return asking };
+        let pending = ToClient::Pending(Pending { id: asking.number, place });
+        self.sessions.say(asking.client.session, &pending);
+        Asking { is_placed: true, ..asking }
+    }
+}
+
+fn thief(cause: Cause) -> Option<RequestKey> {
+    match cause {
+        Cause::Stolen(thief) => Some(thief),
+        _ => None,
+    }
+}
