@@ -27,7 +27,7 @@ const EARLIER_ENDS_PAUSE: Duration = Duration::from_millis(20);
 /// A lock service that has its sockets. It serves while [`run`](Self::run) is polled.
 #[allow(missing_debug_implementations, reason = "it is its sockets, and they say nothing of use")]
 pub struct Service {
-    shared: Rc<Shared>,
+    shared: Shared,
     listeners: Vec<Listener>,
     addresses: Vec<Address>,
     socket_file: Option<SocketFile>,
@@ -40,20 +40,6 @@ impl Service {
     ///
     /// What cannot be had, and what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
-        Self::bind_as(config, None).await
-    }
-
-    /// The same for a node of a cluster, which serves the slots that it owns. The state folder of
-    /// the configuration has no meaning: the cluster keeps what must outlive a node.
-    ///
-    /// # Errors
-    ///
-    /// As for [`bind`](Self::bind).
-    pub async fn bind_node(config: Config, node: Box<dyn Membership>) -> io::Result<Self> {
-        Self::bind_as(Config { state_dir: None, ..config }, Some(node)).await
-    }
-
-    async fn bind_as(config: Config, node: Option<Box<dyn Membership>>) -> io::Result<Self> {
         if config.dashboard_actions && !config.access.has_operators() {
             let text = "a dashboard that acts takes operators: name their tokens with --operator-token-file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -95,11 +81,7 @@ impl Service {
             let text = "there is nothing to listen on: name a socket or an address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let hubs = match node {
-            Some(node) => Hubs::of_cluster(&config, node),
-            None => Hubs::of_service(&config, state),
-        };
-        let hubs = match hubs {
+        let hubs = match Hubs::of_service(&config, state) {
             Ok(hubs) => hubs,
             Err(error) => {
                 socket_file.inspect(SocketFile::remove);
@@ -112,6 +94,17 @@ impl Service {
             addresses,
             socket_file,
         })
+    }
+
+    /// Makes the service a node of a cluster, which serves the slots that it owns. The cluster
+    /// keeps what must outlive a node, so the configuration should name no state folder.
+    ///
+    /// # Errors
+    ///
+    /// The system's clock is wrong by centuries.
+    pub fn into_node(mut self, node: Box<dyn Membership>) -> io::Result<Self> {
+        self.shared.hubs = Hubs::of_cluster(&self.shared.config, node)?;
+        Ok(self)
     }
 
     /// Where the service can be reached.
@@ -138,6 +131,7 @@ impl Service {
 
     async fn serve(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let Self { shared, listeners, addresses, mut socket_file } = self;
+        let shared = Rc::new(shared);
         let mut doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
         recovering::attend_all(&shared, shared.hubs.first());

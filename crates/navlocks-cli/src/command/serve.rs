@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::duration;
+use super::joining::Joining;
 use crate::exit::{Exit, Failure};
 use crate::place::{self, Place};
 use crate::printer;
@@ -100,6 +101,8 @@ pub(super) struct Serve {
     /// End when nobody was connected for so long
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     idle_exit: Option<Duration>,
+    #[command(flatten)]
+    joining: Joining,
     /// How the log is written; the variable NAVLOCKS_LOG says what is, such as warn or debug
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
@@ -126,20 +129,29 @@ enum LogFormat {
 }
 
 impl Serve {
-    pub(super) async fn perform(self) -> Result<(), Failure> {
+    pub(super) async fn perform(mut self) -> Result<(), Failure> {
         self.log();
         raise_descriptor_limit();
         // Whatever it was, all that a service makes is its user's alone.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
-        let config = self.config()?;
+        let joining = std::mem::take(&mut self.joining);
+        let (lease, lease_min) = joining.leases(self.lease, self.lease_min);
+        (self.lease, self.lease_min) = (lease, lease_min);
+        let config = self.config(joining.is_wanted())?;
         let system = |error: io::Error| Failure::new(Exit::System, error.to_string());
         // From before anybody can connect, so that an early signal is not lost.
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
         let tls = config.tls.is_some();
-        let service = Service::bind(config).await.map_err(|error| no_start(&error))?;
+        let mut service = Service::bind(config).await.map_err(|error| no_start(&error))?;
         let addresses = service.addresses().iter().map(|address| url(address, tls));
-        printer::print(&format!("listening on {}\n", addresses.collect::<Vec<_>>().join(" ")))?;
+        let addresses: Vec<String> = addresses.collect();
+        if joining.is_wanted() {
+            let advertise = joining.advertised(&addresses)?;
+            let node = joining.join(advertise, lease_min).await?;
+            service = service.into_node(node).map_err(|error| no_start(&error))?;
+        }
+        printer::print(&format!("listening on {}\n", addresses.join(" ")))?;
         let told = async move {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM"),
@@ -166,13 +178,13 @@ impl Serve {
         };
     }
 
-    fn config(self) -> Result<Config, Failure> {
+    fn config(self, is_node: bool) -> Result<Config, Failure> {
         // Meant for this process, not for one that it descends from.
         let me = std::process::id().to_string();
         let handed_over = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == me);
         let unix = match self.socket {
             Some(path) => Some(path),
-            None if self.no_socket || handed_over => None,
+            None if self.no_socket || handed_over || is_node => None,
             None => Some(Place::of_user()?.socket()),
         };
         if !(self.lease_min <= self.lease && self.lease <= self.lease_max) {
@@ -180,12 +192,14 @@ impl Serve {
             return Err(Failure::new(Exit::Usage, text));
         }
         let state_dir = match self.state_dir {
-            Some(folder) => folder,
+            // The cluster keeps what must outlive a node.
+            _ if is_node => None,
+            Some(folder) => Some(folder),
             None => {
                 let inherited = if handed_over { crate::system::inherited_socket() } else { None };
                 let folder = place::state_folder(unix.as_deref().or(inherited.as_deref()))?;
                 place::prepare(&folder)?;
-                folder
+                Some(folder)
             }
         };
         let tls = self.tls_cert.zip(self.tls_key);
@@ -193,7 +207,7 @@ impl Serve {
             unix,
             tcp: self.listen,
             inherit: handed_over,
-            state_dir: Some(state_dir),
+            state_dir,
             access: access(self.token_file, self.operator_token_file)?,
             dashboard: self.dashboard,
             dashboard_actions: self.dashboard_actions,

@@ -86,8 +86,8 @@ impl Shared {
         origins: Origins,
         tls: Option<TlsAcceptor>,
         hubs: Hubs,
-    ) -> Rc<Self> {
-        Rc::new(Self {
+    ) -> Self {
+        Self {
             origins,
             hubs,
             places: Places::new(&config),
@@ -103,7 +103,7 @@ impl Shared {
             arrivals: Cell::new(0),
             emptied: Notify::new(),
             untold: Cell::new(None),
-        })
+        }
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

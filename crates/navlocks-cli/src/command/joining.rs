@@ -1,0 +1,105 @@
+//! The options by which `navlocks serve` becomes a node of a cluster.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use navlocks_server::cluster::Membership;
+
+use super::duration;
+use super::etcd::EtcdOptions;
+use crate::exit::{Exit, Failure};
+
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(super) struct Joining {
+    #[command(flatten)]
+    pub(super) etcd: EtcdOptions,
+    /// The address at which clients and other nodes reach this node, such as
+    /// wss://node1.example:7400 [default: the address to listen on]
+    #[arg(long, value_name = "URL", requires = "cluster")]
+    advertise: Option<String>,
+    /// The name of this node, the same at each start [default: the address that it advertises]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    node: Option<String>,
+    /// How many slots the cluster has; fixed when it begins
+    #[arg(long, value_name = "COUNT", requires = "cluster", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    slots: u32,
+    /// For how long a node may be silent before others take its slots; fixed when the cluster begins
+    #[arg(long, value_name = "TIME", requires = "cluster", default_value = "5s")]
+    #[arg(value_parser = duration::parse)]
+    node_lease: Duration,
+    /// Certificates of authorities to trust when this node connects to others, in PEM [default:
+    /// those of the system]
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(super) node_ca_file: Option<PathBuf>,
+}
+
+/// The time that an election in etcd and a new connection may take, beside the node lease.
+#[cfg(feature = "etcd")]
+const ALLOWANCE: Duration = Duration::from_secs(2);
+
+impl Joining {
+    /// Returns true if the service is a node of a cluster.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.etcd.cluster.is_some()
+    }
+
+    /// Returns the leases of sessions that a fail-over allows: the default, the shortest.
+    pub(super) fn leases(&self, lease: Duration, lease_min: Duration) -> (Duration, Duration) {
+        match self.is_wanted() {
+            true => (lease.max(self.node_lease * 2), lease_min.max(self.node_lease * 2)),
+            false => (lease, lease_min),
+        }
+    }
+
+    /// Returns the address to advertise.
+    pub(super) fn advertised(&self, listening: &[String]) -> Result<String, Failure> {
+        if let Some(advertise) = &self.advertise {
+            if advertise.starts_with("ws://") || advertise.starts_with("wss://") {
+                return Ok(advertise.clone());
+            }
+            let text = format!("'{advertise}' is no address of a node: write wss://host:port");
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        match listening {
+            [one] => Ok(one.clone()),
+            _ => {
+                let text =
+                    "a node needs the address at which others reach it: name it with --advertise";
+                Err(Failure::new(Exit::Usage, text))
+            }
+        }
+    }
+
+    /// Joins the cluster.
+    #[cfg(feature = "etcd")]
+    pub(super) async fn join(
+        self,
+        advertise: String,
+        session_lease: Duration,
+    ) -> Result<Box<dyn Membership>, Failure> {
+        use navlocks_etcd::{Config, Node};
+
+        let name = self.node.unwrap_or_else(|| advertise.clone());
+        let (address, tls) = self.etcd.address()?;
+        let (slots, node_lease) = (self.slots, self.node_lease);
+        let config = Config::new(address, &name, &advertise);
+        let config = Config { tls, slots, node_lease, ..config };
+        let failed = |error: navlocks_etcd::Error| super::etcd::failure(&error);
+        config.check_timing(session_lease, ALLOWANCE).map_err(failed)?;
+        let node = Node::join(config).await.map_err(failed)?;
+        Ok(Box::new(node))
+    }
+
+    /// Says how to get a command that can join.
+    #[cfg(not(feature = "etcd"))]
+    pub(super) async fn join(
+        self,
+        _advertise: String,
+        _session_lease: Duration,
+    ) -> Result<Box<dyn Membership>, Failure> {
+        Err(super::etcd::missing())
+    }
+}
