@@ -71,7 +71,10 @@ impl Place {
                 (Self::Local(space), client)
             }
             #[cfg(feature = "service")]
-            Self::Remote(handle) => (self.clone(), handle.partition(name)),
+            Self::Remote(handle) => {
+                let (handle, client) = handle.partition(name);
+                (Self::Remote(handle), client)
+            }
         }
     }
 }

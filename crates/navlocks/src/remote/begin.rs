@@ -1,17 +1,13 @@
 //! The first connection of a session: one attempt or several, within a time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use super::connect::{ConnectError, Options};
-use super::dial::Link;
-use super::driver;
+use super::driver::{self, Begun};
 use super::own::{self, Start};
 use super::pacing::Pauses;
-use super::session::Session;
-use super::url::Url;
 
 /// How the first connection is tried.
 pub(super) struct Attempts {
@@ -22,10 +18,7 @@ pub(super) struct Attempts {
 }
 
 /// Makes the first connection.
-pub(super) async fn begin(
-    options: Options,
-    attempts: Attempts,
-) -> Result<(Arc<Session>, Link), ConnectError> {
+pub(super) async fn begin(options: Options, attempts: Attempts) -> Result<Begun, ConnectError> {
     let Some(after) = attempts.timeout else {
         return try_all(&options, &attempts, &mut None).await;
     };
@@ -41,8 +34,8 @@ async fn try_all(
     options: &Options,
     attempts: &Attempts,
     last: &mut Option<ConnectError>,
-) -> Result<(Arc<Session>, Link), ConnectError> {
-    let mut pauses = Pauses::between_dials(&options.url);
+) -> Result<Begun, ConnectError> {
+    let mut pauses = Pauses::between_dials(&options.addresses);
     loop {
         match try_once(options, attempts).await {
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
@@ -52,11 +45,8 @@ async fn try_all(
     }
 }
 
-async fn try_once(
-    options: &Options,
-    attempts: &Attempts,
-) -> Result<(Arc<Session>, Link), ConnectError> {
-    if let (Some(start), Url::Unix(socket)) = (&attempts.start, &options.url) {
+async fn try_once(options: &Options, attempts: &Attempts) -> Result<Begun, ConnectError> {
+    if let (Some(start), Some(socket)) = (&attempts.start, options.addresses.socket()) {
         own::start(socket, start).await?;
     }
     driver::begin(options.clone()).await

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
+use super::addresses::Addresses;
 use super::begin::{self, Attempts};
-use super::driver;
 use super::handle::Handle;
 use super::own::{self, Start};
 use super::runtime::Carrier;
@@ -42,9 +42,11 @@ enum Service {
 /// All that a driver must know to reach its service, again and again.
 #[derive(Clone)]
 pub(crate) struct Options {
-    pub(crate) url: Url,
+    pub(crate) addresses: Addresses,
     pub(crate) partition: String,
     pub(crate) token: Option<String>,
+    /// Whether the token may go to other machines unencrypted.
+    pub(crate) token_in_clear: bool,
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
     pub(crate) answers_within: Option<Duration>,
@@ -54,6 +56,26 @@ pub(crate) struct Options {
     /// Whether the driver runs on the thread of this crate.
     pub(crate) own_thread: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
+}
+
+#[cfg(test)]
+impl Options {
+    /// The options of a client that was told nothing else.
+    pub(super) fn to(addresses: Addresses) -> Self {
+        Self {
+            addresses,
+            partition: String::new(),
+            token: None,
+            token_in_clear: false,
+            lease: None,
+            patience: None,
+            answers_within: None,
+            restart: None,
+            parent: None,
+            own_thread: false,
+            roots: Vec::new(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -227,18 +249,19 @@ impl Connect {
         let Settings { restart, parent, token_in_clear, roots, timeout, retry, .. } = options;
         let answers_within =
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
-        let (url, start) = match service {
-            Service::At(url) => (Url::parse(&url).map_err(ConnectError::BadUrl)?, None),
-            Service::Own { start } => (Url::Unix(own::socket()?), start),
+        let (addresses, start) = match service {
+            Service::At(url) => (Addresses::parse(&url).map_err(ConnectError::BadUrl)?, None),
+            Service::Own { start } => (Addresses::one(Url::Unix(own::socket()?)), start),
         };
-        if let (Some(_), Some(host), false) = (&token, url.is_in_clear(), token_in_clear) {
+        if let (Some(_), Some(host), false) = (&token, addresses.in_clear(), token_in_clear) {
             return Err(ConnectError::TokenInClear { host: host.to_owned() });
         }
         let roots = roots.map_or(Ok(Vec::new()), |pem| certificates(&pem))?;
         let options = Options {
-            url,
+            addresses,
             partition,
             token,
+            token_in_clear,
             lease,
             patience,
             answers_within,
@@ -249,7 +272,7 @@ impl Connect {
         };
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
-        let carrier = Carrier::default();
+        let carrier = Carrier::here().map_err(ConnectError::Unreachable)?;
         let known = carrier.clone();
         let driver = async move {
             let begun = tokio::select! {
@@ -257,16 +280,16 @@ impl Connect {
                 () = tell.closed() => return,
             };
             match begun {
-                Ok((session, link)) => {
-                    let handle = Handle::new(session.clone(), known);
+                Ok(begun) => {
+                    let handle = Handle::new(begun.session().clone(), known);
                     // Nobody waits for the connection any more: the handle, sent back, takes leave.
                     drop(tell.send(Ok(handle)));
-                    driver::drive(session, link).await;
+                    begun.drive().await;
                 }
                 Err(error) => drop(tell.send(Err(error))),
             }
         };
-        carrier.spawn(driver).map_err(ConnectError::Unreachable)?;
+        carrier.spawn(driver);
         match told.await {
             Ok(connected) => connected,
             Err(_) => Err(ConnectError::Unreachable(io::Error::other("the runtime has shut down"))),

@@ -32,24 +32,25 @@ pub(crate) type Link = WebSocketStream<Box<dyn Socket>>;
 /// Before a socket is tried again that has no room for another connection.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
-/// For the way to the socket.
-const DIAL_MAX: Duration = Duration::from_secs(10);
-
 /// A socket, and what is to be said over it first.
 pub(crate) struct Dialed {
     request: Request,
     socket: Box<dyn Socket>,
 }
 
-/// Connects to the service, up to the socket. What follows has a limit of its own.
-pub(crate) async fn dial(options: &Options) -> Result<Dialed, ConnectError> {
-    let request = request(options)?;
-    let limit = match (&options.url, options.answers_within) {
-        (Url::Unix(_), Some(limit)) => limit.min(DIAL_MAX),
-        _ => DIAL_MAX,
+/// Connects to this address, up to the socket. What follows has a limit of its own.
+pub(crate) async fn dial(
+    options: &Options,
+    url: &Url,
+    limit: Duration,
+) -> Result<Dialed, ConnectError> {
+    let request = request(options, url)?;
+    let limit = match (url, options.answers_within) {
+        (Url::Unix(_), Some(within)) => within.min(limit),
+        _ => limit,
     };
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"));
-    let socket = tokio::time::timeout(limit, socket(options)).await;
+    let socket = tokio::time::timeout(limit, socket(options, url)).await;
     let socket = socket.map_err(|_| ConnectError::Unreachable(late()))??;
     Ok(Dialed { request, socket })
 }
@@ -71,9 +72,9 @@ pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
     }
 }
 
-async fn socket(options: &Options) -> Result<Box<dyn Socket>, ConnectError> {
+async fn socket(options: &Options, url: &Url) -> Result<Box<dyn Socket>, ConnectError> {
     let unreachable = ConnectError::Unreachable;
-    Ok(match &options.url {
+    Ok(match url {
         Url::Unix(path) => Box::new(unix(path).await.map_err(unreachable)?),
         Url::Web { host, port, tls, .. } => {
             let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(unreachable)?;
@@ -143,8 +144,8 @@ fn tls_config(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, Connect
     Ok(ClientConfig::builder().with_root_certificates(store).with_no_client_auth())
 }
 
-fn request(options: &Options) -> Result<Request, ConnectError> {
-    let uri = match &options.url {
+fn request(options: &Options, url: &Url) -> Result<Request, ConnectError> {
+    let uri = match url {
         // Over a Unix socket there is no host; the handshake wants one all the same.
         Url::Unix(_) => "ws://localhost/".into_client_request(),
         Url::Web { uri, .. } => uri.clone().into_client_request(),

@@ -16,8 +16,8 @@ use super::dial::{Link, dial, open};
 use super::lease::Instant;
 use super::own;
 use super::pacing::{Alarm, Pauses, Starts};
+use super::route::{Failure, Next, Route};
 use super::session::{Session, Standing};
-use super::url::Url;
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
@@ -32,43 +32,96 @@ enum End {
 /// For the service to answer the handshake and the hello.
 const WELCOME_MAX: Duration = Duration::from_secs(10);
 
+/// The least of that for a session whose lease goes by while the owner says nothing.
+const WELCOME_LEASED_MIN: Duration = Duration::from_millis(250);
+
 /// Spreads the clients that want to start a service.
 const START_JITTER_MAX: Duration = Duration::from_millis(50);
 
 /// For the service to close after its last message, and to take in ours.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
-/// The first connection of a session.
-pub(super) async fn begin(options: Options) -> Result<(Arc<Session>, Link), ConnectError> {
-    let session = Arc::new(Session::new(options));
-    let link = greet(&session).await?;
-    Ok((session, link))
+/// A session that has its driver, and its connection if there is one.
+pub(super) struct Begun {
+    session: Gone,
+    route: Route,
+    link: Option<Link>,
 }
 
-/// Carries a session until its users are gone.
-pub(super) async fn drive(session: Arc<Session>, mut link: Link) {
-    // Also when the runtime drops this task: nobody waits for a driver that is no more.
-    let gone = Gone(session);
-    let session = &gone.0;
-    let mut pauses = Pauses::between_dials(&session.options.url);
-    let mut starts = Starts::default();
-    loop {
-        let since = Instant::now();
-        if let End::Left = carry(session, link).await {
-            return;
-        }
-        session.link_broken();
-        let lasted = Instant::now().saturating_since(since);
-        pauses.after(lasted);
-        starts.after(lasted);
-        match reconnect(session, &mut pauses, &mut starts).await {
-            Some(again) => link = again,
-            None => return,
+impl Begun {
+    /// A session that is not connected yet.
+    pub(super) fn new(session: Arc<Session>) -> Self {
+        let route = Route::new(&session.options.addresses);
+        Self { session: Gone(session), route, link: None }
+    }
+
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.session.0
+    }
+
+    /// Carries the session until its users are gone.
+    pub(super) async fn drive(self) {
+        let Self { session: gone, mut route, mut link } = self;
+        let session = &gone.0;
+        let mut pauses = Pauses::between_dials(&session.options.addresses);
+        let mut starts = Starts::default();
+        loop {
+            if let Some(link) = link.take() {
+                let since = Instant::now();
+                if let End::Left = carry(session, link).await {
+                    return;
+                }
+                session.link_broken();
+                let lasted = Instant::now().saturating_since(since);
+                if pauses.after(lasted) {
+                    route.settled();
+                }
+                starts.after(lasted);
+                let moved = session.take_moved();
+                if let Some(Fault { to, .. }) = moved
+                    && route.moved(to.as_deref(), &session.options) == Next::AtOnce
+                {
+                    pauses.restart();
+                }
+            }
+            link = reconnect(session, &mut route, &mut pauses, &mut starts).await;
+            if link.is_none() {
+                return;
+            }
         }
     }
 }
 
-/// Tells the users when the driver ends, however it does.
+/// Makes the first connection of a session: dials each address once, and follows nodes to the
+/// owner. A cluster without an owner is dialled for as long as a service may take to answer.
+pub(super) async fn begin(options: Options) -> Result<Begun, ConnectError> {
+    let mut begun = Begun::new(Arc::new(Session::new(options)));
+    let (since, mut has_moved) = (Instant::now(), false);
+    let mut pauses = Pauses::between_dials(&begun.session().options.addresses);
+    loop {
+        let Begun { session: Gone(session), route, link } = &mut begun;
+        let failure = match greet(session, route).await {
+            Ok(greeted) => {
+                *link = Some(greeted);
+                return Ok(begun);
+            }
+            Err(failure) => failure,
+        };
+        has_moved |= failure.is_moved();
+        if route.is_final(&failure) {
+            return Err(failure.error);
+        }
+        if route.failed(&failure, &session.options) == Next::AtOnce {
+            continue;
+        }
+        if !has_moved || Instant::now().saturating_since(since) >= WELCOME_MAX {
+            return Err(failure.error);
+        }
+        sleep(pauses.next_in_takeover()).await;
+    }
+}
+
+/// Tells the users when the driver ends, however it does: also when a runtime drops its task.
 struct Gone(Arc<Session>);
 
 impl Drop for Gone {
@@ -78,13 +131,25 @@ impl Drop for Gone {
 }
 
 /// Connects, says hello, and hears the welcome.
-async fn greet(session: &Session) -> Result<Link, ConnectError> {
+async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
+    let lease = session.lease_length();
     let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
-    let dialed = dial(&session.options).await?;
+    let within = match lease.filter(|_| route.is_cluster() && session.is_resumable()) {
+        Some(lease) => within.min((lease / 4).max(WELCOME_LEASED_MIN)),
+        None => within,
+    };
+    let (target, limit) = (route.target(), route.limit(lease));
+    let failed = |greeted| move |error| Failure { error, greeted };
+    let dialed = dial(&session.options, &target.url, limit).await.map_err(failed(false))?;
+    let until = tokio::time::Instant::now() + within;
+    // A process that is stopped takes connections, and opens no WebSocket.
+    let limit = if route.is_cluster() { limit.min(within) } else { within };
+    let opened = tokio::time::timeout(limit, open(dialed)).await;
+    let opened = opened.unwrap_or(Err(ConnectError::Silent { within: limit }));
+    let mut link = opened.map_err(failed(false))?;
     let greeted = async {
-        let mut link = open(dialed).await?;
         let said = Instant::now();
-        let hello = session.hello();
+        let hello = session.hello(target.carries());
         let text = wire::write(&ToService::Hello(hello.clone()));
         let welcome = first_answer(&mut link, text).await?;
         let (epoch, known) = (welcome.epoch, session.epoch());
@@ -92,10 +157,12 @@ async fn greet(session: &Session) -> Result<Link, ConnectError> {
             return Err(outdated(epoch, known));
         }
         session.welcome(welcome, &hello, said);
-        Ok(link)
+        Ok(())
     };
-    let greeted = tokio::time::timeout(within, greeted).await;
-    greeted.unwrap_or(Err(ConnectError::Silent { within }))
+    let greeted = tokio::time::timeout_at(until, greeted).await;
+    greeted.unwrap_or(Err(ConnectError::Silent { within })).map_err(failed(true))?;
+    route.reached();
+    Ok(link)
 }
 
 async fn first_answer(link: &mut Link, hello: String) -> Result<Welcome, ConnectError> {
@@ -143,35 +210,52 @@ fn broken(error: tungstenite::Error) -> ConnectError {
 }
 
 /// Tries until the service is reached again, or there is nobody left to reach it for.
-async fn reconnect(session: &Session, pauses: &mut Pauses, starts: &mut Starts) -> Option<Link> {
+async fn reconnect(
+    session: &Session,
+    route: &mut Route,
+    pauses: &mut Pauses,
+    starts: &mut Starts,
+) -> Option<Link> {
     let since = Instant::now();
+    let mut next = Next::AfterPause;
     loop {
-        attended(session, since, sleep(pauses.next())).await?;
-        let fault = match attended(session, since, greet(session)).await? {
+        if next == Next::AfterPause {
+            // The next owner of the locks grants nothing until all sessions have claimed theirs.
+            let is_awaited = session.is_resumable() || session.needs_service();
+            let pause = match route.is_cluster() && is_awaited {
+                true => pauses.next_in_takeover(),
+                false => pauses.next(),
+            };
+            attended(session, since, sleep(pause)).await?;
+        }
+        let failure = match attended(session, since, greet(session, route)).await? {
             Ok(link) => return Some(link),
-            Err(ConnectError::Refused(fault)) => fault,
-            Err(ConnectError::Unreachable(error)) if is_nobody(&error) => {
-                if attended(session, since, start_again(session, starts)).await? {
-                    pauses.restart();
-                }
-                continue;
-            }
-            Err(_) => continue,
+            Err(failure) => failure,
         };
-        match fault.code {
-            FaultCode::UnknownSession => {
+        if route.is_final(&failure) {
+            if let ConnectError::Refused(fault) = failure.error {
+                session.refused(Refusal::from(fault));
+            }
+            return None;
+        }
+        match &failure.error {
+            ConnectError::Refused(fault) if fault.code == FaultCode::UnknownSession => {
                 // Whoever wanted to go on with a session may begin another one at once.
                 if session.is_resumable() {
                     pauses.restart();
                 }
                 session.input(|state| session.lapse(state, Loss::ServiceGone));
+                next = Next::AfterPause;
+                continue;
             }
-            code if code.is_final() => {
-                session.refused(Refusal::from(fault));
-                return None;
+            ConnectError::Unreachable(error) if is_nobody(error) => {
+                if attended(session, since, start_again(session, starts)).await? {
+                    pauses.restart();
+                }
             }
             _ => {}
         }
+        next = route.failed(&failure, &session.options);
     }
 }
 
@@ -183,9 +267,8 @@ fn is_nobody(error: &io::Error) -> bool {
 /// Starts a service that has ended, if this client is to do that and needs one. Returns whether a
 /// service listens then.
 async fn start_again(session: &Session, starts: &mut Starts) -> bool {
-    let (Url::Unix(socket), Some(start)) = (&session.options.url, &session.options.restart) else {
-        return false;
-    };
+    let Options { addresses, restart, .. } = &session.options;
+    let (Some(socket), Some(start)) = (addresses.socket(), restart) else { return false };
     if !session.needs_service() || !starts.is_due() {
         return false;
     }
@@ -351,7 +434,9 @@ impl Carrier<'_> {
             };
             // A service that sends what is no message is none.
             let Ok(message) = wire::read(&text) else { return Poll::Ready(End::Broken) };
-            self.heard_all = matches!(message, ToClient::Error(_));
+            // The owner of the locks is dialled at once, whatever becomes of this connection.
+            self.heard_all =
+                matches!(&message, ToClient::Error(fault) if fault.code != FaultCode::Moved);
             if !self.session.receive(message) {
                 return if self.heard_all { self.poll_end(cx) } else { Poll::Ready(End::Broken) };
             }

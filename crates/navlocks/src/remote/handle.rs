@@ -4,13 +4,14 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Poll, Waker};
+use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
 use navlocks_core::{Blockers, ClientId, Name, Request, RequestId, Wait};
 use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
 
 use super::entry::{Entry, Over, Stage};
+use super::partitions::Partitions;
 use super::runtime::Carrier;
 use super::session::{Client, LinkState, Session, State};
 use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
@@ -27,14 +28,16 @@ const FAREWELL_MAX: Duration = Duration::from_millis(500);
 /// A session, as its users share it: when the last one goes, so does the session.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
     /// The runtime that runs the driver.
-    carrier: Carrier,
+    pub(super) carrier: Carrier,
+    /// The sessions of the same connection to a cluster.
+    pub(super) partitions: Arc<Partitions>,
 }
 
 impl Handle {
     pub(super) fn new(session: Arc<Session>, carrier: Carrier) -> Self {
-        Self { session, carrier }
+        Self { session, carrier, partitions: Arc::default() }
     }
 
     /// Returns the client that every session begins with.
@@ -44,17 +47,13 @@ impl Handle {
 
     /// Adds a client to the partition of the client `like`.
     pub(crate) fn new_client(&self, like: ClientId) -> ClientId {
-        // An ended client has left its partition; a new client then finds the default one.
         let known = self.lock().clients.get(&like.serial()).map(|known| known.partition.clone());
-        self.add_client(known.unwrap_or_default())
+        // An ended client has left its partition; a new client then finds the default one.
+        let default = if self.has_one_partition() { self.options.partition.as_str() } else { "" };
+        self.add_client(known.unwrap_or_else(|| default.into()))
     }
 
-    /// Adds a client to this partition.
-    pub(crate) fn partition(&self, name: &str) -> ClientId {
-        self.add_client(name.into())
-    }
-
-    fn add_client(&self, partition: Arc<str>) -> ClientId {
+    pub(super) fn add_client(&self, partition: Arc<str>) -> ClientId {
         let number = self.input(|state| {
             let number = state.next_client;
             state.next_client += 1;
@@ -108,8 +107,9 @@ impl Drop for Handle {
         // Without a lease the end of the process informs the service as well.
         let waits = self.options.own_thread && self.lock().lease.is_some();
         self.session.leave();
+        self.partitions.forget(&self.options.partition);
         if waits && tokio::runtime::Handle::try_current().is_err() {
-            let _in_time = wait_for(|waker| self.poll_left(waker), FAREWELL_MAX);
+            let _in_time = wait_for(|waker| self.session.poll_left(waker), FAREWELL_MAX);
         }
     }
 }
@@ -322,19 +322,14 @@ impl Backend for Handle {
 
     fn leave(&self) {
         self.session.leave();
+        self.partitions.all().iter().for_each(|other| other.session.leave());
     }
 
     fn poll_left(&self, waker: &Waker) -> Poll<()> {
-        let waker = waker.clone();
-        self.input(|state| {
-            if state.link.is_over() {
-                return Poll::Ready(());
-            }
-            if !state.leavers.iter().any(|known| known.will_wake(&waker)) {
-                state.leavers.push(waker);
-            }
-            Poll::Pending
-        })
+        for other in self.partitions.all() {
+            ready!(other.session.poll_left(waker));
+        }
+        self.session.poll_left(waker)
     }
 
     fn blocking(&self) -> Blocking {

@@ -67,6 +67,10 @@ impl Lease {
         lease
     }
 
+    pub(crate) fn length(&self) -> Duration {
+        self.length
+    }
+
     pub(crate) fn until(&self) -> Instant {
         self.until
     }

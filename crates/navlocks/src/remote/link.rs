@@ -10,9 +10,8 @@ use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::presence::Presence;
 use super::session::{LinkState, Session, Standing, State};
-use super::url::Url;
 use crate::error::{Loss, Refusal};
-use navlocks_wire::{self as wire, Hello, Resume, Welcome};
+use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
 
 impl Session {
     /// Ends the belief in all locks when the lease is over. True if it just was.
@@ -52,7 +51,7 @@ impl Session {
     }
 
     /// The first message over a new connection.
-    pub(super) fn hello(&self) -> Hello {
+    pub(super) fn hello(&self, carry: bool) -> Hello {
         let state = self.lock();
         let clients = state.clients.iter();
         let resume = state.secret.clone().map(|secret| Resume {
@@ -67,6 +66,7 @@ impl Session {
             version: wire::VERSION,
             partition: self.options.partition.clone(),
             parent: self.options.parent,
+            carry,
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
             resume,
         }
@@ -82,7 +82,7 @@ impl Session {
     pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Instant) {
         self.input(|state| {
             let Welcome { session, secret, epoch, lease_ms, resumed, claim, .. } = welcome;
-            let Welcome { presence, limits, .. } = welcome;
+            let Welcome { presence, limits, cluster, .. } = welcome;
             let asked = hello.resume.as_ref().filter(|resume| resume.session == session);
             let resumed = asked.filter(|_| resumed || claim);
             if resumed.is_none() {
@@ -90,6 +90,7 @@ impl Session {
             }
             state.number = session;
             state.epoch = epoch;
+            state.cluster = cluster;
             state.message_bytes_max = limits.message_bytes_max;
             state.secret = Some(secret).filter(|secret| !secret.is_empty());
             let length = lease_ms.map(Duration::from_millis);
@@ -98,7 +99,7 @@ impl Session {
             if state.link != LinkState::Leaving {
                 state.link = LinkState::Up;
                 // A service elsewhere must not name paths of this machine.
-                let local = matches!(self.options.url, Url::Unix(_));
+                let local = self.options.addresses.socket().is_some();
                 state.show_presence(presence.filter(|_| local));
             }
             state.outbox.clear();
@@ -185,6 +186,16 @@ impl Session {
         self.lock().secret.is_some()
     }
 
+    /// Returns the length of the lease, or of the one that was asked for.
+    pub(super) fn lease_length(&self) -> Option<Duration> {
+        self.lock().lease.as_ref().map(Lease::length).or(self.options.lease)
+    }
+
+    /// Takes the refusal of a service that ended the connection because the locks are elsewhere.
+    pub(super) fn take_moved(&self) -> Option<Fault> {
+        self.lock().moved.take()
+    }
+
     /// The next thing to say; with nothing to say, `waker` is woken when there is.
     pub(super) fn next_said(&self, waker: &Waker) -> Option<Utf8Bytes> {
         let mut state = self.lock();
@@ -257,6 +268,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::addresses::Addresses;
     use super::super::connect::Options;
     use super::super::url::Url;
     use super::*;
@@ -264,16 +276,8 @@ mod tests {
     #[test]
     fn whoever_takes_leave_when_patience_ends_has_left() {
         let session = Session::new(Options {
-            url: Url::Unix("/nowhere".into()),
-            partition: String::new(),
-            token: None,
-            lease: None,
             patience: Some(Duration::ZERO),
-            answers_within: None,
-            restart: None,
-            parent: None,
-            own_thread: false,
-            roots: Vec::new(),
+            ..Options::to(Addresses::one(Url::Unix("/nowhere".into())))
         });
         let long_ago = Instant::from_raw(0);
         session.leave();

@@ -15,10 +15,12 @@
 
 // In reading order.
 mod url;
+mod addresses;
 mod connect;
 mod begin;
 mod own;
 mod handle;
+mod partitions;
 mod session;
 mod changes;
 mod entry;
@@ -31,6 +33,7 @@ mod translation;
 mod lease;
 mod silence;
 mod driver;
+mod route;
 mod pacing;
 mod dial;
 mod runtime;

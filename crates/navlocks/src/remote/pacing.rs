@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
+use super::addresses::Addresses;
 use super::lease::Instant;
-use super::url::Url;
+use super::own;
 
 /// Wakes its task at a moment of the clock that leases are counted by.
 pub(super) struct Alarm {
@@ -47,13 +48,14 @@ pub(super) struct Pauses {
 
 impl Pauses {
     const MIN: Duration = Duration::from_millis(10);
+    const TAKEOVER_MAX: Duration = Duration::from_millis(200);
 
     /// Between attempts to reach a service. One on the same machine is started again within
     /// moments, and an attempt costs next to nothing.
-    pub(super) fn between_dials(url: &Url) -> Self {
-        let max = match url {
-            Url::Unix(_) => Duration::from_millis(100),
-            Url::Web { .. } => Duration::from_secs(1),
+    pub(super) fn between_dials(addresses: &Addresses) -> Self {
+        let max = match addresses.socket() {
+            Some(_) => Duration::from_millis(100),
+            None => Duration::from_secs(1),
         };
         Self { next: Duration::ZERO, max }
     }
@@ -64,16 +66,26 @@ impl Pauses {
         pause
     }
 
+    /// As `next`, for a client that the next owner of its locks waits for. The pause differs from
+    /// client to client.
+    pub(super) fn next_in_takeover(&mut self) -> Duration {
+        let half = self.next().min(Self::TAKEOVER_MAX) / 2;
+        half + own::jitter(half)
+    }
+
     /// The next attempt is made at once.
     pub(super) fn restart(&mut self) {
         self.next = Duration::ZERO;
     }
 
-    /// A connection was there for so long. One that broke off at once is no reason to hurry.
-    pub(super) fn after(&mut self, lasted: Duration) {
-        if lasted >= self.max {
+    /// A connection was there for so long. One that broke off at once is no reason to hurry: then
+    /// returns false.
+    pub(super) fn after(&mut self, lasted: Duration) -> bool {
+        let is_reason = lasted >= self.max;
+        if is_reason {
             self.restart();
         }
+        is_reason
     }
 }
 
@@ -112,12 +124,25 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::url::Url;
     use super::*;
 
     #[test]
     fn service_on_the_same_machine_is_dialled_ten_times_a_second() {
-        let mut pauses = Pauses::between_dials(&Url::Unix("/nowhere".into()));
+        let here = Addresses::one(Url::Unix("/nowhere".into()));
+        let mut pauses = Pauses::between_dials(&here);
         let longest = (0..100).map(|_| pauses.next()).max();
         assert_eq!(longest, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn cluster_is_dialled_five_times_a_second_during_a_takeover() {
+        let there = Addresses::parse("wss://a,b").unwrap();
+        let mut pauses = Pauses::between_dials(&there);
+        let longest = (0..100).map(|_| pauses.next_in_takeover()).max();
+        let longest = longest.unwrap_or_default();
+        assert!(longest <= Duration::from_millis(200), "{longest:?}");
+        assert!(longest >= Duration::from_millis(100), "{longest:?}");
+        assert_eq!(pauses.next(), Duration::from_secs(1));
     }
 }

@@ -66,9 +66,11 @@ impl Session {
                 // A second welcome means nothing.
                 ToClient::Welcome(_) => {}
                 // The session goes on with the successor; until then its locks are in doubt.
-                ToClient::Error(Fault { code: FaultCode::ShuttingDown, .. })
-                    if state.secret.is_some() =>
+                ToClient::Error(fault)
+                    if state.secret.is_some()
+                        && matches!(fault.code, FaultCode::ShuttingDown | FaultCode::Moved) =>
                 {
+                    state.moved = Some(fault).filter(|fault| fault.code == FaultCode::Moved);
                     state.link_down();
                 }
                 // The session ends with it: what the service kept is let go, and a successor need not wait for us.

@@ -13,34 +13,33 @@ use crate::backend::Blocking;
 static OWN: Mutex<Option<Handle>> = Mutex::new(None);
 
 /// The runtime that runs a driver, as threads see it that want to block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Carrier {
+    runtime: Handle,
     /// The thread that last ran the driver, if its runtime has no other.
     thread: Arc<Mutex<Option<ThreadId>>>,
 }
 
 impl Carrier {
-    /// Runs a driver on the runtime that the caller is in; without one on a thread of this crate,
-    /// one for all connections.
-    pub(crate) fn spawn(
-        &self,
-        driver: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()> {
-        let Ok(current) = Handle::try_current() else {
-            own()?.spawn(driver);
-            return Ok(());
-        };
-        if current.runtime_flavor() != RuntimeFlavor::CurrentThread {
-            current.spawn(driver);
-            return Ok(());
+    /// Returns the runtime that the caller is in; without one a thread of this crate, one for all
+    /// connections.
+    pub(crate) fn here() -> io::Result<Self> {
+        let runtime = Handle::try_current().or_else(|_| own())?;
+        Ok(Self { runtime, thread: Arc::default() })
+    }
+
+    /// Runs a driver.
+    pub(crate) fn spawn(&self, driver: impl Future<Output = ()> + Send + 'static) {
+        if self.runtime.runtime_flavor() != RuntimeFlavor::CurrentThread {
+            self.runtime.spawn(driver);
+            return;
         }
         let carrier = self.clone();
         let mut driver = Box::pin(driver);
-        current.spawn(poll_fn(move |cx| {
+        self.runtime.spawn(poll_fn(move |cx| {
             *carrier.thread() = Some(thread::current().id());
             driver.as_mut().poll(cx)
         }));
-        Ok(())
     }
 
     /// Returns the way in which this thread may block until the driver has done something.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -45,6 +45,10 @@ pub(super) struct State {
     pub(super) presence: Option<Presence>,
     /// Since when nothing was heard, while something may wait for the service.
     pub(super) silence: Option<Silence>,
+    /// The service is a cluster, where a session has one partition.
+    pub(super) cluster: bool,
+    /// The service ended the connection with this refusal, because the locks are elsewhere.
+    pub(super) moved: Option<Fault>,
     pub(super) link: LinkState,
     /// The state of the connection that users see.
     pub(super) changes: Changes,
@@ -116,6 +120,8 @@ impl Session {
                 lease_over: None,
                 presence: None,
                 silence: None,
+                cluster: false,
+                moved: None,
                 link: LinkState::Down,
                 changes: Changes::new(),
                 message_bytes_max: usize::MAX,
@@ -186,6 +192,26 @@ impl Session {
                 self.lapse(state, Loss::ServiceGone);
             }
         });
+    }
+
+    /// Returns true if further partitions take sessions of their own.
+    pub(super) fn has_one_partition(&self) -> bool {
+        let state = self.lock();
+        state.cluster && !state.link.is_over() && state.link != LinkState::Leaving
+    }
+
+    /// Returns whether the last connection has ended; if not, wakes `waker` when it has.
+    pub(super) fn poll_left(&self, waker: &Waker) -> Poll<()> {
+        let waker = waker.clone();
+        self.input(|state| {
+            if state.link.is_over() {
+                return Poll::Ready(());
+            }
+            if !state.leavers.iter().any(|known| known.will_wake(&waker)) {
+                state.leavers.push(waker);
+            }
+            Poll::Pending
+        })
     }
 
     /// All users are gone, or one wants the connection to end.
@@ -276,6 +302,8 @@ impl LinkState {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("url", &self.options.url).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("addresses", &self.options.addresses)
+            .finish_non_exhaustive()
     }
 }

@@ -23,6 +23,10 @@ impl Url {
         (!here).then_some(host)
     }
 
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Web { tls: true, .. })
+    }
+
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -44,9 +48,20 @@ impl Url {
             _ => return Err(wrong()),
         };
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+        let is_host = uri.authority().is_some_and(|authority| authority.as_str().ends_with(host));
+        let port = match uri.port_u16() {
+            Some(port) => port,
+            None if is_host => {
+                if tls {
+                    443
+                } else {
+                    80
+                }
+            }
+            None => return Err(wrong()),
+        };
         // An IPv6 address stands in brackets in an address, and without them everywhere else.
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
         Ok(Self::Web { uri, host, port, tls })
     }
 }
@@ -88,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_named_in_the_error() {
-        for text in ["", "unix:", "http://a", "ws://", "a", "ws:a", "ws://:7600"] {
+        for text in ["", "unix:", "http://a", "ws://", "a", "ws:a", "ws://:7600", "ws://a:b"] {
             let error = Url::parse(text).unwrap_err();
             assert!(error.contains(text), "{error}");
         }

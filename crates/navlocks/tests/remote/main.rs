@@ -13,6 +13,8 @@ mod leases;
 mod stopping;
 mod claiming;
 mod doubts;
+mod moving;
+mod clusters;
 mod presence;
 mod restarting;
 mod unix;

@@ -306,6 +306,12 @@ impl Talk {
         self.says(ToClient::Error(wire::Fault::new(code, sentence))).await;
     }
 
+    /// Sends the client to another node, or to none.
+    pub(crate) async fn moves(&mut self, to: Option<&Peer>) {
+        let fault = wire::Fault::moved(to.map(Peer::url));
+        self.says(ToClient::Error(fault)).await;
+    }
+
     /// Sends bytes that no WebSocket library would.
     pub(crate) async fn says_bytes(&mut self, bytes: &[u8]) {
         self.socket.get_mut().write_all(bytes).await.expect("the client listens");
@@ -352,6 +358,7 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         secret: String::new(),
         epoch: 0,
         claim: false,
+        cluster: false,
         presence: None,
         lease_ms: None,
         resumed: false,
@@ -380,6 +387,11 @@ pub(crate) fn leased(session: u32) -> Welcome {
 pub(crate) fn leased_for(session: u32, milliseconds: u64) -> Welcome {
     let secret = format!("secret of {session}");
     Welcome { lease_ms: Some(milliseconds), secret, ..welcome(session) }
+}
+
+/// The welcome of a cluster's node, in this epoch.
+pub(crate) fn clustered(session: u32, epoch: u64) -> Welcome {
+    Welcome { cluster: true, epoch, ..leased(session) }
 }
 
 /// Reads the head of an HTTP request, and answers nothing.

@@ -1,0 +1,390 @@
+//! The next address that a session dials.
+//!
+//! ```text
+//!   the last good address, then the list ──▶ node ──moved, with an address──▶ owner
+//!                   ▲                         ▲                                 │
+//!                   └── moved, without one ───┴──── carry ◀── out of reach ─────┘
+//! ```
+//!
+//! A node that does not own the session's locks names the one that does. If that one is out of
+//! reach, or must not get the token, the first node carries the messages.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use super::addresses::Addresses;
+use super::connect::{ConnectError, Options};
+use super::lease::Instant;
+use super::url::Url;
+use navlocks_wire::{Fault, FaultCode};
+
+/// How often in a row an address that a node named is dialled without a pause: two nodes may
+/// disagree for a moment.
+const HOPS_MAX: u32 = 4;
+
+/// How long an owner that was out of reach is not dialled again.
+const UNREACHABLE_FOR: Duration = Duration::from_secs(60);
+
+/// For the way to an owner, where another node can carry the messages.
+const OWNER_MAX: Duration = Duration::from_secs(1);
+
+/// For the way to an address, and for the way to one of several.
+pub(super) const DIAL_MAX: Duration = Duration::from_secs(10);
+const DIAL_ONE_MIN: Duration = Duration::from_secs(2);
+const DIAL_LEASED_MIN: Duration = Duration::from_millis(250);
+
+/// An address, and why it is dialled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) url: Url,
+    role: Role,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    /// It is in the list, or was good before.
+    Known,
+    /// Another node named it.
+    Owner { named_by: Url },
+    /// It carries the messages to an owner out of reach.
+    Carrier,
+}
+
+/// When the next address is dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    AtOnce,
+    AfterPause,
+}
+
+/// An attempt that failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: ConnectError,
+    /// The node took the connection, and the hello was sent.
+    pub(super) greeted: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Route {
+    addresses: Addresses,
+    /// Where clients that were given the same list differ.
+    first: usize,
+    target: Target,
+    /// The addresses that are dialled before the next pause.
+    round: VecDeque<Url>,
+    /// Rounds without an answer.
+    rounds: u32,
+    /// The address that was last welcoming.
+    good: Option<Url>,
+    hops: u32,
+    /// Owners that were out of reach, and until when that counts.
+    unreachable: Vec<(Url, Instant)>,
+    /// A node has answered `moved`.
+    is_cluster: bool,
+}
+
+impl Route {
+    pub(super) fn new(addresses: &Addresses) -> Self {
+        let urls = addresses.list();
+        let first = RandomState::new().hash_one(()) as usize % urls.len();
+        let target = Target { url: urls[first].clone(), role: Role::Known };
+        let mut route = Self {
+            addresses: addresses.clone(),
+            first,
+            target,
+            round: VecDeque::new(),
+            rounds: 0,
+            good: None,
+            hops: 0,
+            unreachable: Vec::new(),
+            is_cluster: urls.len() > 1,
+        };
+        route.begin_round();
+        route
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Returns true if several nodes may be dialled.
+    pub(super) fn is_cluster(&self) -> bool {
+        self.is_cluster
+    }
+
+    /// Returns how long the way to the target may take, for a session with this lease.
+    pub(super) fn limit(&self, lease: Option<Duration>) -> Duration {
+        let eighth = lease.map(|lease| lease / 8);
+        match self.target.role {
+            Role::Owner { .. } => eighth.map_or(OWNER_MAX, |eighth| eighth.min(OWNER_MAX)),
+            _ if !self.is_cluster => DIAL_MAX,
+            _ => {
+                let count = u32::try_from(self.addresses.list().len()).unwrap_or(u32::MAX);
+                let even = (DIAL_MAX / count).max(DIAL_ONE_MIN);
+                let one = eighth.map_or(even, |eighth| eighth.clamp(DIAL_LEASED_MIN, even));
+                // A network that is slower than that is given more time in each round.
+                one.saturating_mul(1 << self.rounds.min(6)).min(DIAL_MAX)
+            }
+        }
+    }
+
+    /// The target has welcomed the session.
+    pub(super) fn reached(&mut self) {
+        let good = self.target.url.clone();
+        self.unreachable.retain(|(url, _)| *url != good);
+        self.good = Some(good);
+        self.rounds = 0;
+        self.begin_round();
+    }
+
+    /// A connection was there for long enough that a further `moved` is no quarrel of nodes.
+    pub(super) fn settled(&mut self) {
+        self.hops = 0;
+    }
+
+    /// Returns true if no further attempt can succeed. The refusal of an owner before the hello is
+    /// none of those: the node that named it can carry the messages.
+    pub(super) fn is_final(&self, failure: &Failure) -> bool {
+        let is_owner = matches!(self.target.role, Role::Owner { .. });
+        let ConnectError::Refused(fault) = &failure.error else { return false };
+        fault.code.is_final() && (failure.greeted || !is_owner)
+    }
+
+    /// Chooses the next target after an attempt that failed.
+    pub(super) fn failed(&mut self, failure: &Failure, options: &Options) -> Next {
+        if let ConnectError::Refused(Fault { code: FaultCode::Moved, to, .. }) = &failure.error {
+            let Target { url, role } = self.target.clone();
+            return self.follow(url, role == Role::Carrier, to.as_deref(), options);
+        }
+        match (&self.target.role, failure.greeted) {
+            (Role::Owner { named_by }, false) => {
+                let named_by = named_by.clone();
+                let until = Instant::now().saturating_add(UNREACHABLE_FOR);
+                self.unreachable.push((self.target.url.clone(), until));
+                self.target = Target { url: named_by, role: Role::Carrier };
+                Next::AtOnce
+            }
+            _ => self.advance(),
+        }
+    }
+
+    /// Chooses the next target after the node that had welcomed the session said `moved`.
+    pub(super) fn moved(&mut self, to: Option<&str>, options: &Options) -> Next {
+        match self.good.clone() {
+            Some(from) => self.follow(from, false, to, options),
+            None => self.advance(),
+        }
+    }
+
+    /// Follows a node to the owner that it named, or lets the node carry the messages there.
+    fn follow(&mut self, from: Url, carried: bool, to: Option<&str>, options: &Options) -> Next {
+        self.is_cluster = true;
+        self.rounds = 0;
+        let owner = to.and_then(|to| Url::parse(to).ok()).filter(|owner| *owner != from);
+        let Some(owner) = owner.filter(|_| self.hops < HOPS_MAX) else {
+            self.hops = 0;
+            self.advance();
+            return Next::AfterPause;
+        };
+        self.hops += 1;
+        let now = Instant::now();
+        self.unreachable.retain(|&(_, until)| now < until);
+        let is_unreachable = self.unreachable.iter().any(|(url, _)| *url == owner);
+        if may_follow(&owner, options) && !is_unreachable {
+            self.target = Target { url: owner, role: Role::Owner { named_by: from } };
+            Next::AtOnce
+        } else if carried {
+            self.advance();
+            Next::AfterPause
+        } else {
+            self.target = Target { url: from, role: Role::Carrier };
+            Next::AtOnce
+        }
+    }
+
+    /// Goes on with the next known address; after the last one, from the start after a pause.
+    fn advance(&mut self) -> Next {
+        if let Some(url) = self.round.pop_front() {
+            self.target = Target { url, role: Role::Known };
+            return Next::AtOnce;
+        }
+        self.rounds += 1;
+        self.begin_round();
+        Next::AfterPause
+    }
+
+    /// Begins with the address that was last good.
+    fn begin_round(&mut self) {
+        let urls = self.addresses.list();
+        let listed = urls[self.first..].iter().chain(&urls[..self.first]);
+        let others = listed.filter(|url| Some(*url) != self.good.as_ref());
+        self.round = self.good.iter().chain(others).cloned().collect();
+        if let Some(url) = self.round.pop_front() {
+            self.target = Target { url, role: Role::Known };
+        }
+    }
+}
+
+impl Failure {
+    pub(super) fn is_moved(&self) -> bool {
+        matches!(&self.error, ConnectError::Refused(fault) if fault.code == FaultCode::Moved)
+    }
+}
+
+impl Target {
+    /// Returns true if the node is to carry the messages to the owner.
+    pub(super) fn carries(&self) -> bool {
+        self.role == Role::Carrier
+    }
+}
+
+/// Returns true if the owner may get what the listed nodes get: everything encrypted, if it was, and
+/// the token. A client of a Unix socket has shown none, so it stays there.
+fn may_follow(owner: &Url, options: &Options) -> bool {
+    let (addresses, shows_token) = (&options.addresses, options.token.is_some());
+    let is_weaker = addresses.are_encrypted() && !owner.is_encrypted();
+    let is_leak = shows_token && owner.is_in_clear().is_some() && !options.token_in_clear;
+    let is_web = matches!(owner, Url::Web { .. }) && addresses.socket().is_none();
+    is_web && !is_weaker && !is_leak
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(list: &str) -> Options {
+        Options::to(Addresses::parse(list).unwrap())
+    }
+
+    fn with_token(list: &str) -> Options {
+        Options { token: Some("t".into()), ..options(list) }
+    }
+
+    fn moved(to: &str) -> Failure {
+        let error = ConnectError::Refused(Fault::moved(Some(to.to_owned())));
+        Failure { error, greeted: true }
+    }
+
+    fn unreachable() -> Failure {
+        let error = ConnectError::Unreachable(std::io::ErrorKind::ConnectionRefused.into());
+        Failure { error, greeted: false }
+    }
+
+    fn dialled(route: &Route) -> (String, bool) {
+        (route.target().url.to_string(), route.target().carries())
+    }
+
+    #[test]
+    fn round_dials_each_address_once_and_begins_with_the_last_good_one() {
+        let options = options("ws://a,b,c");
+        let mut route = Route::new(&options.addresses);
+        let mut rounds = Vec::new();
+        for _ in 0..2 {
+            let mut round = vec![dialled(&route).0];
+            while route.failed(&unreachable(), &options) == Next::AtOnce {
+                round.push(dialled(&route).0);
+            }
+            rounds.push(round.clone());
+            round.sort();
+            assert_eq!(round, ["ws://a/", "ws://b/", "ws://c/"]);
+        }
+        assert_eq!(rounds[0], rounds[1]);
+        while dialled(&route).0 != rounds[0][1] {
+            route.failed(&unreachable(), &options);
+        }
+        route.reached();
+        assert_eq!(dialled(&route).0, rounds[0][1]);
+        assert_eq!(route.failed(&unreachable(), &options), Next::AtOnce);
+        assert_eq!(dialled(&route).0, rounds[0][0]);
+    }
+
+    #[test]
+    fn clients_of_one_list_begin_at_different_addresses() {
+        let options = options("ws://a,b,c");
+        let first = |_| dialled(&Route::new(&options.addresses)).0;
+        let firsts: std::collections::HashSet<String> = (0..200).map(first).collect();
+        assert_eq!(firsts.len(), 3);
+    }
+
+    #[test]
+    fn owner_that_must_not_get_the_token_is_not_dialled() {
+        let cases = [
+            (with_token("wss://a"), "wss://b", true),
+            (with_token("wss://a"), "ws://b", false),
+            (options("wss://a"), "ws://b", false),
+            (options("wss://a"), "ws://127.0.0.1", false),
+            (options("ws://a"), "ws://b", true),
+            (with_token("ws://127.0.0.1"), "ws://b", false),
+            (with_token("ws://127.0.0.1"), "ws://127.0.0.1:2", true),
+            (with_token("ws://127.0.0.1"), "wss://b", true),
+            (Options { token_in_clear: true, ..with_token("ws://a") }, "ws://b", true),
+            (options("unix:/a"), "wss://b", false),
+            (options("ws://a"), "unix:/b", false),
+        ];
+        for (options, to, follows) in cases {
+            let mut route = Route::new(&options.addresses);
+            let node = dialled(&route).0;
+            assert_eq!(route.failed(&moved(to), &options), Next::AtOnce, "{node} to {to}");
+            let owner = Url::parse(to).unwrap().to_string();
+            let expected = if follows { (owner, false) } else { (node.clone(), true) };
+            assert_eq!(dialled(&route), expected, "{node} to {to}");
+        }
+    }
+
+    #[test]
+    fn nodes_that_disagree_are_followed_four_times_before_a_pause() {
+        let options = options("ws://a");
+        let mut route = Route::new(&options.addresses);
+        for _ in 0..2 {
+            for to in ["ws://b", "ws://a", "ws://b", "ws://a"] {
+                assert_eq!(route.failed(&moved(to), &options), Next::AtOnce);
+                assert_eq!(dialled(&route), (format!("{to}/"), false));
+            }
+            assert_eq!(route.failed(&moved("ws://b"), &options), Next::AfterPause);
+            assert_eq!(dialled(&route), ("ws://a/".into(), false));
+        }
+        // A node that names itself has nobody to name.
+        assert_eq!(route.failed(&moved("ws://a"), &options), Next::AfterPause);
+    }
+
+    #[test]
+    fn owner_out_of_reach_is_not_dialled_again_and_the_node_carries() {
+        let options = options("ws://a");
+        let mut route = Route::new(&options.addresses);
+        route.failed(&moved("ws://b"), &options);
+        assert_eq!(route.failed(&unreachable(), &options), Next::AtOnce);
+        assert_eq!(dialled(&route), ("ws://a/".into(), true));
+        route.reached();
+        // The next connection asks for the owner first: it may be another one by now.
+        assert_eq!(dialled(&route), ("ws://a/".into(), false));
+        assert_eq!(route.moved(Some("ws://b"), &options), Next::AtOnce);
+        assert_eq!(dialled(&route), ("ws://a/".into(), true));
+        // A node that cannot carry either is no reason to hurry.
+        assert_eq!(route.failed(&moved("ws://b"), &options), Next::AfterPause);
+        assert_eq!(dialled(&route), ("ws://a/".into(), false));
+        // After a minute it is dialled again.
+        route.unreachable.iter_mut().for_each(|(_, until)| *until = Instant::now());
+        route.settled();
+        route.failed(&moved("ws://b"), &options);
+        assert_eq!(dialled(&route), ("ws://b/".into(), false));
+    }
+
+    #[test]
+    fn way_to_a_node_takes_a_part_of_the_lease_only() {
+        let second = Duration::from_secs(1);
+        let options = options("ws://a,b,c,d,e");
+        let mut route = Route::new(&options.addresses);
+        assert_eq!(route.limit(None), 2 * second);
+        assert_eq!(route.limit(Some(8 * second)), second);
+        for _ in 0..5 {
+            route.failed(&unreachable(), &options);
+        }
+        assert_eq!(route.limit(Some(8 * second)), 2 * second);
+        route.failed(&moved("ws://f"), &options);
+        assert_eq!((route.limit(None), route.limit(Some(4 * second))), (second, second / 2));
+        let alone = Options::to(Addresses::parse("ws://a").unwrap());
+        assert_eq!(Route::new(&alone.addresses).limit(Some(second)), DIAL_MAX);
+    }
+}
