@@ -46,6 +46,11 @@ fn now() -> Moment {
     BootClock.now()
 }
 
+/// The moment when a slot was won.
+fn won_at(inherited: &Inherited) -> Moment {
+    Moment::new(now().since_start() - inherited.won_at.elapsed())
+}
+
 fn session(number: u128) -> SessionRecord {
     let (lease, proof) = (Duration::from_secs(10), format!("proof {number}"));
     SessionRecord { key: SessionKey(number), lease, proof }

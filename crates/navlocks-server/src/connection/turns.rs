@@ -71,18 +71,18 @@ pub(crate) async fn in_turn(shared: Rc<Shared>, share: Rc<Share>, task: impl Fut
 mod tests {
     use std::cell::Cell;
 
-    use navlocks_core::DeadlockPolicy;
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
     use super::*;
     use crate::config::{Config, Origins};
-    use crate::hub::Hub;
+    use crate::hubs::Hubs;
 
     fn run(test: impl AsyncFnOnce(Rc<Shared>)) {
-        let hub = Hub::without_store(crate::Limits::default(), DeadlockPolicy::Ignore);
-        let shared = Shared::new(Config::default(), Origins::default(), None, hub.expect("a hub"));
+        let config = Config::default();
+        let hubs = Hubs::of_service(&config, None);
+        let shared = Shared::new(config, Origins::default(), None, hubs.expect("hubs"));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(LocalSet::new().run_until(test(shared)));
+        runtime.block_on(LocalSet::new().run_until(test(Rc::new(shared))));
     }
 
     #[test]
