@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use tokio::task::{spawn_local, yield_now};
 
 use crate::cluster::{Event, Gate, Inherited, Registry};
-use crate::connection::Shared;
-use crate::hub::Hub;
+use crate::connection::{Shared, websocket_config};
+use crate::dialing::{PARTY, SECRET};
+use crate::hub::{Hub, Peer};
 use crate::hubs::{SharedHub, Slots};
 use crate::recovering;
 
@@ -24,6 +25,12 @@ pub(crate) async fn run(shared: Rc<Shared>) {
     let Some(slots) = shared.hubs.slots() else { return };
     let raising = shared.clone();
     spawn_local(async move { raise_epochs(&raising).await });
+    let led = shared.clone();
+    spawn_local(async move {
+        if let Err(error) = leads_back(&led).await {
+            led.fail(error);
+        }
+    });
     loop {
         let event = poll_fn(|cx| slots.membership.borrow_mut().poll_event(cx)).await;
         match event {
@@ -38,6 +45,26 @@ pub(crate) async fn run(shared: Rc<Shared>) {
             None => return,
         }
     }
+}
+
+/// Checks that the address which this node advertises leads to this node.
+async fn leads_back(shared: &Shared) -> io::Result<()> {
+    let Some(slots) = shared.hubs.slots() else { return Ok(()) };
+    let (address, secret) = {
+        let membership = slots.membership.borrow();
+        (membership.address().to_owned(), membership.secret().to_owned())
+    };
+    let headers = [(SECRET, secret), (PARTY, Peer::remote("", "").carried_text())];
+    let config = websocket_config(&shared.config.limits);
+    let why = match shared.dialer.open(&address, &headers, config).await {
+        Ok((_, name)) if name == slots.name() => return Ok(()),
+        Ok(_) => "another process answers there".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let text = format!(
+        "the address {address} does not lead back to this node: {why}; name one with --advertise that clients and nodes reach"
+    );
+    Err(io::Error::new(io::ErrorKind::AddrNotAvailable, text))
 }
 
 fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherited: Inherited) {

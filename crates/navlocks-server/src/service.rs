@@ -156,9 +156,10 @@ impl Service {
                     tracing::info!("nobody came for a while");
                     break Ok(());
                 }
-                () = shared.panicked.notified() => break Err(io::Error::other(
-                    "the service has failed, as the log says: start it again",
-                )),
+                () = shared.panicked.notified() => {
+                    let failed = || io::Error::other("the service has failed, as the log says: start it again");
+                    break Err(shared.fatal.take().unwrap_or_else(failed));
+                }
                 () = exhausted.notified() => break Err(io::Error::other(
                     "the state file cannot be written, and fencing tokens would repeat: make room in the state folder",
                 )),

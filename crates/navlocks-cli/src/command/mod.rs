@@ -1,5 +1,6 @@
 //! What can be typed: the definitions are the help, the completions and the manual at once.
 
+mod cluster;
 mod completions;
 mod dashboard;
 mod doctor;
@@ -62,6 +63,7 @@ enum Command {
     Serve(serve::Serve),
     Stop(stop::Stop),
     Doctor(doctor::Doctor),
+    Cluster(cluster::Cluster),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -81,6 +83,7 @@ impl Command {
             Self::Serve(serve) => block_on(serve.perform()),
             Self::Stop(stop) => block_on(stop.perform()),
             Self::Doctor(doctor) => block_on(doctor.perform()),
+            Self::Cluster(cluster) => block_on(cluster.perform()),
             Self::Completions(completions) => completions.perform(),
             Self::Man(man) => man.perform(),
         };

@@ -137,7 +137,10 @@ impl Serve {
         let joining = std::mem::take(&mut self.joining);
         let (lease, lease_min) = joining.leases(self.lease, self.lease_min);
         (self.lease, self.lease_min) = (lease, lease_min);
-        let config = self.config(joining.is_wanted())?;
+        let config = Config {
+            node_roots: joining.node_ca_file.clone(),
+            ..self.config(joining.is_wanted())?
+        };
         let system = |error: io::Error| Failure::new(Exit::System, error.to_string());
         // From before anybody can connect, so that an early signal is not lost.
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
@@ -214,6 +217,7 @@ impl Serve {
             hosts: self.host,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             allow_origins: self.allow_origin,
+            node_roots: None,
             shared_origins: self.share_origins,
             deadlocks: match self.deadlocks {
                 Deadlocks::Ignore => DeadlockPolicy::Ignore,

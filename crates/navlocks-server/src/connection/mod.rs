@@ -1,6 +1,7 @@
 //! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said
 //! in one go.
 
+mod carrier;
 mod closing;
 mod shared;
 mod strangers;
@@ -67,7 +68,7 @@ pub(crate) async fn serve<S>(
     let mut connection = Connection::new(stream, peer, share.clone(), shared.clone());
     let end = poll_fn(|cx| connection.poll(cx)).await;
     poll_fn(|cx| share.poll_caught_up(cx)).await;
-    let Connection { stream, outbox, joined, lease, frames, .. } = connection;
+    let Connection { stream, peer, outbox, joined, lease, frames, .. } = connection;
     let fault = match end {
         End::Broken => {
             drop(stream);
@@ -81,6 +82,12 @@ pub(crate) async fn serve<S>(
                 };
             }
             return;
+        }
+        End::Carry { hello, owner } => {
+            match carrier::connect(&shared, &peer, &owner, hello).await {
+                Ok(owner) => return carrier::carry(stream, owner).await,
+                Err(fault) => Some(fault),
+            }
         }
         End::Left => None,
         End::Fault(fault) => Some(fault),
@@ -180,6 +187,8 @@ enum End {
     Left,
     /// The service ends it, and says why.
     Fault(Fault),
+    /// Another node owns its locks, and its messages are carried there.
+    Carry { hello: Utf8Bytes, owner: String },
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -248,10 +257,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 None => return Poll::Ready(End::Left),
             };
             let now = *now.get_or_insert_with(Instant::now);
+            let mut hello = Utf8Bytes::default();
             let taken = match message {
                 Message::Text(text) => {
                     bytes += text.len();
-                    self.take(&text, now)
+                    let taken = self.take(&text, now);
+                    hello = text;
+                    taken
                 }
                 Message::Ping(payload) => {
                     // The library has put the pong into its own buffer, which has no limit.
@@ -278,6 +290,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // A question can be long to answer, so others come first.
                 Ok(Taken::Question) => break,
                 Ok(Taken::Bye) => return Poll::Ready(End::Left),
+                Ok(Taken::Elsewhere(owner)) => {
+                    return Poll::Ready(End::Carry { hello, owner });
+                }
                 Err(fault) => return Poll::Ready(self.rejected(fault)),
             }
         }
@@ -297,7 +312,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let text = "the first message of a connection is hello";
                 return Err(Fault::new(FaultCode::BadState, text));
             };
-            let hub = self.shared.hubs.find(&self.peer, &hello.partition)?;
+            let hub = match self.shared.hubs.find(&self.peer, &hello.partition) {
+                Ok(hub) => hub,
+                Err(fault) => {
+                    let carries = hello.carry && !self.peer.carried;
+                    return match carrier::owner_of(&fault).filter(|_| carries) {
+                        Some(owner) => Ok(Taken::Elsewhere(owner.to_owned())),
+                        None => Err(fault),
+                    };
+                }
+            };
             let (session, number) =
                 hub.borrow_mut().hello(&self.peer, &hello, &self.outbox, now)?;
             self.lease = hub.borrow().lease(session);
@@ -398,6 +422,8 @@ enum Taken {
     Message,
     Question,
     Bye,
+    /// A hello whose session belongs to this node.
+    Elsewhere(String),
 }
 
 /// Nothing can be written any more.
