@@ -24,6 +24,8 @@ pub struct ClusterView {
     pub nodes: Vec<NodeView>,
     /// Its slots, by number.
     pub slots: Vec<SlotView>,
+    /// How long a node may be silent.
+    pub node_lease: Duration,
 }
 
 /// A node of a cluster.
@@ -79,7 +81,7 @@ impl ClusterView {
             sessions: 0,
             is_rebuilt: false,
         });
-        Self { slots: slots.collect(), nodes }
+        Self { slots: slots.collect(), nodes, node_lease: view.node_lease() }
     }
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use navlocks::{Locks, Snapshot};
 use rustix::fs::{Access, access, statvfs};
 
+use super::etcd::EtcdOptions;
 use super::recovery;
 use super::stop::Running;
 use super::target::Target;
@@ -23,6 +24,8 @@ use crate::printer::{self, Harmless, Palette};
 pub(super) struct Doctor {
     #[command(flatten)]
     target: Target,
+    #[command(flatten)]
+    etcd: EtcdOptions,
 }
 
 /// What was found.
@@ -42,6 +45,9 @@ impl Doctor {
             Ok(Some(place)) => look_at_place(&place, &mut report),
             Ok(None) => report.good("another service than the user's own is meant"),
             Err(failure) => report.bad(&failure.message),
+        }
+        if self.etcd.cluster.is_some() {
+            look_at_cluster(&self.etcd, &mut report).await;
         }
         match self.target.connect_if_running().await {
             Ok(None) => {
@@ -70,6 +76,59 @@ impl Doctor {
             }
         }
     }
+}
+
+/// Says how the etcd of a cluster is.
+#[cfg(feature = "etcd")]
+async fn look_at_cluster(etcd: &EtcdOptions, report: &mut Report) {
+    // A write must be over well before the next renewal is due, a third of the node lease later.
+    const WRITES_PER_LEASE: u32 = 10;
+    let asked = async {
+        let (address, tls) = etcd.address()?;
+        let failed = |error: navlocks_etcd::Error| super::etcd::failure(&error);
+        let inspection = navlocks_etcd::Inspection::new(&address, &tls).map_err(failed)?;
+        let health = inspection.health().await.map_err(failed)?;
+        Ok::<_, Failure>((health, inspection.look().await))
+    };
+    let (health, view) = match asked.await {
+        Ok(asked) => asked,
+        Err(failure) => return report.bad(&failure.message),
+    };
+    let navlocks_etcd::Health { version, advice, is_full, write } = health;
+    match advice {
+        Some(advice) => report.good(&format!("etcd {version}: {advice}")),
+        None => report.good(&format!("etcd {version}")),
+    }
+    if is_full {
+        report.bad(&navlocks_etcd::Error::StoreFull.to_string());
+    }
+    let view = match view {
+        Ok(view) => view,
+        Err(error) => return report.bad(&error.to_string()),
+    };
+    let (lease, millis) = (view.node_lease, write.as_millis());
+    if write * WRITES_PER_LEASE > lease {
+        report.bad(&format!(
+            "etcd takes {millis} ms for a write, which is slow for a node lease of {}: nodes may lose their slots",
+            super::say(lease)
+        ));
+    } else if !is_full {
+        report.good(&format!(
+            "etcd takes {millis} ms for a write; the node lease is {}",
+            super::say(lease)
+        ));
+    }
+    let free = view.slots.iter().filter(|slot| slot.address.is_none()).count();
+    match (view.nodes.len(), free) {
+        (0, _) => report.bad("the cluster has no node: start one with navlocks serve --cluster"),
+        (nodes, 0) => report.good(&format!("{nodes} nodes own {} slots", view.slots.len())),
+        (_, free) => report.bad(&format!("{free} of {} slots have no owner", view.slots.len())),
+    }
+}
+
+#[cfg(not(feature = "etcd"))]
+async fn look_at_cluster(_: &EtcdOptions, report: &mut Report) {
+    report.bad(&super::etcd::missing().message);
 }
 
 impl Report {
