@@ -91,7 +91,7 @@ for (const [what, addon] of [['is missing', 'none'], ['cannot be loaded', 'no li
       console.log(await remote.request('a', (lock) => lock.name));
       await remote.close();
     `, copyPackage(addon).url, service.unix)).split('\n');
-    assert.match(problem, new RegExp(`^the native part of navlocks ${what}.*connect\\(\\)`));
+    assert.match(problem, new RegExp(`^the native addon of navlocks ${what}.*connect\\(\\)`));
     assert.deepEqual(others, [Array(5).fill('NotSupportedError').join(), 'a']);
   });
 }

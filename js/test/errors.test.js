@@ -74,7 +74,7 @@ test('a handle that is garbage collected with its lock held warns, and says wher
   const plain = await run(program, { flags: ['--expose-gc'] });
   assert.equal(plain.stdout, "NavlocksWarning a LockHandle was garbage collected and its lock 'forgotten' is still held: release() or dispose of it true\n");
   const traced = await run(program, { flags: ['--expose-gc'], env: { NAVLOCKS_TRACE_HANDLES: '1' } });
-  assert.match(traced.stdout, /was made here: Error: hold of 'forgotten'[^]*at forget/);
+  assert.match(traced.stdout, /was created here: Error: hold of 'forgotten'[^]*at forget/);
 });
 
 test('bad options are errors that say what to write', async () => {

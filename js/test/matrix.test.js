@@ -104,7 +104,7 @@ test('without the package of the platform connect() works, and locks say which p
   `;
   const [first, second] = (await run(process.execPath, ['--input-type=module', '--eval', program, service.unix], { cwd: folder })).split('\n');
   assert.equal(first, 'a LockManager');
-  assert.match(second, /^NotSupportedError the native part of navlocks is missing: @navlocks\/.*-x64.* is not installed/);
+  assert.match(second, /^NotSupportedError the native addon of navlocks is missing: @navlocks\/.*-x64.* is not installed/);
   await assert.rejects(run(join(folder, 'node_modules/.bin/navlocks'), ['--version'], { cwd: folder }), /navlocks: the command is missing: @navlocks\//);
 });
 
