@@ -10,7 +10,7 @@
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { Browsers } from '../test/browser/chromium.js';
-import { Talker } from '../test/dashboard/talker.js';
+import { WireClient } from '../test/dashboard/wire-client.js';
 import { Service } from '../test/service.js';
 
 const [side, name, locks, seconds] = process.argv.slice(2);
@@ -45,7 +45,7 @@ async function queueAll(client) {
   let last;
   for (let index = 0; index < names; index += 1) last = client.request(`busy/${index}`);
   await last.granted;
-  const waiters = await Talker.connect(service.unix);
+  const waiters = await WireClient.connect(service.unix);
   for (let index = names; index < count; index += 1) waiters.request(`busy/${index % names}`, { tag: 'waiter' });
   return waiters;
 }
@@ -74,7 +74,7 @@ async function change(client) {
 }
 
 const service = await Service.start(side === 'with' ? ['--dashboard'] : []);
-const client = await Talker.connect(service.unix);
+const client = await WireClient.connect(service.unix);
 const kept = name === 'queued' ? await queueAll(client) : await holdAll(client);
 const browsers = new Browsers();
 let page;
@@ -90,13 +90,13 @@ if (side === 'with') {
   renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
 }
 if (name === 'cycle' || name === 'queued') {
-  const worker = await Talker.connect(service.unix);
+  const worker = await WireClient.connect(service.unix);
   const before = cpuOf(service.pid);
   const done = await cycle(worker);
   console.log((cpuOf(service.pid) - before) / done);
   worker.close();
 } else {
-  const worker = await Talker.connect(service.unix);
+  const worker = await WireClient.connect(service.unix);
   const cpu = () => renderers.reduce((sum, pid) => sum + cpuOf(pid), 0);
   const before = cpu();
   await change(worker);
