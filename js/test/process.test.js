@@ -18,7 +18,7 @@ test('S17 a pending request keeps the process alive', async () => {
   assert.equal(await run('pending.js'), 'granted');
 });
 
-test('S17 a held lock and an aborted request do not keep the process alive', async () => {
+test('S17 decision 8: a held lock and an aborted request do not keep the process alive', async () => {
   assert.equal(await run('idle.js'), 'aborted\nend');
 });
 

@@ -226,7 +226,7 @@ export const grants = [
     },
   },
   {
-    id: 'F52',
+    id: 'F52 D14',
     title: 'the result is the same value, fulfilled or rejected',
     async run({ locks, base }) {
       const value = { very: 'value' };

@@ -4,7 +4,7 @@ import { equal, ok, rejects, same } from './check.js';
 
 export const signals = [
   {
-    id: 'F80',
+    id: 'F80 D11',
     title: 'an aborted signal rejects with its reason, and no request is made',
     async run(t) {
       let called = false;
@@ -128,7 +128,7 @@ export const signals = [
     },
   },
   {
-    id: 'F85',
+    id: 'F85 D12',
     title: 'an abort after the grant, or after the release, has no effect',
     async run(t) {
       const controller = new AbortController();
