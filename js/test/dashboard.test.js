@@ -79,13 +79,13 @@ describe('the dashboard', { skip: missing }, () => {
     await page.getByRole('link', { name: 'till' }).first().click();
     await shows(page, '1 holder, 1 waiter', 'checkout', 'tied to 1 other name');
     await page.getByRole('link', { name: 'Blocking' }).click();
-    await shows(page, 'Who blocks whom', '1 behind', 'night run', 'checkout');
+    await shows(page, 'Blocked requests', '1 behind', 'night run', 'checkout');
     await page.getByRole('link', { name: 'Clients' }).click();
     await shows(page, 'Unix socket', 'TCP', 'this page', 'ends with its connection');
     waiter.cut();
     await shows(page, 'lost');
     await page.getByRole('link', { name: 'Time' }).click();
-    await shows(page, 'Waiting and held', 'What held what', 'night run', 'The last minute, by client');
+    await shows(page, 'Waiting and held', 'Locks and waiters', 'night run', 'The last minute, by client');
     await page.getByRole('link', { name: 'Events' }).click();
     holder.send({ release: 1 });
     await shows(page, 'requested', 'granted', 'released');
@@ -360,7 +360,7 @@ describe('the dashboard', { skip: missing }, () => {
     const page = await open(`${http()}/`);
     await page.waitForSelector('.facts');
     await page.keyboard.press('2');
-    await shows(page, 'Who blocks whom');
+    await shows(page, 'Blocked requests');
     await page.keyboard.press('6');
     await shows(page, 'Events');
     await page.keyboard.press('p');

@@ -21,7 +21,7 @@ export function render(data, { query, go }) {
     return [heading(space, ''), h('section', { class: 'card' }, empty('This partition has no record', 'The service records while a dashboard is open, and always with ', h('code', {}, 'navlocks serve --dashboard'), '.'))];
   }
   const note = `recorded for ${duration(data['recorded-ms'])}`;
-  return [heading(space, note, data), overTime(data, query, go), atMoment(data, ago), lanes(data, ago), heat(data), h('div', { class: 'two' }, histogram('How long requests waited', data['wait-counts']), histogram('How long locks were held', data['hold-counts']))];
+  return [heading(space, note, data), overTime(data, query, go), atMoment(data, ago), lanes(data, ago), heat(data), h('div', { class: 'two' }, histogram('Waiting times', data['wait-counts']), histogram('Holding times', data['hold-counts']))];
 }
 
 const heading = (space, note, data) => h('div', { class: 'head' }, h('h1', {}, 'The last ten minutes'), h('span', { class: 'note' }, `partition ${spaceName(space)}${note === '' ? '' : `, ${note}`}`), data === undefined ? undefined : h('span', { class: 'end' }, copyJson(data)));
@@ -77,7 +77,7 @@ function atMoment({ lanes: all, 'lanes-ms': reach, space }, ago) {
   const rows = [...spans.filter((span) => isHeld(span, ago)).map((span) => [span, 'held']), ...spans.filter((span) => isWaiting(span, ago)).map((span) => [span, 'waits'])];
   const shown = rows.slice(0, 8);
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, `What held what ${moments}`), h('span', { class: 'note', title: exact(ago) }, ago > reach ? 'The service has dropped requests of that time, because there were too many later ones.' : '')),
+    h('header', {}, h('h2', {}, `Locks and waiters ${moments}`), h('span', { class: 'note', title: exact(ago) }, ago > reach ? 'The service has dropped requests of that time, because there were too many later ones.' : '')),
     rows.length === 0
       ? empty('No lock was held', ago === 0 ? 'No request holds a lock or waits.' : 'Move the slider to another moment.')
       : h('table', {}, h('tbody', {}, shown.map(([span, state]) => h('tr', {},
@@ -130,7 +130,7 @@ function lanes({ lanes: all, 'more-lanes': more }, ago) {
 function heat({ heat: rows, 'heat-ms': cell, space }) {
   const most = Math.max(1, ...rows.flatMap(({ ms }) => ms));
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, 'Names that cost most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}, the last one now`)),
+    h('header', {}, h('h2', {}, 'Names with most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}, the last one now`)),
     rows.length === 0
       ? empty('No request waited', '')
       : h('div', { class: 'body' }, h('div', { class: 'strip' }, rows.map(({ name: value, ms: known }) => {

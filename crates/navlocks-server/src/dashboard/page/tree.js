@@ -12,7 +12,7 @@ export function render(data) {
   const { roots, count: all, skipped = [] } = data;
   const behind = roots.reduce((sum, root) => sum + root.behind, 0);
   return [
-    h('div', { class: 'head' }, h('h1', {}, 'Who blocks whom'),
+    h('div', { class: 'head' }, h('h1', {}, 'Blocked requests'),
       h('span', { class: 'note' }, roots.length === 0 ? '' : `${plural(all, 'client')} ${all === 1 ? 'blocks' : 'block'} ${plural(behind, 'request')}`)),
     skipped.length > 0 ? h('p', { class: 'wrong' }, `Too many requests to look at in ${skipped.map(spaceName).join(', ')}.`) : undefined,
     h('section', { class: 'card' },
