@@ -202,7 +202,7 @@ test('a connected service that sends nothing fails pending requests within the p
   const beyond = held.contended();
   service.signal('SIGSTOP');
   const errors = await Promise.all([fails(locks.query(), 'NetworkError'), fails(locks.hold('b', { ifAvailable: true }), 'NetworkError'), fails(locks.hold('a'), 'NetworkError')]);
-  for (const { message, cause } of errors) assert.deepEqual([/is connected, and said nothing for 0.9 s/.test(message), cause], [true, 'unreachable'], message);
+  for (const { message, cause } of errors) assert.deepEqual([/is connected, and sent no message for 0.9 s/.test(message), cause], [true, 'unreachable'], message);
   service.signal('SIGCONT');
   // The failed requests are gone, and the lock was never lost.
   assert.deepEqual(await locks.query(), { held: [{ name: 'a', mode: 'exclusive', clientId: locks.clientId }], pending: [] });
