@@ -1,5 +1,5 @@
-// navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers. Plain ES modules:
-// a page can load this file as it is.
+// navlocks for browsers: `navigator.locks` through a service, for pages and all kinds of workers.
+// A page can load this ES module without a bundler.
 
 import { Activation } from './activation.js';
 import { partitionOf } from './ancestry.js';
@@ -19,13 +19,10 @@ const own = createEnvironment(globalThis);
 
 export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
-/**
- * A page is in no process: all that these locks are asked is refused. They are here for code that
- * is loaded by Node too.
- */
+/** Refuses every call: a page has no locks of a process. Exported for code that Node loads too. */
 export const locks = own.processLocks;
 
-/** The locks of a service: resolves when it is reached, rejects when it is not. */
+/** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
 export async function connect(url, options = undefined) {
   own.checkEnvironment();
   const session = own.createSession(url, options);
@@ -35,8 +32,8 @@ export async function connect(url, options = undefined) {
 }
 
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. The locks are others of
- * this package, or those of a service by the options of `connect()`: requests wait until the service is reached.
+ * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, and returns the manager.
+ * Takes locks of this package, or options of `connect()`: then requests wait for the connection.
  */
 export function install(target = globalThis, given = undefined) {
   const host = readInstallation(target, given);
@@ -49,24 +46,24 @@ export function uninstall(target = globalThis) {
   return uninstallInterfaces(target);
 }
 
-/** How the service calls the partitions that a page names: they are within that of the page. */
+/** Returns the function that places a partition named by a page within the page's own. */
 function placeWithin(partition) {
   return partition === '' ? undefined : (name) => (name === '' ? partition : `${partition} ${name}`);
 }
 
-/** All that belongs to one realm: its interfaces, its timers, its WebSocket. */
+/** Creates the functions of one realm, with its interfaces, its timers and its WebSocket. */
 function createEnvironment(realm) {
   const interfaces = createInterfaces(realm);
   const { convert, exception, checkEnvironment } = interfaces.internals;
   const extended = createExtended(interfaces);
-  // Taken now: a window that was navigated shows what belongs to another document.
+  // Read now: after a navigation the window has the members of another document.
   const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
   const activation = new Activation(realm);
   // The browser's own locks, unless navlocks has replaced them already.
   const native = realm.navigator?.locks;
-  /** The browser's own locks by session, for those whose requests hold them too. */
+  /** The browser's own LockManager, by session, where requests hold its locks too. */
   const companions = new KeptWeakMap();
-  /** Sessions whose handles say where they were made. */
+  /** Sessions with the option `traceHandles`. */
   const tracing = new KeptWeakMap();
 
   function createSession(url, options) {
@@ -81,12 +78,13 @@ function createEnvironment(realm) {
     return session;
   }
 
-  /** The option `native`: the browser's own locks, if a request is to hold them too. */
+  /** Reads the option `native`. Returns the browser's LockManager if requests need its locks. */
   function readNative(option) {
     if (option === undefined || option === 'replaced') return undefined;
     if (option !== 'also') throw new realm.TypeError(`'native' is '${option}': use 'replaced' or 'also'`);
     if (native === undefined || environmentOf(native) !== undefined) {
-      throw exception('NotSupportedError', "'native' is 'also', but this browser has no locks of its own here, or navlocks replaced them before");
+      const message = "'native' is 'also', but this browser has no locks of its own here, or navlocks replaced them before";
+      throw exception('NotSupportedError', message);
     }
     return native;
   }
@@ -99,13 +97,13 @@ function createEnvironment(realm) {
 
   let partition;
 
-  /** The partition by the ancestors of this environment: asked once, and not before locks are wanted. */
+  /** Returns the partition by this environment's ancestors, computed at the first use of locks. */
   function ownPartition() {
     partition ??= refusal() === undefined ? partitionOf(realm) : '';
     return partition;
   }
 
-  /** Nobody is called from a page that may have no locks, or that nobody sees yet. */
+  /** Connects when the page is active, unless it may not use locks. */
   function start(session) {
     activation.run(() => {
       if (refusal() === undefined) session.start();
@@ -114,7 +112,7 @@ function createEnvironment(realm) {
 
   function readAddress(url) {
     const address = url === undefined ? undefined : parse(`${url}`);
-    // As WebSocket itself understands them.
+    // WebSocket itself accepts these too.
     if (address?.protocol === 'http:') address.protocol = 'ws:';
     if (address?.protocol === 'https:') address.protocol = 'wss:';
     if ((address?.protocol !== 'ws:' && address?.protocol !== 'wss:') || address.hash !== '') {
@@ -150,7 +148,10 @@ function createEnvironment(realm) {
     };
   }
 
-  /** A message to oneself is a task of its own, and is not slowed down as timers are. In Node an open port keeps the process alive. */
+  /**
+   * Begins each turn by a message to itself: a task of its own that browsers do not throttle.
+   * In Node an open port keeps the process alive, hence `unref`.
+   */
   function createTurns(turn) {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
@@ -164,7 +165,7 @@ function createEnvironment(realm) {
     };
   }
 
-  /** A page that goes away leaves at once; one that is only put aside loses its locks, and comes back with what it waits for. */
+  /** Closes the session with its page. A cached or frozen page loses locks and keeps requests. */
   function followPage(session) {
     realm.addEventListener('pagehide', ({ persisted }) => (persisted ? session.suspend() : session.close()));
     realm.addEventListener('pageshow', () => session.resume());
@@ -172,7 +173,10 @@ function createEnvironment(realm) {
     document.addEventListener('resume', () => session.resume());
   }
 
-  /** Why this environment may not have locks: https://w3c.github.io/web-locks/#dom-lockmanager-request, steps 3 and 4. */
+  /**
+   * Returns why this environment may not use locks, if so.
+   * https://w3c.github.io/web-locks/#dom-lockmanager-request, steps 3 and 4
+   */
   function refusal() {
     if (document?.defaultView === null) {
       return { name: 'InvalidStateError', message: 'the document is not fully active: its page or frame is gone' };
@@ -195,17 +199,17 @@ function createEnvironment(realm) {
     };
   }
 
-  /** The host of locks that a browser does not have. */
-  function openNowhere() {
+  /** Returns a host that refuses every call. */
+  function openRefusing() {
     const message = 'a page has no locks of a process: connect() to a service, or use navigator.locks';
-    return { openPartition: openNowhere, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
+    return { openPartition: openRefusing, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
   }
 
   function install(openHost) {
     return installInterfaces(realm, interfaces, openHost);
   }
 
-  /** The sessions of storage buckets end with the one that the page itself has. */
+  /** Returns a function that closes the page's session and those of its storage buckets. */
   function closeWith(session, buckets) {
     return async () => {
       const sessions = [session];
@@ -224,7 +228,7 @@ function createEnvironment(realm) {
     return manager;
   }
 
-  /** The locks of a storage bucket: a session of its own, so that they can end alone. The browser has none of its own for it. */
+  /** Opens a session for a storage bucket, so that deleting the bucket ends its locks alone. */
   function openBucket(name, url, { partition: within, native: _, ...options }, buckets) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
     append(buckets, session);
@@ -237,7 +241,7 @@ function createEnvironment(realm) {
           const { held } = await transport.query();
           for (let index = 0; index < held.length; index++) await transport.forceRelease(held[index].name);
         } catch {
-          // A service out of reach releases them when their leases are over.
+          // An unreachable service releases them when the leases end.
         }
         await session.close();
       },
@@ -249,7 +253,7 @@ function createEnvironment(realm) {
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
-    processLocks: extended.createLocks(openNowhere()),
+    processLocks: extended.createLocks(openRefusing()),
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),

@@ -1,5 +1,4 @@
-// The locks of a service, for Node: `connect`, and what `install` puts in place with the same
-// options.
+// The locks of a service in Node, for `connect()` and for `install()` with the same options.
 
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { Deliveries } from './delivery.js';
@@ -14,28 +13,28 @@ import { createTurns } from './turns.js';
 /** The longest delay that setInterval takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
-/** A service on the same machine is started again within moments, an attempt to reach it costs next to nothing. */
+/** Options for a service on this machine: it restarts quickly, and connecting is cheap. */
 const LOCAL = { pauseMax: 100, showPresence: (path, shown) => new Presence(path, shown) };
 
-/** Sessions that take leave when this thread ends. */
+/** Sessions that send `bye` when this thread ends. */
 const sessions = new Set();
 
-/** Sessions whose handles say where they were made. */
+/** Sessions with the option `traceHandles`. */
 const tracing = new WeakSet();
 
-/** Keeps the event loop alive while any session has something to wait for. */
+/** Keeps the event loop alive while any session waits for an answer. */
 const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
 let waiting = 0;
 
 /**
- * @param interfaces what createInterfaces() made
- * @param extended   what createExtended() made
- * @param common     what all hosts of Node have in common
+ * @param interfaces the result of createInterfaces()
+ * @param extended   the result of createExtended()
+ * @param common     the members of all hosts in Node
  */
 export function createServices({ internals: { convert, exception } }, extended, common) {
-  /** Resolves with the locks when the service is reached, rejects when it is not. */
+  /** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
   async function connect(url = undefined, options = undefined) {
-    // The address may be left out.
+    // The address is optional.
     const isAddress = url === undefined || typeof url === 'string' || url instanceof URL;
     const session = createSession(isAddress ? url : undefined, isAddress ? options : url);
     await session.open();
@@ -43,7 +42,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
     return extended.createServiceLocks(openHost(session, 0));
   }
 
-  /** The host of a service that is dialled in the background: requests wait until the service is reached. */
+  /** Opens a host and connects in the background. Requests wait for the connection. */
   function startHost({ url, ...options }) {
     const session = createSession(url, options);
     sessions.add(session);
@@ -54,7 +53,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     checkCertificates(settings.ca);
-    const session = new Session({ ...settings, ...createWay(url, settings) }, createPlatform());
+    const session = new Session({ ...settings, ...createDial(url, settings) }, createPlatform());
     if (settings.traceHandles) tracing.add(session);
     return session;
   }
@@ -72,8 +71,8 @@ export function createServices({ internals: { convert, exception } }, extended, 
     };
   }
 
-  /** How a session reaches its service. */
-  function createWay(url, settings) {
+  /** Returns the options by which a session dials its service. */
+  function createDial(url, settings) {
     if (url === undefined) return { ...LOCAL, dial: createOwnDial(settings) };
     if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
     const address = parseAddress(`${url}`);
@@ -97,7 +96,10 @@ export function createServices({ internals: { convert, exception } }, extended, 
   return { connect, startHost };
 }
 
-/** Reaches the service of this user; started, if that is wished, something needs it and no process listens. */
+/**
+ * Returns a function that dials this user's service. With the option `start` it starts the service
+ * first if no process listens and a request needs it.
+ */
 function createOwnDial({ start, command, ...settings }) {
   const starter = new Starter();
   const hint = start ? '' : ": connect({ start: true }) starts this user's service, and so does every 'navlocks run'";
@@ -108,7 +110,7 @@ function createOwnDial({ start, command, ...settings }) {
   };
 }
 
-/** The option `ca`: Node takes a text without a certificate for no authority at all. */
+/** Checks the option `ca`: Node would silently ignore a text without a certificate. */
 function checkCertificates(ca) {
   if (ca === undefined) return;
   const text = typeof ca === 'string' ? ca : ca instanceof Uint8Array ? Buffer.from(ca).toString('latin1') : '';
@@ -123,7 +125,7 @@ function keepAlive(needed) {
   else alive.unref();
 }
 
-// Over TCP a thread or process that is gone looks like a network that broke.
+// Over TCP the end of a thread or process looks like a broken network to the service.
 process.on('exit', () => {
   for (const session of sessions) session.farewell();
 });

@@ -1,8 +1,8 @@
-// How long to wait before another attempt.
+// The pauses between attempts: an exponential back-off.
 
 const PAUSE_MS_MIN = 10;
 
-/** Not at all before the first attempt, then longer and longer. */
+/** An exponential back-off with no pause before the first attempt. */
 export class Pauses {
   #max;
   #next = 0;
@@ -12,19 +12,19 @@ export class Pauses {
     this.#max = max;
   }
 
-  /** Milliseconds before the next attempt. */
+  /** Returns the milliseconds before the next attempt, and doubles the pause. */
   next() {
     const pause = this.#next;
     this.#next = Math.min(Math.max(pause * 2, PAUSE_MS_MIN), this.#max);
     return pause;
   }
 
-  /** The next attempt is made at once. */
+  /** Makes the next pause zero. */
   restart() {
     this.#next = 0;
   }
 
-  /** A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry. */
+  /** Restarts after a connection that lasted for at least the longest pause, in milliseconds. */
   after(lasted) {
     if (lasted >= this.#max) this.restart();
   }

@@ -1,22 +1,22 @@
-// Tries every row on a provider and prints a JSON line for each: for workers, other runtimes and peers.
-// node run-rows.js PROVIDER [milliseconds] [INDEX of one row, or all] [BODY]
+// Runs every case on a provider and prints a JSON line for each, for workers and other runtimes.
+// node conformance-runner.js PROVIDER [milliseconds] [INDEX of one case, or all] [BODY]
 
 import process from 'node:process';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
-import { tryRow } from './conformance/bench.js';
-import { rowsFor } from './conformance/rows.js';
+import { runCase } from './conformance/bench.js';
+import { casesFor } from './conformance/cases.js';
 import { loadProvider } from './threads.js';
 
 const { providerName, milliseconds = '120000', index, body } = isMainThread ? read(process.argv) : workerData;
 const provider = await loadProvider(providerName);
 
-const rows = rowsFor(provider, body);
+const cases = casesFor(provider, body);
 
-for (const row of index === undefined ? rows : [rows[index]]) {
-  const { id, title } = row;
+for (const testCase of index === undefined ? cases : [cases[index]]) {
+  const { id, title } = testCase;
   let error;
   try {
-    await tryRow(row, provider, Number(milliseconds));
+    await runCase(testCase, provider, Number(milliseconds));
   } catch (caught) {
     error = String(caught?.stack ?? caught);
   }

@@ -1,30 +1,30 @@
-// A client that speaks the wire, for scenes with many clients in one process.
+// A client at the level of messages, for scenes with many clients in one process.
 
 import { once } from 'node:events';
 import WebSocket from 'ws';
 
-export class Talker {
-  heard = () => {};
+export class WireClient {
+  onMessage = () => {};
   #socket;
   #next = 1;
   #waits = new Map();
 
   /** @param url `unix:PATH` or `ws://HOST:PORT` */
   static async connect(url, { token, origin, partition, lease } = {}) {
-    const talker = new Talker();
+    const client = new WireClient();
     const address = url.startsWith('unix:') ? `ws+unix:${url.slice(5)}:/` : url;
     const headers = { ...(token && { authorization: `Bearer ${token}` }), ...(origin && { origin }) };
-    talker.#socket = new WebSocket(address, ['navlocks.1'], { headers, perMessageDeflate: false });
-    talker.#socket.on('message', (data) => talker.#receive(JSON.parse(data)));
-    talker.#socket.on('error', () => {});
-    await once(talker.#socket, 'open');
-    const welcome = talker.#hears('welcome');
-    talker.say({ hello: { version: 1, partition, 'lease-ms': lease } });
-    talker.session = (await welcome).session;
-    return talker;
+    client.#socket = new WebSocket(address, ['navlocks.1'], { headers, perMessageDeflate: false });
+    client.#socket.on('message', (data) => client.#handle(JSON.parse(data)));
+    client.#socket.on('error', () => {});
+    await once(client.#socket, 'open');
+    const welcome = client.#receive('welcome');
+    client.send({ hello: { version: 1, partition, 'lease-ms': lease } });
+    client.session = (await welcome).session;
+    return client;
   }
 
-  say(message) {
+  send(message) {
     this.#socket.send(JSON.stringify(message));
   }
 
@@ -32,8 +32,8 @@ export class Talker {
   request(names, { mode, tag, wait } = {}) {
     const id = this.#next;
     this.#next += 1;
-    const granted = this.#hears(`granted ${id}`);
-    this.say({ request: { id, names: [names].flat(), mode, wait, tag } });
+    const granted = this.#receive(`granted ${id}`);
+    this.send({ request: { id, names: [names].flat(), mode, wait, tag } });
     return { id, granted };
   }
 
@@ -45,32 +45,32 @@ export class Talker {
   }
 
   release(id) {
-    this.say({ release: id });
+    this.send({ release: id });
   }
 
   /** Resolves when request `id` is lost. */
   lost(id) {
-    return this.#hears(`lost ${id}`);
+    return this.#receive(`lost ${id}`);
   }
 
   close() {
     this.#socket.close();
   }
 
-  /** Breaks the connection without a word. */
+  /** Breaks the connection without a message. */
   cut() {
     this.#socket.terminate();
   }
 
-  #hears(what) {
-    return new Promise((resolve) => this.#waits.set(what, resolve));
+  #receive(key) {
+    return new Promise((resolve) => this.#waits.set(key, resolve));
   }
 
-  #receive(message) {
+  #handle(message) {
     const [word, body] = typeof message === 'string' ? [message] : Object.entries(message)[0];
     const key = body?.id === undefined ? word : `${word} ${body.id}`;
     this.#waits.get(key)?.(body);
     this.#waits.delete(key);
-    this.heard(message);
+    this.onMessage(message);
   }
 }

@@ -1,5 +1,4 @@
-// The additions of the package to the standard: rows that run wherever `connect()` or `locks` give
-// the extended class.
+// The cases of the package's extensions, for all extended locks.
 
 import { events } from './events.js';
 import { handles } from './handles.js';

@@ -1,4 +1,4 @@
-// The ancestors of the standard: one body for every place that has locks of this package.
+// The cases of the older drafts, for all locks of this package.
 
 import { acquire } from './acquire.js';
 import { databases } from './databases.js';

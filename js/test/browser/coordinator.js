@@ -1,12 +1,12 @@
-// The page that tests give orders to: makes the place where rows run, and the other clients of these rows.
-// boss.html?kind=KIND&provider=PROVIDER: everything else of the query is for the provider.
+// The page that a test controls: creates the place where cases run, and the other clients of cases.
+// coordinator.html?kind=KIND&provider=PROVIDER: all other parameters are for the provider.
 
 const query = new URLSearchParams(location.search);
 const provider = query.get('provider');
 const script = `${provider}.js${location.search}`;
 const page = `${provider}.html${location.search}`;
 
-/** How a place of each kind is made: resolves with how to give it a port, and how to end it. */
+/** Creates a place of each kind. Resolves with functions that pass it a port and that end it. */
 const kinds = {
   async page() {
     return { give: (port) => dispatchEvent(new MessageEvent('message', { ports: [port] })) };
@@ -25,7 +25,7 @@ const kinds = {
 
   async window() {
     const opened = window.open(page, '_blank');
-    // Later than the page's own listener.
+    // Added later than the page's own listener.
     await new Promise((resolve) => {
       opened.addEventListener('load', resolve);
     });
@@ -52,10 +52,12 @@ const kinds = {
   },
 };
 
-/** What a client must be to end in a way. */
+/** The kind of client that can end in each way. */
 const kindFor = { kill: 'dedicated', stop: 'dedicated', close: 'window', reload: 'iframe', navigate: 'iframe', remove: 'iframe' };
 
-/** A shared worker is given its own port: what comes from one goes to the other. */
+/**
+ * Joins two ports, because a shared worker has its own: each forwards its messages to the other.
+ */
 function join(one, other) {
   one.onmessage = ({ data, ports }) => other.postMessage(data, ports);
   other.onmessage = ({ data, ports }) => one.postMessage(data, ports);
@@ -69,7 +71,7 @@ async function start(kind, role) {
   return { port: port1, end: place.end };
 }
 
-/** Another client for the place at the other end of this port. */
+/** Creates another client for the place at the other end of this port. */
 async function makeClient(port, number, way, clients) {
   const { port: agent, end } = await start(kindFor[way], 'agent');
   clients.set(number, end);
@@ -82,16 +84,16 @@ async function makeClient(port, number, way, clients) {
 
 async function makePlace(kind) {
   if (kind === 'page') await import(`./${script}`);
-  const { port } = await start(kind, 'rows');
+  const { port } = await start(kind, 'cases');
   const clients = new Map();
   const runs = new Map();
-  let rows;
+  let cases;
   const known = new Promise((resolve) => {
-    rows = resolve;
+    cases = resolve;
   });
   port.onmessage = ({ data }) => {
-    if (data.rows !== undefined) {
-      rows(data.rows);
+    if (data.cases !== undefined) {
+      cases(data.cases);
     } else if (data.make !== undefined) {
       makeClient(port, data.make, data.way, clients);
     } else if (data.kill !== undefined) {
@@ -103,8 +105,8 @@ async function makePlace(kind) {
     }
   };
   return {
-    rows: await known,
-    /** What went wrong in a row. */
+    cases: await known,
+    /** Runs a case. Resolves with its error, if any. */
     run: (index, limit) => new Promise((resolve) => {
       runs.set(index, resolve);
       port.postMessage({ run: index, limit });

@@ -1,29 +1,29 @@
-// Rows in a browser, one after the other.
+// The conformance cases in a browser, one after the other.
 
-/** Where rows run. */
+/** The kinds of places where cases run. */
 export const KINDS = ['page', 'iframe', 'dedicated', 'shared', 'service'];
 
-/** A place that has not given up a row after so many limits is given up itself: more than the patience of any row. */
-const LATE = 15;
+/** A place that does not answer within this many limits has hung: no case has as many. */
+const LIMITS_MAX = 15;
 
 /**
- * Opens the place and tries every row.
+ * Opens the place and runs every case.
  *
- * @param browsers  gives a browser, a new one when the old one is gone
+ * @param browsers  returns a browser, another one after a crash
  * @param base      the address of the site
- * @param given     kind, provider and what the provider wants to know
+ * @param given     kind, provider and the parameters of the provider
  * @yields { id, title, passed, error }
  */
-export async function* runRows(browsers, base, given, { limit = 120_000, wanted = () => true } = {}) {
-  const address = `${base}/test/browser/boss.html?${new URLSearchParams(given)}`;
+export async function* runCases(browsers, base, given, { limit = 120_000, wanted = () => true } = {}) {
+  const address = `${base}/test/browser/coordinator.html?${new URLSearchParams(given)}`;
   let page = await openPlace(browsers, address);
-  const rows = await page.evaluate(async () => (await globalThis.place).rows);
-  for (const [index, { id, title }] of rows.entries()) {
+  const cases = await page.evaluate(async () => (await globalThis.place).cases);
+  for (const [index, { id, title }] of cases.entries()) {
     if (!wanted({ id, title })) continue;
-    const error = await runRow(page, index, limit);
+    const error = await runOne(page, index, limit);
     yield { id, title, passed: error === undefined, error };
     if (error !== undefined) {
-      // Whatever it left behind is not the next one's fault.
+      // The next case must not see locks of the failed one.
       await page.context().close();
       page = await openPlace(browsers, address);
     }
@@ -38,12 +38,12 @@ async function openPlace(browsers, address) {
   return page;
 }
 
-/** What went wrong in a row: also that its page or the whole browser crashed. */
-async function runRow(page, index, limit) {
+/** Runs one case. Resolves with its error, also for a crash of the page or the browser. */
+async function runOne(page, index, limit) {
   const run = page.evaluate(async ([index, limit]) => (await globalThis.place).run(index, limit), [index, limit]);
   let timer;
   const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, limit * LATE, 'the place does not answer any more');
+    timer = setTimeout(resolve, limit * LIMITS_MAX, 'the place does not answer any more');
   });
   const crash = new Promise((resolve) => page.once('crash', () => resolve('the page crashed')));
   try {
