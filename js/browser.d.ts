@@ -1,6 +1,6 @@
 // navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers.
 
-import type { ConnectOptions, LockManager, Locks, ServiceLocks } from './index.js';
+import type { ConnectOptions, LockManager, Locks, ServiceAddress, ServiceLocks } from './index.js';
 
 export {
   type ConnectOptions,
@@ -28,6 +28,7 @@ export {
   type Refusal,
   type RequestId,
   type Scope,
+  type ServiceAddress,
   type ServiceLocks,
 } from './index.js';
 
@@ -41,8 +42,11 @@ export interface PageConnectOptions extends ConnectOptions {
   native?: 'replaced' | 'also';
 }
 
-/** The locks of a service, `ws://host:port` or `wss://host:port`: resolves when it is reached, rejects when it is not. */
-export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
+/**
+ * The locks of a service, `ws://host:port` or `wss://host:port`, or of a cluster, `wss://n1:7400,n2:7400`: resolves when it is reached,
+ * rejects when it is not.
+ */
+export function connect(url: ServiceAddress, options?: PageConnectOptions): Promise<ServiceLocks>;
 
 /**
  * A page is in no process, so all that these locks are asked is refused with a NotSupportedError.
@@ -51,7 +55,7 @@ export function connect(url: string | URL, options?: PageConnectOptions): Promis
 export const locks: Locks;
 
 /** The options of `connect()`, with the address of the service among them. */
-export type InstallOptions = PageConnectOptions & { url: string | URL };
+export type InstallOptions = PageConnectOptions & { url: ServiceAddress };
 
 /**
  * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager: on `globalThis` unless

@@ -26,6 +26,8 @@ export function parseAddress(text) {
   return url && (url.protocol === 'ws:' || url.protocol === 'wss:') && url.hash === '' ? { url } : undefined;
 }
 
+parseAddress.forms = 'unix:/path, ws://host:port or wss://host:port';
+
 /** As URL.parse(), which Node learned later. */
 function parseUrl(text) {
   return URL.canParse(text) ? new URL(text) : undefined;

@@ -2,6 +2,9 @@
 
 const PAUSE_MS_MIN = 10;
 
+/** While a cluster chooses another owner of the locks. */
+const TAKEOVER_MS_MAX = 200;
+
 /** Not at all before the first attempt, then longer and longer. */
 export class Pauses {
   #max;
@@ -19,13 +22,24 @@ export class Pauses {
     return pause;
   }
 
+  /**
+   * As next(), for a client that the next owner of its locks waits for. The pause differs from client
+   * to client.
+   */
+  nextInTakeover() {
+    const half = Math.min(this.next(), TAKEOVER_MS_MAX) / 2;
+    return half + half * Math.random();
+  }
+
   /** The next attempt is made at once. */
   restart() {
     this.#next = 0;
   }
 
-  /** A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry. */
+  /** A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry: then returns false. */
   after(lasted) {
-    if (lasted >= this.#max) this.restart();
+    if (lasted < this.#max) return false;
+    this.restart();
+    return true;
   }
 }

@@ -35,8 +35,10 @@ export function subprotocols(token) {
 
 /** What a client says. Members that have their default are left out; `undefined` is nothing to JSON. */
 export const say = {
-  hello: (partition, leaseMs, resume) =>
-    stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
+  hello: (partition, leaseMs, resume, carry = false) =>
+    stringify({
+      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), resume },
+    }),
   open: (client, partition) => stringify({ open: opened(client, partition) }),
   /** In a claim a held request has its token, and a pending one its place if one is known. */
   request: (id, client, { scope, mode, wait, tag }, { token, place } = {}) =>

@@ -248,10 +248,11 @@ async fn reconnect(
                 next = Next::AfterPause;
                 continue;
             }
-            ConnectError::Unreachable(error) if is_nobody(error) => {
-                if attended(session, since, start_again(session, starts)).await? {
-                    pauses.restart();
-                }
+            ConnectError::Unreachable(error)
+                if is_nobody(error)
+                    && attended(session, since, start_again(session, starts)).await? =>
+            {
+                pauses.restart();
             }
             _ => {}
         }
