@@ -10,6 +10,7 @@ import { readAddresses } from '../addresses.js';
 import { parseAddress } from '../dial.js';
 import { Pauses } from '../pauses.js';
 import { Route } from '../route.js';
+import { Session } from '../session.js';
 import { becomes, fails, lost } from './outcomes.js';
 import { hold, Script } from './script.js';
 
@@ -344,6 +345,23 @@ test('the way to a node takes a part of the lease only', () => {
   route.failed({ code: 'moved', to: 'ws://f/' }, true);
   assert.deepEqual([route.limit(undefined), route.limit(4000)], [1000, 500]);
   assert.equal(createRoute('ws://a').limit(1000), 10_000);
+});
+
+test('a session that a take-over waits for makes short pauses', async () => {
+  const pauses = [];
+  const longest = await new Promise((resolve) => {
+    // Timers of attempts are longer, and run never; those of pauses run at once.
+    const runAtOnce = (work, milliseconds) => {
+      if (milliseconds > 1000) return;
+      if (pauses.push(milliseconds) === 50) resolve(Math.max(...pauses));
+      else queueMicrotask(work);
+    };
+    const platform = { exception: (name, message) => new DOMException(message, name), Promise, setTimeout: runAtOnce, clearTimeout() {} };
+    const dial = () => Promise.reject(GONE);
+    const options = { createRoute: () => createRoute('ws://a,b'), dial, partition: '', patience: Infinity };
+    new Session(options, { ...platform, deliveries: { add() {} }, keepAlive() {} }).start();
+  });
+  assert.ok(longest >= 100 && longest <= 200, `${longest}`);
 });
 
 test('a cluster is dialled five times a second during a take-over', () => {
