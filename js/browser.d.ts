@@ -43,8 +43,8 @@ export interface PageConnectOptions extends ConnectOptions {
 }
 
 /**
- * The locks of a service, `ws://host:port` or `wss://host:port`, or of a cluster, `wss://n1:7400,n2:7400`: resolves when it is reached,
- * rejects when it is not.
+ * The locks of a service, `ws://host:port` or `wss://host:port`, or of a cluster,
+ * `wss://n1:7400,n2:7400`: resolves when it is reached, rejects when it is not.
  */
 export function connect(url: ServiceAddress, options?: PageConnectOptions): Promise<ServiceLocks>;
 

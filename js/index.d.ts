@@ -316,15 +316,17 @@ export interface OwnConnectOptions extends ConnectOptions {
 }
 
 /**
- * The address of a service, or those of the nodes of a cluster: a list, or a text with commas, where later addresses may leave out
- * the scheme of the first. They are dialled in turn, from a random one on.
+ * The address of a service, or those of the nodes of a cluster: a list, or a text with commas, where
+ * later addresses may leave out the scheme of the first. They are dialled in turn, from a random one
+ * on.
  */
 export type ServiceAddress = string | URL | readonly (string | URL)[];
 
 /**
- * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`; or to a cluster, `wss://n1:7400,n2:7400`. Rejects with a
- * SyntaxError for a bad address, a NetworkError if nobody answers, a SecurityError if the service refuses this client, a
- * NotSupportedError for another version.
+ * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`; or to a cluster,
+ * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if nobody
+ * answers, a SecurityError if the service refuses this client, a NotSupportedError for another
+ * version.
  */
 export function connect(url: ServiceAddress, options?: NodeConnectOptions): Promise<ServiceLocks>;
 /** Connects to this user's own service, the one that the command `navlocks` uses. */

@@ -23,8 +23,8 @@ export class Pauses {
   }
 
   /**
-   * As next(), for a client that the next owner of its locks waits for. The pause differs from client
-   * to client.
+   * As next(), for a client that the next owner of its locks waits for. The pause differs from
+   * client to client.
    */
   nextInTakeover() {
     const half = Math.min(this.next(), TAKEOVER_MS_MAX) / 2;
@@ -36,7 +36,10 @@ export class Pauses {
     this.#next = 0;
   }
 
-  /** A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry: then returns false. */
+  /**
+   * A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry:
+   * then returns false.
+   */
   after(lasted) {
     if (lasted < this.#max) return false;
     this.restart();

@@ -9,7 +9,10 @@ import { Moment } from './lease.js';
 import { append, dropFirst, each, removed, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 
-/** How often in a row an address that a node named is dialled without a pause: two nodes may disagree for a moment. */
+/**
+ * How often in a row an address that a node named is dialled without a pause: two nodes may disagree
+ * for a moment.
+ */
 const HOPS_MAX = 4;
 
 /** How many milliseconds an owner that was out of reach is not dialled again. */
@@ -38,7 +41,7 @@ export class Route {
   #hops = 0;
   /** Owners that were out of reach: { key, since }. */
   #unreachable = [];
-  /** The address to dial; the node that named it, if it is an owner; whether it carries the messages to one. */
+  /** The address to dial; the node that named it as an owner; whether it carries the messages. */
   target;
   /** Whether several nodes may be dialled. */
   isCluster;

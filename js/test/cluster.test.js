@@ -1,5 +1,5 @@
-// A cluster, as its clients see it: lists of addresses, nodes that name the owner of the locks, and sessions of partitions. The nodes
-// are peers that the test plays.
+// A cluster, as its clients see it: lists of addresses, nodes that name the owner of the locks, and
+// sessions of partitions. The nodes are peers that the test plays.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
