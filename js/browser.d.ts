@@ -1,6 +1,6 @@
 // navlocks for browsers: `navigator.locks` through a service, for pages and all kinds of workers.
 
-import type { ConnectOptions, LockManager, Locks, ServiceLocks } from './index.js';
+import type { ConnectOptions, LockManager, Locks, ServiceAddress, ServiceLocks } from './index.js';
 
 export {
   type ConnectOptions,
@@ -28,6 +28,7 @@ export {
   type Refusal,
   type RequestId,
   type Scope,
+  type ServiceAddress,
   type ServiceLocks,
 } from './index.js';
 
@@ -45,10 +46,10 @@ export interface PageConnectOptions extends ConnectOptions {
 }
 
 /**
- * Connects to a service, `ws://host:port` or `wss://host:port`, and resolves with its locks.
- * Rejects if the service is unreachable.
+ * The locks of a service, `ws://host:port` or `wss://host:port`, or of a cluster,
+ * `wss://n1:7400,n2:7400`: resolves when it is reached, rejects when it is not.
  */
-export function connect(url: string | URL, options?: PageConnectOptions): Promise<ServiceLocks>;
+export function connect(url: ServiceAddress, options?: PageConnectOptions): Promise<ServiceLocks>;
 
 /**
  * Refuses every call with a NotSupportedError: a page has no locks of a process. Exported for code
@@ -57,7 +58,7 @@ export function connect(url: string | URL, options?: PageConnectOptions): Promis
 export const locks: Locks;
 
 /** The options of `connect()`, with the address of the service among them. */
-export type InstallOptions = PageConnectOptions & { url: string | URL };
+export type InstallOptions = PageConnectOptions & { url: ServiceAddress };
 
 /**
  * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, and returns the manager.

@@ -2,6 +2,7 @@
 // A page can load this ES module without a bundler.
 
 import { Activation } from './activation.js';
+import { readAddresses } from './addresses.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
 import { KeptWeakMap } from './collections.js';
@@ -11,6 +12,8 @@ import { createExtended } from './extended.js';
 import { append, each } from './lists.js';
 import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
 import { readOptions, readPartition } from './options.js';
+import { Partitions } from './partitions.js';
+import { Route } from './route.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
 import { subprotocols } from './wire.js';
@@ -61,24 +64,37 @@ function createEnvironment(realm) {
   const activation = new Activation(realm);
   // The browser's own locks, unless navlocks has replaced them already.
   const native = realm.navigator?.locks;
-  /** The browser's own LockManager, by session, where requests hold its locks too. */
-  const companions = new KeptWeakMap();
-  /** Sessions with the option `traceHandles`. */
-  const tracing = new KeptWeakMap();
+  /** The settings of sessions, for further ones beside them. */
+  const settingsOf = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
-    const address = readAddress(url);
+    const fail = (sentence) => {
+      throw exception('SyntaxError', sentence);
+    };
+    if (url === undefined) fail(`there is no address of a service: write ${parseAddress.forms}`);
+    const addresses = readAddresses(url, parseAddress, fail);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
-    if (companion !== undefined) companions.set(session, companion);
-    if (settings.traceHandles) tracing.set(session, true);
+    const createRoute = () => new Route(addresses, settings.token !== undefined, parseAddress);
+    return beginSession({ ...settings, companion, placed, createRoute, dial: ({ url: { href } }) => dial(href, settings.token) });
+  }
+
+  function beginSession(settings) {
+    const session = new Session(settings, createPlatform());
+    settingsOf.set(session, settings);
     if (document !== undefined) activation.run(() => followPage(session));
     return session;
   }
 
-  /** Reads the option `native`. Returns the browser's LockManager if requests need its locks. */
+  /** The session of another partition of a cluster. */
+  function startBeside(partition, beside) {
+    const session = beginSession({ ...settingsOf.get(beside), partition, beside });
+    start(session);
+    return session;
+  }
+
+  /** The option `native`: the browser's own locks, if a request is to hold them too. */
   function readNative(option) {
     if (option === undefined || option === 'replaced') return undefined;
     if (option !== 'also') throw new realm.TypeError(`'native' is '${option}': use 'replaced' or 'also'`);
@@ -91,7 +107,7 @@ function createEnvironment(realm) {
 
   function createTransport(session, client) {
     const transport = new ServiceTransport(session, client);
-    const companion = companions.get(session);
+    const { companion } = settingsOf.get(session);
     return companion === undefined ? transport : new CompanionTransport(transport, companion);
   }
 
@@ -110,16 +126,14 @@ function createEnvironment(realm) {
     });
   }
 
-  function readAddress(url) {
-    const address = url === undefined ? undefined : parse(`${url}`);
-    // WebSocket itself accepts these too.
-    if (address?.protocol === 'http:') address.protocol = 'ws:';
-    if (address?.protocol === 'https:') address.protocol = 'wss:';
-    if ((address?.protocol !== 'ws:' && address?.protocol !== 'wss:') || address.hash !== '') {
-      throw exception('SyntaxError', `'${url}' is no address of a service: write ws://host:port or wss://host:port`);
-    }
-    return address.href;
+  function parseAddress(text) {
+    const url = parse(text);
+    // As WebSocket itself understands them.
+    if (url?.protocol === 'http:') url.protocol = 'ws:';
+    if (url?.protocol === 'https:') url.protocol = 'wss:';
+    return (url?.protocol === 'ws:' || url?.protocol === 'wss:') && url.hash === '' ? { url } : undefined;
   }
+  parseAddress.forms = 'ws://host:port or wss://host:port';
 
   function parse(url) {
     try {
@@ -187,15 +201,22 @@ function createEnvironment(realm) {
     return undefined;
   }
 
-  function openHost(session, client) {
+  function openFirstHost(session) {
+    return openHost(new Partitions(session, startBeside), session, 0);
+  }
+
+  function openHost(partitions, session, client) {
     return {
       activation,
       refusal,
       warn: (text) => console.warn(text),
-      traceHandles: tracing.has(session),
+      traceHandles: Boolean(settingsOf.get(session).traceHandles),
       transport: createTransport(session, client),
-      openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
-      close: () => session.close(),
+      openPartition(name) {
+        const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
+        return openHost(partitions, other, opened);
+      },
+      close: () => partitions.close(),
     };
   }
 
@@ -221,7 +242,7 @@ function createEnvironment(realm) {
   function installService({ url, ...options } = {}) {
     const session = createSession(url, options);
     const buckets = [];
-    const openOwn = () => ({ ...openHost(session, 0), close: closeWith(session, buckets) });
+    const openOwn = () => ({ ...openFirstHost(session), close: closeWith(session, buckets) });
     const extend = (define) => installBuckets(realm, (name) => openBucket(name, url, options, buckets), define);
     const manager = installInterfaces(realm, interfaces, openOwn, true, extend);
     start(session);
@@ -233,7 +254,7 @@ function createEnvironment(realm) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
     append(buckets, session);
     start(session);
-    const { transport, ...host } = openHost(session, 0);
+    const { transport, ...host } = openFirstHost(session);
     return {
       createManager: () => interfaces.createManager({ ...host, transport }),
       async end() {
@@ -257,7 +278,7 @@ function createEnvironment(realm) {
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),
-    createServiceLocks: (session) => extended.createServiceLocks(openHost(session, 0)),
+    createServiceLocks: (session) => extended.createServiceLocks(openFirstHost(session)),
     install,
     installService,
   };

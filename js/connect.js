@@ -1,11 +1,14 @@
 // The locks of a service in Node, for `connect()` and for `install()` with the same options.
 
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
+import { readAddresses } from './addresses.js';
 import { Deliveries } from './delivery.js';
 import { dial, parseAddress } from './dial.js';
 import { readOptions, readPartition } from './options.js';
+import { Partitions } from './partitions.js';
 import { socketOfUser, Starter } from './place.js';
 import { Presence } from './presence.js';
+import { Route } from './route.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
 import { createTurns } from './turns.js';
@@ -19,8 +22,8 @@ const LOCAL = { pauseMax: 100, showPresence: (path, shown) => new Presence(path,
 /** Sessions that send `bye` when this thread ends. */
 const sessions = new Set();
 
-/** Sessions with the option `traceHandles`. */
-const tracing = new WeakSet();
+/** The settings of sessions, for further ones beside them. */
+const settingsOf = new WeakMap();
 
 /** Keeps the event loop alive while any session waits for an answer. */
 const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
@@ -34,12 +37,12 @@ let waiting = 0;
 export function createServices({ internals: { convert, exception } }, extended, common) {
   /** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
   async function connect(url = undefined, options = undefined) {
-    // The address is optional.
-    const isAddress = url === undefined || typeof url === 'string' || url instanceof URL;
+    // The address may be left out.
+    const isAddress = url === undefined || typeof url === 'string' || url instanceof URL || Array.isArray(url);
     const session = createSession(isAddress ? url : undefined, isAddress ? options : url);
     await session.open();
     sessions.add(session);
-    return extended.createServiceLocks(openHost(session, 0));
+    return extended.createServiceLocks(openFirstHost(session));
   }
 
   /** Opens a host and connects in the background. Requests wait for the connection. */
@@ -47,39 +50,66 @@ export function createServices({ internals: { convert, exception } }, extended, 
     const session = createSession(url, options);
     sessions.add(session);
     session.start();
-    return openHost(session, 0);
+    return openFirstHost(session);
   }
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     checkCertificates(settings.ca);
-    const session = new Session({ ...settings, ...createDial(url, settings) }, createPlatform());
-    if (settings.traceHandles) tracing.add(session);
+    return beginSession({ ...settings, ...createWay(url, settings) });
+  }
+
+  function beginSession(settings) {
+    const session = new Session(settings, createPlatform());
+    settingsOf.set(session, settings);
     return session;
   }
 
-  function openHost(session, client) {
+  function openFirstHost(session) {
+    const partitions = new Partitions(session, startBeside);
+    return openHost(partitions, session, 0);
+  }
+
+  /** The session of another partition of a cluster. */
+  function startBeside(partition, beside) {
+    const session = beginSession({ ...settingsOf.get(beside), partition, beside });
+    sessions.add(session);
+    session.start();
+    return session;
+  }
+
+  function openHost(partitions, session, client) {
     return {
       ...common,
-      traceHandles: common.traceHandles || tracing.has(session),
+      traceHandles: common.traceHandles || Boolean(settingsOf.get(session).traceHandles),
       transport: new ServiceTransport(session, client),
-      openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
+      openPartition(name) {
+        const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
+        return openHost(partitions, other, opened);
+      },
       async close() {
-        await session.close();
-        sessions.delete(session);
+        await partitions.close();
+        partitions.each((other) => sessions.delete(other));
       },
     };
   }
 
-  /** Returns the options by which a session dials its service. */
-  function createDial(url, settings) {
-    if (url === undefined) return { ...LOCAL, dial: createOwnDial(settings) };
-    if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
-    const address = parseAddress(`${url}`);
-    if (address === undefined) {
-      throw exception('SyntaxError', `'${url}' is no address of a service: write unix:/path, ws://host:port or wss://host:port`);
+  /** How a session reaches its service. */
+  function createWay(url, settings) {
+    const isShown = settings.token !== undefined;
+    if (url === undefined) {
+      const createRoute = () => new Route([{ path: '' }], isShown, parseAddress);
+      return { ...LOCAL, createRoute, dial: createOwnDial(settings) };
     }
-    return { ...(address.path === undefined ? {} : LOCAL), dial: () => dial(address, settings) };
+    if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
+    const addresses = readAddresses(url, parseAddress, (sentence) => {
+      throw exception('SyntaxError', sentence);
+    });
+    return {
+      ...(addresses[0].path === undefined ? {} : LOCAL),
+      createRoute: () => new Route(addresses, isShown, parseAddress),
+      dial: (address) => dial(address, settings),
+    };
   }
 
   function createPlatform() {
@@ -103,7 +133,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
 function createOwnDial({ start, command, ...settings }) {
   const starter = new Starter();
   const hint = start ? '' : ": connect({ start: true }) starts this user's service, and so does every 'navlocks run'";
-  return async (isNeeded) => {
+  return async (_address, isNeeded) => {
     const path = socketOfUser();
     if (start && isNeeded) await starter.start(path, command);
     return dial({ path }, settings, hint);

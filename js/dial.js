@@ -22,7 +22,9 @@ export function parseAddress(text) {
   return url && (url.protocol === 'ws:' || url.protocol === 'wss:') && url.hash === '' ? { url } : undefined;
 }
 
-/** Replaces URL.parse() in older versions of Node. */
+parseAddress.forms = 'unix:/path, ws://host:port or wss://host:port';
+
+/** As URL.parse(), which Node learned later. */
 function parseUrl(text) {
   return URL.canParse(text) ? new URL(text) : undefined;
 }

@@ -95,6 +95,7 @@ export type Refusal =
   | 'limit'
   | 'deadlock'
   | 'shutting-down'
+  | 'moved'
   | 'internal'
   | 'unreachable'
   | 'handshake'
@@ -314,20 +315,27 @@ export interface OwnConnectOptions extends ConnectOptions {
 }
 
 /**
- * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`.
- *
- * @throws SyntaxError for a bad address, NetworkError if the service is unreachable, SecurityError
- *   if it refuses this client, NotSupportedError if it has another version
+ * The address of a service, or those of the nodes of a cluster: a list, or a text with commas, where
+ * later addresses may leave out the scheme of the first. They are dialled in turn, from a random one
+ * on.
  */
-export function connect(url: string | URL, options?: NodeConnectOptions): Promise<ServiceLocks>;
-/** Connects to this user's own service, which the command `navlocks` uses too. */
+export type ServiceAddress = string | URL | readonly (string | URL)[];
+
+/**
+ * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`; or to a cluster,
+ * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if nobody
+ * answers, a SecurityError if the service refuses this client, a NotSupportedError for another
+ * version.
+ */
+export function connect(url: ServiceAddress, options?: NodeConnectOptions): Promise<ServiceLocks>;
+/** Connects to this user's own service, the one that the command `navlocks` uses. */
 export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
 
 /** The locks of this process, shared by all its threads. */
 export const locks: Locks;
 
 /** The options of `connect()`, with the address of the service among them. */
-export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (OwnConnectOptions & { url?: undefined });
+export type InstallOptions = (NodeConnectOptions & { url: ServiceAddress }) | (OwnConnectOptions & { url?: undefined });
 
 /**
  * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, and returns the manager: by

@@ -2,7 +2,10 @@
 
 const PAUSE_MS_MIN = 10;
 
-/** An exponential back-off with no pause before the first attempt. */
+/** While a cluster chooses another owner of the locks. */
+const TAKEOVER_MS_MAX = 200;
+
+/** Not at all before the first attempt, then longer and longer. */
 export class Pauses {
   #max;
   #next = 0;
@@ -19,13 +22,27 @@ export class Pauses {
     return pause;
   }
 
-  /** Makes the next pause zero. */
+  /**
+   * As next(), for a client that the next owner of its locks waits for. The pause differs from
+   * client to client.
+   */
+  nextInTakeover() {
+    const half = Math.min(this.next(), TAKEOVER_MS_MAX) / 2;
+    return half + half * Math.random();
+  }
+
+  /** The next attempt is made at once. */
   restart() {
     this.#next = 0;
   }
 
-  /** Restarts after a connection that lasted for at least the longest pause, in milliseconds. */
+  /**
+   * A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry:
+   * then returns false.
+   */
   after(lasted) {
-    if (lasted >= this.#max) this.restart();
+    if (lasted < this.#max) return false;
+    this.restart();
+    return true;
   }
 }

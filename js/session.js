@@ -11,7 +11,7 @@ import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
 import { append, each, mapped, plainList } from './lists.js';
 import { Pauses } from './pauses.js';
-import { describeFailure, refusalOf } from './refusals.js';
+import { describeFailure } from './refusals.js';
 import { Silence } from './silence.js';
 import { Subscriptions } from './subscriptions.js';
 import { Wants } from './wants.js';
@@ -39,7 +39,9 @@ const STATES = {
 
 /** Limit for the connection and the first answer. */
 const GREETING_MS_MAX = 10_000;
-/** Limit for the service to close after the last message. */
+/** The least of that for a session whose lease goes by. */
+const GREETING_LEASED_MS_MIN = 250;
+/** For the service to close after our last message. */
 const CLOSING_MS_MAX = 1000;
 
 /** Longest pause between two attempts to connect. */
@@ -90,10 +92,18 @@ export class Session {
   #alarm;
   #retry;
   #greeting;
+  /** The addresses of the service. */
+  #route;
+  /** Whether a session of this service has one partition. */
+  #isCluster = false;
+  /** Whether the hello was sent over this connection. */
+  #isGreeted = false;
 
   /**
-   * @param options.dial        returns a WebSocket or a promise of one, its error in `failure`;
-   *                            its argument is whether a request needs the service
+   * @param options.createRoute makes what chooses the address to dial
+   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed.
+   *                            Is told the address, and whether something needs the service
+   * @param options.beside      another session of the same cluster, if there is one
    * @param options.start       whether `dial` starts a service that is needed
    * @param options.pauseMax    longest pause between two attempts, in milliseconds
    * @param options.showPresence listens at a path, over a Unix socket: { path, isShown, close() }
@@ -110,6 +120,9 @@ export class Session {
     this.#options = options;
     this.#platform = platform;
     this.#clients = [options.partition];
+    this.#route = options.createRoute();
+    this.#isCluster = options.beside !== undefined;
+    this.#origin = options.beside?.origin;
     this.#silence = new Silence(options.patience);
     this.#pauses = new Pauses(options.pauseMax ?? PAUSE_MS_MAX);
     this.#wants = new Wants(platform, () => this.check());
@@ -118,7 +131,7 @@ export class Session {
   /** Connects. Rejects if the first attempt fails. */
   open() {
     return new Promise((resolve, reject) => {
-      this.#opening = { resolve, reject };
+      this.#opening = { resolve, reject, since: new Moment(), hasMoved: false };
       this.#wants.wait(1);
       this.#connect();
     });
@@ -138,6 +151,19 @@ export class Session {
   /** Returns the lock space of a client: its web origin and its partition. */
   spaceOf(client) {
     return Object.freeze({ origin: this.#origin, partition: this.#placed(this.#clients[client]) });
+  }
+
+  get partition() {
+    return this.#options.partition;
+  }
+
+  get origin() {
+    return this.#origin;
+  }
+
+  /** Whether further partitions take sessions of their own. */
+  get hasOnePartition() {
+    return this.#isCluster && this.#link !== CLOSED && this.#link !== REFUSED;
   }
 
   openClient(partition) {
@@ -244,11 +270,11 @@ export class Session {
 
   async #connect() {
     const turn = ++this.#turn;
-    const late = { code: 'unreachable', message: `no answer within ${GREETING_MS_MAX / 1000} s` };
-    this.#greeting = this.#after(GREETING_MS_MAX, () => this.#broken(late));
+    this.#isGreeted = false;
+    this.#expect(this.#route.limit(this.#lease?.length ?? this.#options.lease));
     let socket;
     try {
-      socket = await this.#options.dial(this.#isNeeded);
+      socket = await this.#options.dial(this.#route.target.address, this.#isNeeded);
     } catch (failure) {
       if (turn === this.#turn) this.#broken(failure);
       return;
@@ -258,12 +284,25 @@ export class Session {
     else drop(socket);
   }
 
+  /** Gives up the connection if the service has not answered within so many milliseconds. */
+  #expect(limit) {
+    this.#clearTimer(this.#greeting);
+    const late = { code: 'unreachable', message: `no answer within ${limit / 1000} s` };
+    this.#greeting = this.#after(limit, () => this.#broken(late));
+  }
+
   #listen(socket) {
     this.#socket = socket;
     let hello;
     socket.onopen = () => {
+      // The lease of a session goes by while an owner says nothing.
+      const isUrgent = this.#secret !== undefined && this.#lease !== undefined;
+      const limit = isUrgent ? Math.max(this.#lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
+      if (this.#route.isCluster) this.#expect(Math.min(limit, GREETING_MS_MAX));
+      this.#isGreeted = true;
       hello = { said: new Moment(), resume: this.#resumption() };
-      socket.send(say.hello(this.#placed(this.#options.partition), this.#options.lease, hello.resume));
+      const { partition, lease } = this.#options;
+      socket.send(say.hello(this.#placed(partition), lease, hello.resume, this.#route.target.carries));
     };
     const { deliveries, messagesHaveTurns } = this.#platform;
     const heard = ({ data }) => {
@@ -318,6 +357,8 @@ export class Session {
     this.#number = welcome.session;
     this.#epoch = welcome.epoch ?? 0;
     this.#origin = welcome.origin;
+    this.#isCluster = welcome.cluster === true;
+    this.#route.reached();
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = welcome.secret || undefined;
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, answered);
@@ -369,38 +410,80 @@ export class Session {
   /** Handles a connection that broke or failed. */
   #broken(failure) {
     this.#failure = failure;
-    const opening = this.#takeOpening();
-    if (opening !== undefined) {
-      this.#end(CLOSED, failure);
-      this.#abandon();
-      opening.reject(this.#error(failure));
-    } else if (this.#link !== UP && failure.code === 'unknown-session') {
-      // After a failed resume a new session may begin at once.
+    if (this.#link === UP) {
+      this.#reconnect();
+    } else if (failure.code === 'unknown-session' && this.#opening === undefined) {
+      // Whoever wanted to go on with a session may begin another one at once.
       if (this.#secret !== undefined) this.#pauses.restart();
       this.#lapse('ServiceGone');
       this.#reconnect();
-    } else if (this.#link !== UP && refusalOf(failure.code).final) {
+    } else if (!this.#route.isFinal(failure, this.#isGreeted)) {
+      this.#goOn(failure, this.#route.failed(failure, this.#isGreeted));
+    } else if (this.#opening !== undefined) {
+      this.#fail(failure);
+    } else {
       this.#lapse('ServiceGone');
       this.#end(REFUSED, failure);
       this.#abandon();
-    } else {
-      this.#reconnect();
     }
   }
 
-  /** Abandons this connection, and connects again after a pause. */
-  #reconnect() {
+  /**
+   * Dials the next address. The first connection dials each once; a cluster without an owner is
+   * dialled for as long as a service may take to answer.
+   */
+  #goOn(failure, atOnce) {
+    const opening = this.#opening;
+    if (opening === undefined) {
+      this.#reconnect(atOnce);
+      return;
+    }
+    opening.hasMoved ||= failure.code === 'moved';
+    if (!atOnce && (!opening.hasMoved || opening.since.age >= GREETING_MS_MAX)) {
+      this.#fail(failure);
+      return;
+    }
+    this.#abandon();
+    this.#dial(atOnce);
+  }
+
+  /** The first connection has failed. */
+  #fail(failure) {
+    const opening = this.#takeOpening();
+    this.#end(CLOSED, failure);
+    this.#abandon();
+    opening.reject(this.#error(failure));
+  }
+
+  #dial(atOnce) {
+    if (atOnce) {
+      this.#connect();
+      return;
+    }
+    // The next owner of the locks grants nothing until all sessions have claimed theirs.
+    const isAwaited = this.#route.isCluster && (this.#secret !== undefined || this.#isNeeded);
+    const pause = isAwaited ? this.#pauses.nextInTakeover() : this.#pauses.next();
+    this.#retry = this.#after(pause, () => this.#connect());
+  }
+
+  /** Leaves this connection alone and tries another one, by and by. */
+  #reconnect(atOnce = false) {
     this.#abandon();
     if (this.#link === UP) {
       this.#downSince = new Moment();
       this.#link = DOWN;
-      this.#pauses.after(this.#upSince.age);
+      this.#settle();
     }
     if (this.#link === DOWN) this.#become(DOWN, this.#failure);
     // Without a secret the session cannot be resumed.
     if (this.#secret === undefined) this.#lapse('ServiceGone');
     this.#arm();
-    this.#retry = this.#after(this.#pauses.next(), () => this.#connect());
+    this.#dial(atOnce);
+  }
+
+  /** A connection that lasted is a reason to hurry. */
+  #settle() {
+    if (this.#pauses.after(this.#upSince.age)) this.#route.settled();
   }
 
   #abandon() {
@@ -468,11 +551,12 @@ export class Session {
     this.#arm();
   }
 
-  /** Handles an error of the service, which ends the session unless a successor continues it. */
-  #over({ code }) {
-    const goesOn = code === 'shutting-down' && this.#secret !== undefined;
+  /** The service ends the connection, and the session unless it goes on with a successor. */
+  #over({ code, to }) {
+    const goesOn = (code === 'shutting-down' || code === 'moved') && this.#secret !== undefined;
     if (!goesOn) this.#lapse(code === 'lease-lapsed' ? 'LeaseLapsed' : 'ServiceGone');
-    this.#reconnect();
+    this.#settle();
+    this.#reconnect(goesOn && code === 'moved' && this.#route.moved(to));
   }
 
   /** Sends a message if there is a connection. After a reconnect #sayAll() replaces it. */

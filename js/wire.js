@@ -36,8 +36,10 @@ export function subprotocols(token) {
 
 /** Messages of a client. Members with their default value are omitted. */
 export const say = {
-  hello: (partition, leaseMs, resume) =>
-    stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
+  hello: (partition, leaseMs, resume, carry = false) =>
+    stringify({
+      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), resume },
+    }),
   open: (client, partition) => stringify({ open: opened(client, partition) }),
   /** In a claim a held request has its token, and a pending one its place if it is known. */
   request: (id, client, { scope, mode, wait, tag }, { token, place } = {}) =>

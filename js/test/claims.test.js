@@ -3,108 +3,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { connect as connectSocket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { connect } from 'navlocks';
-import { WebSocketServer } from 'ws';
 import { becomes, fails, lost } from './outcomes.js';
-import { scratch } from './service.js';
-
-const LIMITS = { 'message-bytes-max': 1000 };
-
-/** The service's side of one connection. */
-class Peer {
-  #socket;
-  #received = [];
-  #waiting = [];
-
-  constructor(socket) {
-    this.#socket = socket;
-    this.closed = once(socket, 'close');
-    socket.on('message', (text) => {
-      const message = JSON.parse(text);
-      if (this.#waiting.length > 0) this.#waiting.shift()(message);
-      else this.#received.push(message);
-    });
-  }
-
-  receive() {
-    return this.#received.length > 0 ? Promise.resolve(this.#received.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  send(message) {
-    this.#socket.send(JSON.stringify(message));
-  }
-
-  welcome(more) {
-    this.send({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
-  }
-
-  drop() {
-    this.#socket.terminate();
-  }
-}
-
-/** A scripted service, on a Unix socket or TCP. */
-class Script {
-  #server = createServer();
-  #peers = [];
-  #waiting = [];
-
-  constructor() {
-    new WebSocketServer({ server: this.#server }).on('connection', (socket) => {
-      const peer = new Peer(socket);
-      if (this.#waiting.length > 0) this.#waiting.shift()(peer);
-      else this.#peers.push(peer);
-    });
-  }
-
-  async listen(...place) {
-    this.#server.listen(...place);
-    await once(this.#server, 'listening');
-    return `ws://127.0.0.1:${this.#server.address().port}`;
-  }
-
-  accept() {
-    return this.#peers.length > 0 ? Promise.resolve(this.#peers.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  /** Returns a client and its first connection. */
-  async connect(url, welcome, options) {
-    const connected = connect(url, options);
-    const peer = await this.accept();
-    await peer.receive();
-    peer.welcome(welcome);
-    return [await connected, peer];
-  }
-
-  close() {
-    this.#server.close();
-  }
-}
-
-async function startScript() {
-  const script = new Script();
-  const folder = scratch();
-  const path = join(folder, 'socket');
-  await script.listen(path);
-  return { script, folder, url: `unix:${path}` };
-}
+import { hold, Script, startScript } from './script.js';
 
 const SESSION = { session: 12, secret: 'a secret', epoch: 5 };
 const RESTARTED = { ...SESSION, epoch: 6, resumed: true, claim: true };
 
-/** Requests a lock and lets the peer grant it. */
-async function hold(locks, peer, name, token) {
-  const held = locks.hold(name);
-  const { request } = await peer.receive();
-  peer.send({ granted: { id: request.id, token } });
-  return held;
-}
-
-test('a claim has clients, requests by number, `claimed`, then subscriptions and queries', async () => {
+test('a claim has clients, requests in the order of their numbers, `claimed`, and the rest after it', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);
   const builds = locks.partition('builds');

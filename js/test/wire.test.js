@@ -22,6 +22,7 @@ test('messages to the service are the documented ones', () => {
   const sent = [
     say.hello('', undefined, undefined),
     say.hello('builds', 5000, undefined),
+    say.hello('builds', undefined, undefined, true),
     say.hello('', undefined, resume),
     say.open(1, 'builds'),
     say.request(1, 0, entry('invoice/42')),

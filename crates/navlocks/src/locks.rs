@@ -94,6 +94,11 @@ impl Locks {
     /// The lock spaces of a service, shared by all who connect to it: `unix:/path/to/socket`, `ws://host:port` or
     /// `wss://host:port`. Say how on what is returned, then await it.
     ///
+    /// Of a cluster: the addresses of some of its nodes, `wss://n1:7400,n2:7400,n3:7400`, where
+    /// later ones may leave out the scheme. They are dialled in turn, from a random one on, and the
+    /// node that answers leads to the one that owns the locks. Each [partition](Self::partition) of
+    /// a cluster is a session of its own, with its own [connection](Self::connection).
+    ///
     /// Everything is as in process, with what a network adds. Locks and requests outlive the
     /// connection and the service: the connection is made again, and a service that was started
     /// again gets a claim of what is held and pending here. A held lock can be lost because the

@@ -220,13 +220,7 @@ async fn reconnect(
     let mut next = Next::AfterPause;
     loop {
         if next == Next::AfterPause {
-            // The next owner of the locks grants nothing until all sessions have claimed theirs.
-            let is_awaited = session.is_resumable() || session.needs_service();
-            let pause = match route.is_cluster() && is_awaited {
-                true => pauses.next_in_takeover(),
-                false => pauses.next(),
-            };
-            attended(session, since, sleep(pause)).await?;
+            attended(session, since, sleep(next_pause(session, route, pauses))).await?;
         }
         let failure = match attended(session, since, greet(session, route)).await? {
             Ok(link) => return Some(link),
@@ -248,14 +242,25 @@ async fn reconnect(
                 next = Next::AfterPause;
                 continue;
             }
-            ConnectError::Unreachable(error) if is_nobody(error) => {
-                if attended(session, since, start_again(session, starts)).await? {
-                    pauses.restart();
-                }
+            ConnectError::Unreachable(error)
+                if is_nobody(error)
+                    && attended(session, since, start_again(session, starts)).await? =>
+            {
+                pauses.restart();
             }
             _ => {}
         }
         next = route.failed(&failure, &session.options);
+    }
+}
+
+/// Returns the pause before the next attempt. The next owner of a cluster's locks grants nothing
+/// until all sessions have claimed theirs.
+fn next_pause(session: &Session, route: &Route, pauses: &mut Pauses) -> Duration {
+    let is_awaited = session.is_resumable() || session.needs_service();
+    match route.is_cluster() && is_awaited {
+        true => pauses.next_in_takeover(),
+        false => pauses.next(),
     }
 }
 
@@ -473,5 +478,25 @@ impl Carrier<'_> {
 
     fn over(&self) -> End {
         if self.session.is_leaving() { End::Left } else { End::Broken }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::addresses::Addresses;
+    use super::*;
+
+    #[test]
+    fn session_that_a_takeover_waits_for_makes_short_pauses() {
+        let longest = |list: &str, is_resumable: bool| {
+            let session = Session::new(Options::to(Addresses::parse(list).unwrap()));
+            session.lock().secret = is_resumable.then(|| "secret".to_owned());
+            let route = Route::new(&session.options.addresses);
+            let mut pauses = Pauses::between_dials(&session.options.addresses);
+            (0..100).map(|_| next_pause(&session, &route, &mut pauses)).max().unwrap()
+        };
+        assert!(longest("ws://a,b", true) <= Duration::from_millis(200));
+        assert_eq!(longest("ws://a,b", false), Duration::from_secs(1));
+        assert_eq!(longest("ws://a", true), Duration::from_secs(1));
     }
 }
