@@ -15,8 +15,8 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("crates/navlocks-wire", &["navlocks-core"]),
     ("crates/navlocks", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
-    ("crates/navlocks-etcd", &[]),
-    ("crates/navlocks-cli", &["navlocks", "navlocks-server", "navlocks-wire"]),
+    ("crates/navlocks-etcd", &["navlocks-server"]),
+    ("crates/navlocks-cli", &["navlocks", "navlocks-server", "navlocks-etcd", "navlocks-wire"]),
     ("js/native", &["navlocks-core"]),
 ];
 
