@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("crates/navlocks", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-etcd", &["navlocks-server"]),
-    ("crates/navlocks-cli", &["navlocks", "navlocks-server", "navlocks-etcd", "navlocks-wire"]),
+    ("crates/navlocks-cli", &["navlocks", "navlocks-etcd", "navlocks-server", "navlocks-wire"]),
     ("js/native", &["navlocks-core"]),
 ];
 

@@ -135,8 +135,8 @@ impl Serve {
         // Whatever it was, all that a service makes is its user's alone.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let joining = std::mem::take(&mut self.joining);
-        let (lease, lease_min) = joining.leases(self.lease, self.lease_min);
-        (self.lease, self.lease_min) = (lease, lease_min);
+        let lease = self.lease;
+        self.lease_min = joining.lease_min(self.lease_min).min(lease);
         let config = Config {
             node_roots: joining.node_ca_file.clone(),
             ..self.config(joining.is_wanted())?
@@ -151,7 +151,7 @@ impl Serve {
         let addresses: Vec<String> = addresses.collect();
         if joining.is_wanted() {
             let advertise = joining.advertised(&addresses)?;
-            let node = joining.join(advertise, lease_min).await?;
+            let node = joining.join(advertise, lease).await?;
             service = service.into_node(node).map_err(|error| no_start(&error))?;
         }
         printer::print(&format!("listening on {}\n", addresses.join(" ")))?;

@@ -14,7 +14,7 @@ fn assert_snapshot(name: &str, text: &str) {
     assert!(known == text, "{name} has changed; if it should, UPDATE_SNAPSHOTS=1\n{text}");
 }
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "query",
     "watch",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 13] = [
     "serve",
     "stop",
     "doctor",
+    "cluster",
     "completions",
     "man",
 ];
