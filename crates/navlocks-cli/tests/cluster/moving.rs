@@ -1,6 +1,6 @@
 //! Slots move, and locks with them.
 
-use crate::nodes::{Holder, Node, cluster, etcd, owner, shown, three, urls};
+use crate::nodes::{Holder, Node, cluster, etcd, owner, shown, slots, three, urls};
 
 /// Takes the node that has sessions out of the list.
 fn take_owner(nodes: &mut Vec<Node>, etcd: &servers::EtcdMembers) -> Node {
@@ -63,7 +63,7 @@ fn drained_node_has_no_slots_and_its_locks_stay_held() {
     assert!(waiter.token() > token);
     assert_eq!(waiter.finish(), Some(0));
     assert!(cluster(&etcd, &["undrain", &drained]).status.success());
-    while shown(&etcd)["nodes"].as_array().expect("nodes").iter().any(|it| it["slots"] == 0) {
+    while slots(&etcd).contains(&0) {
         std::thread::yield_now();
     }
 }

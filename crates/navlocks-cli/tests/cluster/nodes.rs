@@ -66,13 +66,21 @@ pub(crate) fn serve(etcd: &EtcdMembers, name: &str) -> Command {
     command
 }
 
-/// Three nodes that own all slots.
+/// Three nodes, each with the slots that are its own for good.
 pub(crate) fn three(etcd: &EtcdMembers) -> Vec<Node> {
     let nodes: Vec<Node> = ["n1", "n2", "n3"].map(|name| Node::start(etcd, name)).into();
-    while shown(etcd)["slots"].as_array().expect("slots").iter().any(|it| it["owner"].is_null()) {
+    // The hashes of these names and eight slots.
+    while slots(etcd) != [2, 2, 4] {
         std::thread::yield_now();
     }
     nodes
+}
+
+/// How many slots each node has, in the order of their names.
+pub(crate) fn slots(etcd: &EtcdMembers) -> Vec<u64> {
+    let shown = shown(etcd);
+    let nodes = shown["nodes"].as_array().expect("nodes");
+    nodes.iter().filter_map(|node| node["slots"].as_u64()).collect()
 }
 
 pub(crate) fn urls(nodes: &[Node]) -> String {
