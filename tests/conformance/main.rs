@@ -21,5 +21,8 @@ mod local;
 mod service;
 mod service_unix;
 mod service_tcp;
+mod cluster;
+mod cluster_one;
+mod cluster_three;
 
 mod examples;

@@ -1,4 +1,4 @@
-//! A service of a test's own, on a thread of its own, for the arms that reach it over a socket.
+//! A service on a thread of its own, for the arms that reach it over a socket.
 
 use std::thread::{self, JoinHandle};
 
@@ -19,26 +19,33 @@ pub(crate) struct Running {
 }
 
 /// How clients come to it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Transport {
     Unix,
     Tcp,
+    /// To a node of the cluster in this etcd, by its name.
+    Node(navlocks_etcd::Address, &'static str),
 }
 
 impl Running {
     pub(crate) fn start(deadlocks: DeadlockPolicy, transport: Transport) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut config = Config { deadlocks, ..Config::default() };
-        match transport {
+        match &transport {
             Transport::Unix => config.unix = Some(folder.path().join("own/navlocks.sock")),
-            Transport::Tcp => config.tcp = vec!["127.0.0.1:0".parse().expect("an address")],
+            Transport::Tcp | Transport::Node(..) => {
+                config.tcp = vec!["127.0.0.1:0".parse().expect("an address")];
+            }
         }
         let (tell, told) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let service = Service::bind(config).await.expect("the socket is free");
+                let mut service = Service::bind(config).await.expect("the socket is free");
+                if let Transport::Node(etcd, name) = transport {
+                    service = join(service, etcd, name).await;
+                }
                 tell.send(service.addresses().to_vec()).expect("the test waits for it");
                 let stopped = async { drop(stopped.await) };
                 service.run(stopped).await.expect("the service ends in good order");
@@ -57,7 +64,24 @@ impl Running {
     pub(crate) fn client(&self) -> Locks {
         soon(Locks::connect(&self.url)).expect("the service can be reached")
     }
+
+    /// Where it listens.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
 }
+
+/// Makes a service that is bound a node of a cluster.
+async fn join(service: Service, etcd: navlocks_etcd::Address, name: &str) -> Service {
+    let [Address::Tcp(address)] = service.addresses() else { panic!("one address") };
+    let config = navlocks_etcd::Config::new(etcd, name, &format!("ws://{address}"));
+    let config = navlocks_etcd::Config { slots: SLOTS, ..config };
+    let node = navlocks_etcd::Node::join(config).await.expect("etcd answers");
+    service.into_node(Box::new(node)).expect("the clock is right")
+}
+
+/// Enough that each node has some.
+const SLOTS: u32 = 12;
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -1,5 +1,6 @@
 //! etcd, one member or several, on disk as it always is.
 
+use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
 
@@ -49,10 +50,26 @@ impl Members {
     /// # Errors
     /// The failure, with the last line of the member's log.
     pub fn start(count: usize, options: &[&str]) -> Result<Self, String> {
+        Self::start_in(Folder::new("members"), count, options)
+    }
+
+    /// Starts so many members that keep their data in memory, for tests that measure nothing.
+    ///
+    /// # Errors
+    /// As for [`Members::start`].
+    pub fn start_in_memory(count: usize) -> Result<Self, String> {
+        Self::start_in(Folder::in_memory("members"), count, &[])
+    }
+
+    fn start_in(
+        folder: io::Result<Folder>,
+        count: usize,
+        options: &[&str],
+    ) -> Result<Self, String> {
         let port = || Address::free_port().map_err(|error| error.to_string());
         let pair = |_| Ok((port()?, port()?));
         let mut members = Self {
-            folder: Folder::new("members").map_err(|error| error.to_string())?,
+            folder: folder.map_err(|error| error.to_string())?,
             addresses: (0..count).map(pair).collect::<Result<_, String>>()?,
             running: (0..count).map(|_| None).collect(),
             options: options.iter().map(|option| (*option).to_owned()).collect(),

@@ -14,10 +14,19 @@ pub struct Folder {
 impl Folder {
     /// A new one. Its name is short: the path of a Unix socket in it has room for a hundred bytes.
     pub fn new(name: &str) -> io::Result<Self> {
+        Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// A new one in memory, where the system has such a place: nothing waits for a disk there.
+    pub fn in_memory(name: &str) -> io::Result<Self> {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::below(memory, name) } else { Self::new(name) }
+    }
+
+    fn below(parent: &Path, name: &str) -> io::Result<Self> {
         static NUMBERS: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBERS.fetch_add(1, Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("bench-{}-{number}-{name}", std::process::id()));
+        let path = parent.join(format!("bench-{}-{number}-{name}", std::process::id()));
         fs::create_dir(&path)?;
         Ok(Self { path })
     }

@@ -8,6 +8,7 @@ use etcd_client::{AlarmAction, AlarmType, Client, GetOptions, Txn, TxnOp};
 use crate::address::{Address, TlsFiles};
 use crate::clock::Moment;
 use crate::error::Error;
+use crate::hashing;
 use crate::key::Keys;
 use crate::record;
 use crate::renewal;
@@ -82,6 +83,17 @@ impl ClusterView {
             is_rebuilt: false,
         });
         Self { slots: slots.collect(), nodes, node_lease: view.node_lease() }
+    }
+
+    /// Returns true if each slot is owned by the node where it belongs, so that none will move.
+    pub fn is_balanced(&self) -> bool {
+        let staying = || self.nodes.iter().filter(|node| !node.is_draining);
+        let is_at_home = |(number, slot): (u32, &SlotView)| {
+            let name = hashing::node_of(number, staying().map(|node| node.name.as_str()));
+            let named = || staying().filter(|node| Some(node.name.as_str()) == name);
+            named().any(|node| slot.address.as_ref() == Some(&node.address))
+        };
+        (0..).zip(&self.slots).all(is_at_home)
     }
 }
 

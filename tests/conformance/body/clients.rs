@@ -228,15 +228,15 @@ fn partitions_know_nothing_of_each_other() {
 fn partitions_of_one_name_are_one() {
     let arm = start();
     let [locks, other] = arm.clients();
-    let here = locks.partition("work");
+    let here = locks.partition("office");
     let lock = hold(here.request("a"), "at work");
     let ways = [
-        locks.partition("work"),
-        locks.new_client().partition("work"),
-        other.partition("work"),
+        locks.partition("office"),
+        locks.new_client().partition("office"),
+        other.partition("office"),
         here.new_client(),
-        here.partition("work"),
-        locks.partition("play").partition("work"),
+        here.partition("office"),
+        locks.partition("garden").partition("office"),
     ];
     for there in &ways {
         shows(there, ["at work"], []);
@@ -252,7 +252,7 @@ fn a_partition_that_was_left_can_be_entered_again() {
     let arm = start();
     let locks = arm.client();
     for _ in 0..3 {
-        let work = locks.partition("work");
+        let work = locks.partition("shed");
         shows(&work, [], []);
         let _lock = hold(work.request("a"), "at work");
         shows(&work, ["at work"], []);
