@@ -90,8 +90,15 @@ where
                 let _closed = timely(from.flush()).await;
                 return Ok(false);
             }
-            Some(Err(error)) => return Err(error),
-            None => return Ok(false),
+            // The messages before the end count.
+            Some(Err(error)) => {
+                timely(to.flush()).await?;
+                return Err(error);
+            }
+            None => {
+                timely(to.flush()).await?;
+                return Ok(false);
+            }
         }
         next = match from.next().now_or_never() {
             Some(next) => next,
