@@ -90,6 +90,10 @@ impl Hubs {
         };
         let number = PartitionKey::of(peer, partition).slot(slots.count);
         match slots.owned.borrow().get(&number) {
+            // Without a quorum of etcd the owner may not serve, and no other node can.
+            Some(hub) if hub.borrow().gate().is_some_and(|gate| !gate.may_send()) => {
+                Err(Fault::moved(None))
+            }
             Some(hub) => Ok(hub.clone()),
             None => Err(Fault::moved(slots.owner_elsewhere(number))),
         }

@@ -242,6 +242,11 @@ impl Hub {
     /// are, and go on elsewhere.
     pub(crate) fn retire(&mut self, fault: &Fault) {
         self.open = false;
+        self.disconnect(fault);
+    }
+
+    /// Ends all connections with this fault. Their sessions go on.
+    pub(crate) fn disconnect(&mut self, fault: &Fault) {
         for number in self.sessions.numbers() {
             let outbox = self.sessions.get(number).and_then(|session| session.outbox.as_ref());
             outbox.inspect(|outbox| outbox.end(fault.clone()));
