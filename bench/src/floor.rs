@@ -1,12 +1,12 @@
 //! The bare floor: what named locks cost with no features at all.
 //!
-//! A standard `HashMap` from name to queue, and per name one intrusive doubly linked queue through a
-//! slab of 16-byte entries. Shared and exclusive, first come first served, release and abort in
+//! A standard `HashMap` from name to queue, and per name one intrusive doubly linked queue through
+//! a slab of 16-byte entries. Shared and exclusive, first come first served, release and abort in
 //! constant time, names gone when their queue is empty. Nothing else: no clients, no scopes, no
 //! events, no tokens, no check that an id is still alive.
 //!
-//! It is written to be as fast as this shape can be, because everything else is measured against it:
-//! a name is allocated once per call and shared by map and queue, `request` hashes once, and
+//! It is written to be as fast as this shape can be, because everything else is measured against
+//! it: a name is allocated once per call and shared by map and queue, `request` hashes once, and
 //! `release` hashes only when the name goes away.
 
 use std::collections::HashMap;

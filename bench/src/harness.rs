@@ -154,7 +154,8 @@ impl Row {
 
     /// Their cost over ours: above 1, we are faster or smaller.
     ///
-    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
+    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a
+    /// round.
     pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
         let ratios: Vec<f64> = (theirs.rounds.iter())
             .zip(&self.ours().rounds)

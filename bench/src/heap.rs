@@ -1,11 +1,12 @@
 //! Counts live heap bytes, only while asked to.
 //!
-//! The ready-made counting allocators (`stats_alloc`, `peak_alloc`, `allocation-counter`) count every
-//! allocation of the process with atomics or thread-locals, which would be a tenth or more of what is
-//! timed here. This one costs a relaxed load and a predictable branch unless a measurement is on.
+//! The ready-made counting allocators (`stats_alloc`, `peak_alloc`, `allocation-counter`) count
+//! every allocation of the process with atomics or thread-locals, which would be a tenth or more of
+//! what is timed here. This one costs a relaxed load and a predictable branch unless a measurement
+//! is on.
 //!
-//! Counted is what the allocator sets aside, its header and rounding included (on Linux; elsewhere what
-//! the code asked for): a name of 12 bytes in a `String` of its own takes 32, and a side that
+//! Counted is what the allocator sets aside, its header and rounding included (on Linux; elsewhere
+//! what the code asked for): a name of 12 bytes in a `String` of its own takes 32, and a side that
 //! makes many small allocations is not to look as good as one that makes a few large ones.
 
 #![allow(

@@ -28,7 +28,8 @@ pub(crate) const OURS: &str = "navlocks";
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What to measure. Called once, right before it is measured: what it needs to run is started here.
+    /// What to measure. Called once, right before it is measured: what it needs to run is started
+    /// here.
     pub(crate) plan: fn(&Options) -> Plan,
     /// What was aimed at and what was reached, from the measured rows.
     pub(crate) targets: fn(&[Row]) -> Vec<Target>,

@@ -17,7 +17,8 @@ fn bench(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the command starts")
 }
 
-/// An empty folder for temporary files. Its path is short, for Unix sockets, and open to the peers' accounts.
+/// An empty folder for temporary files. Its path is short, for Unix sockets, and open to the peers'
+/// accounts.
 fn temporary(name: &str) -> PathBuf {
     let path = PathBuf::from("/tmp").join(format!("smoke-{}-{name}", std::process::id()));
     fs::create_dir(&path).expect("it is new");
@@ -40,7 +41,8 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("it prints text")
 }
 
-/// The ratio lines: (case, peer) to value. Panics on a line that is none of `ratio CASE PEER VALUE`.
+/// The ratio lines: (case, peer) to value. Panics on a line that is none of `ratio CASE PEER
+/// VALUE`.
 fn ratios(text: &str) -> BTreeMap<(String, String), f64> {
     text.lines()
         .filter(|line| line.starts_with("ratio "))

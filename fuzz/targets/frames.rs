@@ -1,7 +1,9 @@
-//! Any bytes as frames, in both directions, and any conversation of clients with a service without sockets.
+//! Any bytes as frames, in both directions, and any conversation of clients with a service without
+//! sockets.
 //!
-//! The first byte says which. Texts: each line is read as a message of either side, and said over a connection that has said hello. A
-//! conversation: three bytes an op, so that every input makes sense and the fuzzer spends its time on behaviour.
+//! The first byte says which. Texts: each line is read as a message of either side, and said over a
+//! connection that has said hello. A conversation: three bytes an op, so that every input makes
+//! sense and the fuzzer spends its time on behaviour.
 
 #![no_main]
 

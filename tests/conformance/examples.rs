@@ -1,4 +1,5 @@
-//! The examples of the crate, run and read. Each is a module here: its story is `run`, and its `main` only prints that.
+//! The examples of the crate, run and read. Each is a module here: its story is `run`, and its
+//! `main` only prints that.
 
 use std::collections::BTreeSet;
 use std::error::Error;

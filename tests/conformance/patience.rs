@@ -96,7 +96,8 @@ impl Gate {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Opens as soon as `future` has been polled in vain, and awaits it: whoever passes the gate knows that it sleeps.
+    /// Opens as soon as `future` has been polled in vain, and awaits it: whoever passes the gate
+    /// knows that it sleeps.
     pub(crate) async fn open_asleep<T>(&self, future: impl IntoFuture<Output = T>) -> T {
         let mut future = pin!(future.into_future());
         std::future::poll_fn(|cx| {

@@ -1,5 +1,5 @@
-//! Transactions defined on locks, as the explainer sketches them: one lock over all stores of a transaction, requested when it is
-//! created and held until it is complete.
+//! Transactions defined on locks, as the explainer sketches them: one lock over all stores of a
+//! transaction, requested when it is created and held until it is complete.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -123,8 +123,9 @@ impl Transaction {
         self.conditions.push(Box::pin(condition));
     }
 
-    /// Runs the operations when the turn comes, commits when nothing keeps the transaction active any more, and only then
-    /// releases the lock. To drop the future, or the transaction, is to abort it.
+    /// Runs the operations when the turn comes, commits when nothing keeps the transaction active
+    /// any more, and only then releases the lock. To drop the future, or the transaction, is to
+    /// abort it.
     pub(crate) async fn complete(self) -> Result<(), Aborted> {
         let Self { committed, scope, access, place, operations, conditions } = self;
         let lock = place.finish().await.map_err(Aborted::Request)?;

@@ -12,8 +12,8 @@ pub(crate) fn tags(infos: &[LockInfo]) -> Vec<&str> {
 
 /// Queries until these and no others are held and pending, in this order.
 ///
-/// Ask through the client that acted last: it sees at least what it did itself, so a state that its act should not have
-/// led to is seen too.
+/// Ask through the client that acted last: it sees at least what it did itself, so a state that its
+/// act should not have led to is seen too.
 #[track_caller]
 pub(crate) fn shows<const HELD: usize, const PENDING: usize>(
     locks: &Locks,
@@ -30,8 +30,8 @@ pub(crate) fn shows<const HELD: usize, const PENDING: usize>(
     })
 }
 
-/// Asks something and waits for the answer: whatever this client did before has been done by then, and whatever it was to be
-/// told has arrived.
+/// Asks something and waits for the answer: whatever this client did before has been done by then,
+/// and whatever it was to be told has arrived.
 #[track_caller]
 pub(crate) fn caught_up(locks: &Locks) -> Snapshot {
     soon(locks.query()).unwrap()

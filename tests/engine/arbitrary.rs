@@ -13,8 +13,8 @@ use proptest::sample::select;
 use proptest::strategy::Union;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-/// How many histories all the tests that compare the engine with the model play together, unless `NAVLOCKS_HISTORIES` says
-/// otherwise.
+/// How many histories all the tests that compare the engine with the model play together, unless
+/// `NAVLOCKS_HISTORIES` says otherwise.
 const HISTORIES: u32 = 50_000;
 
 /// A part of all histories, for one test.
@@ -46,7 +46,8 @@ pub(crate) fn runner(cases: u32, seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// Plays that many histories. A failure shows the shortest history found that fails, as a story, and how to come back to it.
+/// Plays that many histories. A failure shows the shortest history found that fails, as a story,
+/// and how to come back to it.
 pub(crate) fn check(
     test: &str,
     cases: u32,
@@ -79,7 +80,8 @@ pub(crate) fn counterexample(
     }
 }
 
-/// The runner leaves ops out first and simplifies them then, once. What was not needed only afterwards goes here.
+/// The runner leaves ops out first and simplifies them then, once. What was not needed only
+/// afterwards goes here.
 fn shorten(
     mut ops: Vec<Op>,
     property: impl Fn(&[Op]) -> Result<(), Divergence>,

@@ -35,7 +35,8 @@ fn histories_from_bytes_follow_the_model() {
     check("histories_from_bytes_follow_the_model", histories(10), ops, run);
 }
 
-/// D21: for single names, the head of a queue (seed 001) grants the same as the intersection of scopes (seed 002).
+/// D21: for single names, the head of a queue (seed 001) grants the same as the intersection of
+/// scopes (seed 002).
 #[test]
 fn single_names_follow_the_standard() {
     check(
@@ -46,7 +47,8 @@ fn single_names_follow_the_standard() {
     );
 }
 
-/// D06, P11: the steal of seed 000 empties the queue, otherwise its scan of the whole queue grants the same.
+/// D06, P11: the steal of seed 000 empties the queue, otherwise its scan of the whole queue grants
+/// the same.
 #[test]
 fn single_names_follow_seed_000() {
     check(
@@ -87,7 +89,8 @@ impl Witness for Deaf {
     }
 }
 
-/// The properties above are worth something only if a wrong engine fails them, and if people can read how.
+/// The properties above are worth something only if a wrong engine fails them, and if people can
+/// read how.
 #[test]
 fn a_wrong_engine_is_caught_and_its_story_short() {
     let wrong = |ops: &[Op]| play(ops, &mut [&mut Deaf::default()]);

@@ -22,7 +22,8 @@ impl Witness for Replayed {
     }
 }
 
-/// A client that reconnects, or a node that reads the entries from somewhere else, comes to the same locks.
+/// A client that reconnects, or a node that reads the entries from somewhere else, comes to the
+/// same locks.
 #[test]
 fn replay_gives_the_same_held_set() {
     check("replay_gives_the_same_held_set", histories(10), any_ops(1..=40), |ops| {

@@ -27,7 +27,8 @@ fn f120_a_dead_clients_locks_and_requests_go_and_the_queues_go_on() {
 
 #[test]
 fn f120_a_dead_clients_own_requests_are_not_granted_on_the_way() {
-    // Its lock and the request behind it leave together: no grant to a dead client, no token spent on it.
+    // Its lock and the request behind it leave together: no grant to a dead client, no token spent
+    // on it.
     let mut table = Table::new();
     table.holds("C1", "held", x("a"));
     table.waits("C1", "own next", x("a"));

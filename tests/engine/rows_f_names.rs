@@ -77,7 +77,8 @@ fn f03_a_leading_hyphen_is_reserved() {
 
 #[test]
 fn f04_only_the_first_code_unit_and_only_the_hyphen_minus_is_reserved() {
-    // Hyphen, non-breaking hyphen, en dash, minus sign, fullwidth hyphen-minus; and things before a hyphen-minus.
+    // Hyphen, non-breaking hyphen, en dash, minus sign, fullwidth hyphen-minus; and things before a
+    // hyphen-minus.
     let lookalikes = ["\u{2010}a", "\u{2011}a", "\u{2013}a", "\u{2212}a", "\u{FF0D}a"];
     for free in lookalikes.into_iter().chain([" -a", "\0-", "\u{FEFF}-", "a-"]) {
         assert!(!Name::from(free).starts_with_hyphen(), "{free}");
@@ -90,7 +91,8 @@ fn f04_only_the_first_code_unit_and_only_the_hyphen_minus_is_reserved() {
 
 #[test]
 fn f05_a_number_is_the_name_of_its_digits() {
-    // The JS surface adds ToString (1 becomes "1", a symbol is a TypeError); here digits are text like any other.
+    // The JS surface adds ToString (1 becomes "1", a symbol is a TypeError); here digits are text
+    // like any other.
     let mut table = Table::new();
     table.holds("C1", "one", x("1"));
     for other in ["01", "1.0", " 1", "\u{FF11}"] {

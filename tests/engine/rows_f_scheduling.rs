@@ -110,7 +110,8 @@ fn f67_a_lock_is_not_reentrant() {
 
 #[test]
 fn f68_one_order_over_all_clients() {
-    // Six clients take turns in every rotation: the grants follow arrival, not who asks or who releases.
+    // Six clients take turns in every rotation: the grants follow arrival, not who asks or who
+    // releases.
     let clients = ["C1", "C2", "C3", "C4", "C5", "C6"];
     for turn in 0..clients.len() {
         let mut table = Table::new();
@@ -150,7 +151,8 @@ fn short_life(table: &mut Table) -> Vec<String> {
 
 #[test]
 fn f69_other_names_do_not_change_the_answers() {
-    // That they do not change the work either is counted inside the engine: crates/navlocks-core/src/cost.rs.
+    // That they do not change the work either is counted inside the engine:
+    // crates/navlocks-core/src/cost.rs.
     const OTHERS: usize = 100_000;
     let alone = short_life(&mut Table::new());
     assert_eq!(

@@ -1,5 +1,5 @@
-//! F81–F83, F87: an abort while waiting. The surface listens to the signal and rejects with its reason;
-//! the engine's half is `abort`.
+//! F81–F83, F87: an abort while waiting. The surface listens to the signal and rejects with its
+//! reason; the engine's half is `abort`.
 
 use crate::support::{NOTHING, Table, s, x};
 

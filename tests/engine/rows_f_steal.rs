@@ -89,7 +89,8 @@ fn f94_the_last_steal_wins() {
 
 #[test]
 fn f95_a_victims_late_release_is_a_no_op() {
-    // The victim's code runs on and settles some time; the surface then releases a lock that is no longer there.
+    // The victim's code runs on and settles some time; the surface then releases a lock that is no
+    // longer there.
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.waits("C3", "next", x("a"));
@@ -103,7 +104,8 @@ fn f95_a_victims_late_release_is_a_no_op() {
 
 #[test]
 fn f95_an_old_handle_never_reaches_a_newer_lock() {
-    // The engine may keep a newer request where an older one was; the old id still names the old one.
+    // The engine may keep a newer request where an older one was; the old id still names the old
+    // one.
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.request("C2", "thief", steal("a"));

@@ -54,10 +54,12 @@ fn f130_a_deadlock_ends_when_one_gives_up() {
     assert_eq!(table.deadlocked_clients(), Vec::<Vec<String>>::new());
 }
 
-/// How a pair of names is asked for: the steps of a job, each requested when the one before is granted.
+/// How a pair of names is asked for: the steps of a job, each requested when the one before is
+/// granted.
 type Plan = fn([&'static str; 2]) -> Vec<Scope>;
 
-/// A client that takes its locks one after another, works, and lets go in reverse, as nested callbacks do.
+/// A client that takes its locks one after another, works, and lets go in reverse, as nested
+/// callbacks do.
 struct Worker {
     client: ClientId,
     jobs: Vec<Vec<Scope>>,
@@ -95,8 +97,8 @@ impl Worker {
     }
 }
 
-/// Five clients do a thousand jobs on random pairs of six names, interleaved at random: how many jobs get done
-/// until nobody can take another step, and the deadlocks that stand then.
+/// Five clients do a thousand jobs on random pairs of six names, interleaved at random: how many
+/// jobs get done until nobody can take another step, and the deadlocks that stand then.
 fn thousand_random_pairs(plan: Plan) -> (usize, Vec<Deadlock>) {
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
     let mut dice = Dice::new(131);

@@ -1,4 +1,5 @@
-//! G2–G5, G7–G9, G17, G18: what shipped implementations get wrong and the public tests do not catch.
+//! G2–G5, G7–G9, G17, G18: what shipped implementations get wrong and the public tests do not
+//! catch.
 
 use navlocks_core::{Name, Request, Wait};
 

@@ -1,4 +1,5 @@
-//! P03–P07, P10–P14, P16, P18: seed 000 (`acquire`, `forceRelease`, and a steal that empties the queue).
+//! P03–P07, P10–P14, P16, P18: seed 000 (`acquire`, `forceRelease`, and a steal that empties the
+//! queue).
 
 use navlocks_core::{Event, Name, Request, Scope, Wait};
 
@@ -10,7 +11,8 @@ fn steal_all(scope: impl Into<Scope>) -> Request {
 
 #[test]
 fn p03_the_next_is_granted_within_the_release() {
-    // When `release` returns, the queue has been processed; the surface resolves the old promise after that.
+    // When `release` returns, the queue has been processed; the surface resolves the old promise
+    // after that.
     let mut manager = manager();
     let client = manager.add_client();
     let old = manager.request(client, x("a")).unwrap().0;
@@ -165,7 +167,8 @@ fn p13_a_steal_may_be_shared() {
 
 #[test]
 fn p13_a_steal_never_misses_so_if_available_adds_nothing() {
-    // The surface drops ifAvailable (the null never comes) and keeps listening to a signal (abort comes too late).
+    // The surface drops ifAvailable (the null never comes) and keeps listening to a signal (abort
+    // comes too late).
     let mut table = Table::new();
     for (at, wait) in [Wait::Steal, Wait::StealAll].into_iter().enumerate() {
         for (mode, request) in [("X", x("a")), ("S", s("a"))] {

@@ -1,4 +1,5 @@
-//! Q01–Q10: seed 002, scopes. `lock.scope` as a frozen array, `waitUntil` and `released` are the surface's.
+//! Q01–Q10: seed 002, scopes. `lock.scope` as a frozen array, `waitUntil` and `released` are the
+//! surface's.
 
 use navlocks_core::{EmptyScope, Mode, Name, Scope, Wait};
 
@@ -75,8 +76,8 @@ fn q05_conflict_is_intersection_with_an_exclusive() {
 
 #[test]
 fn q05_a_disjoint_scope_is_granted() {
-    // The row's example: X{c} is disjoint from all that is held. It comes first here; behind the pending S{b,c}
-    // it waits, which is Q07.
+    // The row's example: X{c} is disjoint from all that is held. It comes first here; behind the
+    // pending S{b,c} it waits, which is Q07.
     let mut table = Table::new();
     table.holds("C1", "X ab", x(["a", "b"]));
     table.holds("C3", "X c", x("c"));

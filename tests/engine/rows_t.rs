@@ -1,5 +1,5 @@
-//! T04–T06: seed 003's timeout. The clock is the caller's: when its timer fires it calls `abort`, and rejects with
-//! TimeoutError exactly when that answers true.
+//! T04–T06: seed 003's timeout. The clock is the caller's: when its timer fires it calls `abort`,
+//! and rejects with TimeoutError exactly when that answers true.
 
 use navlocks_core::{Event, Wait};
 

@@ -1,7 +1,8 @@
 //! X20: the seed's one sentence about evaluation, against every short history.
 //!
-//! The oracle is that sentence and nothing more: requests stand in a list; one is granted when no earlier entry of the
-//! list conflicts with it; the list is evaluated, in its order, when something is requested, released or aborted.
+//! The oracle is that sentence and nothing more: requests stand in a list; one is granted when no
+//! earlier entry of the list conflicts with it; the list is evaluated, in its order, when something
+//! is requested, released or aborted.
 
 use navlocks_core::{Answer, Event, LockManager, Request, RequestId, Scope, State};
 
@@ -15,7 +16,8 @@ const SCOPES: [&[&str]; 3] = [&["a"], &["b"], &["a", "b"]];
 enum Input {
     /// Ask for `SCOPES[scope]`.
     Ask { scope: usize, exclusive: bool },
-    /// The entry that stands at this place of the list leaves: by release if granted, by abort if not.
+    /// The entry that stands at this place of the list leaves: by release if granted, by abort if
+    /// not.
     Leave { place: usize },
 }
 
@@ -95,7 +97,8 @@ impl Pair {
             .expect("the engine speaks of known requests")
     }
 
-    /// Gives both the input; they must grant the same in the same order and hold the same afterwards.
+    /// Gives both the input; they must grant the same in the same order and hold the same
+    /// afterwards.
     fn input(&mut self, input: Input, history: &[Input]) {
         let mut grants = Vec::new();
         match input {

@@ -1,5 +1,6 @@
-//! A lock table to be read aloud: clients and requests have names of the test's choosing, every input answers with the
-//! events it caused, in words, and the engine's invariants are checked after each input.
+//! A lock table to be read aloud: clients and requests have names of the test's choosing, every
+//! input answers with the events it caused, in words, and the engine's invariants are checked after
+//! each input.
 
 use std::collections::{HashMap, HashSet};
 
@@ -192,7 +193,8 @@ impl Table {
         self.settle()
     }
 
-    /// The standard's query, which may evict: what happened. The snapshot it answers is the state after it.
+    /// The standard's query, which may evict: what happened. The snapshot it answers is the state
+    /// after it.
     pub(crate) fn query(&mut self) -> Vec<String> {
         let answer = self.manager.query();
         let events = self.settle();

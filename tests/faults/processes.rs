@@ -1,5 +1,5 @@
-//! Real processes under a conductor, before there is a service for them: what they write is complete, and the checker sees that
-//! nothing keeps them apart.
+//! Real processes under a conductor, before there is a service for them: what they write is
+//! complete, and the checker sees that nothing keeps them apart.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,8 @@ fn recruit(folder: &Path, url: String) -> impl FnMut(&Who, u64) -> io::Result<Co
     }
 }
 
-/// Several clients of one lock space, in this process: the same clients, and locks that are known to be right.
+/// Several clients of one lock space, in this process: the same clients, and locks that are known
+/// to be right.
 #[test]
 fn clients_of_one_lock_space_are_not_blamed() {
     let folder = Folder::new("one-lock-space");

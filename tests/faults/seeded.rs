@@ -67,8 +67,9 @@ fn a_service_that_is_right_is_never_blamed() {
     assert!(sure > locks / 2 && turns > histories / 4 && robberies > histories);
 }
 
-/// Plays the service with a bug. Whatever is found must be of this kind and about whom the bug has struck. Returns how
-/// often it struck and how often it was found: it cannot always be seen from outside.
+/// Plays the service with a bug. Whatever is found must be of this kind and about whom the bug has
+/// struck. Returns how often it struck and how often it was found: it cannot always be seen from
+/// outside.
 fn hunt(bug: Bug, is_it: fn(&Violation, &Key) -> bool) -> (u64, u64) {
     let (mut struck, mut found) = (0, 0);
     for seed in seeds(1) {
@@ -108,7 +109,8 @@ fn lost_waiters_are_found() {
     assert!(found > struck / 8);
 }
 
-/// A waiter that was forgotten and is alive in the end is always found; others have left, and nobody can know.
+/// A waiter that was forgotten and is alive in the end is always found; others have left, and
+/// nobody can know.
 #[test]
 fn lost_waiters_are_found_whenever_they_are_there() {
     for seed in seeds(1) {

@@ -1,4 +1,5 @@
-//! The release models and the older APIs, on one thread and without a runtime unless a test says otherwise.
+//! The release models and the older APIs, on one thread and without a runtime unless a test says
+//! otherwise.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 

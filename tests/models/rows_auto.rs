@@ -1,4 +1,5 @@
-//! Q11–Q21 and X23: the auto-release model. Each test of it is written once, over a way to ask for such a lock.
+//! Q11–Q21 and X23: the auto-release model. Each test of it is written once, over a way to ask for
+//! such a lock.
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::auto_from_explicit;
@@ -93,7 +94,8 @@ fn code_after_the_grant_comes_in_time(auto: Auto) {
     script.waits();
     let mut next = next(&locks);
     drop(before);
-    // It is granted and has not heard of it; it hears of it and has not acted on it; each time others look around.
+    // It is granted and has not heard of it; it hears of it and has not acted on it; each time
+    // others look around.
     assert_eq!((held(&locks), pending(&locks)), (vec!["a".to_owned()], vec!["a".to_owned()]));
     let lock = script.wakes_and_ends().unwrap();
     next.waits();

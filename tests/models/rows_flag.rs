@@ -1,4 +1,5 @@
-//! T03–T07: flags and their timeouts. The time is real and short; what is awaited is the outcome, never the time.
+//! T03–T07: flags and their timeouts. The time is real and short; what is awaited is the outcome,
+//! never the time.
 
 use std::sync::mpsc;
 use std::task::Poll;

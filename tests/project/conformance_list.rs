@@ -1,8 +1,9 @@
-//! `docs/conformance.md` tells the truth: every id stands there once, every proof it names is a test that runs,
-//! every test named by an id is named there, and its counts are right. Tests are Rust's functions and JavaScript's titles.
+//! `docs/conformance.md` tells the truth: every id stands there once, every proof it names is a
+//! test that runs, every test named by an id is named there, and its counts are right. Tests are
+//! Rust's functions and JavaScript's titles.
 //!
-//! `UPDATE_SNAPSHOTS=1` lets the test mend what needs no thought: it takes out tests that are gone, puts in those named by
-//! an id, and counts again. What a row still waits for is for people to say.
+//! `UPDATE_SNAPSHOTS=1` lets the test mend what needs no thought: it takes out tests that are gone,
+//! puts in those named by an id, and counts again. What a row still waits for is for people to say.
 
 use std::collections::BTreeMap;
 use std::{env, fs};
@@ -160,8 +161,8 @@ pub(crate) struct Test {
     pub(crate) ids: Vec<String>,
 }
 
-/// The id a test is named by: `f64_shared_waits` and `decision_4_releases_all` have one, `grants_in_order` has none.
-/// A path before the function's name does not matter.
+/// The id a test is named by: `f64_shared_waits` and `decision_4_releases_all` have one,
+/// `grants_in_order` has none. A path before the function's name does not matter.
 fn id_of(test: &str) -> Option<String> {
     let function = test.rsplit("::").next()?;
     let (prefix, rest) = match function.strip_prefix("decision_") {

@@ -52,7 +52,8 @@ pub(crate) fn below(folder: &str) -> Vec<File> {
         .collect()
 }
 
-/// Every Rust file that is compiled into some target of the workspace. A file that no module names is not.
+/// Every Rust file that is compiled into some target of the workspace. A file that no module names
+/// is not.
 pub(crate) fn compiled() -> Vec<File> {
     let packages = ["crates", "tests", "bench"].map(below).into_iter().flatten();
     let mut files: BTreeMap<String, File> =
@@ -72,7 +73,8 @@ pub(crate) fn compiled() -> Vec<File> {
     compiled
 }
 
-/// The root files of a package's targets: those its manifest names and those cargo finds by their place.
+/// The root files of a package's targets: those its manifest names and those cargo finds by their
+/// place.
 fn target_roots<'a>(manifest: &File, paths: impl Iterator<Item = &'a String>) -> Vec<String> {
     let folder = manifest.path.strip_suffix("Cargo.toml").unwrap();
     let named = manifest.text.lines().filter_map(|line| {
@@ -90,8 +92,8 @@ fn target_roots<'a>(manifest: &File, paths: impl Iterator<Item = &'a String>) ->
     named.chain(placed.cloned()).collect()
 }
 
-/// Where the modules that a file declares may be: where a `#[path]` above says; else beside the root of a target or a
-/// `mod.rs`; else in a folder of the file's name.
+/// Where the modules that a file declares may be: where a `#[path]` above says; else beside the
+/// root of a target or a `mod.rs`; else in a folder of the file's name.
 fn submodules(file: &File, is_root: bool) -> Vec<String> {
     let (folder, name) = file.path.rsplit_once('/').unwrap();
     let beside = is_root || name == "mod.rs";

@@ -1,4 +1,5 @@
-//! Tests about the project itself: its source, its conformance list, its documents, what its engine depends on.
+//! Tests about the project itself: its source, its conformance list, its documents, what its engine
+//! depends on.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 

@@ -1,4 +1,5 @@
-//! The engine needs no operating system: it builds into a program that has none, and nothing it depends on brings one.
+//! The engine needs no operating system: it builds into a program that has none, and nothing it
+//! depends on brings one.
 
 use std::env;
 use std::fs;
@@ -66,7 +67,8 @@ fn std_is_noticed_in_source() {
     assert!(!names_std("use core::fmt;") && !names_std("use no_std::x;"));
 }
 
-/// A library with its own allocator and panic handler links only if nothing in it brings std, which has both.
+/// A library with its own allocator and panic handler links only if nothing in it brings std, which
+/// has both.
 #[test]
 fn a_program_without_std_embeds_the_engine() {
     let output = build("embedder", "");

@@ -1,7 +1,9 @@
-//! The front documents do what they show: marked commands run, and every snippet says what language it is.
+//! The front documents do what they show: marked commands run, and every snippet says what language
+//! it is.
 //!
-//! Rust snippets are compiled and run as doctests of this package's library (`tests/src/readme.rs`).
-//! A shell block whose fence says `sh run` is run here as one script, at the root of the project, with a lock service of its own.
+//! Rust snippets are compiled and run as doctests of this package's library
+//! (`tests/src/readme.rs`). A shell block whose fence says `sh run` is run here as one script, at
+//! the root of the project, with a lock service of its own.
 
 use std::env;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! A line-based look at Rust source. It relies on rustfmt: an item ends at the first `}` of its own indentation.
+//! A line-based look at Rust source. It relies on rustfmt: an item ends at the first `}` of its own
+//! indentation.
 
 /// A function with what stands directly above it and what stands inside.
 pub(crate) struct Function<'a> {
@@ -36,7 +37,8 @@ pub(crate) fn functions(text: &str) -> Vec<Function<'_>> {
     found
 }
 
-/// The lines that are shipped code, with their 1-based numbers: no comments, no items under `#[cfg(test)]`.
+/// The lines that are shipped code, with their 1-based numbers: no comments, no items under
+/// `#[cfg(test)]`.
 pub(crate) fn shipped_code(text: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut code = Vec::new();
@@ -74,7 +76,8 @@ fn function_name(line: &str) -> Option<&str> {
     }
 }
 
-/// The index of the first doc comment or attribute directly above `item`. An attribute may span several lines.
+/// The index of the first doc comment or attribute directly above `item`. An attribute may span
+/// several lines.
 fn item_start(lines: &[&str], item: usize) -> usize {
     let mut start = item;
     let mut inside_attribute = false;

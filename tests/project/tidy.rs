@@ -1,4 +1,5 @@
-//! Habits that are checked survive: links above the standard's algorithms, small files, no panics on bad input.
+//! Habits that are checked survive: links above the standard's algorithms, small files, no panics
+//! on bad input.
 //!
 //! Every check is a function from files to violations, so that each is also shown to find one.
 
@@ -7,7 +8,8 @@ use crate::source::{functions, shipped_code, test_modules};
 
 const STANDARD: &str = "https://w3c.github.io/web-locks/#";
 
-/// The standard's algorithms by the name the engine gives them, with the anchors of their definition and section.
+/// The standard's algorithms by the name the engine gives them, with the anchors of their
+/// definition and section.
 const ALGORITHMS: [(&str, &[&str]); 8] = [
     ("get_the_lock_request_queue", &["get-the-lock-request-queue"]),
     ("grantable", &["grantable"]),

@@ -7,8 +7,8 @@ use crate::model::words::{Mode, Policy, Scope, Wait};
 const OPS_MAX: usize = 48;
 
 impl History {
-    /// Three bytes an op: what it is, who does it (or which), and on what. A rest of one or two bytes is ignored, and so is
-    /// whatever comes after the longest history worth playing.
+    /// Three bytes an op: what it is, who does it (or which), and on what. A rest of one or two
+    /// bytes is ignored, and so is whatever comes after the longest history worth playing.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let (ops, _rest) = bytes.as_chunks();
         Self { ops: ops.iter().take(OPS_MAX).copied().map(op).collect() }

@@ -1,4 +1,5 @@
-//! The engine as a witness: takes the inputs of the model, speaks its words, and objects to any difference.
+//! The engine as a witness: takes the inputs of the model, speaks its words, and objects to any
+//! difference.
 
 use core::fmt::Debug;
 
@@ -38,7 +39,8 @@ impl Engine {
     pub fn new() -> Self {
         Self {
             manager: LockManager::new(HashKey::from_bytes(*b"navlocks history")),
-            // All kinds of names there are: ASCII, empty, too long for any small buffer, not ASCII, not even Unicode.
+            // All kinds of names there are: ASCII, empty, too long for any small buffer, not ASCII,
+            // not even Unicode.
             names: [
                 "a".into(),
                 "".into(),
@@ -57,7 +59,8 @@ impl Engine {
         self.manager.snapshot()
     }
 
-    /// Takes the input and returns the engine's answer in the model's words, or says what is wrong with it.
+    /// Takes the input and returns the engine's answer in the model's words, or says what is wrong
+    /// with it.
     pub fn apply(&mut self, input: &Input) -> Result<Answer, String> {
         quietly(|| self.take(input))?
     }

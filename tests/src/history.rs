@@ -1,4 +1,5 @@
-//! Histories: what clients, the embedder and fate do to a lock manager, and the model that goes through it first.
+//! Histories: what clients, the embedder and fate do to a lock manager, and the model that goes
+//! through it first.
 
 use core::fmt;
 
@@ -14,10 +15,12 @@ pub const SEATS: usize = 4;
 /// The names they ask for.
 pub const NAMES: [Name; 5] = ['a', 'b', 'c', 'd', 'e'];
 
-/// What happens next. All numbers are taken modulo what exists, so that every list of ops is a history.
+/// What happens next. All numbers are taken modulo what exists, so that every list of ops is a
+/// history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The client in this seat requests. A seat is taken on first use, and again after its client was terminated.
+    /// The client in this seat requests. A seat is taken on first use, and again after its client
+    /// was terminated.
     #[allow(missing_docs, reason = "the parts of a request")]
     Request { seat: u8, scope: Scope, mode: Mode, wait: Wait },
     /// A lock is released.
@@ -104,7 +107,8 @@ impl fmt::Display for Divergence {
 
 impl core::error::Error for Divergence {}
 
-/// Drives the engine and the model side by side and compares everything there is to compare after every op.
+/// Drives the engine and the model side by side and compares everything there is to compare after
+/// every op.
 pub fn run(ops: &[Op]) -> Result<(), Divergence> {
     play(ops, &mut [&mut Engine::new()])
 }
@@ -116,7 +120,8 @@ pub fn play(ops: &[Op], witnesses: &mut [&mut dyn Witness]) -> Result<(), Diverg
     for (index, op) in ops.iter().enumerate() {
         stage.perform(op).map_err(|objection| Divergence {
             op: index,
-            // The story is told by the model alone, so that histories without a divergence need not pay for it.
+            // The story is told by the model alone, so that histories without a divergence need not
+            // pay for it.
             story: Story::of(&ops[..=index]).to_string(),
             objection,
         })?;

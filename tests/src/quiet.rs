@@ -1,4 +1,5 @@
-//! Panics of the engine as objections: caught, with their words and place, and not printed, for shrinking causes many.
+//! Panics of the engine as objections: caught, with their words and place, and not printed, for
+//! shrinking causes many.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -13,7 +14,8 @@ thread_local! {
 pub(crate) fn quietly<T>(act: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        // Threads that catch nothing keep the hook they had; so does the fuzzer, which ends the process in it.
+        // Threads that catch nothing keep the hook they had; so does the fuzzer, which ends the
+        // process in it.
         let others = take_hook();
         set_hook(Box::new(move |info| {
             let ours = CAUGHT.with_borrow_mut(|caught| {

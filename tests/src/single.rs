@@ -1,4 +1,5 @@
-//! The single-name texts as witnesses: they must come to the same locks in the same order as the model with scopes.
+//! The single-name texts as witnesses: they must come to the same locks in the same order as the
+//! model with scopes.
 
 use crate::history::Witness;
 use crate::model::words::{Answer, Decided, Event, Info, Input, Name};
@@ -19,7 +20,8 @@ pub struct SingleNamed<Text> {
 }
 
 impl SingleNamed<Standard> {
-    /// Seed 001: "no guarantees are made with respect to the relative ordering of requests across different resources".
+    /// Seed 001: "no guarantees are made with respect to the relative ordering of requests across
+    /// different resources".
     pub fn standard() -> Self {
         Self {
             text: Standard::default(),

@@ -11,7 +11,8 @@ use crate::supervisor::{Budget, Crew, assert_nothing_left};
 
 const THREADS: usize = 4;
 
-/// A counter that is read and written in two steps is right all the same, and the events tell of each lock in turn.
+/// A counter that is read and written in two steps is right all the same, and the events tell of
+/// each lock in turn.
 #[test]
 fn threads_take_turns() {
     let locks = Locks::new();

@@ -66,7 +66,8 @@ impl<T: Send + 'static> Crew<T> {
         }));
     }
 
-    /// What the threads return, in order; panics if one did, or if none takes from the budget any more.
+    /// What the threads return, in order; panics if one did, or if none takes from the budget any
+    /// more.
     pub(crate) fn join(self, budget: &Budget, locks: &Locks) -> Vec<T> {
         let Self { threads, alive, ended } = self;
         drop(alive);

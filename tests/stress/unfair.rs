@@ -133,8 +133,8 @@ impl Scene for Unfair {
     }
 }
 
-/// Every request has a beginning and one end; only what was granted is released or lost, and only what was not is
-/// given up or aborted. Tokens grow.
+/// Every request has a beginning and one end; only what was granted is released or lost, and only
+/// what was not is given up or aborted. Tokens grow.
 fn read_stories(mut events: Events) {
     let mut open: HashMap<RequestId, Option<FencingToken>> = HashMap::new();
     let mut last_token = None;

@@ -1,5 +1,5 @@
-//! A thread with a few tasks: each requests a lock, waits until it is woken or loses patience, holds the lock for a
-//! moment, and lets go of it or hands it to a thread that does.
+//! A thread with a few tasks: each requests a lock, waits until it is woken or loses patience,
+//! holds the lock for a moment, and lets go of it or hands it to a thread that does.
 
 use std::future::{Future, IntoFuture};
 use std::mem::{self, ManuallyDrop};
@@ -192,7 +192,8 @@ impl<S: Scene> Worker<S> {
     }
 }
 
-/// The wake-up of one request. Nothing else makes its task poll it: if it is lost, so is the request.
+/// The wake-up of one request. Nothing else makes its task poll it: if it is lost, so is the
+/// request.
 struct WakeUp {
     came: AtomicBool,
     thread: Thread,

@@ -1,4 +1,5 @@
-//! The floor of every service: a server that sends back what it gets. It is this program, started again.
+//! The floor of every service: a server that sends back what it gets. It is this program, started
+//! again.
 
 use std::ffi::OsString;
 use std::io;

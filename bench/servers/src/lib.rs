@@ -1,4 +1,5 @@
-//! Servers to measure: each a process with a folder of its own, and both are gone when it is dropped.
+//! Servers to measure: each a process with a folder of its own, and both are gone when it is
+//! dropped.
 
 mod echo;
 mod etcd;
@@ -62,8 +63,9 @@ pub enum Address {
 }
 
 impl Address {
-    /// A port of this machine that is free now, and another one each time. Not one that the system would give: it also gives
-    /// those to whoever connects to somewhere, and may do so before the server has begun to listen.
+    /// A port of this machine that is free now, and another one each time. Not one that the system
+    /// would give: it also gives those to whoever connects to somewhere, and may do so before the
+    /// server has begun to listen.
     fn free_port() -> io::Result<SocketAddr> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut tried = Err(io::ErrorKind::AddrInUse.into());

@@ -3,8 +3,8 @@
 use std::fs;
 use std::io;
 
-/// The proportional set size of the whole tree: resident memory, with a page that several processes share
-/// counted once. For a single process it is its resident memory.
+/// The proportional set size of the whole tree: resident memory, with a page that several processes
+/// share counted once. For a single process it is its resident memory.
 pub(super) fn of_tree(pid: u32) -> io::Result<u64> {
     let mut bytes = of(pid)?;
     for child in children(pid)? {

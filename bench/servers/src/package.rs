@@ -64,7 +64,8 @@ fn install(package: &str) -> Result<(), String> {
         output(Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()))
     };
     let wanted = ["install", "--yes", "--no-install-recommends", package];
-    // An old list of packages often still will do, and to get a new one takes longer than the package.
+    // An old list of packages often still will do, and to get a new one takes longer than the
+    // package.
     apt_get(&wanted).or_else(|_| apt_get(&["update"]).and_then(|_| apt_get(&wanted)))?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! PostgreSQL with its default settings. Advisory locks live in shared memory and are not written to disk.
+//! PostgreSQL with its default settings. Advisory locks live in shared memory and are not written
+//! to disk.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,7 @@
 //! Processes that do not outlive this one, however it ends.
 //!
-//! All are kept in one place, where the end of the run, a panic, Ctrl-C and a TERM find them. After a KILL, the
-//! kernel ends them: `setpriv` asks it to. Their folders stay behind then.
+//! All are kept in one place, where the end of the run, a panic, Ctrl-C and a TERM find them. After
+//! a KILL, the kernel ends them: `setpriv` asks it to. Their folders stay behind then.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -74,7 +74,8 @@ impl Process {
     }
 }
 
-/// The same command as the program's account, but it ends with this process, and a Ctrl-C on the terminal is not for it.
+/// The same command as the program's account, but it ends with this process, and a Ctrl-C on the
+/// terminal is not for it.
 pub(super) fn tied(program: Program, command: &Command) -> Command {
     use std::os::unix::process::CommandExt as _;
     let mut tied = Command::new("setpriv");

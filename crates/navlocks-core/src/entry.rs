@@ -6,8 +6,8 @@ use crate::id::{Index, NIL, Shard};
 use crate::slots::Slots;
 use crate::{Mode, RequestId};
 
-/// One slot of the slab. An entry for one name is one slot; each further name of its scope takes another slot of
-/// which only the seat is used, so that queues link seats of one kind.
+/// One slot of the slab. An entry for one name is one slot; each further name of its scope takes
+/// another slot of which only the seat is used, so that queues link seats of one kind.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) seat: Seat,
@@ -29,7 +29,8 @@ pub(crate) struct Seat {
     pub(crate) clear: bool,
     /// The entry's mode, here so that a walk along a queue touches nothing else.
     pub(crate) mode: Mode,
-    /// The entry stands before the pending entries that do not. (Here because here it takes no room.)
+    /// The entry stands before the pending entries that do not. (Here because here it takes no
+    /// room.)
     overtakes: bool,
 }
 

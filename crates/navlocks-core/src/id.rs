@@ -111,19 +111,22 @@ macro_rules! id {
 id! {
     /// One owner of requests, whose end releases its locks: the standard's agent, by environment.
     ///
-    /// Belongs to the [`LockManager`](crate::LockManager) that made it; another manager does not know it.
+    /// Belongs to the [`LockManager`](crate::LockManager) that made it; another manager does not
+    /// know it.
     ClientId, "c"
 }
 
 id! {
     /// One request during all its life: while it is pending, and while its lock is held.
     ///
-    /// Once that life is over the id means nothing any more, and every input that names it is a no-op.
+    /// Once that life is over the id means nothing any more, and every input that names it is a
+    /// no-op.
     RequestId, "r"
 }
 
 /// A number that grows with every grant of a manager and never repeats: a later holder of a name
-/// always has a larger one, so a resource that remembers the largest token it saw can refuse a late writer.
+/// always has a larger one, so a resource that remembers the largest token it saw can refuse a late
+/// writer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 

@@ -10,9 +10,9 @@ use core::hash::{Hash, Hasher};
 /// A resource name: any JavaScript string, that is any sequence of UTF-16 code units, lone
 /// surrogates, `""` and NUL included.
 ///
-/// Names are equal when their code units are, and ordered by code unit as JavaScript orders strings;
-/// nothing is normalised or folded. A name of up to 23 bytes lives inside the value; a longer
-/// one is shared, so that a clone never copies its text.
+/// Names are equal when their code units are, and ordered by code unit as JavaScript orders
+/// strings; nothing is normalised or folded. A name of up to 23 bytes lives inside the value; a
+/// longer one is shared, so that a clone never copies its text.
 ///
 /// <https://w3c.github.io/web-locks/#resource-name>
 ///
@@ -27,10 +27,12 @@ use core::hash::{Hash, Hasher};
 #[derive(Clone)]
 pub struct Name(Repr);
 
-/// The text in WTF-8: UTF-8 in which a lone surrogate is encoded like any other code point of its size, and a
-/// surrogate pair never is. So equal strings have equal bytes, and ASCII costs its length.
+/// The text in WTF-8: UTF-8 in which a lone surrogate is encoded like any other code point of its
+/// size, and a surrogate pair never is. So equal strings have equal bytes, and ASCII costs its
+/// length.
 ///
-/// All in whole words, the discriminant too, because names are moved a lot and moves of odd pieces stall the processor.
+/// All in whole words, the discriminant too, because names are moved a lot and moves of odd pieces
+/// stall the processor.
 #[derive(Clone)]
 #[repr(u64)]
 enum Repr {
@@ -46,8 +48,8 @@ struct Text([u8; INLINE_BYTES + 1]);
 const INLINE_BYTES: usize = 23;
 
 impl Text {
-    /// Read in words, because a copy of a length unknown to the compiler is written in pieces, and moving the text right
-    /// after would wait for them.
+    /// Read in words, because a copy of a length unknown to the compiler is written in pieces, and
+    /// moving the text right after would wait for them.
     #[inline]
     fn of(bytes: &[u8]) -> Self {
         let length = (bytes.len() as u64) << 56;
@@ -68,7 +70,8 @@ impl Text {
     }
 }
 
-/// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a word.
+/// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a
+/// word.
 #[inline]
 pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
     if let Some(&last) = bytes.last_chunk() {
@@ -142,7 +145,8 @@ impl Name {
         matches!(self.0, Repr::Shared(_))
     }
 
-    /// Gives back the memory of a long name that is of no use any more; what is left is another name.
+    /// Gives back the memory of a long name that is of no use any more; what is left is another
+    /// name.
     #[inline]
     pub(crate) fn forget_text(&mut self) {
         if self.is_shared() {
@@ -150,7 +154,8 @@ impl Name {
         }
     }
 
-    /// A number in which names differ in their high bits, most often: to divide them by. Cheap, and easy to foresee.
+    /// A number in which names differ in their high bits, most often: to divide them by. Cheap, and
+    /// easy to foresee.
     #[inline]
     pub(crate) fn spread(&self) -> u64 {
         // Odd, and without a pattern: the golden ratio.
@@ -293,7 +298,8 @@ impl Hash for Name {
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Bytes order as code units do, except where surrogates take part: their lead bytes start at ED.
+        // Bytes order as code units do, except where surrogates take part: their lead bytes start
+        // at ED.
         let (a, b) = (self.as_wtf8(), other.as_wtf8());
         match a.iter().zip(b).find(|(a, b)| a != b) {
             Some((a, b)) if *a >= 0xED || *b >= 0xED => {
@@ -311,8 +317,8 @@ impl PartialOrd for Name {
     }
 }
 
-/// Writes the name so that a reader, and [`Name::from_escaped`], gets it back exactly: text as it is, but
-/// `\u{d800}` for a lone surrogate or a control character, and `\\` for a backslash.
+/// Writes the name so that a reader, and [`Name::from_escaped`], gets it back exactly: text as it
+/// is, but `\u{d800}` for a lone surrogate or a control character, and `\\` for a backslash.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for code_point in (CodePoints { wtf8: self.as_wtf8() }) {

@@ -13,7 +13,8 @@ use crate::slots::Slots;
 /// All seats for one name, held and pending, as a list in order. Its *clear* prefix is either one
 /// exclusive seat or a run of shared ones: those that no earlier seat of the list conflicts with.
 ///
-/// The standard keeps held locks and waiting requests apart; here the held ones are part of that prefix.
+/// The standard keeps held locks and waiting requests apart; here the held ones are part of that
+/// prefix.
 ///
 /// <https://w3c.github.io/web-locks/#lock-request-queue>
 #[derive(Debug)]
@@ -22,7 +23,8 @@ pub(crate) struct Queue {
     hash: u64,
     pub(crate) first: Index,
     pub(crate) last: Index,
-    /// The last seat of the clear prefix; none only for a moment, between a departure and processing.
+    /// The last seat of the clear prefix; none only for a moment, between a departure and
+    /// processing.
     pub(crate) clear_end: Index,
     /// How many seats belong to clients that are suspended until contention.
     pub(crate) sleepers: u32,
@@ -53,8 +55,8 @@ impl Queue {
     }
 }
 
-/// The queues of all names in use, and a few unused ones that were left last: names tend to come back,
-/// and finding a queue again costs less than making it anew.
+/// The queues of all names in use, and a few unused ones that were left last: names tend to come
+/// back, and finding a queue again costs less than making it anew.
 ///
 /// <https://w3c.github.io/web-locks/#lock-manager-lock-request-queue-map>
 #[derive(Debug)]
@@ -125,7 +127,8 @@ impl Queues {
         self.queues.get(index as usize).filter(|queue| queue.is_used())
     }
 
-    /// The queue of `name`. If there is none, a new one in which `founder` has the only seat, which is clear: true.
+    /// The queue of `name`. If there is none, a new one in which `founder` has the only seat, which
+    /// is clear: true.
     ///
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
     #[inline]

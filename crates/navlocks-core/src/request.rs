@@ -17,7 +17,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether two entries with a name in common, one of this mode and one of the other, exclude each other.
+    /// Whether two entries with a name in common, one of this mode and one of the other, exclude
+    /// each other.
     #[inline]
     pub fn conflicts_with(self, other: Self) -> bool {
         self == Self::Exclusive || other == Self::Exclusive
@@ -41,14 +42,14 @@ pub enum Wait {
     Queue,
     /// Gets the answer [`Unavailable`](Answer::Unavailable) and leaves no trace.
     IfAvailable,
-    /// Takes away every held lock whose scope intersects, whatever its mode, and goes before all pending requests:
-    /// always granted at once. The queue keeps its order behind it.
+    /// Takes away every held lock whose scope intersects, whatever its mode, and goes before all
+    /// pending requests: always granted at once. The queue keeps its order behind it.
     Steal,
-    /// The older steal of 2017: as [`Steal`](Self::Steal), and every pending request whose scope intersects is
-    /// aborted as well.
+    /// The older steal of 2017: as [`Steal`](Self::Steal), and every pending request whose scope
+    /// intersects is aborted as well.
     StealAll,
-    /// Waits before all pending requests instead of behind them: a reader that does not queue behind
-    /// waiting writers. For shared requests only.
+    /// Waits before all pending requests instead of behind them: a reader that does not queue
+    /// behind waiting writers. For shared requests only.
     Overtake,
 }
 

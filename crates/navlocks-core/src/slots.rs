@@ -1,7 +1,8 @@
 //! Storage whose positions stay, and are used again.
 //!
-//! By hand, and small, because every input touches it many times: values are written and read in place, never moved in
-//! or out, and a position costs no look at a tag. Who keeps values here marks those that are free.
+//! By hand, and small, because every input touches it many times: values are written and read in
+//! place, never moved in or out, and a position costs no look at a tag. Who keeps values here marks
+//! those that are free.
 
 use alloc::vec::Vec;
 use core::ops::{Index as IndexTrait, IndexMut};
@@ -68,8 +69,8 @@ impl<T> Slots<T> {
         index
     }
 
-    /// Takes a position. What is there is what was left there, or `free`: for a value that is cheaper to overwrite than to
-    /// move.
+    /// Takes a position. What is there is what was left there, or `free`: for a value that is
+    /// cheaper to overwrite than to move.
     #[inline]
     pub(crate) fn occupy(&mut self, free: fn() -> T) -> (Index, &mut T) {
         let index = self.vacant();
@@ -86,7 +87,8 @@ impl<T> Slots<T> {
         Some((index, &mut self.slots[index as usize]))
     }
 
-    /// Gives a position back. The value stays until the position is used again, and must show that it is free.
+    /// Gives a position back. The value stays until the position is used again, and must show that
+    /// it is free.
     #[inline]
     pub(crate) fn remove(&mut self, index: Index) {
         self.free.push(index);

@@ -1,14 +1,17 @@
-//! The messages between a client and a service of navlocks: one JSON message in each WebSocket text frame.
+//! The messages between a client and a service of navlocks: one JSON message in each WebSocket text
+//! frame.
 //!
-//! The document `docs/wire.md` explains each message with examples. This crate is for authors of another client or another
-//! service in Rust; other programs use `Locks::connect` of the crate `navlocks`.
+//! The document `docs/wire.md` explains each message with examples. This crate is for authors of
+//! another client or another service in Rust; other programs use `Locks::connect` of the crate
+//! `navlocks`.
 //!
-//! A *connection* carries one *session*; a session has one or more *clients* in the standard's sense, each in one partition.
-//! The client numbers its requests, from 1 upwards and never twice in a session, so it can send the next message
-//! without an answer to the last one.
+//! A *connection* carries one *session*; a session has one or more *clients* in the standard's
+//! sense, each in one partition. The client numbers its requests, from 1 upwards and never twice in
+//! a session, so it can send the next message without an answer to the last one.
 //!
-//! The types are exhaustive on purpose: a new message is a new version of the protocol, and a client or service that does not
-//! handle it should not compile. Only [`FaultCode`] grows within a version.
+//! The types are exhaustive on purpose: a new message is a new version of the protocol, and a
+//! client or service that does not handle it should not compile. Only [`FaultCode`] grows within a
+//! version.
 //!
 //! ```
 //! use navlocks_wire::{Granted, ToClient};

@@ -21,9 +21,10 @@ use crate::timer::Timer;
 ///
 /// # Cancel safety
 ///
-/// The request takes its place in the queue when this is first polled. Dropping the future aborts the request: it leaves
-/// the queue at once, and those who waited for nothing else are granted. If the lock had been
-/// granted and the future not been polled since, the lock passes on. Polling again with another future starts at the end of the queue.
+/// The request takes its place in the queue when this is first polled. Dropping the future aborts
+/// the request: it leaves the queue at once, and those who waited for nothing else are granted. If
+/// the lock had been granted and the future not been polled since, the lock passes on. Polling
+/// again with another future starts at the end of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
 // In this order, so that a request is moved here in the pieces in which it was written: others
@@ -43,7 +44,8 @@ struct Waiting {
     timer: Option<Box<Timer>>,
 }
 
-/// The future of a [`TryRequest`](crate::TryRequest): resolves at once, to `None` when the lock is not free.
+/// The future of a [`TryRequest`](crate::TryRequest): resolves at once, to `None` when the lock is
+/// not free.
 ///
 /// # Cancel safety
 ///

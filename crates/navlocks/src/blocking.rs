@@ -40,7 +40,8 @@ pub(crate) fn wait_for(
     true
 }
 
-/// Runs a future to its end on this thread, which sleeps in between. For threads and programs without an async runtime.
+/// Runs a future to its end on this thread, which sleeps in between. For threads and programs
+/// without an async runtime.
 ///
 /// ```
 /// let locks = navlocks::Locks::new();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// A moment, a few milliseconds exact: people read how long a lock is held or waited for, and every request pays for it.
+/// A moment, a few milliseconds exact: people read how long a lock is held or waited for, and every
+/// request pays for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment(coarsetime::Instant);
 

@@ -26,7 +26,8 @@ pub enum Loss {
     Suspended,
     /// Its client was [ended](crate::Locks::end).
     ClientEnded,
-    /// The service could not be reached in time to renew the lease, and may have given the lock to somebody else.
+    /// The service could not be reached in time to renew the lease, and may have given the lock to
+    /// somebody else.
     LeaseLapsed,
     /// The service that kept it is gone, or has ended the session.
     ServiceGone,
@@ -183,7 +184,8 @@ pub enum RequestErrorKind {
         /// That time.
         after: Duration,
     },
-    /// Another request stole the lock before this one had heard of getting it, or threw it out of the queue.
+    /// Another request stole the lock before this one had heard of getting it, or threw it out of
+    /// the queue.
     Stolen {
         /// The thief.
         by: RequestId,
@@ -192,13 +194,15 @@ pub enum RequestErrorKind {
     ForceReleased,
     /// The client was suspended, and somebody would have had to wait for it.
     Evicted,
-    /// The request's turn came while its client was suspended, under the policy that releases at once.
+    /// The request's turn came while its client was suspended, under the policy that releases at
+    /// once.
     Suspended,
     /// The client was [ended](crate::Locks::end).
     ClientEnded,
     /// The client is suspended, by whoever serves it.
     ClientSuspended,
-    /// Waiting would have closed a cycle of clients that wait for each other, and this lock space refuses that.
+    /// Waiting would have closed a cycle of clients that wait for each other, and this lock space
+    /// refuses that.
     Deadlock(Cycle),
     /// Only a shared request can overtake the queue.
     ExclusiveOvertake,

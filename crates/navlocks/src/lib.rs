@@ -1,5 +1,5 @@
-//! Named locks for async Rust: shared and exclusive, fair, abortable, stealable, queryable. The Web Locks API, in
-//! process.
+//! Named locks for async Rust: shared and exclusive, fair, abortable, stealable, queryable. The Web
+//! Locks API, in process.
 //!
 //! ```text
 //!   locks.request("a")        one name, or ["a", "b"] at once
@@ -15,15 +15,18 @@
 //!
 //! # What to rely on
 //!
-//! - **Order.** First come, first served on each name. A shared request waits behind an earlier exclusive one. Several names
-//!   are granted at once or not at all, so those who ask for all they need in one request cannot deadlock.
-//! - **Cancel safety.** Dropping a request's future leaves the queue at once, and whoever waited for nothing else is granted. If
-//!   the lock had been granted and the future not polled since, the lock passes on.
-//! - **Loss is told.** A lock can be [stolen](Request::steal), [force-released](Locks::force_release), or its client
-//!   [ended](Locks::end). The holder learns it from [`Lock::lost`] or [`Lock::loss`], with the cause; nobody else is
-//!   fooled if the resource checks the [fencing token](Lock::fencing_token).
-//! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a process starts one
-//!   thread for timers.
+//! - **Order.** First come, first served on each name. A shared request waits behind an earlier
+//!   exclusive one. Several names are granted at once or not at all, so those who ask for all they
+//!   need in one request cannot deadlock.
+//! - **Cancel safety.** Dropping a request's future leaves the queue at once, and whoever waited
+//!   for nothing else is granted. If the lock had been granted and the future not polled since, the
+//!   lock passes on.
+//! - **Loss is told.** A lock can be [stolen](Request::steal),
+//!   [force-released](Locks::force_release), or its client [ended](Locks::end). The holder learns
+//!   it from [`Lock::lost`] or [`Lock::loss`], with the cause; nobody else is fooled if the
+//!   resource checks the [fencing token](Lock::fencing_token).
+//! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a
+//!   process starts one thread for timers.
 //! - **Names are JavaScript strings**, any of them, compared exactly. See [`Name`].
 //!
 //! # Example
@@ -41,7 +44,8 @@
 //! # navlocks::blocking::block_on(transfer(&Locks::new(), "wages", "rent")).unwrap();
 //! ```
 //!
-//! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in [`lineage`].
+//! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in
+//! [`lineage`].
 
 #![forbid(unsafe_code)]
 

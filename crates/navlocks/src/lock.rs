@@ -15,8 +15,8 @@ use crate::watch::LossWatch;
 
 /// A lock that is held. Dropping it releases it, also in a panic.
 ///
-/// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or thread hands the
-/// lock over without a moment in between. Its client stays who requested it.
+/// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or
+/// thread hands the lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
 // In this order, so that a lock is moved in the pieces in which it was written: others would cause
 // store-forwarding stalls. The word that tells `Some` from `None` is within the request.
@@ -43,9 +43,9 @@ impl Lock {
         self.request.mode
     }
 
-    /// A number larger than that of every lock granted before in this space. Send it along with each write to the
-    /// resource; a resource that refuses smaller numbers than it has seen is safe from a holder that does not know yet
-    /// that it lost the lock.
+    /// A number larger than that of every lock granted before in this space. Send it along with
+    /// each write to the resource; a resource that refuses smaller numbers than it has seen is safe
+    /// from a holder that does not know yet that it lost the lock.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }
@@ -65,7 +65,8 @@ impl Lock {
         self.owner.backend.release(self.grant.id)
     }
 
-    /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
+    /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one
+    /// load.
     pub fn loss(&self) -> Option<Loss> {
         let backend = &self.owner.backend;
         if backend.losses() == self.grant.losses { None } else { backend.loss(self.grant.id) }

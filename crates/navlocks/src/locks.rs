@@ -23,19 +23,21 @@ use crate::watch::ConnectionWatch;
 
 /// Locks by name, and one client that asks for them.
 ///
-/// A clone is the same client; [`new_client`](Self::new_client) is another in the same lock space, and
-/// [`partition`](Self::partition) is another lock space. What a client is matters when it [ends](Self::end), which releases
-/// all that it has, and when [deadlocks](DeadlockPolicy) are looked for. Otherwise one client
-/// serves any number of tasks and threads.
+/// A clone is the same client; [`new_client`](Self::new_client) is another in the same lock space,
+/// and [`partition`](Self::partition) is another lock space. What a client is matters when it
+/// [ends](Self::end), which releases all that it has, and when [deadlocks](DeadlockPolicy) are
+/// looked for. Otherwise one client serves any number of tasks and threads.
 ///
-/// Threads that ask for different names hardly hold each other up, as long as each request has one name: requests for
-/// several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) bring all names of the space behind one mutex.
+/// Threads that ask for different names hardly hold each other up, as long as each request has one
+/// name: requests for several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy)
+/// bring all names of the space behind one mutex.
 ///
 /// # Policy
 ///
-/// Each name is first come, first served. Shared locks are held together; a shared request waits behind an
-/// earlier exclusive one even if that one is still waiting, so neither readers nor writers starve. A request for
-/// several names gets all of them at once, and cannot deadlock with others that do the same. Locks are not re-entrant.
+/// Each name is first come, first served. Shared locks are held together; a shared request waits
+/// behind an earlier exclusive one even if that one is still waiting, so neither readers nor
+/// writers starve. A request for several names gets all of them at once, and cannot deadlock with
+/// others that do the same. Locks are not re-entrant.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -77,7 +79,8 @@ impl Builder {
 }
 
 impl Locks {
-    /// A new lock space in this process, shared by the clones of what is returned and by nobody else.
+    /// A new lock space in this process, shared by the clones of what is returned and by nobody
+    /// else.
     #[allow(
         clippy::new_without_default,
         reason = "two defaults would be two spaces that exclude nothing"
@@ -91,8 +94,8 @@ impl Locks {
         Builder::default()
     }
 
-    /// The lock spaces of a service, shared by all who connect to it: `unix:/path/to/socket`, `ws://host:port` or
-    /// `wss://host:port`. Say how on what is returned, then await it.
+    /// The lock spaces of a service, shared by all who connect to it: `unix:/path/to/socket`,
+    /// `ws://host:port` or `wss://host:port`. Say how on what is returned, then await it.
     ///
     /// Everything is as in process, with what a network adds. Locks and requests outlive the
     /// connection and the service: the connection is made again, and a service that was started
@@ -103,8 +106,8 @@ impl Locks {
     /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues anew, at
     /// the tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
-    /// One task drives the connection: on the tokio runtime in which it was made, and without one on a thread of this crate's own.
-    /// A runtime that shuts down takes its connections with it.
+    /// One task drives the connection: on the tokio runtime in which it was made, and without one
+    /// on a thread of this crate's own. A runtime that shuts down takes its connections with it.
     ///
     /// # Errors
     ///
@@ -143,8 +146,9 @@ impl Locks {
         Self::of(self.backend().new_client(self.client().id))
     }
 
-    /// A client in the lock space of that name: the same for all who are related by [`new_client`](Self::new_client),
-    /// `partition` and cloning, and independent of every other. It is forgotten when nobody uses it.
+    /// A client in the lock space of that name: the same for all who are related by
+    /// [`new_client`](Self::new_client), `partition` and cloning, and independent of every other.
+    /// It is forgotten when nobody uses it.
     pub fn partition(&self, name: &str) -> Self {
         Self::of(self.backend().partition(name))
     }
@@ -154,7 +158,8 @@ impl Locks {
         self.client().shown_id()
     }
 
-    /// A request for an exclusive lock on a name, or on several at once. Say how on what is returned, then await it.
+    /// A request for an exclusive lock on a name, or on several at once. Say how on what is
+    /// returned, then await it.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -175,8 +180,8 @@ impl Locks {
         Request::new(self.owners.of(&scope), scope)
     }
 
-    /// Takes away all held locks that have `name` in their scope, in one step; their holders are told, and the queue
-    /// goes on. Returns how many there were.
+    /// Takes away all held locks that have `name` in their scope, in one step; their holders are
+    /// told, and the queue goes on. Returns how many there were.
     ///
     /// # Errors
     ///
@@ -185,8 +190,8 @@ impl Locks {
         self.backend().force_release(self.client().id, name.into()).await
     }
 
-    /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
-    /// and every later one does. Its event streams end.
+    /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and
+    /// released, its requests fail, and every later one does. Its event streams end.
     pub fn end(&self) {
         self.client().end();
     }
@@ -273,8 +278,9 @@ impl Locks {
         self.backend().query(self.client().id).await
     }
 
-    /// All locks held and requests pending in every partition that is in use, in the order of their names. Of a service: those
-    /// that this client could open, and over a Unix socket those of all its tenants and origins.
+    /// All locks held and requests pending in every partition that is in use, in the order of their
+    /// names. Of a service: those that this client could open, and over a Unix socket those of all
+    /// its tenants and origins.
     ///
     /// # Errors
     ///
@@ -283,9 +289,11 @@ impl Locks {
         self.backend().query_all(self.client().id).await
     }
 
-    /// Returns where the first pending request of this client stands; none if it has no pending request.
+    /// Returns where the first pending request of this client stands; none if it has no pending
+    /// request.
     ///
-    /// Costs what stands before the request, where a [query](Self::query) costs the whole lock space.
+    /// Costs what stands before the request, where a [query](Self::query) costs the whole lock
+    /// space.
     ///
     /// # Errors
     ///

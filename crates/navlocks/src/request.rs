@@ -34,7 +34,8 @@ pub(crate) struct Extras {
     tag: Option<Arc<str>>,
 }
 
-/// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when the lock is not free.
+/// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when
+/// the lock is not free.
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct TryRequest(Request);
@@ -56,17 +57,17 @@ impl Request {
         self
     }
 
-    /// Does not wait: gives the lock if it is free and nobody waits for it, `None` otherwise. Of this,
-    /// [`steal`](Self::steal) and [`overtake`](Self::overtake) the last one said counts; a [`timeout`](Self::timeout) has no
-    /// effect then.
+    /// Does not wait: gives the lock if it is free and nobody waits for it, `None` otherwise. Of
+    /// this, [`steal`](Self::steal) and [`overtake`](Self::overtake) the last one said counts; a
+    /// [`timeout`](Self::timeout) has no effect then.
     pub fn if_available(mut self) -> TryRequest {
         self.inner.wait = Wait::IfAvailable;
         TryRequest(self)
     }
 
-    /// Takes the lock away from whoever holds it, and goes before all who wait. For recovering from a holder
-    /// that does not let go: it may go on working for a while, so protect the resource with the
-    /// [fencing token](Lock::fencing_token).
+    /// Takes the lock away from whoever holds it, and goes before all who wait. For recovering from
+    /// a holder that does not let go: it may go on working for a while, so protect the resource
+    /// with the [fencing token](Lock::fencing_token).
     pub fn steal(mut self) -> Self {
         self.inner.wait = Wait::Steal;
         self
@@ -78,8 +79,8 @@ impl Request {
         self
     }
 
-    /// Does not queue behind exclusive requests that wait themselves. For shared requests; a stream of such readers can
-    /// starve writers.
+    /// Does not queue behind exclusive requests that wait themselves. For shared requests; a stream
+    /// of such readers can starve writers.
     pub fn overtake(mut self) -> Self {
         self.inner.wait = Wait::Overtake;
         self
@@ -100,8 +101,8 @@ impl Request {
         self
     }
 
-    /// Runs `work` under the lock and returns what it returns. The lock is released when the work ends, also by
-    /// a panic.
+    /// Runs `work` under the lock and returns what it returns. The lock is released when the work
+    /// ends, also by a panic.
     ///
     /// `work` is an async closure, `async |lock| …` or `async move |lock| …`:
     ///
@@ -132,7 +133,8 @@ impl Request {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future while it waits leaves the queue; dropping it later drops the work and releases the lock.
+    /// Dropping the future while it waits leaves the queue; dropping it later drops the work and
+    /// releases the lock.
     pub async fn with<T>(self, work: impl AsyncFnOnce(&Lock) -> T) -> Result<T, RequestError> {
         let lock = self.await?;
         Ok(work(&lock).await)

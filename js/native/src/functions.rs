@@ -23,7 +23,8 @@ struct Client {
     post: Post,
 }
 
-/// The array of a client begins with the slot of a new request, the count of mail, and whether there is more; mail follows.
+/// The array of a client begins with the slot of a new request, the count of mail, and whether
+/// there is more; mail follows.
 const MAIL_START: usize = 3;
 
 impl Instance {
@@ -72,7 +73,8 @@ macro_rules! function {
 }
 
 function!(
-    /// `open(partition, clientId, array, wake)`: a new client of a lock space, by its handle. `wake` is called when there is mail.
+    /// `open(partition, clientId, array, wake)`: a new client of a lock space, by its handle.
+    /// `wake` is called when there is mail.
     Open,
     c"open",
     |env, instance, &[partition, name, array, wake]| {
@@ -183,7 +185,8 @@ function!(
 );
 
 function!(
-    /// `take(handle, polls)`: puts mail into the array. Whoever polls takes again soon, and is not woken meanwhile.
+    /// `take(handle, polls)`: puts mail into the array. Whoever polls takes again soon, and is not
+    /// woken meanwhile.
     Take,
     c"take",
     |env, instance, &[handle, polls, ..]| {
@@ -216,7 +219,8 @@ function!(
 );
 
 function!(
-    /// `blockers(handle, serial)`: the serials of the locks and of the requests that a request waits for.
+    /// `blockers(handle, serial)`: the serials of the locks and of the requests that a request
+    /// waits for.
     Blockers,
     c"blockers",
     |env, instance, &[handle, serial, ..]| {
@@ -246,7 +250,8 @@ function!(
 );
 
 function!(
-    /// `census(handle)`: what the space keeps at this moment: names, slots of requests, tags, and mail that nobody took.
+    /// `census(handle)`: what the space keeps at this moment: names, slots of requests, tags, and
+    /// mail that nobody took.
     Census,
     c"census",
     |env, instance, &[handle, ..]| {
@@ -281,7 +286,8 @@ fn get_request_id(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<Re
     Ok(RequestId::from_parts(env.get_number(slot)? as u32, env.get_number(serial)? as u64))
 }
 
-/// The scope is a string or an array of strings; `how` is 1 for a shared lock, plus twice the number of the wait.
+/// The scope is a string or an array of strings; `how` is 1 for a shared lock, plus twice the
+/// number of the wait.
 #[inline]
 fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request> {
     let scope = match env.read_string(scope, Name::from_utf16) {

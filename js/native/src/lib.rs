@@ -8,11 +8,13 @@
 //!                                             └──────────────────────────────┘
 //! ```
 //!
-//! Each environment, the main thread or a worker, that opens a space is a client of it. What a call causes for its own client
-//! it gives back by return, as numbers in an array that both sides know; what it causes for others is put into their
-//! mailboxes, and their event loops are woken to fetch it. Nothing is settled from a foreign thread.
+//! Each environment, the main thread or a worker, that opens a space is a client of it. What a call
+//! causes for its own client it gives back by return, as numbers in an array that both sides know;
+//! what it causes for others is put into their mailboxes, and their event loops are woken to fetch
+//! it. Nothing is settled from a foreign thread.
 //!
-//! When an environment ends, however it ends, its clients do, and those who waited for their locks are woken.
+//! When an environment ends, however it ends, its clients do, and those who waited for their locks
+//! are woken.
 
 mod functions;
 mod inbox;

@@ -1,8 +1,8 @@
 //! Node-API as far as this addon uses it, in safe Rust. All `unsafe` of the addon is here.
 //!
-//! What makes it sound: an [`Env`] and a [`Value`] are given to a function only for the time of a call from JavaScript, on the
-//! thread of that JavaScript, and neither can be sent elsewhere; what outlives a call is an [`Instance`], a [`Post`] or a
-//! [`Bell`].
+//! What makes it sound: an [`Env`] and a [`Value`] are given to a function only for the time of a
+//! call from JavaScript, on the thread of that JavaScript, and neither can be sent elsewhere; what
+//! outlives a call is an [`Instance`], a [`Post`] or a [`Bell`].
 
 #![allow(unsafe_code, reason = "Node-API is a C interface")]
 
@@ -20,7 +20,8 @@ use crate::Instance;
 #[derive(Clone, Copy)]
 pub(crate) struct Env<'call>(sys::napi_env, PhantomData<&'call ()>);
 
-/// A JavaScript value, for the time of one call. The null pointer is `undefined` where it is returned.
+/// A JavaScript value, for the time of one call. The null pointer is `undefined` where it is
+/// returned.
 #[derive(Clone, Copy)]
 pub(crate) struct Value<'call>(sys::napi_value, PhantomData<&'call ()>);
 
@@ -158,7 +159,8 @@ impl<'call> Env<'call> {
         self.make(|env, result| unsafe { sys::napi_get_element(env, array.0, index, result) })
     }
 
-    /// Calls `hook` when this environment ends, before anything that was made for it earlier is gone.
+    /// Calls `hook` when this environment ends, before anything that was made for it earlier is
+    /// gone.
     pub(crate) fn at_end<H: FnOnce() + 'static>(self, hook: H) -> Result<()> {
         unsafe extern "C" fn run<H: FnOnce()>(hook: *mut c_void) {
             // Sound: the hook runs once, with the box that was leaked for it.
@@ -222,8 +224,8 @@ impl Post {
     }
 
     pub(crate) fn numbers(&mut self) -> &mut [f64] {
-        // Sound: the array is kept, its memory does not move once it was asked for, its owner never detaches it, and
-        // JavaScript does not run while we do.
+        // Sound: the array is kept, its memory does not move once it was asked for, its owner never
+        // detaches it, and JavaScript does not run while we do.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.length) }
     }
 }
@@ -271,7 +273,8 @@ impl Bell {
         }
     }
 
-    /// Before the environment ends: Node frees the thread-safe function then, and nobody may call it any more.
+    /// Before the environment ends: Node frees the thread-safe function then, and nobody may call
+    /// it any more.
     pub(crate) fn mute(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -315,8 +318,8 @@ unsafe extern "C" fn trampoline<F: Function>(
         let mut instance = null_mut();
         let status = unsafe { sys::napi_get_instance_data(raw, &raw mut instance) };
         ok(status, "the addon was not set up here")?;
-        // Sound: `register` put an instance there for this environment; functions of one environment run one at a time, and
-        // none of ours calls back into JavaScript.
+        // Sound: `register` put an instance there for this environment; functions of one
+        // environment run one at a time, and none of ours calls back into JavaScript.
         let instance = unsafe { instance.cast::<Instance>().as_mut() };
         let instance = instance.ok_or(Failure("the addon was not set up here"))?;
         F::call(env, instance, &arguments.map(|value| Value(value, PhantomData)))

@@ -1,4 +1,5 @@
-//! F40–F52, F67, F75, P01, G1: work under a lock. The callback of the standard is the closure of `with`, its promise the future.
+//! F40–F52, F67, F75, P01, G1: work under a lock. The callback of the standard is the closure of
+//! `with`, its promise the future.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

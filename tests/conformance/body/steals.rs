@@ -84,7 +84,8 @@ fn steal(thief: &Locks) -> Theft {
     Theft { by: stolen.request_id(), token: stolen.fencing_token() }
 }
 
-/// What somebody hears whose grant and a theft came about at the same time. Tokens tell which was first.
+/// What somebody hears whose grant and a theft came about at the same time. Tokens tell which was
+/// first.
 fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
     let Theft { by, token } = *theft;
     match answer {

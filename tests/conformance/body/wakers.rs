@@ -15,7 +15,8 @@ use crate::patience::{comes_back, eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, listen, queue, shows};
 
-/// A task as an executor may have it: whoever has the last of its wakers has all that it owns, here a lock.
+/// A task as an executor may have it: whoever has the last of its wakers has all that it owns, here
+/// a lock.
 struct Sleeper {
     _lock: Lock,
 }
@@ -38,7 +39,8 @@ fn forgotten(locks: &Locks, request: Request) -> Task<'static, Result<Lock, Requ
     task
 }
 
-/// Runs a test on a thread of its own, because a lock space that is entered while it is locked never comes back.
+/// Runs a test on a thread of its own, because a lock space that is entered while it is locked
+/// never comes back.
 fn on_its_own(test: fn(Arm)) {
     comes_back(move || test(start()));
 }

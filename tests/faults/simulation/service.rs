@@ -1,4 +1,5 @@
-//! The service: the engine, with the names that clients give to their requests, and at most one bug.
+//! The service: the engine, with the names that clients give to their requests, and at most one
+//! bug.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -220,7 +221,8 @@ impl Service {
         entry.told = Some(self.last_told);
         let patient = matches!(entry.ask.wait, Wait::Queue);
         let after_last = last > 0 && last_told < entry.ask.at;
-        // By its token a thief is known to whom it robbed; without it, that looks like a lock with two holders.
+        // By its token a thief is known to whom it robbed; without it, that looks like a lock with
+        // two holders.
         let honest = entry.ask.wait != Wait::Steal;
         let (key, id) = (entry.key, entry.id.clone());
         let mut shown = token * 10;
@@ -257,7 +259,8 @@ impl Service {
         let entry = self.live.get(&first)?.clone();
         let rivals = snapshot.held.iter().filter_map(|held| self.live.get(&held.request));
         let mut rivals = rivals.filter(|rival| conflict(&rival.ask, &entry.ask));
-        // Whoever holds has heard of it, so that nobody can think that the two came in the wrong order.
+        // Whoever holds has heard of it, so that nobody can think that the two came in the wrong
+        // order.
         if !rivals.all(|rival| rival.told.is_some_and(|told| told < now)) {
             return None;
         }

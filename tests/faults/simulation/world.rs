@@ -15,7 +15,8 @@ use crate::simulation::service::{LATENCY, Service};
 
 const CLIENTS: u64 = 4;
 const DEEDS: u32 = 8;
-/// The service gives that much more than a lease before it believes that a client has lost its locks.
+/// The service gives that much more than a lease before it believes that a client has lost its
+/// locks.
 const MARGIN: u64 = 10;
 /// Longer than anything takes.
 const PATIENCE: u64 = 10 * LEASE;
@@ -66,7 +67,8 @@ struct World {
     events: Events<Event>,
     service: Service,
     clients: Vec<Client>,
-    /// When the last message to a client and the last one from it arrive: messages do not overtake each other.
+    /// When the last message to a client and the last one from it arrive: messages do not overtake
+    /// each other.
     arrivals: HashMap<(ClientNo, bool), u64>,
     /// Of the conductor.
     lines: Vec<Line>,

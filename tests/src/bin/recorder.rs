@@ -46,7 +46,8 @@ fn run(errand: Errand) -> Result<(), String> {
     })
 }
 
-/// The locks that the address stands for. A service that is being restarted is waited for, and so do all requests.
+/// The locks that the address stands for. A service that is being restarted is waited for, and so
+/// do all requests.
 async fn connect(url: &str, lease: Option<Duration>) -> Result<Locks, ConnectError> {
     if url == "local:" {
         return Ok(Locks::new());

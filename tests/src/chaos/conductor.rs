@@ -1,4 +1,5 @@
-//! The conductor: starts processes, disturbs them as its dice say, and writes down what it did to whom.
+//! The conductor: starts processes, disturbs them as its dice say, and writes down what it did to
+//! whom.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,8 @@ pub struct Conductor {
     failed: Vec<Who>,
 }
 
-/// Makes the command for a client of this name, with a seed of its own. It has to write its record to the folder.
+/// Makes the command for a client of this name, with a seed of its own. It has to write its record
+/// to the folder.
 type Recruit = dyn FnMut(&Who, u64) -> io::Result<Command>;
 
 struct Member {
@@ -209,7 +211,8 @@ impl Conductor {
         self.await_service()
     }
 
-    /// Clients wait for the service as they can; the conductor waits until it can say that the service is there.
+    /// Clients wait for the service as they can; the conductor waits until it can say that the
+    /// service is there.
     fn await_service(&mut self) -> io::Result<()> {
         let Some((service, child)) = &mut self.service else { return Ok(()) };
         let deadline = Instant::now() + self.plan.patience;
@@ -245,7 +248,8 @@ impl Conductor {
         self.await_service()
     }
 
-    /// Everybody may go on and is asked to finish. Returns those who have not when nobody wrote a line for longer than the patience.
+    /// Everybody may go on and is asked to finish. Returns those who have not when nobody wrote a
+    /// line for longer than the patience.
     fn finish(&mut self) -> io::Result<Vec<Who>> {
         for member in &mut self.crew {
             // For them, the end of their input is the sign.

@@ -1,4 +1,5 @@
-//! Chaos: clients that do what their dice say, and a conductor that disturbs them, by its dice as well.
+//! Chaos: clients that do what their dice say, and a conductor that disturbs them, by its dice as
+//! well.
 //!
 //! ```text
 //!   Conductor ── starts, kills, stops, continues ──▶ recorder (a Client in each)   ──▶ c1.jsonl, c2.jsonl, …

@@ -13,7 +13,8 @@ pub(super) struct Fate {
     kills: Vec<Moment>,
     /// It was gone from here on.
     pub(super) gone: Option<Moment>,
-    /// When it was surely not itself: stopped, or being killed and started again. The last may have no end.
+    /// When it was surely not itself: stopped, or being killed and started again. The last may have
+    /// no end.
     pub(super) absences: Vec<(Moment, Moment)>,
 }
 

@@ -1,16 +1,20 @@
 //! The time in which a client surely believed in its lock and was surely entitled to.
 //!
-//! Three readings of the clock make it. The first is after the client was told that it holds the lock, so the lock was
-//! granted by then. The last is before the client looked for a loss and found none. It starts at the first and
-//! ends at the last; a client that was told and never looked again has none.
+//! Three readings of the clock make it. The first is after the client was told that it holds the
+//! lock, so the lock was granted by then. The last is before the client looked for a loss and found
+//! none. It starts at the first and ends at the last; a client that was told and never looked again
+//! has none.
 //!
-//! A holder that is robbed learns of it late, and nobody waits for it: that is what a steal is. So the interval ends no later than
-//! anybody who may have robbed it *asked* to. Who may have? Everybody whose steal has a name in common, unless it was
-//! answered before this lock was asked for, or was granted an earlier token. (A token of which the history shows
-//! that it is wrong proves nothing.) A steal whose client was killed or gave up before it heard counts until the service must have noticed.
+//! A holder that is robbed learns of it late, and nobody waits for it: that is what a steal is. So
+//! the interval ends no later than anybody who may have robbed it *asked* to. Who may have?
+//! Everybody whose steal has a name in common, unless it was answered before this lock was asked
+//! for, or was granted an earlier token. (A token of which the history shows that it is wrong
+//! proves nothing.) A steal whose client was killed or gave up before it heard counts until the
+//! service must have noticed.
 //!
-//! For nothing else an interval is cut: not for a lapsed lease, not for a stopped process, not for a restarted service. Whoever
-//! believes in a lock then, while somebody else holds it, is the violation that this is about.
+//! For nothing else an interval is cut: not for a lapsed lease, not for a stopped process, not for
+//! a restarted service. Whoever believes in a lock then, while somebody else holds it, is the
+//! violation that this is about.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -39,7 +43,8 @@ pub(super) fn intervals(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Vec<Opt
     let robberies = Robberies::of(lives, wrong_tokens);
     let interval = |(place, life): (usize, &Life)| {
         let from = life.held.as_ref()?.at;
-        // Only for a program that goes on without the client that has its lock, such as the child of a command.
+        // Only for a program that goes on without the client that has its lock, such as the child
+        // of a command.
         let killing = lives.fate(&life.key.who).killing.unwrap_or(Moment::NEVER);
         let until = life.believed?.min(killing);
         let token = trusted_token(place, life, wrong_tokens);

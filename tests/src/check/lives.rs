@@ -81,8 +81,8 @@ impl Lives {
         self.end.map_or(Duration::MAX, |(_, patience)| patience)
     }
 
-    /// From when on the request surely has no effect any more, if ever: its client knows that it is over or is gone, and that had
-    /// the time to reach the service.
+    /// From when on the request surely has no effect any more, if ever: its client knows that it is
+    /// over or is gone, and that had the time to reach the service.
     pub(super) fn spent(&self, life: &Life) -> Option<Moment> {
         let fate = self.fate(&life.key.who);
         let gone = fate.gone.into_iter().chain(life.over).min()?;

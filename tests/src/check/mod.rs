@@ -1,7 +1,8 @@
-//! The checker: reads a [history](crate::record) and says what cannot have happened if the service is right.
+//! The checker: reads a [history](crate::record) and says what cannot have happened if the service
+//! is right.
 //!
-//! It knows nothing but what clients wrote, so it says only what can be proved from that; there are no false alarms. Each file says what
-//! that means for its part:
+//! It knows nothing but what clients wrote, so it says only what can be proved from that; there are
+//! no false alarms. Each file says what that means for its part:
 //!
 //! | violation | is proved by |
 //! |---|---|
@@ -14,14 +15,18 @@
 //!
 //! What it cannot see:
 //!
-//! - what happened between two looks of a client. Clients look often, and right before they release;
-//! - two locks that the service had granted at the same time, if one client had not yet heard or did not believe any more;
-//! - the order of two requests, unless the first was seen in the queue before the second was asked for;
+//! - what happened between two looks of a client. Clients look often, and right before they
+//!   release;
+//! - two locks that the service had granted at the same time, if one client had not yet heard or
+//!   did not believe any more;
+//! - the order of two requests, unless the first was seen in the queue before the second was asked
+//!   for;
 //! - that a request was refused or timed out though nobody was in its way;
 //! - anything about a process after the last line that it wrote.
 //!
-//! It assumes that the clock is one for all processes, that names of processes are not used twice, and, for lost
-//! waiters and for thieves that were killed before they heard, the conductor's patience.
+//! It assumes that the clock is one for all processes, that names of processes are not used twice,
+//! and, for lost waiters and for thieves that were killed before they heard, the conductor's
+//! patience.
 
 mod fate;
 mod holders;

@@ -1,9 +1,10 @@
 //! Who was granted out of turn.
 //!
-//! First come, first served holds where it can be known who came first. A request came first when its client had seen it in the
-//! queue before another was asked for. It went second when the other was held and it was seen in the queue after that, or
-//! was told of its lock after that and believed in it. (Had it been granted before the other and told late, then both held at
-//! once, which is no better.)
+//! First come, first served holds where it can be known who came first. A request came first when
+//! its client had seen it in the queue before another was asked for. It went second when the other
+//! was held and it was seen in the queue after that, or was told of its lock after that and
+//! believed in it. (Had it been granted before the other and told late, then both held at once,
+//! which is no better.)
 //!
 //! Its place in the queue is the same all the time when the service calls it the same, also over a
 //! restart of the service; a client that lost its session asks again under another name. Steals and
@@ -49,7 +50,8 @@ pub(super) fn out_of_turn(lives: &Lives, intervals: &[Option<Interval>]) -> Vec<
     found.into_values().collect()
 }
 
-/// How many pairs were compared: requests that were granted, if only in turn, while another was known to wait for the same name.
+/// How many pairs were compared: requests that were granted, if only in turn, while another was
+/// known to wait for the same name.
 pub(super) fn comparisons(lives: &Lives, intervals: &[Option<Interval>]) -> usize {
     let turns = turns(lives);
     waits(lives, intervals).map(|queued| meanwhile(&turns, lives, &queued).count()).sum()

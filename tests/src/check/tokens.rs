@@ -1,8 +1,8 @@
 //! Tokens that repeat or shrink.
 //!
-//! A token never repeats in a lock space. A lock that was asked for after another was held was granted after it, so its token is larger,
-//! whatever the names, and also when the service was restarted in between. Between locks that were asked for at the same time
-//! nothing can be said.
+//! A token never repeats in a lock space. A lock that was asked for after another was held was
+//! granted after it, so its token is larger, whatever the names, and also when the service was
+//! restarted in between. Between locks that were asked for at the same time nothing can be said.
 
 use std::collections::{HashMap, HashSet};
 

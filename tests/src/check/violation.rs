@@ -37,7 +37,8 @@ pub enum Violation {
         /// The overtaker had its lock, and the other did not.
         held: Moment,
     },
-    /// These wait for nobody but perhaps each other, and at least one of them should have been answered.
+    /// These wait for nobody but perhaps each other, and at least one of them should have been
+    /// answered.
     #[allow(missing_docs, reason = "who they are")]
     LostWaiters { waiters: Vec<Key> },
     /// A client that lived lost its lock, and no other client can have taken it.
@@ -49,7 +50,8 @@ pub enum Violation {
     /// A lock has a smaller token than one that was held before it was even asked for.
     #[allow(missing_docs, reason = "the two with their tokens")]
     TokenShrank { earlier: Key, earlier_token: u64, later: Key, later_token: u64 },
-    /// A client was told something that makes no sense at this point of the request's life, or its record is wrong.
+    /// A client was told something that makes no sense at this point of the request's life, or its
+    /// record is wrong.
     #[allow(missing_docs, reason = "the request and what is strange about it")]
     Nonsense { request: Key, what: &'static str },
 }

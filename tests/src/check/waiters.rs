@@ -1,14 +1,17 @@
 //! Waiters that were forgotten.
 //!
-//! Only the end of a history can show it: the conductor was [patient](crate::record::What::Over), the service answers, the client of the
-//! waiter is alive and not stopped, and still there is no answer. Then
+//! Only the end of a history can show it: the conductor was [patient](crate::record::What::Over),
+//! the service answers, the client of the waiter is alive and not stopped, and still there is no
+//! answer. Then
 //!
 //! - who does not wait at all, or not any longer, should have been told so;
-//! - of a group of waiters that exclude each other, the first in the queue should have the lock, unless somebody outside the
-//!   group has it. Who is first is not known, so the group is named. Somebody outside is in the way when its lock is not over, or was over too
-//!   late for the conductor's patience.
+//! - of a group of waiters that exclude each other, the first in the queue should have the lock,
+//!   unless somebody outside the group has it. Who is first is not known, so the group is named.
+//!   Somebody outside is in the way when its lock is not over, or was over too late for the
+//!   conductor's patience.
 //!
-//! A waiter that was forgotten and then gave up, or was killed, or asked again because the service was restarted, leaves no proof.
+//! A waiter that was forgotten and then gave up, or was killed, or asked again because the service
+//! was restarted, leaves no proof.
 
 use std::collections::HashSet;
 use std::time::Duration;

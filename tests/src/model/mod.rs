@@ -1,8 +1,10 @@
-//! Naive lock managers: each transcribes its text directly, scans everything, and shares no code with the engine.
+//! Naive lock managers: each transcribes its text directly, scans everything, and shares no code
+//! with the engine.
 //!
 //! * [`Standard`]: seed 001, one queue per name and its head (single names).
 //! * [`Scan`]: seed 000, one queue per origin, scanned from end to end (single names).
-//! * [`Scopes`]: seed 002, one queue per origin and sets of names, with everything else that the engine can do.
+//! * [`Scopes`]: seed 002, one queue per origin and sets of names, with everything else that the
+//!   engine can do.
 
 mod scan;
 mod scopes;
@@ -38,7 +40,8 @@ impl Outcome {
     }
 }
 
-/// A lock or a lock request of the single-name texts: both have the same items once promises and callbacks are left out.
+/// A lock or a lock request of the single-name texts: both have the same items once promises and
+/// callbacks are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the items of the texts")]
 pub struct Single {

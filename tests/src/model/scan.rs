@@ -1,4 +1,5 @@
-//! Seed 000, `acquire`: a held lock set, and one lock request queue per origin that is scanned from end to end.
+//! Seed 000, `acquire`: a held lock set, and one lock request queue per origin that is scanned from
+//! end to end.
 
 use super::words::{ClientNo, Mode, RequestNo, Wait};
 use super::{Outcome, Single, SingleNames};
@@ -14,8 +15,8 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// "A lock request request is said to be grantable if the following steps return true", steps 1 to 6, where `earlier` are
-    /// the entries in the queue earlier than the request.
+    /// "A lock request request is said to be grantable if the following steps return true", steps 1
+    /// to 6, where `earlier` are the entries in the queue earlier than the request.
     fn grantable(held: &[Single], earlier: &[Single], request: Single) -> bool {
         let name = request.name;
         match request.mode {
@@ -44,7 +45,8 @@ impl Scan {
             let earlier: Vec<Single> =
                 self.queue.iter().copied().take_while(|entry| *entry != request).collect();
             if Self::grantable(&self.held, &earlier, request) {
-                // Steps 2.1.1 to 2.1.7. Remove request from queue; append lock to the held lock set.
+                // Steps 2.1.1 to 2.1.7. Remove request from queue; append lock to the held lock
+                // set.
                 self.queue.retain(|entry| *entry != request);
                 self.held.push(request);
                 // Step 2.1.8. […] invoking callback with a new Lock object […].
@@ -57,8 +59,8 @@ impl Scan {
     fn request_a_lock(&mut self, request: Single, if_available: bool, steal: bool) {
         // Step 2.4. If steal is true, then run these steps:
         if steal {
-            // Steps 2.4.1 and 2.4.2. For each lock in held, then for each rq in queue: if its name is name, remove it and
-            // reject its promise with a new "AbortError" DOMException.
+            // Steps 2.4.1 and 2.4.2. For each lock in held, then for each rq in queue: if its name
+            // is name, remove it and reject its promise with a new "AbortError" DOMException.
             for list in [&mut self.held, &mut self.queue] {
                 let taken = list.extract_if(.., |entry| entry.name == request.name);
                 self.outcomes.extend(taken.map(|entry| Outcome::Rejected(entry.request)));
@@ -101,7 +103,8 @@ impl SingleNames for Scan {
         self.process_the_lock_request_queue();
     }
 
-    /// "TODO: Define how a lock held in a terminated agent is released": as in seed 001, all at once.
+    /// "TODO: Define how a lock held in a terminated agent is released": as in seed 001, all at
+    /// once.
     fn terminate(&mut self, client: ClientNo) {
         self.queue.retain(|entry| entry.client != client);
         self.held.retain(|lock| lock.client != client);

@@ -1,7 +1,9 @@
-//! Seed 002, scopes: held locks, and one lock request queue per origin in which a request looks at everything before it.
+//! Seed 002, scopes: held locks, and one lock request queue per origin in which a request looks at
+//! everything before it.
 //!
-//! Around its predicate stand the engine's other inputs: steals, overtaking, forced release, death, suspension. Nothing is
-//! remembered between two inputs but the two lists; everything is found again by scanning them.
+//! Around its predicate stand the engine's other inputs: steals, overtaking, forced release, death,
+//! suspension. Nothing is remembered between two inputs but the two lists; everything is found
+//! again by scanning them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -131,7 +133,8 @@ impl Scopes {
             }
             Wait::IfAvailable if self.grantable(&entry, &self.queue) => self.grant(entry),
             Wait::IfAvailable => return Ok((request, Decided::Unavailable)),
-            // Decision 5: every held lock that intersects the scope is lost; the request goes before all pending ones.
+            // Decision 5: every held lock that intersects the scope is lost; the request goes
+            // before all pending ones.
             Wait::Steal | Wait::StealAll => {
                 let cause = Cause::Stolen { by: request };
                 self.lose(cause, |lock| intersect(&lock.scope, scope));
@@ -192,7 +195,8 @@ impl Scopes {
         true
     }
 
-    /// Decision 4: all held locks whose scope has the name are released in one step, the queue goes on.
+    /// Decision 4: all held locks whose scope has the name are released in one step, the queue goes
+    /// on.
     fn force_release(&mut self, name: Name) -> usize {
         let before = self.held.len();
         self.lose(Cause::ForceReleased, |lock| lock.scope.contains(&name));
@@ -205,8 +209,9 @@ impl Scopes {
         let Some(presence @ Presence::Awake) = self.clients.get_mut(&client) else {
             return false;
         };
-        // "While a client is suspended all its events are deferred to resume", those included that nobody polled yet. That it
-        // was evicted in an earlier sleep is for the embedder, not for the client.
+        // "While a client is suspended all its events are deferred to resume", those included that
+        // nobody polled yet. That it was evicted in an earlier sleep is for the embedder, not for
+        // the client.
         let is_its =
             |event: &&Event| event.client() == client && !matches!(event, Event::Evicted { .. });
         let deferred = self.events.iter().filter(is_its).cloned().collect();
@@ -251,8 +256,8 @@ impl Scopes {
 
 /// The predicate, and what follows from it.
 impl Scopes {
-    /// Seed 002: "A lock request request is said to be grantable if the following steps return true", where `earlier` are the
-    /// entries in the queue earlier than the request.
+    /// Seed 002: "A lock request request is said to be grantable if the following steps return
+    /// true", where `earlier` are the entries in the queue earlier than the request.
     fn grantable(&self, request: &Entry, earlier: &[Entry]) -> bool {
         let scope = &request.scope;
         match request.mode {
@@ -275,8 +280,9 @@ impl Scopes {
         }
     }
 
-    /// In the order of the queue, whoever is grantable leaves it. One pass is enough: what leaves the queue for the held locks
-    /// is in the way of later requests as it was before, what leaves altogether is only ever in the way of later ones.
+    /// In the order of the queue, whoever is grantable leaves it. One pass is enough: what leaves
+    /// the queue for the held locks is in the way of later requests as it was before, what leaves
+    /// altogether is only ever in the way of later ones.
     fn process_queue(&mut self) {
         let mut place = 0;
         while place < self.queue.len() {
@@ -349,7 +355,8 @@ impl Scopes {
             .collect()
     }
 
-    /// Does an entry of another client stand later in the order and conflict with an entry of this one?
+    /// Does an entry of another client stand later in the order and conflict with an entry of this
+    /// one?
     fn somebody_waits_for(&self, client: ClientNo) -> bool {
         let order: Vec<&Entry> = self.live().collect();
         order.iter().enumerate().any(|(place, entry)| {

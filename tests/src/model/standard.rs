@@ -1,7 +1,8 @@
-//! Seed 001, the standard: a held lock set, and one lock request queue per name of which only the head is grantable.
+//! Seed 001, the standard: a held lock set, and one lock request queue per name of which only the
+//! head is grantable.
 //!
-//! Function names are those of the standard's algorithms, comments quote their steps. Tasks, promises and callbacks are
-//! left out: what they would be told is an [`Outcome`].
+//! Function names are those of the standard's algorithms, comments quote their steps. Tasks,
+//! promises and callbacks are left out: what they would be told is an [`Outcome`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +14,8 @@ use super::{Outcome, Single, SingleNames};
 pub struct Standard {
     /// §2.4: "Each lock manager has a held lock set which is a set of locks."
     held_lock_set: Vec<Single>,
-    /// §2.5: "Each lock manager has a lock request queue map, which is a map of resource names to lock request queues."
+    /// §2.5: "Each lock manager has a lock request queue map, which is a map of resource names to
+    /// lock request queues."
     lock_request_queue_map: BTreeMap<Name, VecDeque<Single>>,
     outcomes: Vec<Outcome>,
 }
@@ -28,7 +30,8 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#grantable>
     fn grantable(&mut self, request: Single) -> bool {
-        // Steps 1 to 4. Let queue be the result of getting the lock request queue from queueMap for name.
+        // Steps 1 to 4. Let queue be the result of getting the lock request queue from queueMap for
+        // name.
         let name = request.name;
         let queue = self.get_the_lock_request_queue(name);
         // Step 7. If queue is not empty and request is not the first item in queue, then return false.
@@ -65,7 +68,8 @@ impl Standard {
         // Step 3.5. Otherwise, run these steps:
         } else {
             // Step 3.5.1. If ifAvailable is true and request is not grantable, then […] invoke callback with null […] and
-            // abort these steps. (Decision S1: these are all the steps, so the request is never enqueued.)
+            // abort these steps. (Decision S1: these are all the steps, so the request is never
+            // enqueued.)
             if if_available && !self.grantable(request) {
                 self.outcomes.push(Outcome::Unavailable(request.request));
                 return;
@@ -112,8 +116,9 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
     ///
-    /// Literally, a dying client can be granted a lock between two of these steps. Here all that it has leaves first, then
-    /// the queues are processed: a dying client is never granted. (S4: "agent" is the client.)
+    /// Literally, a dying client can be granted a lock between two of these steps. Here all that it
+    /// has leaves first, then the queues are processed: a dying client is never granted. (S4:
+    /// "agent" is the client.)
     fn terminate_remaining_locks_and_requests(&mut self, client: ClientNo) {
         // Step 1. For each lock request request with agent equal to agent: abort the request request.
         for queue in self.lock_request_queue_map.values_mut() {
@@ -130,8 +135,8 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#snapshot-the-lock-state>
     fn snapshot_the_lock_state(&self) -> (Vec<Single>, Vec<Single>) {
-        // Steps 2 and 3. For each queue of manager's lock request queue map's values: for each request of queue: append
-        // […] to pending.
+        // Steps 2 and 3. For each queue of manager's lock request queue map's values: for each
+        // request of queue: append […] to pending.
         let pending = self.lock_request_queue_map.values().flatten().copied().collect();
         // Steps 4 and 5. For each lock of manager's held lock set: append […] to held.
         (self.held_lock_set.clone(), pending)

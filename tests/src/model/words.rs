@@ -1,4 +1,5 @@
-//! The words in which models, histories and stories speak: small ordinals instead of ids, letters instead of names.
+//! The words in which models, histories and stories speak: small ordinals instead of ids, letters
+//! instead of names.
 
 use core::fmt;
 use std::collections::BTreeSet;

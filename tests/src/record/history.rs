@@ -6,7 +6,8 @@ use std::{fmt, fs, io};
 
 use super::Line;
 
-/// All lines of all processes. Those of one process stand in its order; nothing is said about others.
+/// All lines of all processes. Those of one process stand in its order; nothing is said about
+/// others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// The lines.

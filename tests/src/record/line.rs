@@ -55,8 +55,9 @@ pub enum What {
     Deed(Who, Deed),
     /// The conductor will do nothing any more and has seen enough. The last line of its record.
     Over {
-        /// So long it takes at most, on this machine and with these leases, until what one process sent or what became of it has
-        /// had its effect on another. Nobody was disturbed for so long before this moment, if anybody was still waiting.
+        /// So long it takes at most, on this machine and with these leases, until what one process
+        /// sent or what became of it has had its effect on another. Nobody was disturbed for so
+        /// long before this moment, if anybody was still waiting.
         patience: Duration,
         /// A lock outlasts the absence of its client and of the service if both together are absent
         /// for less than this. Zero if nothing is promised.
@@ -67,8 +68,9 @@ pub enum What {
 
 /// A step in the life of a request, as its client sees it.
 ///
-/// The moment of a step is read *before* the client acts and *after* it was told: whatever else happened between the two
-/// readings, the client believed in its lock from [`Held`](Self::Held) to the last [`Still`](Self::Still).
+/// The moment of a step is read *before* the client acts and *after* it was told: whatever else
+/// happened between the two readings, the client believed in its lock from [`Held`](Self::Held) to
+/// the last [`Still`](Self::Still).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -145,7 +147,8 @@ pub enum Wait {
     Force,
 }
 
-/// What the conductor did to a process, or saw of it. The moment is read before in the *-ing* forms, after in the others.
+/// What the conductor did to a process, or saw of it. The moment is read before in the *-ing*
+/// forms, after in the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {

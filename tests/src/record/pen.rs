@@ -34,7 +34,8 @@ impl Pen {
     ///
     /// # Errors
     ///
-    /// The line could not be written. What the client does from here on is not on record, so it must end.
+    /// The line could not be written. What the client does from here on is not on record, so it
+    /// must end.
     pub fn step(&self, request: RequestNo, step: Step) -> io::Result<()> {
         self.step_at(Moment::now(), request, step)
     }
@@ -66,7 +67,8 @@ impl Pen {
         let line = Line { at, who: self.who.clone(), what };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
-        // The kernel has the line when this returns, whatever becomes of the process. Only a disk that is full writes a part.
+        // The kernel has the line when this returns, whatever becomes of the process. Only a disk
+        // that is full writes a part.
         match (&self.file).write(&text)? {
             written if written == text.len() => Ok(()),
             _ => Err(io::ErrorKind::WriteZero.into()),

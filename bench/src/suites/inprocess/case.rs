@@ -43,7 +43,8 @@ pub(super) fn distinct<S: Side>(names: Names) -> Round {
     })
 }
 
-/// From empty: every name is taken, then every lock is released, both in the same order. Both together, and each.
+/// From empty: every name is taken, then every lock is released, both in the same order. Both
+/// together, and each.
 pub(super) fn hold<S: Side>(names: Names) -> Round {
     let count = names.len();
     Box::new(move || {
@@ -66,7 +67,8 @@ pub(super) fn hold<S: Side>(names: Names) -> Round {
 }
 
 /// Two threads, each with a name of its own, which is another one in every round: whether two names
-/// fall into the same part of a divided map is chance. From their common start to the end of the later one.
+/// fall into the same part of a divided map is chance. From their common start to the end of the
+/// later one.
 pub(super) fn two_threads_own<S: Side>(operations: usize) -> Round {
     let side = S::new();
     let mut numbers = 0..;
@@ -101,8 +103,8 @@ pub(super) fn two_threads_same<S: Side>(operations: usize) -> Round {
     })
 }
 
-/// A lock that goes to and fro between two tasks. `workers` are the threads of their runtime; with none it
-/// is the current thread.
+/// A lock that goes to and fro between two tasks. `workers` are the threads of their runtime; with
+/// none it is the current thread.
 pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
     two_tasks(workers, operations, move |side: Arc<S>| async move {
         let mut held = Some(side.lock(HOT).await);
@@ -151,7 +153,8 @@ pub(super) fn queued<S: Side>(waiting: usize) -> Round {
                 let side = Arc::clone(&side);
                 tokio::spawn(async move { drop(side.lock(black_box(HOT)).await) });
             }
-            // The runtime's queue is first in, first out: behind this task, all others wait for the lock.
+            // The runtime's queue is first in, first out: behind this task, all others wait for the
+            // lock.
             tokio::spawn(async {}).await.expect("nothing panics");
             drop(holder);
             // So is the lock: whoever gets it last has seen all others get it.

@@ -58,7 +58,8 @@ impl Side for Leak {
     }
 }
 
-/// The same, made for names that are known already, as almost all are where none is forgotten: it looks before it makes an entry.
+/// The same, made for names that are known already, as almost all are where none is forgotten: it
+/// looks before it makes an entry.
 pub(super) struct LeakKnown(Leak);
 
 impl Side for LeakKnown {

@@ -15,7 +15,8 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
             };
             targets.extend(target(row, peer, limit));
         }
-        // Whoever never cleans up has half of the work of holding many, so only the whole is compared.
+        // Whoever never cleans up has half of the work of holding many, so only the whole is
+        // compared.
         if !matches!(row.case.as_str(), "hold-1m-lock" | "hold-1m-unlock") {
             targets.extend(target(row, LEAK, 1.2));
         }

@@ -57,7 +57,8 @@ impl Place {
 pub(super) trait Cases {
     /// Acquire and release by so many clients, each with a name of its own.
     fn cycle(&self, place: Place, clients: usize) -> Round;
-    /// From the release by one client to the lock of the other one: the middle and the 99th of a hundred.
+    /// From the release by one client to the lock of the other one: the middle and the 99th of a
+    /// hundred.
     fn hand_over(&self, place: Place) -> Round;
     /// As `cycle`, while others are connected and each hold a lock.
     fn crowd(&self, place: Place, idle: usize, clients: usize) -> Round;
@@ -191,7 +192,8 @@ fn shares(count: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// All clients acquire and release, at least once and until the time is over: nanoseconds per cycle of anyone.
+/// All clients acquire and release, at least once and until the time is over: nanoseconds per cycle
+/// of anyone.
 async fn work<C: Client>(
     clients: Vec<Named<C>>,
     time: Duration,
@@ -272,8 +274,8 @@ where
 /// Two clients and how long each passing on took, in nanoseconds.
 type Passed<C> = ([Named<C>; 2], Vec<f64>);
 
-/// The lock goes to and fro. The one who waits has waited for a while when the holder releases, and asks again
-/// only when the other one has it: so where nobody queues, nobody overtakes either.
+/// The lock goes to and fro. The one who waits has waited for a while when the holder releases, and
+/// asks again only when the other one has it: so where nobody queues, nobody overtakes either.
 async fn pass_on<C: Client>(
     mut holder: Named<C>,
     mut waiting: Named<C>,

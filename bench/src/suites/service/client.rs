@@ -13,7 +13,8 @@ pub(super) trait Service: Copy + Send + 'static {
     /// Whether a second client waits for the first; not so for the bare round trip.
     const EXCLUDES: bool = true;
 
-    /// How long a holder has the lock before it passes it on: long enough that the other one waits for it.
+    /// How long a holder has the lock before it passes it on: long enough that the other one waits
+    /// for it.
     const HOLD: Duration = Duration::from_millis(2);
 
     /// A new client with a connection of its own, ready to ask for locks.

@@ -31,8 +31,8 @@ pub(super) struct EtcdClient {
 impl Service for Etcd {
     type Client = EtcdClient;
 
-    /// Ten times a second etcd looks after new watchers. One that came later than that before the release
-    /// hears of it late, so a shorter time would measure that pause and nothing else.
+    /// Ten times a second etcd looks after new watchers. One that came later than that before the
+    /// release hears of it late, so a shorter time would measure that pause and nothing else.
     const HOLD: Duration = Duration::from_millis(120);
 
     async fn connect(self, address: &Address) -> io::Result<EtcdClient> {

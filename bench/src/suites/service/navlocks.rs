@@ -1,4 +1,5 @@
-//! navlocks, as its users have it: `Locks::connect`, a request that is awaited, a guard that is dropped.
+//! navlocks, as its users have it: `Locks::connect`, a request that is awaited, a guard that is
+//! dropped.
 //!
 //! A release has no answer: it travels with the next request of the same client.
 

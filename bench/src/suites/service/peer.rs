@@ -70,7 +70,8 @@ const NOTES: [&str; 7] = [
 /// How many clients are connected in the crowd, and how many of them work.
 const CROWD: usize = 10_000;
 const CROWD_WORKING: usize = 64;
-/// The crowd comes and goes in every round: the files of all sides' crowds together would be too many.
+/// The crowd comes and goes in every round: the files of all sides' crowds together would be too
+/// many.
 const CROWD_ROUNDS: usize = 3;
 /// Files that are open besides those of the crowd.
 const OTHER_FILES: u64 = 500;

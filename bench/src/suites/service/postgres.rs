@@ -72,7 +72,8 @@ impl PostgresClient {
     /// Runs a statement with the key of the lock: one write, one answer.
     async fn call(&mut self, statement: &str) -> io::Result<()> {
         let key = self.held.to_be_bytes();
-        // The nameless portal; one parameter, binary, of eight bytes; the result in one format, text.
+        // The nameless portal; one parameter, binary, of eight bytes; the result in one format,
+        // text.
         let (one, binary, text) = (1u16.to_be_bytes(), 1u16.to_be_bytes(), 0u16.to_be_bytes());
         let eight = 8u32.to_be_bytes();
         let bind: [&[u8]; 10] =

@@ -70,7 +70,8 @@ impl Client for RedisClient {
         self.locks += 1;
         self.token = format!("{}-{}", self.client, self.locks).into_bytes();
         self.name = name.as_bytes().to_vec();
-        // The first pause is a part of one, another one every time: a release comes at any moment of it.
+        // The first pause is a part of one, another one every time: a release comes at any moment
+        // of it.
         let mut part = (self.locks as f64 * GOLDEN_RATIO).fract();
         loop {
             let words: [&[u8]; 6] =

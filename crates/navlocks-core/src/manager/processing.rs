@@ -27,8 +27,8 @@ impl LockManager {
         self.process_the_lock_request_queue();
     }
 
-    /// Ends a client rather than an agent: windows of one origin share an agent, and closing one of them must
-    /// not take the locks of the others.
+    /// Ends a client rather than an agent: windows of one origin share an agent, and closing one of
+    /// them must not take the locks of the others.
     ///
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
     pub(super) fn terminate_remaining_locks_and_requests(&mut self, client: Index) {

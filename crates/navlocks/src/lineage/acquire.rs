@@ -17,9 +17,11 @@ pub struct AcquireOptions {
     pub steal: bool,
 }
 
-/// Runs `work` under the lock and returns what it returns: `navigator.locks.acquire(name, options, callback)`.
+/// Runs `work` under the lock and returns what it returns: `navigator.locks.acquire(name, options,
+/// callback)`.
 ///
-/// The work gets `None` when the lock was wanted only [if available](AcquireOptions::if_available) and is not.
+/// The work gets `None` when the lock was wanted only [if available](AcquireOptions::if_available)
+/// and is not.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -43,10 +45,12 @@ pub struct AcquireOptions {
 ///   [`RequestErrorKind::Stolen`](crate::RequestErrorKind::Stolen). Today's
 ///   [`steal`](crate::Request::steal) leaves them
 ///   in the queue. No options exclude each other: a steal is always available, and may be shared.
-/// - A work whose lock is stolen goes on, and [`Lock::lost`] tells it. The draft rejected the promise under it.
-/// - The draft's signal, when it came after the grant, rejected the promise while the callback went on under the lock. Here
-///   the future is both: it can be dropped, and then work and lock are gone; or one can stop awaiting it and keep it,
-///   and then the lock stays held, as in the draft. Nothing goes on that nobody awaits.
+/// - A work whose lock is stolen goes on, and [`Lock::lost`] tells it. The draft rejected the
+///   promise under it.
+/// - The draft's signal, when it came after the grant, rejected the promise while the callback went
+///   on under the lock. Here the future is both: it can be dropped, and then work and lock are
+///   gone; or one can stop awaiting it and keep it, and then the lock stays held, as in the draft.
+///   Nothing goes on that nobody awaits.
 ///
 /// # Errors
 ///
@@ -54,8 +58,8 @@ pub struct AcquireOptions {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future while it waits leaves the queue at once, and those behind go on. Dropping it later drops the work
-/// and releases the lock.
+/// Dropping the future while it waits leaves the queue at once, and those behind go on. Dropping it
+/// later drops the work and releases the lock.
 pub async fn acquire<T>(
     locks: &Locks,
     name: impl Into<Name>,
@@ -73,7 +77,8 @@ pub async fn acquire<T>(
     Ok(work(lock.as_ref()).await)
 }
 
-/// Takes away all locks held on a name, in one step, and returns how many: `navigator.locks.forceRelease(name)`.
+/// Takes away all locks held on a name, in one step, and returns how many:
+/// `navigator.locks.forceRelease(name)`.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -89,7 +94,8 @@ pub async fn acquire<T>(
 ///
 /// # What changed since
 ///
-/// The draft had lost its algorithm and left open what the holders hear. They are told, and the queue goes on.
+/// The draft had lost its algorithm and left open what the holders hear. They are told, and the
+/// queue goes on.
 ///
 /// # Errors
 ///

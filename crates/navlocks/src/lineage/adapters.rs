@@ -2,9 +2,10 @@
 //!
 //! > Any of the above approaches can be implemented in terms of the other.
 //!
-//! The FAQ proved it with four sketches. Here they are in Rust, to be read as a proof and used where code in the terms of
-//! one model meets an API of another. Their bugs are mended: a request that fails or is aborted says so in all four,
-//! and the scoped one returns what its work returns. Each passes the tests of the model that it imitates.
+//! The FAQ proved it with four sketches. Here they are in Rust, to be read as a proof and used
+//! where code in the terms of one model meets an API of another. Their bugs are mended: a request
+//! that fails or is aborted says so in all four, and the scoped one returns what its work returns.
+//! Each passes the tests of the model that it imitates.
 //!
 //! ```
 //! # navlocks::blocking::block_on(async {
@@ -32,8 +33,8 @@ use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::request::Request;
 
-/// A lock to be released by hand, made of a lock that releases itself or of a callback under a lock. Dropping it releases
-/// it, too.
+/// A lock to be released by hand, made of a lock that releases itself or of a callback under a
+/// lock. Dropping it releases it, too.
 #[must_use = "a lock that is not kept is released at once"]
 pub struct ExplicitLock {
     facts: Facts,
@@ -58,7 +59,8 @@ impl ExplicitLock {
         self.facts.token
     }
 
-    /// Releases the lock. It is free when this returns; only an [`AutoLock`] that others gave work to stays held for that.
+    /// Releases the lock. It is free when this returns; only an [`AutoLock`] that others gave work
+    /// to stays held for that.
     ///
     /// A second release does not compile:
     ///
@@ -89,8 +91,8 @@ impl fmt::Debug for ExplicitLock {
     }
 }
 
-/// "Can you implement explicit release in terms of auto-release?" The lock is given a work that ends with
-/// [`release`](ExplicitLock::release).
+/// "Can you implement explicit release in terms of auto-release?" The lock is given a work that
+/// ends with [`release`](ExplicitLock::release).
 ///
 /// # Errors
 ///
@@ -108,8 +110,8 @@ pub async fn explicit_from_auto<E>(
     Ok(ExplicitLock { facts: lock.facts().clone(), gate, holding })
 }
 
-/// "Can you implement auto-release in terms of explicit-release?" The FAQ's `Extendable` is [`AutoLock`], which takes over a
-/// [`Lock`] and releases it when its works have ended.
+/// "Can you implement auto-release in terms of explicit-release?" The FAQ's `Extendable` is
+/// [`AutoLock`], which takes over a [`Lock`] and releases it when its works have ended.
 ///
 /// # Errors
 ///
@@ -124,8 +126,8 @@ pub async fn auto_from_explicit<E>(
     request.await.map(AutoLock::from)
 }
 
-/// "Can you implement explicit release in terms of scoped release?" The lock is held by a work that tells of the grant and
-/// then waits for [`release`](ExplicitLock::release).
+/// "Can you implement explicit release in terms of scoped release?" The lock is held by a work that
+/// tells of the grant and then waits for [`release`](ExplicitLock::release).
 ///
 /// # Errors
 ///
@@ -139,7 +141,8 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
     let (tell, told) = mpsc::channel();
     let mut holding = Box::pin(async move {
         let held = request.with(async |lock| {
-            // Nobody listens any more when the lock was not wanted after all, and then this is about to be dropped.
+            // Nobody listens any more when the lock was not wanted after all, and then this is
+            // about to be dropped.
             let _ = tell.send(Ok(Facts::of(lock)));
             let Ok(()) = opened.await;
             lock.loss()
@@ -162,8 +165,8 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
     Ok(ExplicitLock { facts: granted.await?, gate, holding })
 }
 
-/// "Can you implement scoped release in terms of explicit release?" With any lock that is released by its drop, and so
-/// also when the work panics or is dropped.
+/// "Can you implement scoped release in terms of explicit release?" With any lock that is released
+/// by its drop, and so also when the work panics or is dropped.
 ///
 /// # Errors
 ///
@@ -171,7 +174,8 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
 ///
 /// # Cancel safety
 ///
-/// Dropping the future while it waits drops the request; dropping it later drops the work and releases the lock.
+/// Dropping the future while it waits drops the request; dropping it later drops the work and
+/// releases the lock.
 pub async fn scoped_from_explicit<L, E, T>(
     request: impl IntoFuture<Output = Result<L, E>>,
     work: impl AsyncFnOnce(&L) -> T,

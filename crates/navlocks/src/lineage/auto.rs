@@ -19,21 +19,24 @@ mod wakeups;
 pub(crate) use holding::Facts;
 use holding::Holding;
 
-/// A lock that releases itself: held until every work given to [`wait_until`](Self::wait_until) has ended well, or until
-/// one has failed. Made by [`Request::auto`](crate::Request::auto), or from a [`Lock`].
+/// A lock that releases itself: held until every work given to [`wait_until`](Self::wait_until) has
+/// ended well, or until one has failed. Made by [`Request::auto`](crate::Request::auto), or from a
+/// [`Lock`].
 ///
-/// A clone is another handle of the same lock. Futures do nothing by themselves and nothing is spawned here, so the works
-/// make progress while somebody awaits [`released`](Self::released), on any task; if several do, whichever is awake drives
-/// them.
+/// A clone is another handle of the same lock. Futures do nothing by themselves and nothing is
+/// spawned here, so the works make progress while somebody awaits [`released`](Self::released), on
+/// any task; if several do, whichever is awake drives them.
 ///
 /// # When it is released
 ///
-/// - All works have ended well. A lock that was never given any is released by the first `released` that is awaited.
+/// - All works have ended well. A lock that was never given any is released by the first `released`
+///   that is awaited.
 /// - A work has failed, or panicked. The other works are dropped.
 /// - The lock was taken away. The works are dropped.
 /// - All handles are gone: this, its clones, and every [`Released`]. The works are dropped.
 ///
-/// Works are dropped before the lock is released, so none runs without it, except on a lock that was taken away.
+/// Works are dropped before the lock is released, so none runs without it, except on a lock that
+/// was taken away.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -50,21 +53,24 @@ use holding::Holding;
 ///
 /// # What changed since the documents of 2017
 ///
-/// There, a lock without work was released a microtask after the script that had awaited it got to run. Rust has no
-/// such moment: code between `auto().await` and the first `released().await` always comes in time.
+/// There, a lock without work was released a microtask after the script that had awaited it got to
+/// run. Rust has no such moment: code between `auto().await` and the first `released().await`
+/// always comes in time.
 #[derive(Clone)]
 #[must_use = "a lock that is not kept is released at once"]
 pub struct AutoLock(Arc<Holding>);
 
 impl AutoLock {
-    /// Holds the lock until `work` has ended, too. Works can be added as long as the lock is held, also by a work.
+    /// Holds the lock until `work` has ended, too. Works can be added as long as the lock is held,
+    /// also by a work.
     ///
-    /// Returns what [`released`](Self::released) returns. Not awaiting it is fine as long as somebody awaits another. When
-    /// the lock has been released already, the work is dropped and what is returned fails with
-    /// [`ReleaseError::TooLate`].
+    /// Returns what [`released`](Self::released) returns. Not awaiting it is fine as long as
+    /// somebody awaits another. When the lock has been released already, the work is dropped and
+    /// what is returned fails with [`ReleaseError::TooLate`].
     ///
-    /// A work that adds works to its own lock should own a [`WeakAutoLock`]. If it owned an `AutoLock`, then the lock
-    /// would stay held when everybody else has let go of it: nobody would be left to drive the work.
+    /// A work that adds works to its own lock should own a [`WeakAutoLock`]. If it owned an
+    /// `AutoLock`, then the lock would stay held when everybody else has let go of it: nobody would
+    /// be left to drive the work.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -137,7 +143,8 @@ impl AutoLock {
 }
 
 impl Request {
-    /// The lock under the auto-release model: held until all that is given to [`AutoLock::wait_until`] has ended.
+    /// The lock under the auto-release model: held until all that is given to
+    /// [`AutoLock::wait_until`] has ended.
     ///
     /// # Errors
     ///
@@ -192,12 +199,13 @@ impl fmt::Debug for WeakAutoLock {
     }
 }
 
-/// The future of [`AutoLock::released`] and [`AutoLock::wait_until`]: drives the works of the lock, and resolves when the
-/// lock is released. All of one lock resolve to the same.
+/// The future of [`AutoLock::released`] and [`AutoLock::wait_until`]: drives the works of the lock,
+/// and resolves when the lock is released. All of one lock resolve to the same.
 ///
 /// # Errors
 ///
-/// [`ReleaseError`]: a work failed, the lock was taken away, or the work came too late. The lock is released all the same.
+/// [`ReleaseError`]: a work failed, the lock was taken away, or the work came too late. The lock is
+/// released all the same.
 ///
 /// # Panics
 ///
@@ -206,8 +214,8 @@ impl fmt::Debug for WeakAutoLock {
 ///
 /// # Cancel safety
 ///
-/// Dropping it loses nothing as long as another handle lives: whoever else awaits the release drives the works from
-/// then on. Dropping the last handle drops the works and releases the lock.
+/// Dropping it loses nothing as long as another handle lives: whoever else awaits the release
+/// drives the works from then on. Dropping the last handle drops the works and releases the lock.
 pub struct Released(Awaited);
 
 enum Awaited {

@@ -29,9 +29,10 @@ pub type Flag = AutoLock;
 ///
 /// # What changed since
 ///
-/// The draft counted microseconds in its text and milliseconds in its examples; a [`Duration`] leaves no doubt. `None` waits
-/// for ever. Zero tries once, as the draft's open question suggested, and never stands in the queue. A flag that is
-/// granted at the very moment its time is up is either granted or not, never both.
+/// The draft counted microseconds in its text and milliseconds in its examples; a [`Duration`]
+/// leaves no doubt. `None` waits for ever. Zero tries once, as the draft's open question suggested,
+/// and never stands in the queue. A flag that is granted at the very moment its time is up is
+/// either granted or not, never both.
 ///
 /// # Errors
 ///

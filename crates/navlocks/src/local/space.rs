@@ -1,7 +1,7 @@
 //! A lock space in this process: shards behind mutexes.
 //!
-//! Nothing of a user's runs while a shard is locked, except that a waker is cloned; wakers are woken
-//! and dropped after unlocking.
+//! Nothing of a user's runs while a shard is locked, except that a waker is cloned; wakers are
+//! woken and dropped after unlocking.
 //!
 //! ```text
 //!   divided     shard 0: a c   shard 1: b   …   shard 7: z     each behind its own mutex

@@ -10,7 +10,8 @@ use navlocks::{DeadlockPolicy, Locks, RequestError, RequestErrorKind};
 
 use crate::{assert_nothing_left, begin_to_wait, hold, model};
 
-/// Something that the lock protects. Its accesses have to exclude each other, and to see each other.
+/// Something that the lock protects. Its accesses have to exclude each other, and to see each
+/// other.
 #[derive(Clone)]
 struct Resource(Rc<UnsafeCell<()>>);
 

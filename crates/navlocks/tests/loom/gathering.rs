@@ -1,4 +1,5 @@
-//! A space that is divided and gathered while others are on their way. `a` and `b` are in different parts.
+//! A space that is divided and gathered while others are on their way. `a` and `b` are in different
+//! parts.
 
 use std::future::IntoFuture;
 
@@ -49,7 +50,8 @@ fn a_scope_meets_a_request_that_waits() {
     });
 }
 
-/// Nothing is left in the whole, so the names go back to their parts; others ask for them meanwhile.
+/// Nothing is left in the whole, so the names go back to their parts; others ask for them
+/// meanwhile.
 #[test]
 fn a_division_meets_a_request() {
     model(|| {

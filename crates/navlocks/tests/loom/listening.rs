@@ -27,7 +27,8 @@ fn a_listener_hears_all_that_happens() {
     });
 }
 
-/// A listener that comes and goes hears the end of a story or nothing, never a part from the middle.
+/// A listener that comes and goes hears the end of a story or nothing, never a part from the
+/// middle.
 #[test]
 fn a_listener_comes_and_goes() {
     model(|| {

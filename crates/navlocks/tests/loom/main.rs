@@ -1,9 +1,11 @@
-//! Two or three threads on one lock space, in every order in which they can meet: the model checker runs each test again
-//! and again, each time in another order, and reports a deadlock when everybody sleeps.
+//! Two or three threads on one lock space, in every order in which they can meet: the model checker
+//! runs each test again and again, each time in another order, and reports a deadlock when
+//! everybody sleeps.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p navlocks --test loom`. Each test tries all orders, but those that the
-//! checker knows to make no difference, with up to [`PREEMPTIONS`] switches away from a thread that could have gone on;
-//! `LOOM_MAX_PREEMPTIONS` sets another bound. With `-- --nocapture` a deadlock is shown even if the clean-up after it fails.
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p navlocks --test loom`. Each test tries all
+//! orders, but those that the checker knows to make no difference, with up to [`PREEMPTIONS`]
+//! switches away from a thread that could have gone on; `LOOM_MAX_PREEMPTIONS` sets another bound.
+//! With `-- --nocapture` a deadlock is shown even if the clean-up after it fails.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 #![allow(clippy::print_stdout, reason = "how much was searched")]

@@ -159,7 +159,8 @@ fn a_lease_of_no_length_is_over_at_once_and_leads_to_the_next_session() {
             let none = Welcome { lease_ms: Some(lease), ..welcome(1) };
             let (locks, talk) = connected(&peer, none).await;
             let waiting = begun(locks.request("a"));
-            // Whether something is said first does not matter; a driver that came to grief would not come back.
+            // Whether something is said first does not matter; a driver that came to grief would
+            // not come back.
             drop(talk);
             let mut talk = loop {
                 let (mut talk, _) = peer.greeted().await;

@@ -46,7 +46,8 @@ fn held_locks_are_lost_and_requests_are_made_anew() {
 
             let mut talk = forgets(&peer, says, 8).await;
             talk.hears(ToService::Open(Open { client: 1, partition: "p".into() })).await;
-            // Before the service hears of anything that could lead to another grant, the lock is known to be lost.
+            // Before the service hears of anything that could lead to another grant, the lock is
+            // known to be lost.
             assert_eq!(lock.loss(), Some(Loss::ServiceGone));
             assert_eq!(lock.lost().await, Loss::ServiceGone);
             assert_eq!(locks.client_id().to_string(), "c8.0");

@@ -23,8 +23,8 @@ async fn answers_one(talk: &mut Talk) -> Instant {
     heard
 }
 
-/// Holds up the thread of the client, its driver and its timers, until a service that heard the last of it just now would have ended the
-/// session.
+/// Holds up the thread of the client, its driver and its timers, until a service that heard the
+/// last of it just now would have ended the session.
 fn held_up() {
     thread::sleep(LEASE);
 }

@@ -1,5 +1,6 @@
-//! `Locks::connect` against a peer that does what no service does on demand: it answers late, in pieces, wrongly or not at
-//! all, and breaks off in the middle. Each test says step by step what is heard and what is said.
+//! `Locks::connect` against a peer that does what no service does on demand: it answers late, in
+//! pieces, wrongly or not at all, and breaks off in the middle. Each test says step by step what is
+//! heard and what is said.
 
 mod peer;
 mod client;
@@ -36,7 +37,8 @@ use tokio::runtime::Builder;
 /// Far above what any test takes; a hang must not be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test with its client and its peer on one thread, so that nothing happens between two steps.
+/// Runs a test with its client and its peer on one thread, so that nothing happens between two
+/// steps.
 fn run(test: impl Future<Output = ()> + Send + 'static) {
     bounded(|| {
         Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)

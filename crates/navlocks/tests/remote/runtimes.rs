@@ -1,4 +1,5 @@
-//! Where the driver lives: in a runtime of any kind, on a thread of its own, and what happens when that is no more.
+//! Where the driver lives: in a runtime of any kind, on a thread of its own, and what happens when
+//! that is no more.
 
 use std::future::IntoFuture as _;
 use std::thread;

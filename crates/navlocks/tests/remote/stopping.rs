@@ -77,7 +77,8 @@ fn a_process_that_was_stopped_past_its_lease_knows_it_when_it_goes_on() {
         let (_, status) = waitpid(Some(stopped.pid()), WaitOptions::UNTRACED).unwrap().unwrap();
         assert!(status.stopped(), "{status:?}");
         let last_heard_at_most = Instant::now();
-        // It cannot read what it is told now: a grant, for one, and what makes it go on when the time comes.
+        // It cannot read what it is told now: a grant, for one, and what makes it go on when the
+        // time comes.
         talk.grants(2, 2).await;
         thread::sleep((last_heard_at_most + LEASE).saturating_duration_since(Instant::now()));
         // From here on the lock may be somebody else's.

@@ -222,7 +222,8 @@ fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
         drop(dropped);
         let mut late = locks.events();
         talk.hears(ToService::Listen(0)).await;
-        // Both answers, with something between them that happened before the last stream was asked for.
+        // Both answers, with something between them that happened before the last stream was asked
+        // for.
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 1).await;
         talk.says(ToClient::Listening(0)).await;
