@@ -60,8 +60,8 @@ macro_rules! id {
                 Self { serial, slot }
             }
 
-            /// Returns a small number for indexing a table: dense, and reused once its owner is
-            /// gone.
+            /// Returns a small number for indexing a table: dense, and reused once its request or
+            /// client is gone.
             #[inline]
             pub fn slot(self) -> usize {
                 self.slot as usize
@@ -119,8 +119,7 @@ id! {
 id! {
     /// One request during all its life: while it is pending, and while its lock is held.
     ///
-    /// Once that life is over the id means nothing any more, and every input that names it is a
-    /// no-op.
+    /// Once the request is over, its id means nothing: every input that names it is a no-op.
     RequestId, "r"
 }
 
@@ -131,7 +130,8 @@ id! {
 pub struct FencingToken(u64);
 
 impl FencingToken {
-    /// The largest token that a manager can start from. As many grants again are left then.
+    /// The largest token that a manager can start from: half of all numbers are left for later
+    /// grants.
     pub const START_MAX: Self = Self(1 << 63);
 
     /// Makes the token with this number.

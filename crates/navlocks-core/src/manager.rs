@@ -304,10 +304,10 @@ impl LockManager {
         self.seating.memory() + self.events.memory()
     }
 
-    /// Returns how often an entry was looked at.
+    /// Returns how many reads of entries were counted.
     #[cfg(test)]
-    pub(crate) fn looks(&self) -> usize {
-        self.seating.looks()
+    pub(crate) fn reads(&self) -> usize {
+        self.seating.reads()
     }
 
     pub(crate) fn shard(&self) -> Shard {

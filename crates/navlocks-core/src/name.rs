@@ -31,8 +31,8 @@ pub struct Name(Repr);
 /// size, and a surrogate pair never is. So equal strings have equal bytes, and ASCII costs its
 /// length.
 ///
-/// All in whole words, the discriminant too, because names are moved a lot and moves of odd pieces
-/// stall the processor.
+/// All in whole words, the discriminant too: names are moved often, and moving odd pieces causes
+/// store-forwarding stalls.
 #[derive(Clone)]
 #[repr(u64)]
 enum Repr {
@@ -40,7 +40,7 @@ enum Repr {
     Shared(Arc<[u8]>),
 }
 
-/// A text of few bytes; the last one says how many.
+/// A short text; its last byte is its length.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 struct Text([u8; INLINE_BYTES + 1]);
@@ -48,8 +48,8 @@ struct Text([u8; INLINE_BYTES + 1]);
 const INLINE_BYTES: usize = 23;
 
 impl Text {
-    /// Read in words, because a copy of a length unknown to the compiler is written in pieces, and
-    /// moving the text right after would wait for them.
+    /// Copies in words: a copy of unknown length is stored in pieces, and moving the text right
+    /// after it causes a store-forwarding stall.
     #[inline]
     fn of(bytes: &[u8]) -> Self {
         let length = (bytes.len() as u64) << 56;
@@ -70,12 +70,11 @@ impl Text {
     }
 }
 
-/// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a
-/// word.
+/// Returns the last `rest` bytes, fewer than eight, as the low bytes of a word.
 #[inline]
 pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
     if let Some(&last) = bytes.last_chunk() {
-        // One shift by all 64 bits is none.
+        // Two shifts, because one by 64 bits overflows.
         return u64::from_le_bytes(last) >> 8 >> (56 - 8 * rest);
     }
     match (bytes.first_chunk(), bytes.last_chunk()) {
@@ -88,7 +87,7 @@ pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
 }
 
 impl Name {
-    /// The name with these UTF-16 code units, whatever they are.
+    /// Makes the name with these UTF-16 code units, whatever they are.
     pub fn from_utf16(units: &[u16]) -> Self {
         let mut wtf8 = Vec::with_capacity(units.len());
         for unit in char::decode_utf16(units.iter().copied()) {
@@ -102,7 +101,7 @@ impl Name {
         Self::from_wtf8(&wtf8)
     }
 
-    /// The inverse of [`Display`](fmt::Display): reads `\u{…}` and `\\`.
+    /// Reads the output of [`Display`](fmt::Display) back: `\u{…}` and `\\`.
     ///
     /// # Errors
     ///
@@ -139,13 +138,13 @@ impl Name {
         }
     }
 
-    /// Whether the text is memory of its own: whether the name is long.
+    /// Returns true if the name is long, so that its text is allocated.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.0, Repr::Shared(_))
     }
 
-    /// Gives back the memory of a long name that is of no use any more; what is left is another
+    /// Frees the text of a long name that is not used any more. The value left behind is another
     /// name.
     #[inline]
     pub(crate) fn forget_text(&mut self) {
@@ -154,11 +153,11 @@ impl Name {
         }
     }
 
-    /// A number in which names differ in their high bits, most often: to divide them by. Cheap, and
-    /// easy to foresee.
+    /// Returns a number that most often differs in its high bits between names, for dividing them
+    /// into shards. Cheap, and not secret.
     #[inline]
     pub(crate) fn spread(&self) -> u64 {
-        // Odd, and without a pattern: the golden ratio.
+        // The golden ratio: odd, and without a pattern.
         const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
         let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(MIX);
         match &self.0 {
@@ -173,7 +172,7 @@ impl Name {
         }
     }
 
-    /// The bytes of the name: equal for equal names, UTF-8 unless it has lone surrogates.
+    /// Returns the bytes of the name: equal for equal names, UTF-8 unless it has lone surrogates.
     #[inline]
     pub(crate) fn as_wtf8(&self) -> &[u8] {
         match &self.0 {
@@ -182,12 +181,12 @@ impl Name {
         }
     }
 
-    /// The name as text, unless it has lone surrogates.
+    /// Returns the name as text, unless it has lone surrogates.
     pub fn to_str(&self) -> Option<&str> {
         core::str::from_utf8(self.as_wtf8()).ok()
     }
 
-    /// The UTF-16 code units of the name.
+    /// Returns the UTF-16 code units of the name.
     pub fn encode_utf16(&self) -> impl Iterator<Item = u16> + '_ {
         CodePoints { wtf8: self.as_wtf8() }.flat_map(|code_point| {
             let supplementary = code_point.checked_sub(0x1_0000);
@@ -200,12 +199,12 @@ impl Name {
         })
     }
 
-    /// How many UTF-16 code units the name has: JavaScript's `length`.
+    /// Returns how many UTF-16 code units the name has: JavaScript's `length`.
     pub fn len_utf16(&self) -> usize {
         self.encode_utf16().count()
     }
 
-    /// How many bytes the name takes: its UTF-8 length where it has no lone surrogates.
+    /// Returns how many bytes the name takes: its UTF-8 length where it has no lone surrogates.
     pub fn len_bytes(&self) -> usize {
         self.as_wtf8().len()
     }
@@ -279,10 +278,10 @@ impl PartialEq for Name {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            // What is not text is zero.
+            // The bytes after the text are zero.
             (Repr::Inline(Text(text)), Repr::Inline(Text(other))) => text == other,
             (Repr::Shared(bytes), Repr::Shared(other)) => bytes == other,
-            // As short as fits is always inside.
+            // A text that fits is always inline, so an inline name never equals a shared one.
             _ => false,
         }
     }
@@ -362,7 +361,8 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    /// Every pair of these is compared, in both directions, with the order of their code units.
+    /// The test compares every pair of these, in both directions, with the order of their code
+    /// units.
     const UNITS: &[&[u16]] = &[
         &[],
         &[0],
@@ -392,7 +392,7 @@ mod tests {
     ];
 
     #[test]
-    fn code_units_survive_and_decide_the_order() {
+    fn names_keep_their_code_units_and_are_ordered_by_them() {
         for a in UNITS {
             let name = Name::from_utf16(a);
             assert!(name.encode_utf16().eq(a.iter().copied()));
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_any_length_is_kept() {
+    fn name_of_any_length_keeps_its_text() {
         let text = "0123456789abcdefghijklmnop";
         for length in 0..=text.len() {
             let name = Name::from(&text[..length]);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn display_loses_nothing() {
+    fn displayed_name_reads_back_unchanged() {
         for units in UNITS {
             let name = Name::from_utf16(units);
             assert_eq!(Name::from_escaped(&name.to_string()), Ok(name));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_escape_is_named_by_its_place() {
+    fn bad_escape_error_has_its_position() {
         for (text, position) in
             [(r"ab\", 2), (r"\x", 0), (r"\u{", 0), (r"a\u{}", 1), (r"\u{12345}", 0)]
         {
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_four_words() {
+    fn name_is_four_words() {
         assert_eq!(size_of::<Name>(), 32);
         assert_eq!(size_of::<Option<crate::Scope>>(), 32);
     }

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// The source of serials and fencing tokens.
 #[derive(Debug)]
 pub(crate) enum Numbers {
-    /// For a manager by itself: the next of each.
+    /// For a manager that is not a shard: the next of each.
     Own { serial: u64, token: u64 },
     /// For one shard of several.
     #[cfg(target_has_atomic = "64")]
@@ -23,8 +23,8 @@ pub(crate) struct Block {
     serial: u64,
     token: u64,
     end: u64,
-    /// Another shard took a block between the last two of this one. It will again, so a check first
-    /// is useless.
+    /// True if another shard took a block between the last two of this one. It likely will again,
+    /// so checking first does not pay.
     in_company: bool,
 }
 
@@ -165,7 +165,7 @@ mod tests {
         let mut shards = [first.of_another_shard(), first.of_another_shard(), first];
         let (mut serial, mut token) = (0, 0);
         for turn in 0..1_000 {
-            // Long runs of one shard, and short ones; grants at once, later and of others.
+            // Long and short runs of one shard; grants at once, later, and of other shards.
             let shard = &mut shards[turn / (1 + turn % 37) % 3];
             let next = shard.take_serial();
             assert!(next > serial);

@@ -30,7 +30,7 @@ pub struct Space<E: Embedder> {
     /// Ends of requests until the description is dropped that no subscriber needs any more.
     forgotten_in: Option<usize>,
     deadlocks: DeadlockPolicy,
-    /// The most entries that the search of the policy looks at for one request.
+    /// The most entries that the search of the policy reads for one request.
     deadlock_entries_max: usize,
     /// The requests of each suspended client, from when it was suspended.
     suspended: BTreeMap<ClientId, Vec<RequestId>>,

@@ -76,7 +76,7 @@ impl LockManager {
         let owner = self.owner(entry);
         let client = self.clients.id(owner);
         if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
-            // Such a client holds nothing while it is suspended: its turn passes.
+            // Under this policy a suspended client is granted nothing: the request is aborted.
             let request = self.seating.id(entry);
             self.send(owner, Event::Lost { request, client, cause: Cause::Suspended });
             self.depart(entry);

@@ -40,7 +40,7 @@ impl LockManager {
         })
     }
 
-    /// Returns the shard of `COUNT` that a name belongs to. No secret is in it: names that collide
+    /// Returns the shard of `COUNT` that a name belongs to. It needs no key: names that collide
     /// share a mutex, and nothing else follows.
     #[inline]
     pub fn shard_of<const COUNT: usize>(name: &Name) -> usize {
@@ -79,8 +79,7 @@ impl LockManager {
         whole
     }
 
-    /// Drops all requests and keeps the clients: the requests live on in the
-    /// [`whole`](Self::whole).
+    /// Drops all requests and keeps the clients: the requests are in the [`whole`](Self::whole).
     pub fn forget_requests(&mut self) {
         self.seating.clear();
         self.clients = self.clients.without_entries();
