@@ -51,22 +51,22 @@ pub use view::{
     Act, Action, EventsOf, Filter, ModeWord, Named, Order, QueueOf, Space, TimeOf, View,
 };
 
-/// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the
-/// first message each way.
+/// The version of the protocol. It is part of the name of the subprotocol and of the first message
+/// in each direction.
 pub const VERSION: u32 = 1;
 
-/// The WebSocket subprotocol, asked for by clients and confirmed by the service.
+/// The WebSocket subprotocol, requested by clients and confirmed by the service.
 pub const SUBPROTOCOL: &str = "navlocks.1";
 
 /// A subprotocol that starts with this carries an access token in base64url, for browsers, which
 /// cannot set headers.
 pub const TOKEN_SUBPROTOCOL: &str = "navlocks.token.";
 
-/// The message in a frame's text.
+/// Reads the message in the text of a frame.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong with it.
+/// The text says why it is not a message.
 pub fn read<'a, M: serde::Deserialize<'a>>(text: &'a str) -> Result<M, Fault> {
     serde_json::from_str(text)
         .map_err(|error| Fault::new(FaultCode::BadMessage, format!("not a message: {error}")))
@@ -80,7 +80,7 @@ pub fn write_within(message: &impl serde::Serialize, bytes_max: usize) -> Option
     String::from_utf8(bounded.text).ok()
 }
 
-/// Takes so many bytes and no more.
+/// A writer that stops at a limit.
 struct Bounded {
     text: Vec<u8>,
     bytes_max: usize,
@@ -100,7 +100,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// The text of the frame that carries a message.
+/// Writes a message as the text of a frame.
 pub fn write(message: &impl serde::Serialize) -> String {
     match serde_json::to_string(message) {
         Ok(text) => text,
