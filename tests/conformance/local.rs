@@ -1,4 +1,4 @@
-//! The arm in this process, and what only an arm without a network can promise.
+//! The arm in this process, and the promises that only hold without a network.
 
 use std::sync::Barrier;
 use std::thread;
@@ -28,7 +28,7 @@ impl Backend for Arm {
 }
 
 #[test]
-fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
+fn decision_3_release_that_races_with_a_steal_returns_the_outcome() {
     let arm = Arm::start(DeadlockPolicy::Ignore);
     let [holder, thief] = arm.clients();
     let together = Barrier::new(2);

@@ -1,5 +1,5 @@
-//! Real processes, what they write down, and the checker that reads it. The checker is shown to
-//! find what it is there for, and nothing else.
+//! Real processes, their records, and the checker that reads them. The tests show that the checker
+//! finds each violation, and nothing else.
 //!
 //! `NAVLOCKS_SEED` sets the seed, which is printed; `NAVLOCKS_CHAOS_SECONDS` how long processes are
 //! disturbed.

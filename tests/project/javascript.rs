@@ -1,13 +1,13 @@
 //! The tests of the npm package, read from their sources.
 //!
-//! A row for all runtimes is an object with `id:`, of one or several, and `title:` in
+//! A row for all runtimes is an object with `id:`, of one or several ids, and `title:` in
 //! `js/test/conformance/`. Every other test is a call of `test(` in a `*.test.js`, whose title
-//! begins with the ids it proves.
+//! begins with its ids.
 
-use crate::conformance_list::Test;
+use crate::conformance::Test;
 use crate::files::File;
 
-/// All tests among the files of `js/test`.
+/// Returns all tests among the files of `js/test`.
 pub(crate) fn tests(files: &[File]) -> Vec<Test> {
     let mut found = Vec::new();
     for file in files {
@@ -47,18 +47,18 @@ fn calls(file: &File) -> Vec<Test> {
         .collect()
 }
 
-/// A title stands between backticks in a cell of a table.
+/// Returns the place of a test, without backticks and bars, which have a meaning in Markdown.
 fn place(file: &File, title: &str) -> String {
     format!("{}::{}", file.path, title.replace('`', "'").replace('|', "/"))
 }
 
-/// What stands between the quotes that a text begins with.
+/// Returns the text between the quotes that a text begins with.
 fn literal_at_start(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| ['\'', '"', '`'].contains(quote))?;
     text[1..].split_once(quote).map(|(inner, _)| inner)
 }
 
-/// `G18 F69 names leave nothing` are two ids and a title.
+/// Splits a title: `G18 F69 names leave nothing` has two ids.
 fn split_ids(mut name: &str) -> (Vec<String>, &str) {
     let mut ids = Vec::new();
     while let Some((word, rest)) = name.split_once(' ') {

@@ -1,4 +1,4 @@
-//! The event stream: what happened, in order, to those who listen.
+//! The event stream: all events, in order, for subscribers.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -18,13 +18,13 @@ use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
 const LIFE: [&str; 3] = ["lock requested", "lock granted", "lock released"];
 
 #[test]
-fn an_event_says_what_happened_to_which_request_of_whom() {
+fn event_has_kind_request_and_client() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     let mut events = listen(&watcher);
     let lock = hold(locks.request(["b", "a"]).shared(), "reading");
     let (request, token) = (lock.request_id(), lock.fencing_token());
-    // Where the process is known, it is known to both.
+    // If the service knows the process, both show it.
     let pid = soon(locks.query()).unwrap().held[0].pid;
     drop(lock);
     caught_up(&locks);
@@ -79,7 +79,7 @@ fn every_end_of_a_request_has_its_event() {
     assert_eq!(told[8].what, Kind::Lost(Loss::Stolen { by: thief.request_id() }));
     assert_eq!(told[10].what, Kind::Aborted(Loss::ClientEnded));
     assert_eq!(told[11].what, Kind::Lost(Loss::ForceReleased));
-    // Locks that are lost are not released as well.
+    // Lost locks are not released as well.
     drop((first, thief));
     caught_up(&one);
     drop(last);
@@ -87,7 +87,7 @@ fn every_end_of_a_request_has_its_event() {
 }
 
 #[test]
-fn an_end_comes_before_the_grants_that_it_leads_to() {
+fn end_event_comes_before_the_grants_that_it_causes() {
     let arm = start();
     let [one, two, watcher] = arm.clients();
     let held = hold(one.request("a"), "X");
@@ -105,7 +105,7 @@ fn an_end_comes_before_the_grants_that_it_leads_to() {
 }
 
 #[test]
-fn a_stream_begins_when_it_is_made() {
+fn stream_begins_when_it_is_made() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     drop(hold(locks.request("a"), "before"));
@@ -115,7 +115,7 @@ fn a_stream_begins_when_it_is_made() {
     drop(held);
     drop(waiting.join().unwrap());
     caught_up(&locks);
-    // What began before is told of with all that is known of it.
+    // Events of earlier requests have all their facts.
     let told = heard(&watcher, &mut events);
     assert_eq!(words(&told), ["held released", "waiting granted", "waiting released"]);
     assert_eq!((told[1].mode, &told[1].scope), (Mode::Shared, &Scope::from("a")));
@@ -123,7 +123,7 @@ fn a_stream_begins_when_it_is_made() {
 }
 
 #[test]
-fn a_stream_made_later_does_not_hear_what_nobody_listened_to() {
+fn later_stream_receives_no_earlier_events() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     drop(listen(&watcher));
@@ -138,7 +138,7 @@ fn a_stream_made_later_does_not_hear_what_nobody_listened_to() {
 }
 
 #[test]
-fn every_stream_hears_everything() {
+fn every_stream_receives_all_events() {
     let arm = start();
     let [locks, watcher, other] = arm.clients();
     let mut early = listen(&watcher);
@@ -166,14 +166,14 @@ fn dropping_the_future_of_the_next_event_loses_none() {
 }
 
 #[test]
-fn a_listener_asleep_on_its_thread_is_woken_by_each_event() {
+fn blocked_subscriber_is_woken_by_each_event() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     let mut events = listen(&watcher);
     let rounds = Arm::ROUNDS / 10;
     thread::scope(|scope| {
         let listener = scope.spawn(move || {
-            // As a stream, for those who have combinators for them.
+            // The same as a `Stream`, for combinators.
             let mut next =
                 || soon(poll_fn(|cx| Pin::new(&mut events).poll_next(cx))).unwrap().unwrap();
             (0..3 * rounds).map(|_| next()).collect::<Vec<_>>()
@@ -188,7 +188,7 @@ fn a_listener_asleep_on_its_thread_is_woken_by_each_event() {
 }
 
 #[test]
-fn stream_of_ended_client_ends_and_others_go_on() {
+fn stream_of_ended_client_ends_and_others_continue() {
     let arm = start();
     let [locks, watcher, other] = arm.clients();
     let (mut ending, mut lasting) = (listen(&watcher), listen(&other));
@@ -215,7 +215,7 @@ fn stream_keeps_its_client_until_it_is_dropped() {
 }
 
 #[test]
-fn slow_subscriber_loses_the_oldest_events_and_is_told_how_many() {
+fn slow_subscriber_loses_the_oldest_events_and_gets_their_number() {
     let arm = start();
     let [locks, watcher] = arm.clients();
     let (mut slow, mut patient) = (listen(&watcher).capacity(2), listen(&watcher));
@@ -224,12 +224,12 @@ fn slow_subscriber_loses_the_oldest_events_and_is_told_how_many() {
     }
     caught_up(&locks);
     assert_eq!(heard(&watcher, &mut patient).len(), 15);
-    // The three events that end what is heard came after; the last two are kept.
+    // The three events of the ending request came after; the last two are kept.
     assert_eq!(slow.try_recv(), Some(Err(Gap::Lagged { missed: 15 + 3 - 2 })));
     let kept: Vec<Event> = std::iter::from_fn(|| slow.try_recv()).map(Result::unwrap).collect();
     assert_eq!(kept.len(), 2);
     assert!(matches!(kept[1].what, Kind::Released), "{kept:?}");
-    // The count begins anew.
+    // The count begins again.
     drop(hold(locks.request("a"), "lock"));
     caught_up(&locks);
     caught_up(&watcher);
@@ -255,7 +255,7 @@ fn stream_without_capacity_of_its_own_is_bounded() {
 }
 
 #[test]
-fn the_events_of_each_request_make_a_life() {
+fn events_of_each_request_are_in_a_valid_order() {
     let arm = start();
     let watcher = arm.client();
     let mut events = listen(&watcher);

@@ -1,4 +1,4 @@
-//! F99, G9, G14, decisions 1, 4 and 5: locks that are taken away.
+//! Steals and forced releases: locks that are taken away.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::task::Task;
 use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
 
 #[test]
-fn f99_a_client_can_steal_from_itself() {
+fn f99_client_can_steal_from_itself() {
     let arm = start();
     let locks = arm.client();
     let first = hold(locks.request("a"), "first");
@@ -27,7 +27,7 @@ fn f99_a_client_can_steal_from_itself() {
 }
 
 #[test]
-fn f99_work_that_is_robbed_goes_on_and_its_thief_works_beside_it() {
+fn f99_work_of_the_victim_continues_beside_the_thief() {
     let arm = start();
     let locks = arm.client();
     let result = soon(locks.request("a").with(async |lock| {
@@ -41,7 +41,7 @@ fn f99_work_that_is_robbed_goes_on_and_its_thief_works_beside_it() {
 }
 
 #[test]
-fn g9_a_victims_late_release_does_not_release_the_thief() {
+fn g9_late_release_of_victim_does_not_release_the_thief() {
     let arm = start();
     let [victim, thief, other] = arm.clients();
     let robbed = hold(victim.request("a"), "victim");
@@ -59,7 +59,7 @@ fn g9_a_victims_late_release_does_not_release_the_thief() {
 }
 
 #[test]
-fn g9_the_end_of_a_victims_work_does_not_release_the_thief() {
+fn g9_end_of_victims_work_does_not_release_the_thief() {
     let arm = start();
     let [victim, thief, other] = arm.clients();
     let stolen = soon(victim.request("a").with(async |lock| {
@@ -72,20 +72,19 @@ fn g9_the_end_of_a_victims_work_does_not_release_the_thief() {
     drop(stolen);
 }
 
-/// What is left to know of a thief that has let go.
+/// The facts about a thief that has released its lock.
 struct Theft {
     by: RequestId,
     token: FencingToken,
 }
 
-/// Steals and lets go at once, so that nobody waits for the thief.
+/// Steals and releases at once, so that no request waits for the thief.
 fn steal(thief: &Locks) -> Theft {
     let stolen = soon(thief.request("a").steal()).unwrap();
     Theft { by: stolen.request_id(), token: stolen.fencing_token() }
 }
 
-/// What somebody hears whose grant and a theft came about at the same time. Tokens tell which was
-/// first.
+/// Checks the outcome of a victim whose grant raced with a theft. Tokens show which came first.
 fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
     let Theft { by, token } = *theft;
     match answer {
@@ -104,7 +103,7 @@ fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
 }
 
 #[test]
-fn g14_a_steal_racing_with_a_grant_at_once_is_heard_of() {
+fn g14_steal_that_races_with_an_immediate_grant_is_received() {
     let arm = start();
     let [victim, thief] = arm.clients();
     let together = Barrier::new(2);
@@ -123,7 +122,7 @@ fn g14_a_steal_racing_with_a_grant_at_once_is_heard_of() {
 }
 
 #[test]
-fn g14_a_steal_racing_with_a_grant_after_waiting_is_heard_of() {
+fn g14_steal_that_races_with_a_later_grant_is_received() {
     let arm = start();
     let [holder, victim, thief] = arm.clients();
     let together = Barrier::new(3);
@@ -148,7 +147,7 @@ fn g14_a_steal_racing_with_a_grant_after_waiting_is_heard_of() {
     shows(&victim, [], []);
 }
 
-/// Steals as soon as it is woken, on the thread that wakes it.
+/// A task that steals as soon as it is woken, on the waking thread.
 struct WokenThief {
     locks: Locks,
     theft: Mutex<Option<Task<'static, Result<Lock, RequestError>>>>,
@@ -162,7 +161,7 @@ impl Wake for WokenThief {
 }
 
 #[test]
-fn g14_a_steal_by_whoever_the_grant_wakes_is_heard_of() {
+fn g14_steal_by_the_task_that_the_grant_wakes_is_received() {
     let arm = start();
     let [victim, locks] = arm.clients();
     let mut events = listen(&locks);
@@ -177,7 +176,7 @@ fn g14_a_steal_by_whoever_the_grant_wakes_is_heard_of() {
 }
 
 #[test]
-fn g14_a_victim_asleep_on_its_thread_is_woken_there() {
+fn g14_g15_blocked_victim_is_woken_on_its_thread() {
     let arm = start();
     let [victim, thief] = arm.clients();
     for _ in 0..Arm::ROUNDS / 10 {
@@ -195,7 +194,7 @@ fn g14_a_victim_asleep_on_its_thread_is_woken_there() {
 }
 
 #[test]
-fn decision_1_stolen_before_it_was_heard_of_is_an_error_and_never_a_lost_guard() {
+fn decision_1_lock_stolen_before_the_poll_is_an_error_and_never_a_guard() {
     let arm = start();
     let [holder, victim, thief] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -211,7 +210,7 @@ fn decision_1_stolen_before_it_was_heard_of_is_an_error_and_never_a_lost_guard()
 }
 
 #[test]
-fn decision_1_the_work_of_a_request_that_was_robbed_unheard_does_not_begin() {
+fn decision_1_work_of_lock_stolen_before_the_poll_does_not_begin() {
     let arm = start();
     let [holder, victim, thief] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -228,7 +227,7 @@ fn decision_1_the_work_of_a_request_that_was_robbed_unheard_does_not_begin() {
 }
 
 #[test]
-fn decision_1_force_released_before_it_was_heard_of_is_an_error_too() {
+fn decision_1_lock_force_released_before_the_poll_is_an_error() {
     let arm = start();
     let [holder, victim, admin] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -254,7 +253,7 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
     assert_eq!(soon(wide.lost()), Loss::ForceReleased);
     assert_eq!(soon(narrow.lost()), Loss::ForceReleased);
     assert_eq!(Loss::ForceReleased.dom_exception_name(), "AbortError");
-    // The queue goes on, from the state that the whole step led to.
+    // The queue is processed from the state after the whole step.
     assert_eq!(words(&heard(&admin, &mut events)), ["S ab lost", "S a lost", "X a granted"]);
     shows(&admin, ["X c", "X a"], ["X ac"]);
     assert_eq!(wide.release(), Err(Loss::ForceReleased));
@@ -264,7 +263,7 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
 }
 
 #[test]
-fn decision_4_force_release_reaches_every_one_of_a_crowd() {
+fn decision_4_force_release_reaches_all_of_many_holders() {
     let arm = start();
     let [holders, admin] = arm.clients();
     let crowd: Vec<Lock> =
@@ -277,7 +276,7 @@ fn decision_4_force_release_reaches_every_one_of_a_crowd() {
 }
 
 #[test]
-fn decision_4_force_release_of_what_nobody_holds_does_nothing() {
+fn decision_4_force_release_of_free_name_does_nothing() {
     let arm = start();
     let [holder, admin] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -288,7 +287,7 @@ fn decision_4_force_release_of_what_nobody_holds_does_nothing() {
 }
 
 #[test]
-fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
+fn decision_5_steal_with_a_scope_takes_every_lock_that_intersects() {
     let arm = start();
     let [one, two, three, four, thief] = arm.clients();
     let both = hold(one.request(["a", "b"]).shared(), "S ab");
@@ -312,7 +311,7 @@ fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
 }
 
 #[test]
-fn decision_5_a_steal_reaches_every_one_of_a_crowd() {
+fn decision_5_steal_reaches_all_of_many_holders() {
     let arm = start();
     let [holders, thief] = arm.clients();
     let crowd: Vec<Lock> =
@@ -325,7 +324,7 @@ fn decision_5_a_steal_reaches_every_one_of_a_crowd() {
 }
 
 #[test]
-fn decision_5_a_thief_goes_before_all_who_wait_and_they_stay_in_order() {
+fn decision_5_thief_goes_before_all_waiters_which_keep_their_order() {
     let arm = start();
     let [holder, waiters, thief] = arm.clients();
     let _held = hold(holder.request("a"), "holder");

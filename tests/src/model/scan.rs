@@ -1,10 +1,10 @@
-//! Seed 000, `acquire`: a held lock set, and one lock request queue per origin that is scanned from
-//! end to end.
+//! The draft with `acquire`: a held lock set, and one lock request queue per origin that is scanned
+//! from end to end.
 
 use super::words::{ClientNo, Mode, RequestNo, Wait};
 use super::{Outcome, Single, SingleNames};
 
-/// One origin of seed 000.
+/// One origin of that draft.
 #[derive(Debug, Default)]
 pub struct Scan {
     /// "Each origin has an associated held lock set which is an ordered set of locks."
@@ -103,7 +103,7 @@ impl SingleNames for Scan {
         self.process_the_lock_request_queue();
     }
 
-    /// "TODO: Define how a lock held in a terminated agent is released": as in seed 001, all at
+    /// "TODO: Define how a lock held in a terminated agent is released": as in the standard, all at
     /// once.
     fn terminate(&mut self, client: ClientNo) {
         self.queue.retain(|entry| entry.client != client);

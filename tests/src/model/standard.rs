@@ -1,15 +1,15 @@
-//! Seed 001, the standard: a held lock set, and one lock request queue per name of which only the
-//! head is grantable.
+//! The standard: a held lock set, and one lock request queue per name of which only the head is
+//! grantable.
 //!
 //! Function names are those of the standard's algorithms, comments quote their steps. Tasks,
-//! promises and callbacks are left out: what they would be told is an [`Outcome`].
+//! promises and callbacks are left out: an [`Outcome`] stands for them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::words::{ClientNo, Mode, Name, RequestNo, Wait};
 use super::{Outcome, Single, SingleNames};
 
-/// The lock manager of seed 001.
+/// The lock manager of the standard.
 #[derive(Debug, Default)]
 pub struct Standard {
     /// §2.4: "Each lock manager has a held lock set which is a set of locks."
@@ -67,9 +67,9 @@ impl Standard {
             self.get_the_lock_request_queue(request.name).push_front(request);
         // Step 3.5. Otherwise, run these steps:
         } else {
-            // Step 3.5.1. If ifAvailable is true and request is not grantable, then […] invoke callback with null […] and
-            // abort these steps. (Decision S1: these are all the steps, so the request is never
-            // enqueued.)
+            // Step 3.5.1. If ifAvailable is true and request is not grantable, then […] invoke
+            // callback with null […] and abort these steps. (S1: these are all the steps, so the
+            // request is never enqueued.)
             if if_available && !self.grantable(request) {
                 self.outcomes.push(Outcome::Unavailable(request.request));
                 return;
@@ -116,9 +116,8 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
     ///
-    /// Literally, a dying client can be granted a lock between two of these steps. Here all that it
-    /// has leaves first, then the queues are processed: a dying client is never granted. (S4:
-    /// "agent" is the client.)
+    /// Read literally, a terminated client can be granted a lock between two of these steps. Here
+    /// all its entries leave first, then the queues are processed. (S4: "agent" is the client.)
     fn terminate_remaining_locks_and_requests(&mut self, client: ClientNo) {
         // Step 1. For each lock request request with agent equal to agent: abort the request request.
         for queue in self.lock_request_queue_map.values_mut() {
