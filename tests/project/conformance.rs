@@ -1,5 +1,5 @@
 //! `docs/conformance.md` lists every required behaviour once, with the surfaces on which a test
-//! proves it. `docs/proofs.md` lists these tests, which have the id of the behaviour in their names.
+//! proves it. `docs/proofs.md` lists these tests, whose names begin with the id of the behaviour.
 //!
 //! `UPDATE_SNAPSHOTS=1` writes the surfaces and the proofs; people write behaviours and states.
 

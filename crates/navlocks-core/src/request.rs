@@ -66,7 +66,7 @@ pub struct Request {
     pub scope: Scope,
     /// Shared or exclusive.
     pub mode: Mode,
-    /// What to do if the request cannot be granted at once.
+    /// The behaviour if it cannot be granted at once.
     pub wait: Wait,
 }
 

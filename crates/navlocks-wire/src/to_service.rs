@@ -119,7 +119,7 @@ pub struct Request {
     /// The mode; missing for exclusive.
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
-    /// What to do if it cannot be granted at once; missing for `queue`.
+    /// The wait of the request; missing for `queue`.
     #[serde(default, with = "wait", skip_serializing_if = "wait::is_queue")]
     pub wait: Wait,
     /// A text that queries and events show.

@@ -20,14 +20,14 @@ impl Scan {
     fn grantable(held: &[Single], earlier: &[Single], request: Single) -> bool {
         let name = request.name;
         match request.mode {
-            // Step 5. No lock in held has a name that equals name, and no entry in queue earlier than request has a name
-            // that equals name.
+            // Step 5. No lock in held has a name that equals name, and no entry in queue earlier
+            // than request has a name that equals name.
             Mode::Exclusive => {
                 !held.iter().any(|lock| lock.name == name)
                     && !earlier.iter().any(|entry| entry.name == name)
             }
-            // Step 6. No lock in held has mode "exclusive" and has a name that equals name, and no entry in queue earlier
-            // than request has a mode "exclusive" and name that equals name.
+            // Step 6. No lock in held has mode "exclusive" and has a name that equals name, and no
+            // entry in queue earlier than request has a mode "exclusive" and name that equals name.
             Mode::Shared => {
                 !held.iter().any(|lock| lock.mode == Mode::Exclusive && lock.name == name)
                     && !earlier
@@ -39,8 +39,9 @@ impl Scan {
 
     /// "To process the lock request queue for origin".
     fn process_the_lock_request_queue(&mut self) {
-        // Step 2. For each request in queue: (over a copy; an entry removed on the way changes nothing for later ones, for it
-        // conflicts with them as a lock exactly as it did in the queue)
+        // Step 2. For each request in queue: (over a copy; an entry removed on the way changes
+        // nothing for later ones, for it conflicts with them as a lock exactly as it did in the
+        // queue)
         for request in self.queue.clone() {
             let earlier: Vec<Single> =
                 self.queue.iter().copied().take_while(|entry| *entry != request).collect();
@@ -68,8 +69,8 @@ impl Scan {
             // Step 2.4.3. Assert: request is grantable.
             assert!(Self::grantable(&self.held, &self.queue, request), "step 2.4.3");
         }
-        // Step 2.5. If ifAvailable is true and request is not grantable, then […] invoking callback with null […] and abort
-        // these steps.
+        // Step 2.5. If ifAvailable is true and request is not grantable, then […] invoking callback
+        // with null […] and abort these steps.
         if if_available && !Self::grantable(&self.held, &self.queue, request) {
             self.outcomes.push(Outcome::Unavailable(request.request));
             return;

@@ -259,8 +259,8 @@ impl Scopes {
     fn grantable(&self, request: &Entry, earlier: &[Entry]) -> bool {
         let scope = &request.scope;
         match request.mode {
-            // Step 5. No lock in the origin has state "held" and has a scope that intersects scope, and no entry in queue
-            // earlier than request has a scope that intersects scope.
+            // Step 5. No lock in the origin has state "held" and has a scope that intersects scope,
+            // and no entry in queue earlier than request has a scope that intersects scope.
             Mode::Exclusive => {
                 !self.held.iter().any(|lock| intersect(&lock.scope, scope))
                     && !earlier.iter().any(|entry| intersect(&entry.scope, scope))

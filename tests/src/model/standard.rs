@@ -23,7 +23,8 @@ pub struct Standard {
 impl Standard {
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
     fn get_the_lock_request_queue(&mut self, name: Name) -> &mut VecDeque<Single> {
-        // Step 1. If queueMap[name] does not exist, set queueMap[name] to a new empty lock request queue.
+        // Step 1. If queueMap[name] does not exist, set queueMap[name] to a new empty lock request
+        // queue.
         // Step 2. Return queueMap[name].
         self.lock_request_queue_map.entry(name).or_default()
     }
@@ -34,30 +35,32 @@ impl Standard {
         // name.
         let name = request.name;
         let queue = self.get_the_lock_request_queue(name);
-        // Step 7. If queue is not empty and request is not the first item in queue, then return false.
+        // Step 7. If queue is not empty and request is not the first item in queue, then return
+        // false.
         if !queue.is_empty() && queue.front() != Some(&request) {
             return false;
         }
         // Steps 5 and 6. Let held be manager's held lock set. Let mode be request's mode.
         let held = &self.held_lock_set;
         match request.mode {
-            // Step 8. If mode is "exclusive", then return true if no lock in held has name equal to name, and false
-            // otherwise.
+            // Step 8. If mode is "exclusive", then return true if no lock in held has name equal to
+            // name, and false otherwise.
             Mode::Exclusive => !held.iter().any(|lock| lock.name == name),
-            // Step 9. Otherwise, mode is "shared"; return true if no lock in held has mode "exclusive" and has name equal
-            // to name, and false otherwise.
+            // Step 9. Otherwise, mode is "shared"; return true if no lock in held has mode
+            // "exclusive" and has name equal to name, and false otherwise.
             Mode::Shared => {
                 !held.iter().any(|lock| lock.mode == Mode::Exclusive && lock.name == name)
             }
         }
     }
 
-    /// <https://w3c.github.io/web-locks/#request-a-lock>, the steps enqueued to the lock task queue (step 3).
+    /// <https://w3c.github.io/web-locks/#request-a-lock>, the steps enqueued to the lock task queue
+    /// (step 3).
     fn request_a_lock(&mut self, request: Single, if_available: bool, steal: bool) {
         // Step 3.4. If steal is true, then run these steps:
         if steal {
-            // Step 3.4.1. For each lock of held: if lock's name is name, then remove lock from held, and reject lock's
-            // released promise with an "AbortError" DOMException.
+            // Step 3.4.1. For each lock of held: if lock's name is name, then remove lock from
+            // held, and reject lock's released promise with an "AbortError" DOMException.
             let (stolen, kept) =
                 self.held_lock_set.iter().partition(|lock| lock.name == request.name);
             self.held_lock_set = kept;
@@ -99,7 +102,8 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>
     fn process_the_lock_request_queue(&mut self, name: Name) {
-        // Step 2. For each request of queue: (each turn removes the head, so the next one is the head again; S3)
+        // Step 2. For each request of queue: (each turn removes the head, so the next one is the
+        // head again; S3)
         while let Some(&request) = self.get_the_lock_request_queue(name).front() {
             // Step 2.1. If request is not grantable, then return.
             if !self.grantable(request) {
@@ -119,7 +123,8 @@ impl Standard {
     /// Read literally, a terminated client can be granted a lock between two of these steps. Here
     /// all its entries leave first, then the queues are processed. (S4: "agent" is the client.)
     fn terminate_remaining_locks_and_requests(&mut self, client: ClientNo) {
-        // Step 1. For each lock request request with agent equal to agent: abort the request request.
+        // Step 1. For each lock request request with agent equal to agent: abort the request
+        // request.
         for queue in self.lock_request_queue_map.values_mut() {
             queue.retain(|request| request.client != client);
         }

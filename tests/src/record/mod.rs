@@ -1,8 +1,8 @@
 //! The records of processes that use locks, and the history that is read from them.
 //!
-//! Every process appends [lines](Line) to a file of its own, in the order of its steps. A line is one
-//! `write`, so a process that is killed loses at most the line it was about to write. All times are of
-//! one clock, that of the machine, so lines of different processes can be compared.
+//! Every process appends [lines](Line) to a file of its own, in the order of its steps. A line is
+//! one `write`, so a process that is killed loses at most the line it was about to write. All times
+//! are of one clock, that of the machine, so lines of different processes can be compared.
 //!
 //! ```text
 //! {"at":7301,"who":"c3","what":{"request":[12,{"asked":{"names":["a","b"],"mode":"shared","wait":"queue"}}]}}

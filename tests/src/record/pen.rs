@@ -34,8 +34,8 @@ impl Pen {
     ///
     /// # Errors
     ///
-    /// The line could not be written. Later steps would be missing from the record, so the client must
-    /// end.
+    /// The line could not be written. Later steps would be missing from the record, so the client
+    /// must end.
     pub fn step(&self, request: RequestNo, step: Step) -> io::Result<()> {
         self.step_at(Moment::now(), request, step)
     }

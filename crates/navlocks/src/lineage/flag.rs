@@ -35,8 +35,8 @@ pub type Flag = AutoLock;
 ///
 /// # Errors
 ///
-/// [`RequestErrorKind::TimedOut`](crate::RequestErrorKind::TimedOut) when the timeout is over, and as
-/// awaiting a [`Request`](crate::Request).
+/// [`RequestErrorKind::TimedOut`](crate::RequestErrorKind::TimedOut) when the timeout is over, and
+/// as awaiting a [`Request`](crate::Request).
 ///
 /// # Cancel safety
 ///

@@ -22,9 +22,9 @@ use crate::locks::Locks;
 ///
 /// # What changed since
 ///
-/// The lock is released when a task awaits [`released`](AutoLock::released) and no work is left, not a
-/// microtask after the grant. When some work fails, the rest is dropped with it; promises would have
-/// gone on without the lock.
+/// The lock is released when a task awaits [`released`](AutoLock::released) and no work is left,
+/// not a microtask after the grant. When some work fails, the rest is dropped with it; promises
+/// would have gone on without the lock.
 ///
 /// # Errors
 ///
