@@ -108,7 +108,7 @@ fn timeout_and_steal_refuses_the_late_writer() {
 fn graceful_handover_grants_the_backup() {
     let expected = [
         "indexer: opened the index and keeps it open",
-        "indexer: somebody waits, so it closes the index",
+        "indexer: a request waits, so it closes the index",
         "backup: copies the closed index",
         "indexer: opened the index again",
     ];

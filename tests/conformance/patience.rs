@@ -43,7 +43,11 @@ pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let late = future.as_mut().poll(&mut cx).is_ready();
-                let what = if late { "it came, but nobody was woken" } else { "nothing came" };
+                let what = if late {
+                    "lost wakeup: it came, but no task was woken"
+                } else {
+                    "nothing came"
+                };
                 panic!("{what} within {PATIENCE:?}");
             }
             thread::park_timeout(left);

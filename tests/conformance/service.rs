@@ -33,7 +33,7 @@ impl Running {
             Transport::Unix => config.unix = Some(folder.path().join("own/navlocks.sock")),
             Transport::Tcp => config.tcp = vec!["127.0.0.1:0".parse().expect("an address")],
         }
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -44,7 +44,7 @@ impl Running {
                 service.run(stopped).await.expect("the service ends in good order");
             });
         });
-        let addresses = told.recv().expect("the service has begun");
+        let addresses = receiver.recv().expect("the service has begun");
         let url = match &addresses[..] {
             [Address::Unix(path)] => format!("unix:{}", path.display()),
             [Address::Tcp(address)] => format!("ws://{address}"),

@@ -61,7 +61,7 @@ pub(crate) fn queue(
 
 /// Makes a stream of all events from now on, of any client.
 #[track_caller]
-pub(crate) fn listen(locks: &Locks) -> Events {
+pub(crate) fn subscribe(locks: &Locks) -> Events {
     let events = locks.events();
     caught_up(locks);
     events
@@ -69,20 +69,20 @@ pub(crate) fn listen(locks: &Locks) -> Events {
 
 /// Returns the next events, up to a request that is made to end them.
 #[track_caller]
-pub(crate) fn heard(locks: &Locks, events: &mut Events) -> Vec<Event> {
-    const END: &str = "the end of what is heard";
+pub(crate) fn received(locks: &Locks, events: &mut Events) -> Vec<Event> {
+    const END: &str = "the end of what is received";
     drop(hold(locks.request(END), END));
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut ending = 3; // requested, granted, released
     while ending > 0 {
         let event = soon(events.recv()).expect("the client has not ended").unwrap();
         if event.tag.as_deref() == Some(END) {
             ending -= 1;
         } else {
-            heard.push(event);
+            received.push(event);
         }
     }
-    heard
+    received
 }
 
 /// Returns events as text: `second granted`.

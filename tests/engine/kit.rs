@@ -58,7 +58,7 @@ impl Sink<Labels> for Record {
     }
 
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Labels>, notice: &Notice<'_, u64>) {
-        let label = notes.get(id).copied().unwrap_or("nobody");
+        let label = notes.get(id).copied().unwrap_or("unknown");
         self.notified.push(format!("{label}: {}", words(notice)));
     }
 

@@ -151,7 +151,7 @@ fn f131_nested_requests_without_sorting_deadlock() {
     // The other two tests prove something only because this one deadlocks.
     let (done, deadlocks) = thousand_random_pairs(|pair| pair.map(Scope::from).into());
     assert!(done < 1000);
-    assert!(!deadlocks.is_empty(), "nobody can act, so somebody is deadlocked");
+    assert!(!deadlocks.is_empty(), "no client can act, so there is a deadlock");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn unfinished_client_is_reported_with_its_requests() {
     let ended = conductor.conduct().unwrap();
     assert_eq!(ended.stuck, [Who::from("c1")]);
     let found: Vec<String> = check(&ended.history).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["lost waiters: nobody is in the way of c1#1"]);
+    assert_eq!(found, ["lost waiters: nothing blocks c1#1"]);
 }
 
 struct Idle;

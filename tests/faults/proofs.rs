@@ -110,7 +110,7 @@ fn waiter_without_blocker_is_found() {
         15 B1 asked exclusive queue x
         60 over 20
     ";
-    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of B#1"]);
+    assert_eq!(verdict(story), ["lost waiters: nothing blocks B#1"]);
 }
 
 /// The record does not show which of them was granted without an answer.
@@ -125,7 +125,7 @@ fn waiters_that_only_block_each_other_are_found() {
         20 E1 held 1 r5
         60 over 20
     ";
-    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of A#1 B#1 C#1"]);
+    assert_eq!(verdict(story), ["lost waiters: nothing blocks A#1 B#1 C#1"]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn waiter_behind_a_killed_one_is_found() {
         15 B1 asked exclusive queue x
         60 over 20
     ";
-    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of B#1"]);
+    assert_eq!(verdict(story), ["lost waiters: nothing blocks B#1"]);
 }
 
 #[test]
@@ -152,8 +152,7 @@ fn request_without_wait_and_answer_is_found() {
         18 E1 asked exclusive 30 x
         60 over 20
     ";
-    let expected =
-        ["B#1", "C#1", "D#1"].map(|who| format!("lost waiters: nobody is in the way of {who}"));
+    let expected = ["B#1", "C#1", "D#1"].map(|who| format!("lost waiters: nothing blocks {who}"));
     assert_eq!(verdict(story), expected);
 }
 

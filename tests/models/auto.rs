@@ -159,7 +159,7 @@ fn the_first_failure_releases_at_once(auto: Auto) {
     drop(next.wakes_and_ends().unwrap());
     // A promise would have continued without the lock.
     assert!(goes_on.is_dropped());
-    goes_on.reject("nobody hears this");
+    goes_on.reject("not received");
     assert_eq!(released.ends().unwrap_err().to_string(), "the disk is full");
     assert_eq!(block_on(lock.released()).unwrap_err().to_string(), "the disk is full");
 }

@@ -60,7 +60,7 @@ impl<T> Task<T> {
     /// Expects that it was woken, polls once, and expects it to be ready.
     #[track_caller]
     pub(crate) fn wakes_and_ends(&mut self) -> T {
-        assert!(self.is_woken(), "nobody woke it");
+        assert!(self.is_woken(), "the task was not woken");
         self.ends()
     }
 }

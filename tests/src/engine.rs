@@ -174,7 +174,7 @@ fn place(name: Name) -> usize {
 impl Engine {
     fn request_no(&self, id: RequestId) -> Result<RequestNo, String> {
         let place = self.requests.binary_search_by_key(&id.serial(), |known| known.serial());
-        let place = place.map_err(|_| format!("nobody ever made {id}"))?;
+        let place = place.map_err(|_| format!("{id} was never made"))?;
         if self.requests[place] == id {
             Ok(place)
         } else {
@@ -232,7 +232,7 @@ impl Engine {
             .iter()
             .map(|name| {
                 let place = self.names.iter().position(|known| known == name);
-                Ok(NAMES[place.ok_or_else(|| format!("nobody ever requested {name:?}"))?])
+                Ok(NAMES[place.ok_or_else(|| format!("{name:?} was never requested"))?])
             })
             .collect()
     }

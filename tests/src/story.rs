@@ -28,7 +28,7 @@ impl Story {
                     Op::Poll => "poll once",
                     Op::Polling(true) => "from here on, all events are polled after each op",
                     Op::Polling(false) => "from here on, no event is polled",
-                    _ if line.is_empty() => "there is nobody to do it to",
+                    _ if line.is_empty() => "there is no such client or request",
                     _ => "",
                 },
             );

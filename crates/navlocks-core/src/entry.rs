@@ -6,8 +6,8 @@ use crate::id::{Index, NIL, Shard};
 use crate::slots::Slots;
 use crate::{Mode, RequestId};
 
-/// One slot of the slab. An entry for one name is one slot; each further name of its scope takes
-/// another slot of which only the seat is used, so that queues link seats of one kind.
+/// One slot of the slab. Each further name of an entry takes another slot of which only the seat is
+/// used, so that queues link seats of one kind.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) seat: Seat,

@@ -123,9 +123,8 @@ id! {
     RequestId, "r"
 }
 
-/// A number that grows with every grant of a manager and never repeats: a later holder of a name
-/// always has a larger one, so a resource that remembers the largest token it saw can refuse a late
-/// writer.
+/// A number that grows with every grant of a manager and never repeats. A resource that remembers
+/// the largest token it saw can refuse a late writer, because a later holder has a larger one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 

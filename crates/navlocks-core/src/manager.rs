@@ -382,8 +382,8 @@ impl LockManager {
         self.check_in_turn();
     }
 
-    /// Checks the invariants after every input while there are few entries, and in a large manager
-    /// once in as many inputs as there are entries, so that debug builds stay linear.
+    /// Checks the invariants after every input while there are few entries. A large manager is
+    /// checked once in as many inputs as it has entries, so that debug builds stay linear.
     #[inline]
     fn check_in_turn(&mut self) {
         #[cfg(debug_assertions)]

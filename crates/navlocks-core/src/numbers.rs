@@ -25,7 +25,7 @@ pub(crate) struct Block {
     end: u64,
     /// True if another shard took a block between the last two of this one. It likely will again,
     /// so checking first does not pay.
-    in_company: bool,
+    is_contended: bool,
 }
 
 /// Where the latest block of all shards ends. On a cache line of its own, because all shards write
@@ -44,13 +44,13 @@ impl Block {
     /// moment comes after.)
     #[inline]
     fn is_latest(&self, Latest(latest): &Latest) -> bool {
-        !self.in_company && latest.load(Ordering::Relaxed) == self.end
+        !self.is_contended && latest.load(Ordering::Relaxed) == self.end
     }
 
     #[inline]
     fn renew(&mut self, Latest(latest): &Latest) {
         let start = latest.fetch_add(Self::LENGTH, Ordering::Relaxed);
-        self.in_company = start != self.end && self.end != 0;
+        self.is_contended = start != self.end && self.end != 0;
         (self.serial, self.token, self.end) = (start, start, start + Self::LENGTH);
     }
 

@@ -55,8 +55,8 @@ impl Queue {
     }
 }
 
-/// The queues of all names in use, and a few unused ones that were left last: names tend to come
-/// back, and finding a queue again costs less than making it anew.
+/// The queues of all names in use, and a few that became unused last. Names tend to be used again,
+/// and finding a queue costs less than making one.
 ///
 /// <https://w3c.github.io/web-locks/#lock-manager-lock-request-queue-map>
 #[derive(Debug)]

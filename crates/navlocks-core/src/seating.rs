@@ -444,8 +444,8 @@ impl Seating {
         self.entries.remove(entry);
     }
 
-    /// Returns the entry that becomes clear when `leaving` leaves, if that is exactly one entry of
-    /// one queue: the next seat, which has one name and whose successor conflicts with it.
+    /// Returns the entry that becomes clear when `leaving` leaves, if it is exactly one entry of
+    /// one queue: the next seat, with one name and a successor that conflicts with it.
     #[inline]
     pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
         let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;

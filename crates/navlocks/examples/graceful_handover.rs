@@ -26,7 +26,7 @@ fn index(locks: &Locks, news: &News) -> Result<(), String> {
     // While it works it can call `lock.is_contended().await` after each page; idle, it sleeps here.
     match block_on(lock.contended()) {
         Ok(()) => {
-            news.send("indexer: somebody waits, so it closes the index").ok();
+            news.send("indexer: a request waits, so it closes the index").ok();
             drop(lock);
         }
         Err(loss) => return Err(loss.to_string()),

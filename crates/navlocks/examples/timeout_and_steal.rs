@@ -62,7 +62,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         let Err(error) = patient else { return Err("the lock was free".into()) };
         writeln!(out, "operator: {}", error.kind())?;
         for info in error.holders() {
-            let who = info.tag.as_deref().unwrap_or("somebody");
+            let who = info.tag.as_deref().unwrap_or("a client without a tag");
             writeln!(out, "operator: {} is held by {who}", info.scope)?;
         }
 

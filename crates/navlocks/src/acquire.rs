@@ -27,8 +27,8 @@ use crate::timer::Timer;
 /// the tail of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
-// In this order, so that a request is moved here in the pieces in which it was written: others
-// would cause store-forwarding stalls.
+// Fields are moved in the pieces in which they were written: another order would cause
+// store-forwarding stalls.
 #[repr(C)]
 pub struct Acquire {
     /// Taken when the future is ready.

@@ -18,8 +18,8 @@ use crate::watch::LossWatch;
 /// A lock is `'static` and `Send`: moving it to another task or thread passes the lock on without
 /// releasing it. Its client does not change.
 #[must_use = "a lock that is not kept is released at once"]
-// In this order, so that a lock is moved in the pieces in which it was written: others would cause
-// store-forwarding stalls. The word that tells `Some` from `None` is within the request.
+// Fields are moved in the pieces in which they were written: another order would cause
+// store-forwarding stalls. The niche of `Option` is within the request.
 #[repr(C)]
 pub struct Lock {
     grant: Grant,
@@ -45,7 +45,7 @@ impl Lock {
 
     /// Returns a number larger than that of every lock granted before in this space. Send it with
     /// each write to the resource: a resource that refuses smaller numbers than it has seen is safe
-    /// from a holder that does not yet know that it lost the lock.
+    /// from a late holder.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }

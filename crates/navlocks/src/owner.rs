@@ -51,8 +51,8 @@ impl Client {
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.backend.end_client(self.id);
-        // A stream counts itself before it first locks the space, as the line above does: either it
-        // is counted here, or it finds the client ended.
+        // A stream counts itself before it first locks the space: either it is counted here, or it
+        // finds the client ended.
         if self.streams.load(Ordering::Acquire) > 0 {
             let wakers = |inboxes: &mut Inboxes| inboxes.take_wakers().collect::<Vec<_>>();
             let wakers = self.backend.inboxes(self.id, wakers);

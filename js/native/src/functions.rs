@@ -104,7 +104,7 @@ function!(
         let tag = if env.is_undefined(tag) { None } else { Some(get_name(env, tag)?) };
         let client = instance.client(env, handle)?;
         let id = client.with_mail(|space, client, mail| space.request(client, &request, tag, mail));
-        let id = id.ok_or(Failure("the lock space does not take this request"))?;
+        let id = id.ok_or(Failure("the lock space refuses this request"))?;
         client.post.numbers()[0] = id.slot() as f64;
         env.number(id.serial() as f64)
     }

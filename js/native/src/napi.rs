@@ -1,8 +1,8 @@
 //! Node-API as far as this addon uses it, in safe Rust. All `unsafe` of the addon is here.
 //!
 //! Soundness: a function gets an [`Env`] and a [`Value`] only during a call from JavaScript, on the
-//! thread of that JavaScript, and neither can be sent elsewhere; only an [`Instance`], a [`Post`]
-//! or a [`LoopWaker`] outlives a call.
+//! thread of that JavaScript. Neither can be sent elsewhere; only an [`Instance`], a [`Post`] or a
+//! [`LoopWaker`] outlives a call.
 
 #![allow(unsafe_code, reason = "Node-API is a C interface")]
 
@@ -224,8 +224,8 @@ impl Post {
     }
 
     pub(crate) fn numbers(&mut self) -> &mut [f64] {
-        // Sound: the array is kept alive, its memory does not move, JavaScript never detaches it,
-        // and JavaScript does not run during this call.
+        // Sound: the array is alive, its memory does not move, and JavaScript neither detaches it
+        // nor runs during this call.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.length) }
     }
 }
@@ -323,8 +323,8 @@ unsafe extern "C" fn trampoline<F: Function>(
         let mut instance = null_mut();
         let status = unsafe { sys::napi_get_instance_data(raw, &raw mut instance) };
         ok(status, "the addon was not set up here")?;
-        // Sound: `register` put an instance there for this environment; functions of one
-        // environment run one at a time, and none of them calls into JavaScript.
+        // Sound: `register` put an instance there; functions of one environment run one at a time
+        // and never call JavaScript.
         let instance = unsafe { instance.cast::<Instance>().as_mut() };
         let instance = instance.ok_or(Failure("the addon was not set up here"))?;
         F::call(env, instance, &arguments.map(|value| Value(value, PhantomData)))

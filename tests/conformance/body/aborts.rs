@@ -93,13 +93,13 @@ fn f86_shared_grants_continue_when_some_are_dropped_unpolled() {
     let [holder, readers, writer] = arm.clients();
     let held = hold(holder.request("a"), "holder");
     let unheard = queue(&readers, readers.request("a").shared(), "S1");
-    let heard = queue(&readers, readers.request("a").shared(), "S2");
+    let received = queue(&readers, readers.request("a").shared(), "S2");
     let last = queue(&writer, writer.request("a"), "X");
     drop(held);
     shows(&holder, ["S1", "S2"], ["X"]);
     drop(unheard);
     shows(&readers, ["S2"], ["X"]);
-    drop(heard.join().unwrap());
+    drop(received.join().unwrap());
     drop(last.join().unwrap());
 }
 

@@ -15,7 +15,7 @@ use super::start;
 use crate::backend::Backend;
 use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 /// Runs a function that throws and returns the thrown value, without output.
 fn thrown<T>(work: impl FnOnce() -> T) -> Box<dyn Any + Send> {
@@ -152,11 +152,11 @@ fn held_until<T: Send>(end: impl FnOnce() -> T + Send) {
         });
         shows(&other, ["1st"], []);
         let second = queue(&other, other.request("a"), "2nd");
-        let mut events = listen(&other);
+        let mut events = subscribe(&other);
         gate.open();
         let second = second.join().unwrap();
         let _ended = first.join().unwrap();
-        assert_eq!(words(&heard(&other, &mut events)), ["1st released", "2nd granted"]);
+        assert_eq!(words(&received(&other, &mut events)), ["1st released", "2nd granted"]);
         drop(second);
     });
 }

@@ -8,7 +8,7 @@ use navlocks::{Loss, QueryError, RequestErrorKind};
 use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
 fn g16_client_ended_between_grant_and_poll_grants_the_next_request() {
@@ -89,7 +89,7 @@ fn x38_tabs_become_active_in_the_order_they_were_opened() {
     let arm = start();
     let tabs: [_; 4] = arm.clients();
     let watcher = arm.client();
-    let mut events = listen(&watcher);
+    let mut events = subscribe(&watcher);
     let mut active = hold(tabs[0].request("document"), "tab 0");
     let waiting = [(1, "tab 1"), (2, "tab 2"), (3, "tab 3")]
         .map(|(tab, tag)| (&tabs[tab], queue(&tabs[tab], tabs[tab].request("document"), tag)));
@@ -101,8 +101,8 @@ fn x38_tabs_become_active_in_the_order_they_were_opened() {
     }
     drop(active);
     caught_up(last);
-    let told = words(&heard(&watcher, &mut events));
-    let granted: Vec<&str> = told.iter().filter_map(|word| word.strip_suffix(" granted")).collect();
+    let seen = words(&received(&watcher, &mut events));
+    let granted: Vec<&str> = seen.iter().filter_map(|word| word.strip_suffix(" granted")).collect();
     assert_eq!(granted, ["tab 0", "tab 1", "tab 2", "tab 3"]);
 }
 
@@ -210,13 +210,13 @@ fn partitions_are_independent() {
     let arm = start();
     let locks = arm.client();
     let [work, play] = ["work", "play"].map(|name| locks.partition(name));
-    let mut events = listen(&play);
+    let mut events = subscribe(&play);
     let _here = hold(locks.request("a"), "here");
     let lock = hold(work.request("a"), "at work");
     shows(&locks, ["here"], []);
     shows(&work, ["at work"], []);
     shows(&play, [], []);
-    assert_eq!(words(&heard(&play, &mut events)), [""; 0]);
+    assert_eq!(words(&received(&play, &mut events)), [""; 0]);
     // A steal and a forced release stay within the partition.
     drop(soon(play.request("a").steal()).unwrap());
     assert_eq!(soon(play.force_release("a")), Ok(0));

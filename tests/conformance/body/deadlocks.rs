@@ -7,7 +7,7 @@ use super::Arm;
 use crate::backend::Backend;
 use crate::patience::soon;
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 use DeadlockPolicy::{Ignore, Refuse, Report};
 
@@ -19,9 +19,9 @@ fn default_policy_keeps_the_cycle_and_the_query_reports_it() {
     let b = hold(two.request("b"), "b");
     let wants_b = queue(&one, one.request("b"), "wants b");
     assert_eq!(soon(one.deadlocks()).unwrap(), []);
-    let mut events = listen(&two);
+    let mut events = subscribe(&two);
     let wants_a = queue(&two, two.request("a"), "wants a");
-    assert_eq!(words(&heard(&two, &mut events)), ["wants a requested"]);
+    assert_eq!(words(&received(&two, &mut events)), ["wants a requested"]);
     let now = shows(&other, ["a", "b"], ["wants b", "wants a"]);
     let cycles = soon(other.deadlocks()).unwrap();
     assert_eq!(cycles.len(), 1);
@@ -49,13 +49,13 @@ fn report_policy_reports_the_closing_request_which_waits() {
     let [one, two] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
-    let mut events = listen(&two);
+    let mut events = subscribe(&two);
     let _wants_b = queue(&one, one.request("b"), "wants b");
     let wants_a = queue(&two, two.request("a"), "wants a");
-    let told = heard(&two, &mut events);
+    let seen = received(&two, &mut events);
     let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
-    assert_eq!(words(&told), expected);
-    let Kind::Deadlock(cycle) = &told[2].what else { panic!("{:?}", told[2]) };
+    assert_eq!(words(&seen), expected);
+    let Kind::Deadlock(cycle) = &seen[2].what else { panic!("{:?}", seen[2]) };
     assert_eq!(cycle.clients().len(), 2);
     assert!(cycle.requests().contains(&a.request_id()));
     assert_eq!(soon(one.deadlocks()).unwrap(), std::slice::from_ref(cycle));
@@ -77,14 +77,14 @@ fn refuse_policy_refuses_the_closing_request_with_the_cycle() {
     let mut clients = [one.client_id(), two.client_id()];
     clients.sort();
     assert_eq!(cycle.clients(), clients);
-    let said = error.to_string();
+    let text = error.to_string();
     let waiting = shows(&two, ["a", "b"], ["wants b"]).pending[0].request;
     for client in clients {
-        assert!(said.contains(&client.to_string()), "{client} is not in: {said}");
+        assert!(text.contains(&client.to_string()), "{client} is not in: {text}");
     }
     for request in [a.request_id(), b.request_id(), waiting] {
         assert!(cycle.requests().contains(&request), "{request:?} is not in {cycle:?}");
-        assert!(said.contains(&request.to_string()), "{request} is not in: {said}");
+        assert!(text.contains(&request.to_string()), "{request} is not in: {text}");
     }
     assert_eq!(error.dom_exception_name(), "AbortError");
     // The other requests continue as if it had never been made.
@@ -100,7 +100,7 @@ fn refused_request_leaves_no_trace() {
     let b = hold(two.request("b").shared(), "b");
     let mut contended = Task::start(a.contended());
     let wants_b = queue(&one, one.request("b"), "wants b");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let refused = soon(two.request("a").tag("refused")).unwrap_err();
     assert!(matches!(refused.kind(), RequestErrorKind::Deadlock(_)));
     shows(&two, ["a", "b"], ["wants b"]);
@@ -109,8 +109,8 @@ fn refused_request_leaves_no_trace() {
     assert!(!contended.poll());
     drop(contended);
     assert_eq!(soon(other.deadlocks()).unwrap(), []);
-    let told = words(&heard(&other, &mut events));
-    assert_eq!(told, ["refused requested", "refused deadlocked", "refused withdrawn"]);
+    let seen = words(&received(&other, &mut events));
+    assert_eq!(seen, ["refused requested", "refused deadlocked", "refused withdrawn"]);
     drop(b);
     drop(wants_b.join().unwrap());
     drop(a);

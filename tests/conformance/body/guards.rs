@@ -8,7 +8,7 @@ use super::start;
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
 fn decision_3_x21_release_consumes_the_guard() {
@@ -17,11 +17,11 @@ fn decision_3_x21_release_consumes_the_guard() {
     let [locks, other] = arm.clients();
     let lock = hold(locks.request("a"), "1st");
     let next = queue(&other, other.request("a"), "2nd");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     assert_eq!(lock.release(), Ok(()));
     let next = next.join().unwrap();
     // Dropping the guard released it once, and no later lock.
-    assert_eq!(words(&heard(&locks, &mut events)), ["1st released", "2nd granted"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["1st released", "2nd granted"]);
     shows(&locks, ["2nd"], []);
     drop(next);
 }
@@ -66,18 +66,18 @@ fn guard_moved_to_another_thread_stays_held() {
     let [locks, other] = arm.clients();
     let lock = hold(locks.request("a"), "lock");
     let next = queue(&other, other.request("a"), "next");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let (id, client) = (lock.request_id(), locks.client_id());
     let handed = thread::spawn(move || {
         let now = shows(&other, ["lock"], ["next"]);
         assert_eq!((now.held[0].request, now.held[0].client), (id, client));
-        assert_eq!(words(&heard(&other, &mut events)), [""; 0]);
+        assert_eq!(words(&received(&other, &mut events)), [""; 0]);
         drop(lock);
         events
     });
     let mut events = handed.join().unwrap();
     let next = next.join().unwrap();
-    assert_eq!(words(&heard(&locks, &mut events)), ["lock released", "next granted"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["lock released", "next granted"]);
     drop(next);
 }
 

@@ -13,7 +13,7 @@ use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
 fn f99_client_can_steal_from_itself() {
@@ -85,7 +85,7 @@ fn steal(thief: &Locks) -> Theft {
 }
 
 /// Checks the outcome of a victim whose grant raced with a theft. Tokens show which came first.
-fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
+fn check_race(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
     let Theft { by, token } = *theft;
     match answer {
         Err(error) => assert_eq!(error, RequestErrorKind::Stolen { by }),
@@ -115,7 +115,7 @@ fn g14_steal_that_races_with_an_immediate_grant_is_received() {
             });
             together.wait();
             let answer = soon(victim.request("a"));
-            hears(&victim, answer, &theft.join().unwrap());
+            check_race(&victim, answer, &theft.join().unwrap());
         });
     }
     shows(&victim, [], []);
@@ -140,7 +140,7 @@ fn g14_steal_that_races_with_a_later_grant_is_received() {
             });
             together.wait();
             let answer = waiting.join();
-            hears(&victim, answer, &theft.join().unwrap());
+            check_race(&victim, answer, &theft.join().unwrap());
         });
         caught_up(&holder);
     }
@@ -164,15 +164,15 @@ impl Wake for WokenThief {
 fn g14_steal_by_the_task_that_the_grant_wakes_is_received() {
     let arm = start();
     let [victim, locks] = arm.clients();
-    let mut events = listen(&locks);
+    let mut events = subscribe(&locks);
     let thief = Arc::new(WokenThief { locks, theft: Mutex::default() });
     let waker = Waker::from(thief.clone());
     let next = Pin::new(&mut events).poll_next(&mut Context::from_waker(&waker));
     assert!(next.is_pending());
     let answer = soon(victim.request("a"));
-    let theft = eventually(|| thief.theft.lock().unwrap().take().ok_or("nobody was woken"));
+    let theft = eventually(|| thief.theft.lock().unwrap().take().ok_or("no task was woken"));
     let stolen = theft.join().unwrap();
-    hears(&victim, answer, &Theft { by: stolen.request_id(), token: stolen.fencing_token() });
+    check_race(&victim, answer, &Theft { by: stolen.request_id(), token: stolen.fencing_token() });
 }
 
 #[test]
@@ -248,13 +248,13 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
     let apart = hold(two.request("c"), "X c");
     let next = queue(&three, three.request("a"), "X a");
     let other = queue(&three, three.request(["a", "c"]), "X ac");
-    let mut events = listen(&admin);
+    let mut events = subscribe(&admin);
     assert_eq!(soon(admin.force_release("a")), Ok(2));
     assert_eq!(soon(wide.lost()), Loss::ForceReleased);
     assert_eq!(soon(narrow.lost()), Loss::ForceReleased);
     assert_eq!(Loss::ForceReleased.dom_exception_name(), "AbortError");
     // The queue is processed from the state after the whole step.
-    assert_eq!(words(&heard(&admin, &mut events)), ["S ab lost", "S a lost", "X a granted"]);
+    assert_eq!(words(&received(&admin, &mut events)), ["S ab lost", "S a lost", "X a granted"]);
     shows(&admin, ["X c", "X a"], ["X ac"]);
     assert_eq!(wide.release(), Err(Loss::ForceReleased));
     drop(next.join().unwrap());
@@ -295,10 +295,10 @@ fn decision_5_steal_with_a_scope_takes_every_lock_that_intersects() {
     let apart = hold(three.request("d"), "X d");
     let let_go = queue(&four, four.request("b"), "X b");
     let behind = queue(&four, four.request(["a", "c"]), "X ac");
-    let mut events = listen(&thief);
+    let mut events = subscribe(&thief);
     let stolen = hold(thief.request(["a", "c"]).steal(), "thief");
     let expected = ["thief requested", "S ab lost", "X c lost", "thief granted", "X b granted"];
-    assert_eq!(words(&heard(&thief, &mut events)), expected);
+    assert_eq!(words(&received(&thief, &mut events)), expected);
     let loss = Loss::Stolen { by: stolen.request_id() };
     assert_eq!(soon(both.lost()), loss);
     assert_eq!(soon(single.lost()), loss);

@@ -9,7 +9,7 @@ use super::start;
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
 use crate::transaction::{Aborted, Access::ReadOnly, Access::ReadWrite, Database};
-use crate::watch::{caught_up, heard, hold, listen, shows, words};
+use crate::watch::{caught_up, hold, received, shows, subscribe, words};
 
 /// `lock.waitUntil(tx.complete)`
 #[test]
@@ -26,7 +26,7 @@ fn x31_lock_around_transaction_is_released_when_it_completes() {
     let released = lock.wait_until(tx.complete());
     // Both are held as long as the transaction is active.
     shows(&locks, ["lock", "tx"], []);
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     thread::scope(|scope| {
         let released = scope.spawn(|| soon(released));
         assert_eq!(database.committed("store", "key"), None);
@@ -34,7 +34,7 @@ fn x31_lock_around_transaction_is_released_when_it_completes() {
         released.join().unwrap().unwrap();
     });
     assert_eq!(database.committed("store", "key"), Some(1));
-    assert_eq!(words(&heard(&locks, &mut events)), ["tx released", "lock released"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["tx released", "lock released"]);
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn x31_lock_around_transaction_is_released_when_it_aborts() {
     tx.then(|view| view.put("elsewhere", "key", 1));
     let released = lock.wait_until(tx.complete());
     shows(&locks, ["lock", "tx"], []);
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let error = soon(released).unwrap_err();
     assert_eq!(error.to_string(), Aborted::OutOfScope.to_string());
-    assert_eq!(words(&heard(&locks, &mut events)), ["tx released", "lock released"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["tx released", "lock released"]);
     assert_eq!(database.committed("store", "key"), None);
 }
 
@@ -75,7 +75,7 @@ fn x32_transaction_around_lock_stays_active_until_its_release() {
     shows(&locks, ["tx", "lock"], []);
     let next = database.transaction(&other, "next", ["store"], ReadOnly);
     shows(&other, ["tx", "lock"], ["next"]);
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     thread::scope(|scope| {
         let complete = scope.spawn(|| soon(tx.complete()));
         assert_eq!(database.committed("store", "key"), None);
@@ -85,7 +85,7 @@ fn x32_transaction_around_lock_stays_active_until_its_release() {
     assert_eq!(database.committed("store", "key"), Some(1));
     soon(next.complete()).unwrap();
     let expected = ["lock released", "tx released", "next granted", "next released"];
-    assert_eq!(words(&heard(&other, &mut events)), expected);
+    assert_eq!(words(&received(&other, &mut events)), expected);
 }
 
 #[test]

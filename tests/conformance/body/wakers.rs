@@ -13,7 +13,7 @@ use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{comes_back, eventually, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, hold, listen, queue, shows};
+use crate::watch::{caught_up, hold, queue, shows, subscribe};
 
 /// A task as an executor may have it: the last of its wakers owns its state, here a lock.
 struct Sleeper {
@@ -138,12 +138,12 @@ fn watches_drop_a_waker_that_owns_a_lock() {
 fn event_stream_drops_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [locks, watcher] = arm.clients();
-        let mut events = listen(&watcher);
+        let mut events = subscribe(&watcher);
         let waker = owner(&locks);
         let mut cx = Context::from_waker(&waker);
         eventually(|| match Pin::new(&mut events).poll_next(&mut cx) {
             Poll::Pending => Ok(()),
-            Poll::Ready(event) => Err(format!("heard {event:?}")),
+            Poll::Ready(event) => Err(format!("received {event:?}")),
         });
         drop(waker);
         drop(events);
@@ -174,7 +174,7 @@ fn woken_task_may_request_at_once() {
         let mut request = Box::pin(locks.request("a").tag("waits").into_future());
         let mut contended = Box::pin(lock.contended());
         let mut lost = Box::pin(lock.lost());
-        let mut events = listen(&watcher);
+        let mut events = subscribe(&watcher);
         assert!(lost.as_mut().poll(&mut cx).is_pending());
         assert!(contended.as_mut().poll(&mut cx).is_pending());
         assert!(Pin::new(&mut events).poll_next(&mut cx).is_pending());
@@ -203,7 +203,9 @@ impl Flag {
     /// Waits until it was woken, and clears the record.
     #[track_caller]
     fn was_raised(&self) {
-        eventually(|| self.0.swap(false, Ordering::SeqCst).then_some(()).ok_or("nobody was woken"));
+        eventually(|| {
+            self.0.swap(false, Ordering::SeqCst).then_some(()).ok_or("no task was woken")
+        });
     }
 }
 
@@ -212,10 +214,10 @@ fn subscriber_is_woken_by_a_request_that_has_to_wait() {
     let arm = start();
     let [holder, other] = arm.clients();
     let _lock = hold(holder.request("a"), "lock");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let flag = Arc::new(Flag::default());
-    let heard = Waker::from(flag.clone());
-    assert!(Pin::new(&mut events).poll_next(&mut Context::from_waker(&heard)).is_pending());
+    let received = Waker::from(flag.clone());
+    assert!(Pin::new(&mut events).poll_next(&mut Context::from_waker(&received)).is_pending());
     // No other event wakes it.
     let _waiter = Task::start(other.request("a"));
     flag.was_raised();
@@ -227,9 +229,10 @@ fn dropped_watch_leaves_other_watches() {
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a"), "lock");
     let flags: [Arc<Flag>; 3] = Default::default();
-    let [lost, contended, heard] = flags.clone().map(Waker::from);
-    let [mut lost, mut contended, mut heard] = [&lost, &contended, &heard].map(Context::from_waker);
-    let mut events = [listen(&other), listen(&other)];
+    let [lost, contended, received] = flags.clone().map(Waker::from);
+    let [mut lost, mut contended, mut received] =
+        [&lost, &contended, &received].map(Context::from_waker);
+    let mut events = [subscribe(&other), subscribe(&other)];
     let mut losses = [Box::pin(lock.lost()), Box::pin(lock.lost())];
     let mut contentions = [Box::pin(lock.contended()), Box::pin(lock.contended())];
     for loss in &mut losses {
@@ -239,7 +242,7 @@ fn dropped_watch_leaves_other_watches() {
         assert!(contention.as_mut().poll(&mut contended).is_pending());
     }
     for stream in &mut events {
-        assert!(Pin::new(stream).poll_next(&mut heard).is_pending());
+        assert!(Pin::new(stream).poll_next(&mut received).is_pending());
     }
     // The second watch of each kind is dropped.
     let [_loss, gone] = losses;
@@ -259,7 +262,7 @@ fn dropped_watch_leaves_other_watches() {
 fn end_of_a_client_wakes_the_task_that_waits_for_its_next_event() {
     let arm = start();
     let watcher = arm.client();
-    let mut events = listen(&watcher);
+    let mut events = subscribe(&watcher);
     let flag = Arc::new(Flag::default());
     let waker = Waker::from(flag.clone());
     let mut next = Task::start(events.recv());

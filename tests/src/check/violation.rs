@@ -67,7 +67,7 @@ impl fmt::Display for Violation {
                 "out of turn on {name}: {waiting} was in the queue at {queued}, {overtaker} asked later and was held at {held}, before it"
             ),
             Self::LostWaiters { waiters } => {
-                f.write_str("lost waiters: nobody is in the way of")?;
+                f.write_str("lost waiters: nothing blocks")?;
                 waiters.iter().try_for_each(|waiter| write!(f, " {waiter}"))
             }
             Self::LockLost { request, at, why } => {

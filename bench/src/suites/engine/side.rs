@@ -36,7 +36,7 @@ impl Engine {
     #[inline]
     fn submit(&mut self, client: ClientId, request: Request) -> RequestId {
         let Ok((id, answer)) = self.locks.request(client, request) else {
-            unreachable!("the client is known and awake, and nobody overtakes")
+            unreachable!("the client is known and not suspended, and no request overtakes")
         };
         black_box(answer);
         self.events();

@@ -137,7 +137,7 @@ mod tests {
             let mut waiting = pin!(side.lock("a"));
             assert!(waiting.as_mut().poll(&mut cx).is_pending());
             drop(held);
-            assert_eq!(side.0.len(), 1, "somebody waits");
+            assert_eq!(side.0.len(), 1, "a task waits");
         }
         assert!(side.0.is_empty(), "the one who waited gave up");
     }

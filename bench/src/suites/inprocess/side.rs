@@ -24,7 +24,7 @@ impl Side for Locks {
     async fn lock(&self, name: &str) -> Lock {
         match self.request(name).await {
             Ok(lock) => lock,
-            Err(error) => unreachable!("nobody ends the client: {error}"),
+            Err(error) => unreachable!("the client is never ended: {error}"),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Deadlocks: cycles of clients that wait for each other.
 //!
 //! The graph has a node for each entry and each client. A pending entry waits for the earlier
-//! entries that it conflicts with; a held one for its client, which may keep it until all that the
-//! client waits for is granted; a client for its pending entries and for its children. A strongly
+//! entries that it conflicts with. A held one waits for its client, which may keep it until all its
+//! requests are granted. A client waits for its pending entries and for its children. A strongly
 //! connected component with more than one node is a deadlock.
 //!
 //! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right
-//! before it, or else for the exclusive one there, which in turn waits for those before. So the
+//! before it, or else for the exclusive one there. That one in turn waits for those before. So the
 //! graph is no larger than the queues.
 
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! The fast path for requests on one name.
 //!
-//! Appending to one queue cannot affect any other request, and a lock on one name most often leaves
-//! to one heir or none: scopes, steals and suspended clients need not be considered. The rule
-//! itself stays in `seating.rs`; each function here returns "not me" where the slow path must
+//! Appending to one queue cannot affect any other request, and a lock on one name most often has
+//! one heir or none. So scopes, steals and suspended clients need not be considered. The rule
+//! itself stays in `seating.rs`; each function here returns without effect where the slow path must
 //! decide.
 
 use super::LockManager;

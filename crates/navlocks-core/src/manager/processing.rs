@@ -33,7 +33,7 @@ impl LockManager {
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
     pub(super) fn terminate_remaining_locks_and_requests(&mut self, client: Index) {
         // Step 1. Abort each of the client's requests. Step 2. Release each of its locks.
-        // In one step, so that a dying client is never granted anything; latest first, so that its
+        // In one step, so that a terminated client is never granted; latest first, so that its
         // requests do not inherit from each other.
         while let Some(last) = self.clients.last_entry(client) {
             self.depart(last);

@@ -33,7 +33,7 @@ impl LockManager {
         // Step 3.4.1. If steal is true, each held lock that intersects is removed and its holder
         // informed.
         if matches!(wait, Wait::Steal | Wait::StealAll) {
-            self.rob(scope, wait, id);
+            self.steal_from_holders(scope, wait, id);
         }
         self.clients.enlist(entry, &mut self.seating);
         // Steps 3.4.2 and 3.5.2. Prepend request in queue when it steals, enqueue it otherwise.
@@ -98,7 +98,7 @@ impl LockManager {
 
     /// Takes away every held lock whose scope intersects, and with the older steal every pending
     /// request too.
-    fn rob(&mut self, scope: &Scope, wait: Wait, by: RequestId) {
+    fn steal_from_holders(&mut self, scope: &Scope, wait: Wait, by: RequestId) {
         let mut victims = Vec::new();
         for name in scope.names() {
             if wait == Wait::StealAll {

@@ -248,7 +248,7 @@ impl Backend for Space {
 
     fn force_release(&self, client: ClientId, name: Name) -> Reply<'_, usize> {
         self.reply(client, || {
-            let mut shard = self.lock_where_it_is(LockManager::shard_of::<SHARDS>(&name));
+            let mut shard = self.lock_slow(LockManager::shard_of::<SHARDS>(&name));
             let count = shard.force_release(&name, &self.losses);
             self.settle(shard);
             count
@@ -346,12 +346,12 @@ impl Space {
             debug_assert!(locked.is_settled(), "an input left a task to wake");
             return locked;
         }
-        self.lock_where_it_is(shard)
+        self.lock_slow(shard)
     }
 
     /// Does the same if the whole has the requests, or another thread has the lock.
     #[inline(never)]
-    fn lock_where_it_is(&self, shard: usize) -> MutexGuard<'_, Shard> {
+    fn lock_slow(&self, shard: usize) -> MutexGuard<'_, Shard> {
         loop {
             let gathered = self.gathered.load(Ordering::Relaxed);
             let locked = if gathered { self.whole.lock() } else { self.shards[shard].lock() };
@@ -362,7 +362,7 @@ impl Space {
     }
 
     fn lock_request(&self, id: RequestId) -> MutexGuard<'_, Shard> {
-        self.lock_where_it_is(shard_of(id))
+        self.lock_slow(shard_of(id))
     }
 
     /// Locks everything, in the one order in which more than one mutex is ever locked.

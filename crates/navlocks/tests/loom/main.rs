@@ -1,4 +1,4 @@
-//! Two or three threads on one lock space, in every interleaving: the model checker runs each test
+//! Two or three threads on one lock space, in every interleaving. The model checker runs each test
 //! again and again, each time in another order, and reports a deadlock when all threads sleep.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p navlocks --test loom`. Each test tries all
@@ -44,7 +44,7 @@ fn model(test: impl Fn() + Send + Sync + 'static) {
     });
     let orders = orders.load(Ordering::Relaxed);
     println!("{orders} orders");
-    assert!(orders > 1, "nobody met anybody");
+    assert!(orders > 1, "the threads never raced");
 }
 
 /// Gets the lock, however long it takes.
