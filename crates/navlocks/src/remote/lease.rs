@@ -47,9 +47,9 @@ impl Instant {
 
 /// The client's side of a lease.
 ///
-/// The service counts from when it last received a message; the client from when it *sent* the last
-/// answered one, which is earlier. The client stops an eighth before the end, for clocks that differ.
-/// So it knows before any other client can be granted.
+/// The service counts from when it last received a message; the client from when it *sent* the
+/// last answered one, which is earlier. The client stops an eighth before the end, for clocks that
+/// differ. So it knows before any other client can be granted.
 #[derive(Debug)]
 pub(crate) struct Lease {
     length: Duration,
