@@ -73,6 +73,9 @@ const RUNS_ON: [(&str, &[&str]); 24] = [
     ("js/test/", &["Node"]),
 ];
 
+/// The only surfaces that have a property that some JavaScript tests need.
+const NEEDED_ON: [(&str, &[&str]); 1] = [("resists", &["service", "Node"])];
+
 fn ids() -> Vec<String> {
     let ranges = IDS.iter();
     ranges
@@ -89,6 +92,17 @@ pub(crate) struct Test {
     pub(crate) place: String,
     /// The ids in its name.
     pub(crate) ids: Vec<String>,
+    /// The properties that a JavaScript test needs of its surface, as in the source.
+    pub(crate) needs: String,
+}
+
+impl Test {
+    fn runs_on(&self, surface: &str) -> bool {
+        let path = RUNS_ON.iter().find(|(path, _)| self.place.starts_with(path));
+        let needs = NEEDED_ON.iter().find(|(need, _)| self.needs.contains(need));
+        path.is_some_and(|(_, on)| on.contains(&surface))
+            && needs.is_none_or(|(_, on)| on.contains(&surface))
+    }
 }
 
 /// Returns the ids that the name of a function begins with: two for `f64_decision_4_shared_waits`.
@@ -122,27 +136,27 @@ fn rust_tests(sources: &[File]) -> Vec<Test> {
             let is_ignored = attributes().any(|line| line.starts_with("#[ignore"));
             if is_test && !is_ignored {
                 let place = format!("{}::{}", file.path, function.name);
-                found.push(Test { place, ids: ids_of(function.name) });
+                found.push(Test { place, ids: ids_of(function.name), needs: String::new() });
             }
         }
     }
     found
 }
 
-type Proofs = BTreeMap<String, Vec<String>>;
+type Proofs<'a> = BTreeMap<String, Vec<&'a Test>>;
 
 /// Returns the tests of each id: those with the id in their names, and those of other ids that the
 /// state of its row names, as in `proven, as F28, F29`.
-fn proofs(list: &str, tests: &[Test]) -> Proofs {
+fn proofs<'a>(list: &str, tests: &'a [Test]) -> Proofs<'a> {
     let mut proofs = Proofs::new();
     for test in tests {
         for id in &test.ids {
-            proofs.entry(id.clone()).or_default().push(test.place.clone());
+            proofs.entry(id.clone()).or_default().push(test);
         }
     }
     for Row { id, state, .. } in rows(list) {
         let others = state.strip_prefix(PROVEN_AS).into_iter().flat_map(|ids| ids.split(", "));
-        let more: Vec<String> = others.flat_map(|id| proofs.get(id)).flatten().cloned().collect();
+        let more: Vec<&Test> = others.flat_map(|id| proofs.get(id)).flatten().copied().collect();
         if !more.is_empty() {
             proofs.entry(id.to_owned()).or_default().extend(more);
         }
@@ -151,11 +165,10 @@ fn proofs(list: &str, tests: &[Test]) -> Proofs {
 }
 
 /// Returns the surfaces on which at least one of these tests runs.
-fn surfaces(tests: Option<&Vec<String>>) -> String {
-    let tests = tests.into_iter().flatten();
-    let runs_on = |place: &String| RUNS_ON.iter().find(|(path, _)| place.starts_with(path));
-    let all: Vec<&str> = tests.filter_map(runs_on).flat_map(|(_, on)| *on).copied().collect();
-    let proven: Vec<&str> = SURFACES.into_iter().filter(|surface| all.contains(surface)).collect();
+fn surfaces(tests: Option<&Vec<&Test>>) -> String {
+    let tests = tests.map_or(&[][..], Vec::as_slice);
+    let runs = |surface: &&str| tests.iter().any(|test| test.runs_on(surface));
+    let proven: Vec<&str> = SURFACES.into_iter().filter(runs).collect();
     if proven.is_empty() { "–".to_owned() } else { proven.join(", ") }
 }
 
@@ -181,7 +194,7 @@ fn rows(list: &str) -> Vec<Row<'_>> {
 }
 
 /// Returns the list with the surfaces that the tests prove.
-fn updated(list: &str, proofs: &Proofs) -> String {
+fn updated(list: &str, proofs: &Proofs<'_>) -> String {
     let mut lines: Vec<String> = list.lines().map(String::from).collect();
     for Row { line, id, behaviour, state, .. } in rows(list) {
         let surfaces = surfaces(proofs.get(id));
@@ -191,7 +204,7 @@ fn updated(list: &str, proofs: &Proofs) -> String {
 }
 
 /// Returns the page of proofs.
-fn page(ids: &[String], proofs: &Proofs) -> String {
+fn page(ids: &[String], proofs: &Proofs<'_>) -> String {
     let mut page = format!(
         "# Proofs\n\nThe tests of each behaviour of [conformance.md](conformance.md), by its id. \
          A tool writes this page:\n`{UPDATE}`\n"
@@ -200,14 +213,14 @@ fn page(ids: &[String], proofs: &Proofs) -> String {
         let Some(tests) = proofs.get(id.as_str()) else { continue };
         let _ = write!(page, "\n## {id}\n\n");
         for test in tests {
-            let _ = writeln!(page, "- `{test}`");
+            let _ = writeln!(page, "- `{}`", test.place);
         }
     }
     page
 }
 
 /// Returns the faults of the list.
-fn violations(list: &str, ids: &[String], proofs: &Proofs) -> Vec<String> {
+fn violations(list: &str, ids: &[String], proofs: &Proofs<'_>) -> Vec<String> {
     let mut violations = Vec::new();
     let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
     for Row { line, id, surfaces, state, .. } in rows(list) {
