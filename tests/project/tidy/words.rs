@@ -129,9 +129,9 @@ fn sentences_without_subject(file: &File, lines: &[Prose<'_>]) -> Vec<String> {
 fn private_references(file: &File, lines: &[Prose<'_>], pages: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for line in lines {
-        let mut words = line.text.split(|c: char| c.is_whitespace() || "`()[],;\"'".contains(c));
+        let words = line.text.split(|c: char| c.is_whitespace() || "`()[],;\"'".contains(c));
         let mut before = "";
-        while let Some(word) = words.next() {
+        for word in words {
             let number = word.starts_with(|c: char| c.is_ascii_digit());
             let numbered = ["seed", "seeds", "decision", "decisions"];
             let private = number && numbered.contains(&before.to_lowercase().as_str());
