@@ -5,32 +5,32 @@ use std::time::Instant;
 
 use crate::stats;
 
-/// How a run was asked for.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// A thousandth of every size and two rounds: shows that everything runs, not how fast.
     pub(crate) quick: bool,
     /// Only the cases whose name starts with this.
     pub(crate) filter: Option<String>,
-    /// Our side without the peers, for a profiler to look at.
+    /// Measures our side without the peers, for a profiler.
     pub(crate) alone: bool,
-    /// Rounds that count; one more goes before them to warm up.
+    /// Rounds that count; one more before them warms up.
     pub(crate) rounds: usize,
 }
 
 impl Options {
-    /// A size or a number of operations, as this run wants it.
+    /// Returns a size or a number of operations, scaled for this run.
     pub(crate) fn scaled(&self, size: usize) -> usize {
         if self.quick { (size / 1000).max(10) } else { size }
     }
 }
 
-/// What a number of a case is; always a cost, so less is better.
+/// The unit of a case; always a cost, so less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Nanoseconds per operation.
     Nanoseconds,
-    /// Nanoseconds per operation as well, told as operations per second.
+    /// Nanoseconds per operation, shown as operations per second.
     Rate,
     /// Bytes per entry.
     Bytes,
@@ -44,7 +44,7 @@ struct Side {
     setup: Box<dyn FnOnce() -> Round>,
 }
 
-/// The same work for several sides, measured in turn. One round may answer several cases.
+/// The same work on several sides, measured in turn. One round may answer several cases.
 pub(crate) struct Contest {
     cases: Vec<String>,
     unit: Unit,
@@ -58,7 +58,7 @@ impl Contest {
         Self { cases, unit, rounds_max: usize::MAX, sides: Vec::new() }
     }
 
-    /// No more rounds than this, where each takes long.
+    /// Limits the rounds, where each takes long.
     pub(crate) fn rounds_max(mut self, rounds: usize) -> Self {
         self.rounds_max = rounds;
         self
@@ -108,7 +108,7 @@ impl Contest {
     }
 }
 
-/// Runs the contests that the filter leaves, one after the other.
+/// Runs the contests that match the filter, one after the other.
 pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> Vec<Row> {
     let wanted = |case: &String| {
         options.filter.as_ref().is_none_or(|start| case.starts_with(start.as_str()))
@@ -152,9 +152,10 @@ impl Row {
         self.cells.iter().find(|cell| cell.peer == peer)
     }
 
-    /// Their cost over ours: above 1, we are faster or smaller.
+    /// Returns their cost over ours: above 1, we are faster or smaller.
     ///
-    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
+    /// The median of the ratios of single rounds, because a slow phase of the machine affects both
+    /// sides of a round.
     pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
         let ratios: Vec<f64> = (theirs.rounds.iter())
             .zip(&self.ours().rounds)
@@ -174,18 +175,18 @@ impl Cell {
     }
 }
 
-/// Nanoseconds per operation of some work.
+/// Returns the nanoseconds per operation of some work.
 pub(crate) fn time_per_op(operations: usize, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_nanos() as f64 / operations as f64
 }
 
-/// Says on a terminal what runs now, over what it said before.
+/// Shows the present case on a terminal, over the line before.
 fn progress(text: &str) {
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {
-        // Nobody misses a progress line that could not be written.
+        // A progress line that cannot be written is not an error.
         let _ = write!(stderr, "\r\x1b[K{text}");
         let _ = stderr.flush();
     }
@@ -199,14 +200,14 @@ mod tests {
         Options { quick: false, filter: None, alone: false, rounds: 3 }
     }
 
-    /// A side that costs 100, 1, 2, 3 times `unit` in its rounds.
+    /// Returns a side that costs 100, 1, 2, 3 times `unit` in its rounds.
     fn fake(unit: f64) -> Round {
         let mut costs = [100.0, 1.0, 2.0, 3.0].into_iter();
         Box::new(move || vec![costs.next().unwrap_or(0.0) * unit])
     }
 
     #[test]
-    fn the_warm_up_is_dropped_and_the_ratio_is_theirs_over_ours() {
+    fn warm_up_is_dropped_and_ratio_is_theirs_over_ours() {
         let contest = Contest::new(&["case"], Unit::Nanoseconds)
             .side("ours", || fake(1.0))
             .side("theirs", || fake(4.0));
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_leaves_out_contests_before_their_setup() {
+    fn filter_skips_contests_before_their_setup() {
         let contest = Contest::new(&["other"], Unit::Nanoseconds)
             .side("ours", || unreachable!("it was filtered out"));
         let filter = Some("case".to_string());

@@ -12,7 +12,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A new one. Its name is short: the path of a Unix socket in it has room for a hundred bytes.
+    /// Makes a folder with a short name: the path of a Unix socket has at most about a hundred
+    /// bytes.
     pub fn new(name: &str) -> io::Result<Self> {
         static NUMBERS: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBERS.fetch_add(1, Relaxed);
@@ -22,7 +23,7 @@ impl Folder {
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io;
 
-/// The proportional set size of the whole tree: resident memory, with a page that several processes share
-/// counted once. For a single process it is its resident memory.
+/// Returns the proportional set size of the whole tree: resident memory, with a shared page counted
+/// once.
 pub(super) fn of_tree(pid: u32) -> io::Result<u64> {
     let mut bytes = of(pid)?;
     for child in children(pid)? {
-        // A child may end while it is looked at.
+        // A child may end while it is read.
         bytes += of_tree(child).unwrap_or(0);
     }
     Ok(bytes)
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_takes_memory() {
+    fn process_has_memory() {
         assert!(of_tree(std::process::id()).unwrap() > 100_000);
     }
 }

@@ -1,7 +1,7 @@
-//! Processes that do not outlive this one, however it ends.
+//! Processes that end with this one, for whatever reason.
 //!
-//! All are kept in one place, where the end of the run, a panic, Ctrl-C and a TERM find them. After a KILL, the
-//! kernel ends them: `setpriv` asks it to. Their folders stay behind then.
+//! All are kept in one list, for the end of the run, a panic, Ctrl-C and a TERM. After a KILL, the
+//! kernel ends them: `setpriv` asks it to. Their folders then stay behind.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,7 +49,7 @@ impl End {
     }
 }
 
-/// A process and what is to be removed after it.
+/// A process and the folder to remove after it.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -58,7 +58,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the command; what it says goes to the file `log` in its folder.
+    /// Starts the command; its output goes to the file `log` in its folder.
     pub(super) fn start(
         program: Program,
         folder: Folder,
@@ -74,7 +74,8 @@ impl Process {
     }
 }
 
-/// The same command as the program's account, but it ends with this process, and a Ctrl-C on the terminal is not for it.
+/// Returns the command under the account of the program. It ends with this process, and ignores a
+/// Ctrl-C on the terminal.
 pub(super) fn tied(program: Program, command: &Command) -> Command {
     use std::os::unix::process::CommandExt as _;
     let mut tied = Command::new("setpriv");
@@ -94,7 +95,7 @@ pub(super) fn tied(program: Program, command: &Command) -> Command {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What fails here has ended already, and an end is all that is wanted.
+        // A failure means that it has ended already.
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process(pid, self.end.signal());
         }
@@ -114,7 +115,7 @@ impl Drop for Process {
 #[derive(Debug)]
 pub(super) struct Id(u32);
 
-/// Keeps a process until it is told to end, or this one is.
+/// Keeps a process until it is ended, or this one ends.
 pub(super) fn keep(process: Process) -> Id {
     static WATCH: Once = Once::new();
     WATCH.call_once(end_all_when_told);
@@ -140,7 +141,7 @@ impl Id {
     }
 }
 
-/// A thread that waits for the signals that end a program and ends what runs first.
+/// Starts a thread that waits for the signals that end a program, and ends the servers first.
 fn end_all_when_told() {
     thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
@@ -151,9 +152,9 @@ fn end_all_when_told() {
                 tokio::spawn(async move {
                     if let Ok(mut signals) = signal(kind) {
                         signals.recv().await;
-                        // The work that goes on meanwhile fails, and nobody wants to hear of it.
+                        // The interrupted work fails meanwhile, and its messages are not wanted.
                         panic::set_hook(Box::new(|_| {}));
-                        // Kept to the end: whoever else would end a server waits here for ever.
+                        // Locked to the end: any other thread that would end a server blocks here.
                         let mut running = running();
                         running.clear();
                         std::process::exit(128 + kind.as_raw_value());
@@ -167,7 +168,7 @@ fn end_all_when_told() {
     });
 }
 
-/// Lets this process and its servers open as many files as the system allows; how many that is.
+/// Raises the limit of open files to the largest value, and returns it.
 pub fn raise_open_files_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let highest = Rlimit { current: limit.maximum, maximum: limit.maximum };

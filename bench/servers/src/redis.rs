@@ -6,11 +6,11 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server, output, program};
 
-/// How it is started.
+/// The program of this server.
 pub const PROGRAM: Program =
     Program { name: "redis", end: End::Terminate, account: || None, version, start };
 
-/// More than the largest case connects.
+/// More clients than the largest case has.
 const CLIENTS_MAX: &str = "12000";
 
 fn command() -> Result<Command, String> {

@@ -1,4 +1,4 @@
-//! A service under abuse: how long a bystander waits for its lock while clients with another share
+//! A service under abuse: how long a bystander waits for its lock while clients of another tenant
 //! take all they can.
 
 use std::io;
@@ -16,10 +16,10 @@ use crate::harness::Unit::Nanoseconds;
 use crate::harness::{Contest, Options, Row};
 use servers::{self as server, Address, Server, Transport};
 
-/// The word for the side without abuse.
+/// The name of the side without abuse.
 const IDLE: &str = "idle";
 
-/// A bystander's slowest cycle under abuse.
+/// The limit of a bystander's slowest cycle under abuse.
 const CYCLE_NANOSECONDS_MAX: f64 = 50e6;
 
 pub(super) const SUITE: Suite = Suite {
@@ -29,7 +29,7 @@ pub(super) const SUITE: Suite = Suite {
     targets,
 };
 
-/// A kind of abuse and the number of abusers, which go on until they are stopped.
+/// A kind of abuse and the number of abusers, which continue until they are stopped.
 type Abuse = fn(String, usize, Arc<AtomicBool>) -> io::Result<()>;
 
 const CASES: [(&str, Abuse, usize); 3] =
@@ -108,7 +108,7 @@ fn begin(
     std::thread::spawn(move || abuse(url, clients, over))
 }
 
-/// Runs the same for so many clients at once.
+/// Runs the same for this many clients at once.
 fn each<F: Future<Output = io::Result<()>> + 'static>(
     clients: usize,
     work: impl Fn(usize) -> F,
@@ -122,7 +122,7 @@ fn each<F: Future<Output = io::Result<()>> + 'static>(
     }))
 }
 
-/// All ask for everything, again and again, while one client holds many locks.
+/// All clients query everything, again and again, while one holds many locks.
 fn ask_for_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
     each(clients, |number| {
         let (url, over) = (url.clone(), over.clone());
@@ -143,7 +143,7 @@ fn ask_for_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result
     })
 }
 
-/// All subscribe, and one makes large events.
+/// All clients subscribe, and one causes large events.
 fn publish(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
     each(clients, |number| {
         let (url, over) = (url.clone(), over.clone());
@@ -166,7 +166,7 @@ fn publish(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()>
     })
 }
 
-/// All wait for one lock, and ask for their places.
+/// All clients wait for one lock, and query their places.
 fn wait_in_line(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
     each(clients, |_| {
         let (url, over) = (url.clone(), over.clone());

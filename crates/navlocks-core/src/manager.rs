@@ -33,38 +33,43 @@ use crate::seating::Seating;
 use crate::{Answer, ClientId, Event, FencingToken, Mode, Name, Request, RequestError, RequestId};
 use crate::{TokenTooLarge, Wait};
 
-/// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or program).
+/// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or
+/// program).
 ///
 /// # Grammar
 ///
-/// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request), [`release`](Self::release),
-/// [`abort`](Self::abort), [`terminate`](Self::terminate), [`force_release`](Self::force_release),
-/// [`suspend`](Self::suspend), [`resume`](Self::resume), [`query`](Self::query). Each input has one form: it returns
-/// its own outcome. An input that names something finished does nothing and says so.
+/// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request),
+/// [`release`](Self::release), [`abort`](Self::abort), [`terminate`](Self::terminate),
+/// [`force_release`](Self::force_release), [`suspend`](Self::suspend), [`resume`](Self::resume),
+/// [`query`](Self::query). Each input has one form: it returns its own outcome. An input that names
+/// something finished does nothing and says so.
 ///
-/// *Events* are what an input causes for other requests: after each input call [`poll_event`](Self::poll_event)
-/// until it returns `None` and send each event to its client, in this order. A request that is granted at once
-/// comes after the losses that it caused, and before every grant with a larger token.
+/// *Events* are what an input causes for other requests: after each input call
+/// [`poll_event`](Self::poll_event) until it returns `None` and send each event to its client, in
+/// this order. A request that is granted at once comes after the losses that it caused, and before
+/// every grant with a larger token.
 ///
-/// *Questions* take `&self` and change nothing: [`state`](Self::state), [`snapshot`](Self::snapshot),
-/// [`blockers`](Self::blockers), [`deadlocks`](Self::deadlocks).
+/// *Questions* take `&self` and change nothing: [`state`](Self::state),
+/// [`snapshot`](Self::snapshot), [`blockers`](Self::blockers), [`deadlocks`](Self::deadlocks).
 ///
 /// # Policy
 ///
-/// Every request that is not finished is an *entry*; entries stand in one order, that of arrival. An entry is
-/// held exactly when no earlier entry conflicts with it, and two entries conflict when their scopes intersect
-/// and at least one of them is exclusive. So each name is first come, first served; neighbouring shared
-/// requests hold together; a shared request waits behind an earlier exclusive one, even if that one is still
-/// pending; and a request for several names gets all of them at once and keeps its place on each meanwhile.
-/// A steal, and a shared request that [overtakes](Wait::Overtake), stand before all pending entries.
+/// Every request that is not finished is an *entry*; entries stand in one order, that of arrival.
+/// An entry is held exactly when no earlier entry conflicts with it, and two entries conflict when
+/// their scopes intersect and at least one of them is exclusive. So each name is first come, first
+/// served; neighbouring shared requests hold together; a shared request waits behind an earlier
+/// exclusive one, even if that one is still pending; and a request for several names gets all of
+/// them at once and keeps its place on each meanwhile. A steal, and a shared request that
+/// [overtakes](Wait::Overtake), stand before all pending entries.
 ///
-/// When an entry leaves, all entries that waited only for it are granted in the same step, in queue order.
+/// When an entry leaves, all entries that waited only for it are granted in the same step, in queue
+/// order.
 ///
 /// # Cost
 ///
-/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there are;
-/// `terminate` O(entries of the client); `snapshot` O(n log n) in what it returns. A steal also passes
-/// once over the holders it robs and the compatible requests at the head of the queue.
+/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there
+/// are; `terminate` O(entries of the client); `snapshot` O(n log n) in what it returns. A steal
+/// also passes once over the holders it robs and the compatible requests at the head of the queue.
 /// An idle manager drops its memory.
 #[derive(Debug)]
 pub struct LockManager {
@@ -94,13 +99,13 @@ impl LockManager {
         }
     }
 
-    /// Makes the tokens of all later grants at least this, for a manager that continues where an earlier one
-    /// ended. Never makes them smaller.
+    /// Makes the tokens of all later grants at least this, for a manager that continues where an
+    /// earlier one ended. Never makes them smaller.
     ///
     /// # Errors
     ///
-    /// [`TokenTooLarge`], and nothing has changed: the number is beyond [`FencingToken::START_MAX`], which no
-    /// honest count of grants reaches.
+    /// [`TokenTooLarge`], and nothing has changed: the number is beyond
+    /// [`FencingToken::START_MAX`], which no honest count of grants reaches.
     pub fn advance_token(&mut self, at_least: FencingToken) -> Result<(), TokenTooLarge> {
         if at_least > FencingToken::START_MAX {
             return Err(TokenTooLarge(at_least));
@@ -114,8 +119,8 @@ impl LockManager {
         self.clients.insert()
     }
 
-    /// Requests a lock for `client` and returns the outcome of this moment. An event follows only if the
-    /// answer is [`Answer::Pending`], or when the lock is lost.
+    /// Requests a lock for `client` and returns the outcome of this moment. An event follows only
+    /// if the answer is [`Answer::Pending`], or when the lock is lost.
     ///
     /// # Errors
     ///
@@ -299,10 +304,10 @@ impl LockManager {
         self.seating.memory() + self.events.memory()
     }
 
-    /// Returns how often an entry was looked at.
+    /// Returns how many reads of entries were counted.
     #[cfg(test)]
-    pub(crate) fn looks(&self) -> usize {
-        self.seating.looks()
+    pub(crate) fn reads(&self) -> usize {
+        self.seating.reads()
     }
 
     pub(crate) fn shard(&self) -> Shard {
@@ -311,7 +316,8 @@ impl LockManager {
 
     /// Checks everything that must be true between two inputs, in O(n log n).
     ///
-    /// Debug builds call it after every input while the manager is small, and now and then when it is large.
+    /// Debug builds call it after every input while the manager is small, and now and then when it
+    /// is large.
     ///
     /// # Panics
     ///
@@ -376,8 +382,8 @@ impl LockManager {
         self.check_in_turn();
     }
 
-    /// Checks the invariants after every input while there are few entries, and in a large manager
-    /// once in as many inputs as there are entries, so that debug builds stay linear.
+    /// Checks the invariants after every input while there are few entries. A large manager is
+    /// checked once in as many inputs as it has entries, so that debug builds stay linear.
     #[inline]
     fn check_in_turn(&mut self) {
         #[cfg(debug_assertions)]

@@ -29,7 +29,7 @@ const ABORTED: u8 = 5;
 const LOST: u8 = 6;
 
 impl Event {
-    /// Returns none for a notice that is not for subscribers.
+    /// Makes an event of a notice. Returns none for a notice that is not for subscribers.
     pub(crate) fn new(
         request: RequestId,
         about: &About<Name>,
@@ -56,7 +56,7 @@ impl Event {
     }
 }
 
-/// Causes as JavaScript knows them, see `CAUSES` in `js/native.js`.
+/// Returns the number of a cause in JavaScript, see `CAUSES` in `js/native.js`.
 pub(crate) fn number(cause: Cause) -> f64 {
     match cause {
         Cause::Stolen { .. } => 0.0,
@@ -68,7 +68,7 @@ pub(crate) fn number(cause: Cause) -> f64 {
 
 const CLIENT_ENDED: f64 = 4.0;
 
-/// The events that a subscriber has yet to take, up to a capacity: the oldest make room.
+/// The events that a subscriber has yet to take, up to a capacity: the oldest are dropped.
 pub(crate) struct Inbox {
     events: VecDeque<Arc<Event>>,
     capacity: usize,

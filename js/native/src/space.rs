@@ -1,8 +1,8 @@
 //! A lock space of the process: the embedding kit behind a mutex, and a mailbox for each client.
 //!
-//! Each input locks, asks the engine, fills the mailboxes of the clients that it concerns, unlocks,
-//! and only then rings. Mail is put in under the lock, so that every client receives it in the
-//! engine's order.
+//! Each input locks, gives the engine one input, fills the mailboxes of the affected clients, unlocks,
+//! and then wakes. Mail is put in under the lock, so that every client receives it in the engine's
+//! order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::RandomState;
@@ -16,7 +16,7 @@ use navlocks_core::{
 };
 
 use crate::inbox::{Event, Inbox, number};
-use crate::napi::Bell;
+use crate::napi::LoopWaker;
 
 /// One lock space, shared by all threads that opened it.
 pub(crate) struct Space(Mutex<State>);
@@ -40,10 +40,10 @@ impl Embedder for Threads {
 struct Mailboxes {
     /// By [`ClientId::slot`].
     clients: Vec<Option<Client>>,
-    /// The client whose input this is. It takes its mail itself, without being rung.
+    /// The client of this input. It takes its mail itself, without being woken.
     caller: Option<ClientId>,
-    /// The bells to ring. Empty between inputs.
-    bells: Vec<Arc<Bell>>,
+    /// The wakers to call after unlocking. Empty between inputs.
+    wakers: Vec<Arc<LoopWaker>>,
     /// The clients that have an inbox for events.
     subscribers: Vec<ClientId>,
 }
@@ -54,15 +54,14 @@ struct Client {
     name: Name,
     mail: VecDeque<Mail>,
     inbox: Option<Inbox>,
-    /// Rung, and not taken its mail since.
-    rung: bool,
-    /// Comes for its mail by itself before long, so that no bell is needed.
+    /// True if it was woken and has not taken its mail since.
+    woken: bool,
+    /// True if it takes its mail soon by itself, so that it need not be woken.
     polls: bool,
-    bell: Arc<Bell>,
+    waker: Arc<LoopWaker>,
 }
 
-/// Something that happened to a request, as three numbers: its kind, the request's serial, and a
-/// token or a cause.
+/// An event of a request, as three numbers: its kind, the request's serial, and a token or a cause.
 type Mail = [f64; MAIL_LENGTH];
 const MAIL_LENGTH: usize = 3;
 
@@ -71,16 +70,16 @@ const UNAVAILABLE: f64 = 2.0;
 const LOST: f64 = 3.0;
 const ABORTED: f64 = 4.0;
 const CONTENDED: f64 = 5.0;
-/// There are events to take; of no request.
+/// Mail that belongs to no request: there are events to take.
 const EVENTS: f64 = 6.0;
 
 /// Above this many letters, an empty mailbox drops its memory.
 const IDLE_CAPACITY: usize = 1024;
 
-/// The answer to a query, with what the engine does not know.
+/// The answer to a query, with the facts that the engine does not keep.
 pub(crate) struct Report {
     pub(crate) snapshot: Snapshot,
-    /// Of the held requests, then the pending ones.
+    /// The times of the held requests, then of the pending ones.
     pub(crate) since: Vec<u64>,
     pub(crate) tags: HashMap<RequestId, Name>,
     pub(crate) clients: HashMap<ClientId, Name>,
@@ -105,14 +104,13 @@ impl Space {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in the engine would be its bug; other threads must be able to release all the
-        // same.
+        // Locks even after a panic of the engine: other threads must still be able to release.
         kit::spin(|| self.0.try_lock().ok())
             .unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives the space one input and rings the clients that it concerns, except `caller`, which
-    /// takes the mail that fits into `post`.
+    /// Gives the space one input and wakes the affected clients, except `caller`, which takes the
+    /// mail that fits into `post`.
     fn input<T>(
         &self,
         caller: Option<ClientId>,
@@ -126,20 +124,20 @@ impl Space {
         if let Some(caller) = caller {
             mailboxes.take_mail(caller, post);
         }
-        if !mailboxes.bells.is_empty() {
-            let bells = std::mem::take(&mut mailboxes.bells);
+        if !mailboxes.wakers.is_empty() {
+            let wakers = std::mem::take(&mut mailboxes.wakers);
             drop(locked);
-            bells.iter().for_each(|bell| bell.ring());
+            wakers.iter().for_each(|waker| waker.wake());
         }
         result
     }
 
-    /// Adds a client, whose bell is rung when there is mail for it.
-    pub(crate) fn add_client(&self, name: Name, bell: Arc<Bell>) -> ClientId {
+    /// Adds a client, whose waker is called when there is mail for it.
+    pub(crate) fn add_client(&self, name: Name, waker: Arc<LoopWaker>) -> ClientId {
         let mut state = self.lock();
         let id = state.space.add_client();
         let mail = VecDeque::new();
-        let client = Client { id, name, mail, inbox: None, rung: false, polls: false, bell };
+        let client = Client { id, name, mail, inbox: None, woken: false, polls: false, waker };
         let clients = &mut state.mailboxes.clients;
         let slots = clients.len().max(id.slot() + 1);
         clients.resize_with(slots, || None);
@@ -185,8 +183,8 @@ impl Space {
         })
     }
 
-    /// Aborts a request of this client, or releases it if it was granted and its client had not
-    /// received that.
+    /// Aborts a request of this client, or releases it if it was granted before its client received
+    /// that.
     pub(crate) fn abort(
         &self,
         client: ClientId,
@@ -223,7 +221,7 @@ impl Space {
         });
     }
 
-    /// Keeps so many events for a client from now on; none ends that.
+    /// Keeps up to this many events for a client from now on; 0 ends that.
     pub(crate) fn subscribe(&self, client: ClientId, capacity: usize) {
         let State { space, mailboxes } = &mut *self.lock();
         if capacity == 0 {
@@ -245,11 +243,11 @@ impl Space {
         inbox.map(Inbox::take).unwrap_or_default()
     }
 
-    /// Takes the mail that fits. The bell may ring again from now on, unless the client polls.
+    /// Takes the mail that fits. From now on the client may be woken again, unless it polls.
     pub(crate) fn take_mail(&self, client: ClientId, polls: bool, post: &mut Postbag<'_>) {
         let mailboxes = &mut self.lock().mailboxes;
         if let Some(client) = mailboxes.client(client) {
-            client.rung = false;
+            client.woken = false;
             client.polls = polls;
         }
         mailboxes.take_mail(client, post);
@@ -299,7 +297,7 @@ impl Space {
     }
 }
 
-/// Returns true if the request, if it is live, is one of this client.
+/// Returns true if a live request belongs to this client.
 #[inline]
 fn owns(space: &kit::Space<Threads>, client: ClientId, request: RequestId) -> bool {
     space.notes().get(request) == Some(&Some(client))
@@ -318,7 +316,7 @@ impl Sink<Threads> for Mailboxes {
             Notice::Unavailable => (UNAVAILABLE, 0.0),
             Notice::Lost { cause, .. } => (LOST, number(cause)),
             Notice::Aborted(cause) => (ABORTED, number(cause)),
-            // The client did these itself, or is gone; the others are for watchers and subscribers.
+            // The client did these itself, or is gone; all others are for watchers and subscribers.
             Notice::Released { .. } | Notice::Withdrawn | Notice::ClientEnded { .. } => return,
             Notice::Contended => (CONTENDED, 0.0),
             Notice::Requested | Notice::Deadlock(_) => return,
@@ -355,15 +353,14 @@ impl Mailboxes {
         self.clients.get_mut(id.slot())?.as_mut().filter(|client| client.id == id)
     }
 
-    /// Puts mail into the mailbox of a client, and notes that its bell is to be rung if it needs
-    /// that.
+    /// Puts mail into the mailbox of a client, and marks the client to be woken unless it polls.
     #[inline]
     fn send(&mut self, id: ClientId, mail: Mail) {
         let Some(client) = self.client(id) else { return };
         client.mail.push_back(mail);
-        let rung = client.rung || client.polls;
-        if !rung && self.caller != Some(id) {
-            self.ring(id);
+        let woken = client.woken || client.polls;
+        if !woken && self.caller != Some(id) {
+            self.wake(id);
         }
     }
 
@@ -379,10 +376,10 @@ impl Mailboxes {
         }
     }
 
-    fn ring(&mut self, id: ClientId) {
+    fn wake(&mut self, id: ClientId) {
         if let Some(client) = self.clients.get_mut(id.slot()).and_then(Option::as_mut) {
-            client.rung = true;
-            self.bells.push(client.bell.clone());
+            client.woken = true;
+            self.wakers.push(client.waker.clone());
         }
     }
 
@@ -401,12 +398,12 @@ impl Mailboxes {
     }
 }
 
-/// Room for mail that is taken in one call.
+/// Space for mail that is taken in one call.
 pub(crate) struct Postbag<'a> {
     numbers: &'a mut [f64],
     /// How many numbers are written.
     filled: usize,
-    /// Something did not fit.
+    /// True if something did not fit.
     pub(crate) more: bool,
 }
 

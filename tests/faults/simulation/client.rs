@@ -1,4 +1,4 @@
-//! A client: tasks that ask, wait, look, hold, look again and release, and write it all down.
+//! A client: tasks that request, wait, check, hold, check again and release, and record it all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Wh
 use crate::simulation::events::Event;
 use crate::simulation::message::{Ask, ClientNo, Down, Up};
 
-/// How long a client may believe in its locks when it is cut off.
+/// How long a client keeps its locks without the service.
 pub(super) const LEASE: u64 = 900;
 
 const TASKS: usize = 2;
@@ -22,7 +22,7 @@ pub(super) struct Client {
     pub(super) who: Who,
     pub(super) dice: Dice,
     pub(super) alive: bool,
-    /// Whether it is stopped, and what has to wait until it is not.
+    /// True if it is stopped; its messages wait until it continues.
     pub(super) stopped: bool,
     pub(super) backlog: VecDeque<Event>,
     /// How often it was stopped.
@@ -30,7 +30,7 @@ pub(super) struct Client {
     pub(super) session: u32,
     /// The service it is connected to.
     epoch: Option<u32>,
-    /// From when on it does not believe in any of its locks.
+    /// The time from which on it takes all its locks for lost.
     pub(super) lease_end: u64,
     tasks: Vec<Task>,
     made: RequestNo,
@@ -40,7 +40,7 @@ pub(super) struct Client {
 struct Task {
     state: State,
     rounds: u32,
-    /// Tells a wake-up that is meant from those that are not any more.
+    /// Tells a valid wakeup from an outdated one.
     turn: u32,
 }
 
@@ -51,11 +51,11 @@ enum State {
     Over,
 }
 
-/// What a client does to the world.
+/// The effects of a client on the world.
 #[derive(Default)]
 pub(super) struct Acts {
     pub(super) send: Vec<Up>,
-    /// Which task wants to be woken when, and which turn that is.
+    /// The tasks to wake: when, which, and its turn.
     pub(super) wake: Vec<(u64, usize, u32)>,
 }
 
@@ -219,7 +219,7 @@ impl Client {
         }
     }
 
-    /// Some are told at once, some find out when they look.
+    /// Reports a loss: some tasks are notified, others find it at their next check.
     fn lose(&mut self, lock: RequestNo, now: u64, acts: &mut Acts) {
         let at_once = self.dice.once_in(2);
         for task in 0..TASKS {
@@ -234,7 +234,7 @@ impl Client {
         }
     }
 
-    /// What it holds is lost. What it waits for it will ask for again, or gives up.
+    /// Loses all locks. Pending requests are made again, or aborted.
     pub(super) fn lose_session(&mut self, now: u64, acts: &mut Acts) {
         self.session += 1;
         self.epoch = None;

@@ -1,6 +1,6 @@
-//! navlocks, as its users have it: `Locks::connect`, a request that is awaited, a guard that is dropped.
+//! navlocks, as its users have it: `Locks::connect`, an awaited request, a dropped guard.
 //!
-//! A release has no answer: it travels with the next request of the same client.
+//! A release has no answer: it is sent with the next request of the same client.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Who is measured in which case.
+//! The peers of each case.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::harness::{Contest, Options};
 use crate::suites::{OURS, Plan};
 use servers::{self as server, Program, Server, Transport};
 
-/// The words for the peers that targets speak of.
+/// The names of the peers that have targets.
 pub(super) const REDIS: &str = "redis";
 pub(super) const POSTGRES: &str = "postgres";
 
@@ -56,7 +56,7 @@ const IDLE: [Peer; 5] = [OUR_OWN, ECHO, PLAIN, ADVISORY, RAFT];
 const PROGRAMS: [Program; 5] =
     [server::NAVLOCKS, server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
 
-/// How they go about it, for the reader of the table.
+/// The methods of the peers, for the reader of the table.
 const NOTES: [&str; 7] = [
     "navlocks: Locks::connect; a waiting client is in the service's queue; a release has no answer and travels with the next request",
     "redis: SET NX PX, and a script that compares and deletes; redis-piped does not wait for the release, it travels with the next request",
@@ -70,9 +70,10 @@ const NOTES: [&str; 7] = [
 /// How many clients are connected in the crowd, and how many of them work.
 const CROWD: usize = 10_000;
 const CROWD_WORKING: usize = 64;
-/// The crowd comes and goes in every round: the files of all sides' crowds together would be too many.
+/// The crowd connects and leaves in every round: all crowds together would need too many open
+/// files.
 const CROWD_ROUNDS: usize = 3;
-/// Files that are open besides those of the crowd.
+/// Open files besides those of the crowd.
 const OTHER_FILES: u64 = 500;
 
 /// The servers that run, by the name of their program.
@@ -166,7 +167,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// The same case on all peers that run and can be reached this way.
+    /// Returns the same case on all peers that run and can be reached this way.
     fn contest(
         &self,
         cases: &[&str],

@@ -1,13 +1,13 @@
-//! What the service aims at.
+//! The targets of the service.
 
 use super::peer::{POSTGRES, REDIS};
 use crate::harness::Row;
 use crate::suites::{OURS, Target};
 
-/// Bytes in the server for a client that is connected and does nothing.
+/// Bytes in the server for an idle client.
 const IDLE_BYTES_MAX: f64 = 20.0 * 1024.0;
 
-/// The targets whose cases were measured: our cost as a part of theirs, and bytes.
+/// Returns the targets whose cases were measured: our cost as a part of theirs, and bytes.
 pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
     let mut targets = Vec::new();
     for row in rows.iter().filter(|row| row.ours().peer == OURS) {

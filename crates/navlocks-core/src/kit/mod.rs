@@ -8,14 +8,14 @@
 //!   LockManager                       decides
 //! ```
 //!
-//! An embedder says what it attaches to a request ([`Embedder`]) and how it is notified ([`Sink`]): it wakes a
-//! task, writes to an outbox, settles a promise. A sink is called in engine order, while the embedder has
-//! exclusive access; it should collect, and wake or send once nothing is locked.
+//! An embedder says what it attaches to a request ([`Embedder`]) and how it is notified ([`Sink`]):
+//! it wakes a task, writes to an outbox, settles a promise. A sink is called in engine order, while
+//! the embedder has exclusive access; it should collect, and wake or send once nothing is locked.
 //!
 //! # An embedding in thirty lines
 //!
-//! A browser engine has one process for locks. Pages number their own requests, because they cannot wait for an
-//! answer before they send an abort; a page and its workers end together.
+//! A browser engine has one process for locks. Pages number their own requests, because they cannot
+//! wait for an answer before they send an abort; a page and its workers end together.
 //!
 //! ```
 //! use navlocks_core::kit::{Host, HostSink, Limits, Member, Notice};

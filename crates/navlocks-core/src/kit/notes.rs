@@ -1,4 +1,4 @@
-//! Notes: what an embedder attached to each live request, and since when the request is what it is.
+//! Notes: what an embedder attached to each live request, and since when it is pending or held.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -133,7 +133,7 @@ impl<E: Embedder> Notes<E> {
         }
     }
 
-    /// A scope takes one slot a name, so some slots are skipped.
+    /// Adds slots up to `count`: a scope takes one slot a name, so some slots have no note.
     #[cold]
     fn make_room(&mut self, count: usize, since: E::Time) {
         self.slots.resize_with(count, || Noted { note: E::Note::default(), since });

@@ -25,12 +25,12 @@ pub struct Space<E: Embedder> {
     /// Holders that are to be notified that a request waits for their lock. Empty between inputs,
     /// unless a sink had enough.
     contended: VecDeque<RequestId>,
-    /// What events say of each live request, while there are subscribers.
+    /// The facts of each live request for its events, while there are subscribers.
     described: Option<IdMap<About<E::Tag>>>,
     /// Ends of requests until the description is dropped that no subscriber needs any more.
     forgotten_in: Option<usize>,
     deadlocks: DeadlockPolicy,
-    /// The most entries that the search of the policy looks at for one request.
+    /// The most entries that the search of the policy reads for one request.
     deadlock_entries_max: usize,
     /// The requests of each suspended client, from when it was suspended.
     suspended: BTreeMap<ClientId, Vec<RequestId>>,
@@ -322,8 +322,8 @@ impl<E: Embedder> Space<E> {
         self.described = Some(live.collect());
     }
 
-    /// Ends publishing. What it kept of each request is dropped when as many requests have ended,
-    /// so that to begin and end publishing in turn costs no copy of the space each time.
+    /// Ends publishing. Its facts about requests are dropped after as many requests have ended, so
+    /// that starting and stopping repeatedly does not copy the space each time.
     pub fn stop_describing(&mut self) {
         if let Some(described) = &self.described {
             self.forgotten_in.get_or_insert(described.len());

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lock_is_taken_away_and_other_holders_of_the_name_keep_theirs() {
+    fn force_release_of_one_lock_leaves_other_holders_of_the_name() {
         let (mut manager, [one, two, three]) = manager();
         let (taken, _) = manager.request(one, Request::shared("a")).unwrap();
         let (kept, _) = manager.request(two, Request::shared("a")).unwrap();
