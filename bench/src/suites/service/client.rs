@@ -28,6 +28,12 @@ pub(super) trait Client: Send + 'static {
     /// Gives it back. Waits for the answer where the service's users do.
     fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 
+    /// Returns true if the client still has its lock, as far as it can know. Asked after a restart
+    /// of its server, and only where a client survives one.
+    fn keeps(&mut self) -> impl Future<Output = io::Result<bool>> + Send {
+        async { Ok(true) }
+    }
+
     /// Goes, and so does its lock if it has one.
     fn close(self) -> impl Future<Output = io::Result<()>> + Send
     where
