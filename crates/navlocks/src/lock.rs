@@ -19,18 +19,18 @@ use crate::watch::LossWatch;
 /// lock over without a moment in between. Its client stays who requested it.
 #[must_use = "a lock that is not kept is released at once"]
 // In this order, so that a lock is moved in the pieces in which it was written: others would cause
-// store-forwarding stalls. The word that tells `Some` from `None` is within the request.
+// store-forwarding stalls. An error would stand at the first word, which is written apart for that.
 #[repr(C)]
 pub struct Lock {
-    grant: Grant,
     pub(crate) owner: Arc<Owner>,
     request: Request,
+    grant: Grant,
 }
 
 impl Lock {
     #[inline]
     pub(crate) fn new(owner: Arc<Owner>, grant: Grant, request: Request) -> Self {
-        Self { owner, grant, request }
+        Self { owner, request, grant }
     }
 
     /// The names that are locked, in order.
