@@ -168,32 +168,31 @@ impl LockManager {
     /// none: because it is still pending, was released before, or was lost.
     #[inline]
     pub fn release(&mut self, request: RequestId) -> bool {
-        let Some(heir) = self.release_with_heir(request) else { return false };
-        if let Some(heir) = heir {
-            self.send_grant(heir);
-        }
-        true
+        self.release_with_heir::<true>(request).is_some()
     }
 
-    /// Releases a lock, as [`release`](Self::release). If its only effect is one grant, returns that
-    /// entry instead of an event: the kit notifies it without the queue of events.
+    /// Releases a lock, as [`release`](Self::release). Without `SEND`, and if the only effect is one
+    /// grant, returns that entry instead of an event: the kit notifies it without the queue.
     #[inline]
-    pub(crate) fn release_with_heir(&mut self, request: RequestId) -> Option<Option<Index>> {
+    pub(crate) fn release_with_heir<const SEND: bool>(
+        &mut self,
+        request: RequestId,
+    ) -> Option<Option<Index>> {
         let entry = self.seating.find(request).filter(|&entry| self.seating.is_held(entry))?;
         let alone = self.release_uncontended(entry);
-        let heir = if alone { None } else { self.release_contended(entry) };
+        let heir = if alone { None } else { self.release_contended::<SEND>(entry) };
         self.settle();
         Some(heir)
     }
 
     /// Releases a lock that other entries want.
     #[inline(never)]
-    fn release_contended(&mut self, entry: Index) -> Option<Index> {
-        let heir = self.release_to_heir(entry);
+    fn release_contended<const SEND: bool>(&mut self, entry: Index) -> Option<Index> {
+        let heir = self.release_to_heir::<SEND>(entry);
         if heir.is_none() {
             self.release_the_lock(entry);
         }
-        heir
+        if SEND { None } else { heir }
     }
 
     /// Returns the request of a held entry and its token.

@@ -199,7 +199,7 @@ impl<E: Embedder> Space<E> {
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
     pub fn release<S: Sink<E>>(&mut self, id: RequestId, sink: &mut S) -> bool {
-        let Some(heir) = self.manager.release_with_heir(id) else { return false };
+        let Some(heir) = self.manager.release_with_heir::<false>(id) else { return false };
         if self.is_unobserved() && self.tags.is_empty() {
             if S::NOTIFIES_OWN {
                 let since = self.notes.since(id);
