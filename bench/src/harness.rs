@@ -34,6 +34,8 @@ pub(crate) enum Unit {
     Rate,
     /// Bytes per entry.
     Bytes,
+    /// How many there are, possibly none.
+    Count,
 }
 
 /// One round of one side: the cost of each case of the contest, in their order.
@@ -48,6 +50,8 @@ struct Side {
 pub(crate) struct Contest {
     cases: Vec<String>,
     unit: Unit,
+    /// That of the last case, where it is another one.
+    last_unit: Option<Unit>,
     rounds_max: usize,
     sides: Vec<Side>,
 }
@@ -55,7 +59,13 @@ pub(crate) struct Contest {
 impl Contest {
     pub(crate) fn new(cases: &[&str], unit: Unit) -> Self {
         let cases = cases.iter().map(ToString::to_string).collect();
-        Self { cases, unit, rounds_max: usize::MAX, sides: Vec::new() }
+        Self { cases, unit, last_unit: None, rounds_max: usize::MAX, sides: Vec::new() }
+    }
+
+    /// Prints the last case in this unit.
+    pub(crate) fn last_in(mut self, unit: Unit) -> Self {
+        self.last_unit = Some(unit);
+        self
     }
 
     /// Limits the rounds, where each takes long.
@@ -81,12 +91,15 @@ impl Contest {
         // Bytes are the same in every round.
         let (rounds, warm_up) = match self.unit {
             Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
-            Unit::Bytes => (1, 0),
+            Unit::Bytes | Unit::Count => (1, 0),
         };
         let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();
         let mut sides: Vec<Round> = self.sides.into_iter().map(|side| (side.setup)()).collect();
         let mut rows: Vec<Row> =
             (self.cases.iter()).map(|case| Row::new(case, self.unit, &peers)).collect();
+        if let (Some(row), Some(unit)) = (rows.last_mut(), self.last_unit) {
+            row.unit = unit;
+        }
         for round in 0..warm_up + rounds {
             for (position, run) in sides.iter_mut().enumerate() {
                 progress(&format!(
@@ -154,12 +167,13 @@ impl Row {
 
     /// Returns their cost over ours: above 1, we are faster or smaller.
     ///
-    /// The median of the ratios of single rounds, because a slow phase of the machine affects both
-    /// sides of a round.
+    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
+    /// A count may be zero, so one is added on both sides.
     pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
+        let more = if self.unit == Unit::Count { 1.0 } else { 0.0 };
         let ratios: Vec<f64> = (theirs.rounds.iter())
             .zip(&self.ours().rounds)
-            .map(|(theirs, ours)| theirs / ours)
+            .map(|(theirs, ours)| (theirs + more) / (ours + more))
             .collect();
         stats::median(&ratios)
     }
@@ -217,7 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn filter_skips_contests_before_their_setup() {
+    fn ratio_of_counts_is_finite_when_nothing_is_counted() {
+        let contest = Contest::new(&["case"], Unit::Count)
+            .side("ours", || fake(0.0))
+            .side("theirs", || fake(1.0));
+        let rows = run(vec![contest], &options());
+        assert_eq!(rows[0].ratio(&rows[0].cells[1]), 101.0);
+    }
+
+    #[test]
+    fn the_filter_leaves_out_contests_before_their_setup() {
         let contest = Contest::new(&["other"], Unit::Nanoseconds)
             .side("ours", || unreachable!("it was filtered out"));
         let filter = Some("case".to_string());

@@ -165,11 +165,12 @@ fn service_suite_runs_every_case_against_every_peer_that_is_there() {
     let ratios = ratios(&text);
     let cycling = ["echo", "redis", "redis-piped", "postgres", "etcd"];
     let passing_on = ["echo", "redis-spin", "redis-poll", "postgres", "etcd"];
-    let contests: [(&[&str], &[&str]); 4] = [
+    let contests: [(&[&str], &[&str]); 5] = [
         (&["cycle-1-", "cycle-16-", "cycle-64-"], &cycling),
         (&["crowd-10k-"], &["echo", "redis", "etcd"]),
         (&["handoff-p50-", "handoff-p99-"], &passing_on),
         (&["memory-idle", "memory-holding"], &["echo", "redis", "postgres", "etcd"]),
+        (&["restart", "restart-lost"], &["redis-aof", "postgres", "etcd"]),
     ];
     let mut expected = 0;
     for (cases, peers) in contests {
@@ -186,6 +187,7 @@ fn service_suite_runs_every_case_against_every_peer_that_is_there() {
         }
     }
     assert_eq!(ratios.len(), expected);
+    assert!(text.contains("locks lost in a restart"), "no target");
     for (target, peer) in [
         ("times redis on cycle-1-tcp", "redis"),
         ("times redis on cycle-64-unix", "redis"),

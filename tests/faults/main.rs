@@ -17,6 +17,7 @@ mod serve;
 mod restarted;
 mod outages;
 
+mod wish;
 mod simulation;
 mod seeded;
 mod sessions;

@@ -122,17 +122,34 @@ impl Server {
     }
 
     fn wait_until_it_accepts(&self) -> Result<(), String> {
-        self.wait_until(|| self.addresses.iter().all(Address::accepts)).map_err(|problem| {
-            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-            let last = log.lines().last().unwrap_or("it said nothing");
-            format!("{} {problem}: {last}", self.name)
-        })
+        self.wait_until(|| self.addresses.iter().all(Address::accepts))
+            .map_err(|problem| format!("{} {problem}: {}", self.name, self.last_words()))
+    }
+
+    /// The last line of its log.
+    pub fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().last().unwrap_or("it said nothing").to_string()
+    }
+
+    /// Whether its first process is gone.
+    pub fn has_ended(&self) -> bool {
+        self.process.has_ended()
+    }
+
+    /// Kills it with all its processes, and starts it again in the same folder. It need not accept
+    /// connections yet.
+    ///
+    /// # Errors
+    /// It does not end, or cannot be started.
+    pub fn kill_and_start(&self) -> io::Result<()> {
+        self.process.kill_and_start()
     }
 
     fn wait_until(&self, ready: impl Fn() -> bool) -> Result<(), &'static str> {
         let start = Instant::now();
         while !ready() {
-            if self.process.has_ended() {
+            if self.has_ended() {
                 return Err("ended at once");
             }
             if start.elapsed() > START_MAX {
@@ -187,7 +204,7 @@ pub use self::echo::PROGRAM as ECHO;
 pub use self::etcd::{Members as EtcdMembers, PROGRAM as ETCD};
 pub use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
 pub use self::postgres::PROGRAM as POSTGRES;
-pub use self::redis::PROGRAM as REDIS;
+pub use self::redis::{LOGGED as REDIS_AOF, PROGRAM as REDIS};
 
 /// Returns the output of a command on one line; an error when it cannot be run or fails.
 pub fn output(command: &mut Command) -> Result<String, String> {

@@ -4,7 +4,8 @@
 //! kernel ends them: `setpriv` asks it to. Their folders then stay behind.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::panic;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -16,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Program;
 use super::folder::Folder;
+use super::memory;
 
 /// How long an end may take before it is forced.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -54,6 +56,8 @@ impl End {
 pub(super) struct Process {
     child: Child,
     end: End,
+    /// Starts it, and starts it again after a kill.
+    command: Command,
     _folder: Folder,
 }
 
@@ -64,14 +68,40 @@ impl Process {
         folder: Folder,
         command: &mut Command,
     ) -> Result<Self, String> {
-        let spawned = File::create(folder.path().join("log")).and_then(|log| {
-            let mut tied = tied(program, command);
-            tied.current_dir(folder.path()).stdin(Stdio::null());
-            tied.stdout(log.try_clone()?).stderr(log).spawn()
-        });
+        let mut tied = tied(program, command);
+        tied.current_dir(folder.path()).stdin(Stdio::null());
+        let spawned = File::create(folder.path().join("log"))
+            .and_then(|log| tied.stdout(log.try_clone()?).stderr(log).spawn());
         let child = spawned.map_err(|error| format!("{}: {error}", program.name))?;
-        Ok(Self { child, end: program.end, _folder: folder })
+        Ok(Self { child, end: program.end, command: tied, _folder: folder })
     }
+
+    /// Kills it with all its processes, and starts it again.
+    fn kill_and_start(&mut self) -> io::Result<()> {
+        // Not by the group: each process of PostgreSQL has one of its own.
+        let tree = memory::tree(self.child.id());
+        for pid in tree.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
+            // A child may have ended with its parent.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        self.child.wait()?;
+        let start = Instant::now();
+        while !tree.iter().all(|&pid| has_ended(pid)) {
+            if start.elapsed() > END_MAX {
+                return Err(io::Error::other("it lives on after a kill"));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.child = self.command.spawn()?;
+        Ok(())
+    }
+}
+
+/// Returns true if a process is gone, or is only kept until its parent asks for its status.
+fn has_ended(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    // The state follows the name of the program, which is in parentheses.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// Returns the command under the account of the program. It ends with this process, and ignores a
@@ -111,7 +141,7 @@ impl Drop for Process {
     }
 }
 
-/// A process that is kept.
+/// A process that is kept, by the number that it had first.
 #[derive(Debug)]
 pub(super) struct Id(u32);
 
@@ -126,7 +156,11 @@ pub(super) fn keep(process: Process) -> Id {
 
 impl Id {
     pub(super) fn pid(&self) -> u32 {
-        self.0
+        running().get(&self.0).map_or(self.0, |process| process.child.id())
+    }
+
+    pub(super) fn kill_and_start(&self) -> io::Result<()> {
+        running().get_mut(&self.0).map_or(Ok(()), Process::kill_and_start)
     }
 
     pub(super) fn has_ended(&self) -> bool {

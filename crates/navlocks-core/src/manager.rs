@@ -173,23 +173,45 @@ impl LockManager {
     /// none: because it is still pending, was released before, or was lost.
     #[inline]
     pub fn release(&mut self, request: RequestId) -> bool {
-        let Some(entry) = self.seating.find(request) else { return false };
-        if !self.seating.is_held(entry) {
-            return false;
-        }
-        if !self.release_uncontended(entry) {
-            self.release_contended(entry);
-        }
+        self.release_with_heir::<true>(request).is_some()
+    }
+
+    /// Releases a lock, as [`release`](Self::release). Without `SEND`, and if the only effect is one
+    /// grant, returns that entry instead of an event: the kit notifies it without the queue.
+    #[inline]
+    pub(crate) fn release_with_heir<const SEND: bool>(
+        &mut self,
+        request: RequestId,
+    ) -> Option<Option<Index>> {
+        let entry = self.seating.find(request).filter(|&entry| self.seating.is_held(entry))?;
+        let alone = self.release_uncontended(entry);
+        let heir = if alone { None } else { self.release_contended::<SEND>(entry) };
         self.settle();
-        true
+        Some(heir)
     }
 
     /// Releases a lock that other entries want.
     #[inline(never)]
-    fn release_contended(&mut self, entry: Index) {
-        if !self.release_to_heir(entry) {
+    fn release_contended<const SEND: bool>(&mut self, entry: Index) -> Option<Index> {
+        let heir = self.release_to_heir::<SEND>(entry);
+        if heir.is_none() {
             self.release_the_lock(entry);
         }
+        if SEND { None } else { heir }
+    }
+
+    /// Returns the request of a held entry and its token.
+    #[inline]
+    pub(crate) fn grant_of(&self, entry: Index) -> (RequestId, FencingToken) {
+        (self.seating.id(entry), FencingToken::new(self.seating.life(entry).token))
+    }
+
+    /// Sends the event of an entry that was just granted.
+    #[inline]
+    pub(crate) fn send_grant(&mut self, entry: Index) {
+        let (request, token) = self.grant_of(entry);
+        let client = self.clients.id(self.owner(entry));
+        self.events.push(Event::Granted { request, client, token });
     }
 
     /// Takes the pending `request` out of the queue. Returns false, and nothing happens, when it is

@@ -339,6 +339,7 @@ impl fmt::Debug for Name {
 
 /// The text given to [`Name::from_escaped`] has a backslash that starts no escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EscapeError {
     /// The byte offset of that backslash.
     pub position: usize,

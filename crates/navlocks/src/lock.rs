@@ -18,19 +18,19 @@ use crate::watch::LossWatch;
 /// A lock is `'static` and `Send`: moving it to another task or thread passes the lock on without
 /// releasing it. Its client does not change.
 #[must_use = "a lock that is not kept is released at once"]
-// Fields are moved in the pieces in which they were written: another order would cause
-// store-forwarding stalls. The niche of `Option` is within the request.
+// In this order, so that a lock is moved in the pieces in which it was written: others would cause
+// store-forwarding stalls. An error would stand at the first word, which is written apart for that.
 #[repr(C)]
 pub struct Lock {
-    grant: Grant,
     pub(crate) owner: Arc<Owner>,
     request: Request,
+    grant: Grant,
 }
 
 impl Lock {
     #[inline]
     pub(crate) fn new(owner: Arc<Owner>, grant: Grant, request: Request) -> Self {
-        Self { owner, grant, request }
+        Self { owner, request, grant }
     }
 
     /// Returns the locked names, in order.

@@ -20,13 +20,18 @@ pub(crate) struct Event {
     pub(crate) thief: Option<RequestId>,
 }
 
+// The kinds of events and of mail.
 const REQUESTED: u8 = 0;
-const GRANTED: u8 = 1;
-const UNAVAILABLE: u8 = 2;
+pub(crate) const GRANTED: u8 = 1;
+pub(crate) const UNAVAILABLE: u8 = 2;
 const RELEASED: u8 = 3;
 const WITHDRAWN: u8 = 4;
-const ABORTED: u8 = 5;
-const LOST: u8 = 6;
+pub(crate) const ABORTED: u8 = 5;
+pub(crate) const LOST: u8 = 6;
+/// For mail alone.
+pub(crate) const CONTENDED: u8 = 7;
+/// There are events to take; for mail alone, and of no request.
+pub(crate) const EVENTS: u8 = 8;
 
 impl Event {
     /// Makes an event of a notice. Returns none for a notice that is not for subscribers.

@@ -15,8 +15,8 @@ use navlocks_core::{
     Snapshot,
 };
 
-use crate::inbox::{Event, Inbox, number};
-use crate::napi::LoopWaker;
+use crate::inbox::{ABORTED, CONTENDED, EVENTS, Event, GRANTED, Inbox, LOST, UNAVAILABLE, number};
+use crate::napi::Bell;
 
 /// One lock space, shared by all threads that opened it.
 pub(crate) struct Space(Mutex<State>);
@@ -64,14 +64,6 @@ struct Client {
 /// An event of a request, as three numbers: its kind, the request's serial, and a token or a cause.
 type Mail = [f64; MAIL_LENGTH];
 const MAIL_LENGTH: usize = 3;
-
-const GRANTED: f64 = 1.0;
-const UNAVAILABLE: f64 = 2.0;
-const LOST: f64 = 3.0;
-const ABORTED: f64 = 4.0;
-const CONTENDED: f64 = 5.0;
-/// Mail that belongs to no request: there are events to take.
-const EVENTS: f64 = 6.0;
 
 /// Above this many letters, an empty mailbox drops its memory.
 const IDLE_CAPACITY: usize = 1024;
@@ -322,7 +314,7 @@ impl Sink<Threads> for Mailboxes {
             Notice::Requested | Notice::Deadlock(_) => return,
         };
         if let Some(client) = notes.get(id).copied().flatten() {
-            self.send(client, [kind, id.serial() as f64, value]);
+            self.send(client, [f64::from(kind), id.serial() as f64, value]);
         }
     }
 
@@ -341,7 +333,7 @@ impl Sink<Threads> for Mailboxes {
             let subscriber = self.subscribers[index];
             let inbox = self.client(subscriber).and_then(|client| client.inbox.as_mut());
             if inbox.is_some_and(|inbox| inbox.push(event.clone())) {
-                self.send(subscriber, [EVENTS, 0.0, 0.0]);
+                self.send(subscriber, [f64::from(EVENTS), 0.0, 0.0]);
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use navlocks_core::{Name, Scope};
 use navlocks_tests::chaos::Dice;
@@ -14,10 +13,9 @@ use navlocks_wire::{
 use crate::sessions::link::Connection;
 use crate::sessions::service::{ClientNo, LinkNo};
 use crate::sessions::world::Event;
+use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
-const TASKS: usize = 2;
-const ROUNDS: u32 = 6;
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const TASTE: Taste = Taste { kinds: 32, patience: 2000, looks: 6 };
 
 pub(super) struct Client {
     pub(super) who: Who,
@@ -229,25 +227,7 @@ impl Client {
     fn ask(&mut self, task: usize, now: u64, acts: &mut Acts) {
         self.tasks[task].rounds -= 1;
         self.made += 1;
-        let dice = &mut self.dice;
-        let names: Vec<Arc<str>> = dice.names(&NAMES).into_iter().map(Arc::from).collect();
-        let shared = dice.once_in(3);
-        let (mode, wait) = match dice.roll(32) {
-            0 => (Mode::Exclusive, Wait::Steal),
-            1 => (Mode::Exclusive, Wait::Force),
-            2 => (Mode::Shared, Wait::Overtake),
-            roll => (
-                if shared { Mode::Shared } else { Mode::Exclusive },
-                match roll {
-                    3..6 => Wait::IfAvailable,
-                    6..9 => Wait::AtMost(Duration::from_nanos(dice.roll(2000))),
-                    _ => Wait::Queue,
-                },
-            ),
-        };
-        let names = if wait == Wait::Force { names[..1].to_vec() } else { names };
-        let gives_up = matches!(wait, Wait::AtMost(_)) || (wait == Wait::Queue && dice.once_in(8));
-        let looks = if matches!(wait, Wait::Queue | Wait::AtMost(_)) { dice.roll(6) } else { 0 };
+        let Wish { names, mode, wait, gives_up, looks } = TASTE.wish(&mut self.dice);
         let asks = Asks { number: self.made, names, mode, wait };
         let step = Step::Asked { names: asks.names.clone(), mode, wait };
         self.write(now, asks.number, step);

@@ -1,21 +1,18 @@
 //! A client: tasks that request, wait, check, hold, check again and release, and record it all.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
 
 use navlocks_tests::chaos::Dice;
-use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Who};
+use navlocks_tests::record::{Line, Moment, RequestNo, Step, Wait, What, Who};
 
 use crate::simulation::events::Event;
 use crate::simulation::message::{Ask, ClientNo, Down, Up};
+use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
 /// How long a client keeps its locks without the service.
 pub(super) const LEASE: u64 = 900;
 
-const TASKS: usize = 2;
-const ROUNDS: u32 = 6;
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const TASTE: Taste = Taste { kinds: 24, patience: 600, looks: 4 };
 
 pub(super) struct Client {
     number: ClientNo,
@@ -149,25 +146,7 @@ impl Client {
     fn ask(&mut self, task: usize, now: u64, acts: &mut Acts) {
         self.tasks[task].rounds -= 1;
         self.made += 1;
-        let dice = &mut self.dice;
-        let names: Vec<Arc<str>> = dice.names(&NAMES).into_iter().map(Arc::from).collect();
-        let shared = dice.once_in(3);
-        let (mode, wait) = match dice.roll(24) {
-            0 => (Mode::Exclusive, Wait::Steal),
-            1 => (Mode::Exclusive, Wait::Force),
-            2 => (Mode::Shared, Wait::Overtake),
-            roll => (
-                if shared { Mode::Shared } else { Mode::Exclusive },
-                match roll {
-                    3..6 => Wait::IfAvailable,
-                    6..9 => Wait::AtMost(Duration::from_nanos(dice.roll(600))),
-                    _ => Wait::Queue,
-                },
-            ),
-        };
-        let names = if wait == Wait::Force { names[..1].to_vec() } else { names };
-        let gives_up = matches!(wait, Wait::AtMost(_)) || (wait == Wait::Queue && dice.once_in(8));
-        let looks = if matches!(wait, Wait::Queue | Wait::AtMost(_)) { dice.roll(4) } else { 0 };
+        let Wish { names, mode, wait, gives_up, looks } = TASTE.wish(&mut self.dice);
         let ask = Ask { number: self.made, names, mode, wait, at: Moment(now) };
         let step = Step::Asked { names: ask.names.clone(), mode, wait };
         self.write(now, ask.number, step);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use super::client::{Client, Service};
+use super::restart::restart;
 use crate::harness::Round;
 use crate::stats;
 use servers::{Address, Program, Server, Transport};
@@ -31,6 +32,8 @@ pub(super) struct Extent {
     pub(super) hand_over_time: Duration,
     /// How long clients are idle before memory is read.
     pub(super) settle: Duration,
+    /// How long other clients try to get locks that are held.
+    pub(super) probe: Duration,
 }
 
 /// A server that the clients of a case connect to.
@@ -43,7 +46,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
+    pub(super) fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
         let bounded = async { tokio::time::timeout(ROUND_MAX, work).await };
         match self.runtime.block_on(bounded) {
             Ok(Ok(output)) => output,
@@ -70,6 +73,9 @@ pub(super) trait Cases {
         extent: Extent,
         clients: usize,
     ) -> Round;
+    /// The server is killed while so many clients hold a lock each, and started again: the time from
+    /// the kill to the first new lock, and how many of the held locks are lost.
+    fn restart(&self, place: Place, clients: usize) -> Round;
 }
 
 impl<S: Service> Cases for S {
@@ -155,12 +161,20 @@ impl<S: Service> Cases for S {
             vec![each(with_idle), each(with_holders)]
         })
     }
+
+    fn restart(&self, place: Place, clients: usize) -> Round {
+        let service = *self;
+        Box::new(move || {
+            let (time, lost) = place.run(restart(service, &place, clients));
+            vec![time.as_nanos() as f64, lost as f64]
+        })
+    }
 }
 
 /// A client and the name that it uses.
 pub(super) struct Named<C> {
-    client: C,
-    name: String,
+    pub(super) client: C,
+    pub(super) name: String,
 }
 
 /// Returns an unused name: some peers remember a client that left silently for a while.
@@ -169,8 +183,8 @@ fn fresh_name() -> String {
     format!("lock{:08}", NUMBERS.fetch_add(1, Relaxed))
 }
 
-/// Connects clients, each with its own name.
-async fn connect<S: Service>(
+/// New clients, each with a name of its own.
+pub(super) async fn connect<S: Service>(
     service: S,
     address: Address,
     count: usize,
@@ -225,8 +239,8 @@ async fn work<C: Client>(
     Ok((clients, start.elapsed().as_nanos() as f64 / total as f64))
 }
 
-/// Each client acquires the lock of its name.
-async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
+/// Each client takes the lock of its name.
+pub(super) async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
     every(clients, |mut named| async move {
         named.client.acquire(&named.name).await?;
         Ok(named)
@@ -234,8 +248,8 @@ async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
     .await
 }
 
-/// Closes all clients.
-async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
+/// Each client goes.
+pub(super) async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
     every(clients, |named| named.client.close()).await?;
     Ok(())
 }

@@ -28,7 +28,13 @@ pub(super) trait Client: Send + 'static {
     /// Releases the lock. Awaits the answer where the users of the service do.
     fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Closes the client, which releases its lock.
+    /// Returns true if the client still has its lock, as far as it can know. Asked after a restart
+    /// of its server, and only where a client survives one.
+    fn keeps(&mut self) -> impl Future<Output = io::Result<bool>> + Send {
+        async { Ok(true) }
+    }
+
+    /// Goes, and so does its lock if it has one.
     fn close(self) -> impl Future<Output = io::Result<()>> + Send
     where
         Self: Sized,

@@ -57,8 +57,12 @@ impl Service for Redis {
         let client = std::str::from_utf8(&id[1..]).ok().and_then(|id| id.parse().ok());
         let client = client.ok_or_else(|| unexpected(&id))?;
         command(&mut wire.output, &[b"SCRIPT", b"LOAD", COMPARE_AND_DELETE]);
-        // A bulk string: its length, then the digest.
-        answer(&mut wire).await?;
+        // A bulk string: its length, then the digest. A server that still loads its log refuses, in
+        // one line.
+        let length = answer(&mut wire).await?;
+        if length.first() != Some(&b'$') {
+            return Err(unexpected(&length));
+        }
         let script = line(&mut wire).await?;
         let (name, token) = (Vec::new(), Vec::new());
         Ok(RedisClient { how: self, wire, script, name, client, locks: 0, token, unread: 0 })

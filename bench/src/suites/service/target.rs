@@ -2,6 +2,7 @@
 
 use super::peer::{POSTGRES, REDIS};
 use crate::harness::Row;
+use crate::stats;
 use crate::suites::{OURS, Target};
 
 /// Bytes in the server for an idle client.
@@ -19,6 +20,9 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
         } else if case == "memory-idle" {
             let text = "bytes per client in memory-idle".to_string();
             targets.push(Target { text, measured: row.ours().median(), limit: IDLE_BYTES_MAX });
+        } else if case == "restart-lost" {
+            let text = "locks lost in a restart".to_string();
+            targets.push(Target { text, measured: stats::max(&row.ours().rounds), limit: 0.0 });
         }
     }
     targets

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use rustix::process::Signal;
 
-use crate::support::{Talk, World, assert_ended, eventually, lives};
+use crate::support::{Talk, World, assert_ended, eventually, left_behind, lives};
 
 #[test]
 fn f125_a_killed_navlocks_takes_its_command_along_and_lets_go() {
@@ -98,19 +98,11 @@ fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {
 #[test]
 fn lock_of_a_killed_navlocks_is_held_until_all_processes_of_its_command_have_ended() {
     let world = World::new();
-    // In a group of its own, as build machines start what they may have to kill as a whole.
-    let mut command =
-        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut holder = Talk::start(command);
-    let grandchild: i32 = holder.line().parse().unwrap();
-    rustix::process::kill_process_group(holder.pid(), Signal::KILL).unwrap();
-    assert_eq!(holder.end().status.code(), None);
-    assert!(lives(grandchild));
+    let left = left_behind(&world);
+    assert!(lives(left.as_raw_nonzero().get()));
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
     let waiter = Talk::start(world.navlocks("run x -- true"));
     world.until(1, 1);
-    let grandchild = rustix::process::Pid::from_raw(grandchild).unwrap();
-    rustix::process::kill_process(grandchild, Signal::KILL).unwrap();
+    rustix::process::kill_process(left, Signal::KILL).unwrap();
     waiter.wait().assert(0, "");
 }

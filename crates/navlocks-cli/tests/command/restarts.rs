@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
-use crate::support::{Talk, World, assert_ended, eventually, lives, text};
+use crate::support::{Talk, World, assert_ended, eventually, left_behind, lives, text};
 
 /// Kills the service, and waits until it has ended.
 fn kill_service(world: &World) {
@@ -197,18 +197,12 @@ fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
 #[test]
 fn processes_of_a_killed_navlocks_keep_its_lock_over_a_restart() {
     let world = World::new();
-    let mut command =
-        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut holder = Talk::start(command);
-    let grandchild: i32 = holder.line().parse().unwrap();
-    rustix::process::kill_process_group(holder.pid(), Signal::KILL).unwrap();
-    assert_eq!(holder.end().status.code(), None);
+    let left = left_behind(&world);
     kill_service(&world);
     assert_ended(&world.run("run -w 300ms x -- true"), 1, "'x' was not free");
-    assert!(lives(grandchild));
+    assert!(lives(left.as_raw_nonzero().get()));
     let waiter = Talk::start(world.navlocks("run x -- true"));
-    kill_process(Pid::from_raw(grandchild).unwrap(), Signal::KILL).unwrap();
+    kill_process(left, Signal::KILL).unwrap();
     waiter.wait().assert(0, "");
 }
 

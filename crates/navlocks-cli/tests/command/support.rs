@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Far longer than anything takes. A test that hangs must say so.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -165,6 +165,20 @@ pub(crate) fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// Kills a `navlocks` that holds `x`, with its process group. Returns a process of its command that
+/// lives on, in a session of its own.
+pub(crate) fn left_behind(world: &World) -> Pid {
+    let mut command =
+        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
+    // As build machines start commands that they may have to kill as a whole.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut holder = Talk::start(command);
+    let left = holder.line().parse().ok().and_then(Pid::from_raw);
+    kill_process_group(holder.pid(), Signal::KILL).expect("it runs");
+    assert_eq!(holder.end().status.code(), None);
+    left.expect("the command says its number")
 }
 
 /// A process that is killed if the test fails before it ended.

@@ -75,9 +75,9 @@ pub trait Embedder {
 
 /// How an embedder is notified. Called in engine order.
 pub trait Sink<E: Embedder> {
-    /// False if the caller of [`Space::request`] takes the grant of its own request from the answer
-    /// alone. The fast path then does without a notice.
-    const NOTIFIES_OWN_GRANT: bool = true;
+    /// False if the callers of [`Space::request`] and [`Space::release`] take their own grant or
+    /// release from the answer alone. The fast path then does without a notice.
+    const NOTIFIES_OWN: bool = true;
 
     /// Returns the time of the embedder's clock. Called once for each request and each grant.
     fn now(&self) -> E::Time;

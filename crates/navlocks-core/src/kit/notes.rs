@@ -6,7 +6,7 @@ use core::fmt;
 use super::Embedder;
 use super::ids::IdMap;
 use crate::RequestId;
-use crate::id::Shard;
+use crate::id::{Index, Shard};
 
 /// The notes of a [`Space`](super::Space), by request.
 pub struct Notes<E: Embedder> {
@@ -57,13 +57,6 @@ impl<E: Embedder> Notes<E> {
             Some(noted) => noted.since,
             None => panic!("{id} was never requested here"),
         }
-    }
-
-    /// Returns the same, and none for an id that was never attached. Without a panic, so that the
-    /// compiler can drop it where a sink does not use it.
-    #[inline]
-    pub(super) fn since_of(&self, id: RequestId) -> Option<E::Time> {
-        self.noted(id).map(|noted| noted.since)
     }
 
     #[inline]
@@ -117,6 +110,15 @@ impl<E: Embedder> Notes<E> {
     #[inline]
     pub(super) fn grant(&mut self, id: RequestId, now: E::Time) -> E::Time {
         match self.noted_mut(id) {
+            Some(noted) => core::mem::replace(&mut noted.since, now),
+            None => now,
+        }
+    }
+
+    /// Does the same for a request in this slot of the shard, of a client that is not suspended.
+    #[inline]
+    pub(super) fn grant_in(&mut self, slot: Index, now: E::Time) -> E::Time {
+        match self.slots.get_mut(slot as usize) {
             Some(noted) => core::mem::replace(&mut noted.since, now),
             None => now,
         }

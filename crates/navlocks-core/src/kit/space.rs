@@ -164,7 +164,7 @@ impl<E: Embedder> Space<E> {
         }
         match answer {
             Answer::Granted(token) if self.is_quiet() => {
-                if S::NOTIFIES_OWN_GRANT {
+                if S::NOTIFIES_OWN {
                     self.notify(id, &Notice::Granted { token, since: now }, sink);
                 }
             }
@@ -198,15 +198,19 @@ impl<E: Embedder> Space<E> {
 
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
-    pub fn release(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
-        if !self.manager.release(id) {
-            return false;
-        }
-        let Some(since) = self.notes.since_of(id) else { return true };
+    pub fn release<S: Sink<E>>(&mut self, id: RequestId, sink: &mut S) -> bool {
+        let Some(heir) = self.manager.release_with_heir::<false>(id) else { return false };
         if self.is_unobserved() && self.tags.is_empty() {
-            self.notify(id, &Notice::Released { since }, sink);
-            self.drain_unobserved(sink);
+            if S::NOTIFIES_OWN {
+                let since = self.notes.since(id);
+                self.notify(id, &Notice::Released { since }, sink);
+            }
+            self.pass_to(heir, sink);
         } else {
+            if let Some(heir) = heir {
+                self.manager.send_grant(heir);
+            }
+            let since = self.notes.since(id);
             self.follow_release(id, &Notice::Released { since }, sink);
         }
         true

@@ -69,25 +69,27 @@ impl LockManager {
         alone
     }
 
-    /// Releases a lock on a single name to its only heir. Returns false, and nothing happens, where
-    /// there is none.
+    /// Releases a lock on a single name to its only heir, and returns that; with `SEND`, also as an
+    /// event. Returns none, and nothing happens, where there is no such heir.
     ///
     /// <https://w3c.github.io/web-locks/#release-the-lock>
     #[inline]
-    pub(super) fn release_to_heir(&mut self, lock: Index) -> bool {
-        let Some(heir) = self.seating.only_heir(lock) else { return false };
+    pub(super) fn release_to_heir<const SEND: bool>(&mut self, lock: Index) -> Option<Index> {
+        let heir = self.seating.only_heir(lock)?;
         let owner = self.owner(heir);
         // A suspended client never blocks others, so it must not inherit the lock here.
         if self.clients[owner].suspension.is_some() {
-            return false;
+            return None;
         }
         // Step 6. Remove lock from the manager's held lock set.
         self.clients.delist(lock, &mut self.seating);
         self.seating.depart_for_heir(lock, heir);
         // Step 7. Process the lock request queue.
         let (request, token) = self.seating.hold(heir, self.numbers.take_token());
-        let client = self.clients.id(owner);
-        self.events.push(Event::Granted { request, client, token });
-        true
+        if SEND {
+            let client = self.clients.id(owner);
+            self.events.push(Event::Granted { request, client, token });
+        }
+        Some(heir)
     }
 }

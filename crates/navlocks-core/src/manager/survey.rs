@@ -17,6 +17,7 @@ pub struct QueueView<'a> {
 
 /// A request in the queue of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queued {
     /// The request, and once granted the lock.
     pub request: RequestId,
@@ -30,6 +31,7 @@ pub struct Queued {
 
 /// A pending request, with the nearest of its blockers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waiter {
     /// The pending request.
     pub request: RequestId,

@@ -133,6 +133,7 @@ impl Shard {
     pub(super) fn release(&mut self, id: RequestId, losses: &AtomicU64) -> Result<(), Loss> {
         let Self { space, notices, .. } = self;
         if space.release(id, &mut Collect { notices, losses, now: None }) {
+            notices.watchers.end(id, &mut notices.wakes);
             Ok(())
         } else {
             Err(self.take_loss(id))
@@ -238,8 +239,8 @@ impl Shard {
 }
 
 impl Sink<Tasks> for Collect<'_> {
-    // The future of a request takes its grant from the answer.
-    const NOTIFIES_OWN_GRANT: bool = false;
+    // Futures and guards take their own grant and release from the answer.
+    const NOTIFIES_OWN: bool = false;
 
     #[inline]
     fn now(&self) -> Moment {

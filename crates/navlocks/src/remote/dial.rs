@@ -13,6 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -63,6 +64,10 @@ pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
     let (link, response) = opened.map_err(|error| match error {
         tungstenite::Error::Http(response) => refused(&response),
         tungstenite::Error::Io(error) => ConnectError::Unreachable(error),
+        // A service that is killed in the middle of a handshake may be back the next moment.
+        tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete) => {
+            ConnectError::Unreachable(io::ErrorKind::UnexpectedEof.into())
+        }
         other => ConnectError::Handshake(other.to_string()),
     })?;
     match response.headers().get(SEC_WEBSOCKET_PROTOCOL) {

@@ -169,13 +169,28 @@ fn service_that_ends_connection_at_once_is_unreachable() {
 #[track_caller]
 fn assert_unreachable(connected: Result<Locks, ConnectError>) {
     match connected {
-        Err(ConnectError::Unreachable(_) | ConnectError::Handshake(_)) => {}
+        Err(ConnectError::Unreachable(_)) => {}
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn address_without_listener_gives_the_system_error() {
+fn first_connection_is_tried_again_when_the_service_ends_in_the_handshake() {
+    run(async {
+        for peer in [Peer::unix().await, Peer::tcp().await] {
+            let connecting = connecting(to(&peer).retry());
+            let mut socket = peer.socket().await;
+            read_head(&mut *socket).await;
+            drop(socket);
+            let mut talk = peer.greeted().await.0;
+            talk.says(ToClient::Welcome(welcome(3))).await;
+            assert_eq!(connecting.await.unwrap().unwrap().client_id().to_string(), "c3.0");
+        }
+    });
+}
+
+#[test]
+fn where_nobody_listens_the_system_says_why() {
     run(async {
         for mut peer in [Peer::unix().await, Peer::tcp().await] {
             peer.goes_away();
