@@ -16,7 +16,7 @@ use navlocks_core::{
 };
 
 use crate::inbox::{ABORTED, CONTENDED, EVENTS, Event, GRANTED, Inbox, LOST, UNAVAILABLE, number};
-use crate::napi::Bell;
+use crate::napi::LoopWaker;
 
 /// One lock space, shared by all threads that opened it.
 pub(crate) struct Space(Mutex<State>);
