@@ -76,16 +76,16 @@ function!(
     Open,
     c"open",
     |env, instance, &[partition, name, array, wake]| {
-        let space = space::space(get_name(env, partition)?);
+        let (partition, name) = (get_name(env, partition)?, get_name(env, name)?);
         let post = Post::new(env, array)?;
         let bell = Arc::new(Bell::new(env, wake)?);
-        let id = space.add_client(get_name(env, name)?, bell.clone());
+        let (space, id) = space::open(partition.clone(), name, bell.clone());
         let end = (space.clone(), bell.clone());
         // After the bell was made, so that it runs before Node takes the bell down.
         env.at_end(move || {
             let (space, bell) = end;
             bell.mute();
-            space.end_client(id);
+            space::close(&partition, &space, id);
         })?;
         instance.clients.push(Client { space, id, bell, post });
         env.number((instance.clients.len() - 1) as f64)
@@ -246,7 +246,8 @@ function!(
 );
 
 function!(
-    /// `census(handle)`: what the space keeps at this moment: names, slots of requests, tags, and mail that nobody took.
+    /// `census(handle)`: the numbers of names, slots of requests, tags and letters that the space
+    /// keeps, and of spaces that the process keeps.
     Census,
     c"census",
     |env, instance, &[handle, ..]| {
