@@ -368,7 +368,10 @@ fn missed(url: &str, error: ConnectError) -> Missed {
                     failed(Exit::Refused, format!("{url} belongs to another user: {error}"))
                 }
                 _ => {
-                    let message = format!("the service at {url} cannot be reached: {error}");
+                    let is_plain =
+                        url.starts_with("wss://") && error.kind() == ErrorKind::InvalidData;
+                    let plain = if is_plain { ", or it takes no TLS (ws://)" } else { "" };
+                    let message = format!("the service at {url} cannot be reached{plain}: {error}");
                     Missed::Left(Failure::new(Exit::Unavailable, message))
                 }
             }

@@ -42,10 +42,12 @@ fn options_of_flock_and_compound_durations_are_accepted() {
 }
 
 #[test]
-fn service_listens_on_a_name() {
+fn service_listens_on_a_name_and_refuses_tls_with_a_remedy() {
     let world = World::new();
     let (service, url) = over_tcp(&world, "--listen localhost:0");
     assert!(url.starts_with("ws://127.0.0.1:"), "{url}");
+    let tls = url.replace("ws://", "wss://");
+    assert_ended(&world.run(&format!("query --url {tls}")), 69, "or it takes no TLS (ws://)");
     service.signal(Signal::TERM);
     service.wait().assert(0, "");
     assert_ended(&world.run("serve --no-socket --listen 7400"), 64, "HOST:PORT");
