@@ -73,12 +73,12 @@ impl Hub {
                 self.end(number, None, now);
                 return Err(fault);
             }
-        } else if let Some(resume) = &hello.resume {
-            if let Err(fault) = self.resume(number, resume, now) {
-                // Nothing of it may stay behind: no connection would ever end it.
-                self.end(number, None, now);
-                return Err(fault);
-            }
+        } else if let Some(resume) = &hello.resume
+            && let Err(fault) = self.resume(number, resume, now)
+        {
+            // Nothing of it may stay behind: no connection would ever end it.
+            self.end(number, None, now);
+            return Err(fault);
         }
         self.settle(now);
         Ok((number, connection))
