@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Goes on over another connection with these clients and requests.
-    fn resume(&self, hub: &mut Hub, clients: &[u64], alive: &[u64]) -> (Session, Vec<String>) {
+    fn resume(&self, hub: &mut Hub, clients: &[u64], alive: &[u64]) -> (Self, Vec<String>) {
         let Self { number, secret, .. } = self;
         let clients: Vec<String> =
             clients.iter().map(|client| format!(r#"{{"client":{client}}}"#)).collect();
