@@ -216,7 +216,7 @@ fn cli_suite_runs() {
 fn abuse_suite_runs() {
     let text = run_and_clean_up("abuse");
     let ratios = ratios(&text);
-    for case in ["queries", "events", "places"] {
+    for case in ["queries", "events", "places", "grants", "clients"] {
         assert!(ratios.contains_key(&(case.to_string(), "idle".to_string())), "{case}");
         assert!(text.contains(&format!("slowest cycle beside {case}")), "no target of {case}");
     }

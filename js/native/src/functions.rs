@@ -78,16 +78,16 @@ function!(
     Open,
     c"open",
     |env, instance, &[partition, name, array, wake]| {
-        let space = space::space(get_name(env, partition)?);
+        let (partition, name) = (get_name(env, partition)?, get_name(env, name)?);
         let post = Post::new(env, array)?;
         let waker = Arc::new(LoopWaker::new(env, wake)?);
-        let id = space.add_client(get_name(env, name)?, waker.clone());
+        let (space, id) = space::open(partition.clone(), name, waker.clone());
         let end = (space.clone(), waker.clone());
         // Registered after the waker was made, so that it runs before Node frees the waker.
         env.at_end(move || {
             let (space, waker) = end;
             waker.disable();
-            space.end_client(id);
+            space::close(&partition, &space, id);
         })?;
         instance.clients.push(Client { space, id, waker, post });
         env.number((instance.clients.len() - 1) as f64)
@@ -252,8 +252,8 @@ function!(
 );
 
 function!(
-    /// `census(handle)`: returns how much the space keeps: names, slots of requests, tags, and mail
-    /// not yet taken.
+    /// `census(handle)`: returns how many names, slots of requests, tags and mail the space keeps,
+    /// and how many spaces the process keeps.
     Census,
     c"census",
     |env, instance, &[handle, ..]| {

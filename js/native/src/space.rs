@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coarsetime::Clock;
 use navlocks_core::kit::{self, About, Embedder, Notes, Notice, Sink};
 use navlocks_core::{
-    Blockers, ClientId, Deadlock, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestId,
-    Snapshot,
+    Blockers, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockManager, Name,
+    Request, RequestId, Snapshot,
 };
 
 use crate::inbox::{ABORTED, CONTENDED, EVENTS, Event, GRANTED, Inbox, LOST, UNAVAILABLE, number};
@@ -46,6 +46,8 @@ struct Mailboxes {
     wakers: Vec<Arc<LoopWaker>>,
     /// The clients that have an inbox for events.
     subscribers: Vec<ClientId>,
+    /// Larger than all tokens that were granted.
+    next_token: u64,
 }
 
 struct Client {
@@ -77,18 +79,47 @@ pub(crate) struct Report {
     pub(crate) clients: HashMap<ClientId, Name>,
 }
 
-static SPACES: Mutex<BTreeMap<Name, Arc<Space>>> = Mutex::new(BTreeMap::new());
+/// The lock spaces of the process that have clients.
+struct Spaces {
+    by_partition: BTreeMap<Name, Arc<Space>>,
+    /// Larger than all tokens of the spaces that were freed.
+    next_token: u64,
+}
 
-/// Returns the lock space of this name: the same for all threads of the process, from its first use
-/// to the end.
-pub(crate) fn space(partition: Name) -> Arc<Space> {
-    let mut spaces = SPACES.lock().unwrap_or_else(PoisonError::into_inner);
-    spaces.entry(partition).or_insert_with(|| Arc::new(Space::new())).clone()
+static SPACES: Mutex<Spaces> = Mutex::new(Spaces { by_partition: BTreeMap::new(), next_token: 1 });
+
+fn spaces() -> MutexGuard<'static, Spaces> {
+    SPACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a client to the lock space of a partition, which all threads of the process share. Its waker
+/// is called when there is mail for it.
+pub(crate) fn open(partition: Name, client: Name, waker: Arc<LoopWaker>) -> (Arc<Space>, ClientId) {
+    let Spaces { by_partition, next_token } = &mut *spaces();
+    let space = by_partition.entry(partition).or_insert_with(|| Arc::new(Space::new(*next_token)));
+    // Under the lock of all spaces, so that a space is not freed before it has its client.
+    (space.clone(), space.add_client(client, waker))
+}
+
+/// Ends a client and all its requests. A space without clients is freed.
+pub(crate) fn close(partition: &Name, space: &Space, client: ClientId) {
+    space.end_client(client);
+    let Spaces { by_partition, next_token } = &mut *spaces();
+    let is_empty = |space: &Arc<Space>| {
+        let state = space.lock();
+        *next_token = state.mailboxes.next_token.max(*next_token);
+        state.space.manager().client_count() == 0
+    };
+    if by_partition.get(partition).is_some_and(is_empty) {
+        by_partition.remove(partition);
+    }
 }
 
 impl Space {
-    fn new() -> Self {
-        let manager = LockManager::new(HashKey::drawn_from(&RandomState::new()));
+    fn new(token: u64) -> Self {
+        let mut manager = LockManager::new(HashKey::drawn_from(&RandomState::new()));
+        // Tokens of a process are far below the largest that the engine takes.
+        let _advanced = manager.advance_token(FencingToken::new(token));
         Self(Mutex::new(State {
             space: kit::Space::new(manager, DeadlockPolicy::Ignore),
             mailboxes: Mailboxes::default(),
@@ -125,7 +156,7 @@ impl Space {
     }
 
     /// Adds a client, whose waker is called when there is mail for it.
-    pub(crate) fn add_client(&self, name: Name, waker: Arc<LoopWaker>) -> ClientId {
+    fn add_client(&self, name: Name, waker: Arc<LoopWaker>) -> ClientId {
         let mut state = self.lock();
         let id = state.space.add_client();
         let mail = VecDeque::new();
@@ -137,8 +168,7 @@ impl Space {
         id
     }
 
-    /// Ends a client and all its requests.
-    pub(crate) fn end_client(&self, id: ClientId) {
+    fn end_client(&self, id: ClientId) {
         self.input(None, &mut Postbag::new(&mut []), |space, mailboxes| {
             mailboxes.unsubscribe(id, space);
             if space.end_client(id, mailboxes) {
@@ -260,11 +290,13 @@ impl Space {
         }
     }
 
-    /// Returns how much is kept: names, slots of requests, tags, mail.
-    pub(crate) fn census(&self) -> [usize; 4] {
+    /// Returns how much is kept: names, slots of requests, tags and mail of this space, and spaces.
+    pub(crate) fn census(&self) -> [usize; 5] {
+        let spaces = spaces().by_partition.len();
         let State { space, mailboxes } = &*self.lock();
         let mail = mailboxes.clients.iter().flatten().map(|client| client.mail.len()).sum();
-        [space.manager().name_count(), space.notes().slot_count(), space.tag_count(), mail]
+        let manager = space.manager();
+        [manager.name_count(), space.notes().slot_count(), space.tag_count(), mail, spaces]
     }
 
     /// Returns what the request with this serial waits for.
@@ -304,7 +336,10 @@ impl Sink<Threads> for Mailboxes {
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Threads>, notice: &Notice<'_, u64>) {
         let (kind, value) = match *notice {
-            Notice::Granted { token, .. } => (GRANTED, token.get() as f64),
+            Notice::Granted { token, .. } => {
+                self.next_token = token.get() + 1;
+                (GRANTED, token.get() as f64)
+            }
             Notice::Unavailable => (UNAVAILABLE, 0.0),
             Notice::Lost { cause, .. } => (LOST, number(cause)),
             Notice::Aborted(cause) => (ABORTED, number(cause)),

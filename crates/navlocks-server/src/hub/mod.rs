@@ -6,10 +6,11 @@
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
 //! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
-//! sends the rest of its effects. After a start with the state of an earlier hub it also calls
+//! does the rest of its work. After a start with the state of an earlier hub it also calls
 //! [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
 //! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
+mod backlog;
 mod claims;
 mod clients;
 mod frame;
@@ -41,7 +42,8 @@ use tokio::sync::Notify;
 
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
-use partitions::{Around, Partition, PartitionIndex, Partitions};
+use backlog::Unfinished;
+use partitions::{Around, Partition, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
 use shares::Shares;
@@ -73,9 +75,9 @@ pub struct Hub {
     places: Places,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
-    /// Partitions with effects that are not sent yet, in turn.
-    unfinished: VecDeque<PartitionIndex>,
-    /// Told when there are such.
+    /// The work that inputs left, in turn.
+    unfinished: VecDeque<Unfinished>,
+    /// Notified when there is such work.
     pub(crate) left_over: Rc<Notify>,
     /// Whether new sessions are taken.
     open: bool,
@@ -170,17 +172,6 @@ impl Hub {
             let fault = self.slow_reader();
             self.end_without_slow(number, Some(fault), now);
         }
-    }
-
-    /// Sends a part of what an earlier input left: one that grants a lock to thousands of waiters,
-    /// for example. Returns whether more is left; no other input should come before that is sent.
-    pub fn go_on(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.unfinished.pop_front() {
-            let (partitions, mut around) = self.around(now);
-            partitions[index].go_on(&mut around);
-            self.settle(now);
-        }
-        !self.unfinished.is_empty()
     }
 
     /// The partitions, and beside them what a step in one needs.
