@@ -16,6 +16,11 @@ mod serve;
 mod restarted;
 mod outages;
 
+mod nodes;
+mod failovers;
+mod fenced;
+mod clustered;
+
 mod simulation;
 mod seeded;
 mod sessions;

@@ -55,7 +55,8 @@ fn recruit(folder: &Path, url: String) -> impl FnMut(&Who, u64) -> io::Result<Co
     move |who, seed| {
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
         let habits = habits(u32::MAX);
-        Errand { who, folder, url, seed, tasks: 2, habits, lease: None }
+        let partition = String::new();
+        Errand { who, folder, url, partition, seed, tasks: 2, habits, lease: None }
             .command(Path::new(RECORDER))
     }
 }
@@ -201,6 +202,7 @@ fn a_recorder_with_a_wrong_errand_says_so() {
     let errand = |folder: &Path, url: &str| Errand {
         who: Who::from("c1"),
         folder: folder.into(),
+        partition: String::new(),
         url: url.into(),
         lease: None,
         seed: 1,

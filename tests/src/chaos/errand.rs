@@ -20,6 +20,9 @@ pub struct Errand {
     pub folder: PathBuf,
     /// Whose locks it uses: those of a service, or `local:` for its own, which exclude nobody else.
     pub url: String,
+    /// The partition of its locks there.
+    #[serde(default)]
+    pub partition: String,
     /// The lease to ask the service for, if not for its usual one.
     pub lease: Option<Duration>,
     /// Where its dice begin.
