@@ -17,6 +17,11 @@ mod serve;
 mod restarted;
 mod outages;
 
+mod nodes;
+mod failovers;
+mod fenced;
+mod clustered;
+
 mod wish;
 mod simulation;
 mod seeded;

@@ -55,7 +55,8 @@ fn recruit(folder: &Path, url: String) -> impl FnMut(&Who, u64) -> io::Result<Co
     move |who, seed| {
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
         let habits = habits(u32::MAX);
-        Errand { who, folder, url, seed, tasks: 2, habits, lease: None }
+        let partition = String::new();
+        Errand { who, folder, url, partition, seed, tasks: 2, habits, lease: None }
             .command(Path::new(RECORDER))
     }
 }
@@ -203,6 +204,7 @@ fn recorder_with_a_malformed_argument_fails() {
     let errand = |folder: &Path, url: &str| Errand {
         who: Who::from("c1"),
         folder: folder.into(),
+        partition: String::new(),
         url: url.into(),
         lease: None,
         seed: 1,

@@ -78,7 +78,9 @@ pub(crate) fn recruit(
             wait,
         };
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
-        let errand = Errand { who, folder, url, lease: Some(lease), seed, tasks: 2, habits };
+        let partition = String::new();
+        let lease = Some(lease);
+        let errand = Errand { who, folder, url, partition, lease, seed, tasks: 2, habits };
         errand.command(Path::new(env!("CARGO_BIN_EXE_recorder")))
     }
 }

@@ -22,12 +22,13 @@ fn main() -> ExitCode {
 }
 
 fn run(errand: Errand) -> Result<(), String> {
-    let Errand { who, folder, url, lease, seed, tasks, habits } = errand;
+    let Errand { who, folder, url, partition, lease, seed, tasks, habits } = errand;
     let said = |error: io::Error| format!("{who}: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(said)?.block_on(async {
         let pen = Pen::new(&folder, who.clone()).map_err(said)?;
-        let locks = connect(&url, lease).await.map_err(|error| format!("{who}: {error}"))?;
+        let locks =
+            connect(&url, &partition, lease).await.map_err(|error| format!("{who}: {error}"))?;
         let client = Client::new(locks.clone(), pen, habits);
         let finishing = client.clone();
         thread::spawn(move || {
@@ -48,12 +49,16 @@ fn run(errand: Errand) -> Result<(), String> {
 }
 
 /// Connects to the locks of the address. Requests wait while a service restarts.
-async fn connect(url: &str, lease: Option<Duration>) -> Result<Locks, ConnectError> {
+async fn connect(
+    url: &str,
+    partition: &str,
+    lease: Option<Duration>,
+) -> Result<Locks, ConnectError> {
     if url == "local:" {
         return Ok(Locks::new());
     }
     loop {
-        let mut connect = Locks::connect(url).patience(None);
+        let mut connect = Locks::connect(url).partition(partition).patience(None);
         if let Some(lease) = lease {
             connect = connect.lease(lease);
         }

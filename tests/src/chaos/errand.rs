@@ -20,6 +20,9 @@ pub struct Errand {
     pub folder: PathBuf,
     /// The address of its locks: a service, or `local:` for its own process.
     pub url: String,
+    /// The partition of its locks there.
+    #[serde(default)]
+    pub partition: String,
     /// The lease to request, if not the usual one.
     pub lease: Option<Duration>,
     /// The seed of its dice.
