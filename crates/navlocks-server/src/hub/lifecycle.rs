@@ -119,6 +119,7 @@ impl Hub {
             process: peer.pid.filter(|_| peer.local).map(Process::of),
             party,
             present: false,
+            until_ms: 0,
             proof,
         };
         match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {

@@ -33,7 +33,7 @@ mod tokens;
 mod turns;
 mod views;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -145,15 +145,17 @@ impl Hub {
     pub(crate) fn new(
         limits: Limits,
         deadlocks: DeadlockPolicy,
-        (mut store, registry): (Store, Registry),
+        (mut store, mut registry): (Store, Registry),
         common: Common,
         now: Instant,
     ) -> Self {
         let found = store.take_found();
         let places = Places::after(&found);
-        let sessions = found.sessions.iter().map(|it| it.number);
+        let sessions: HashSet<u32> = found.sessions.iter().map(|it| it.number).collect();
+        let recovery = Recovery::new(found, now);
+        recovery.note_waits(&mut registry);
         Self {
-            sessions: Sessions::new(sessions.collect()),
+            sessions: Sessions::new(sessions),
             partitions: Partitions::default(),
             tokens: Tokens::above(store.tokens_before()),
             metrics: common.metrics.clone(),
@@ -161,7 +163,7 @@ impl Hub {
             slot: None,
             limits,
             deadlocks,
-            recovery: Recovery::new(found, now),
+            recovery,
             store,
             registry,
             places,
