@@ -105,7 +105,8 @@ impl Robberies {
         let lists = life.names.iter().filter_map(|name| self.by_name.get(name));
         let asked = lists.filter_map(|list| {
             let first = list.partition_point(|robbery| robbery.all_done < life.asked);
-            let in_time = list[first..].iter().take_while(|robbery| robbery.asked < until);
+            // A client that robs itself knows its loss in the moment of the request.
+            let in_time = list[first..].iter().take_while(|robbery| robbery.asked <= until);
             let mut possible = in_time.filter(|robbery| {
                 let before = robbery.done < life.asked
                     || robbery.token.zip(token).is_some_and(|(theirs, ours)| theirs < ours);
