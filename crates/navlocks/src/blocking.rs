@@ -23,7 +23,7 @@ impl Wake for Unpark {
 }
 
 /// Polls until it is ready, for so long at most. Returns whether it was.
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 pub(crate) fn wait_for(
     mut poll: impl FnMut(&Waker) -> Poll<()>,
     limit: std::time::Duration,

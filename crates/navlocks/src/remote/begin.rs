@@ -1,16 +1,12 @@
 //! The first connection of a session: one attempt or several, within a time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use super::connect::{ConnectError, Options};
-use super::dial::Link;
-use super::driver;
 use super::own::{self, Start};
 use super::pacing::Pauses;
-use super::session::Session;
 use super::url::Url;
 
 /// How the first connection is tried.
@@ -21,30 +17,32 @@ pub(super) struct Attempts {
     pub(super) retry: bool,
 }
 
-/// Makes the first connection.
-pub(super) async fn begin(
-    options: Options,
+/// Makes the first connection, by one or several attempts.
+pub(super) async fn begin<T>(
+    options: &Options,
     attempts: Attempts,
-) -> Result<(Arc<Session>, Link), ConnectError> {
+    attempt: impl AsyncFn(&Options) -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
     let Some(after) = attempts.timeout else {
-        return try_all(&options, &attempts, &mut None).await;
+        return try_all(options, &attempts, &attempt, &mut None).await;
     };
     let mut last = None;
-    match tokio::time::timeout(after, try_all(&options, &attempts, &mut last)).await {
+    match tokio::time::timeout(after, try_all(options, &attempts, &attempt, &mut last)).await {
         Ok(begun) => begun,
         Err(_) => Err(ConnectError::TimedOut { after, last: last.map(Box::new) }),
     }
 }
 
 /// Tries once, or until it succeeds. Keeps the error of the last attempt.
-async fn try_all(
+async fn try_all<T>(
     options: &Options,
     attempts: &Attempts,
+    attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
     last: &mut Option<ConnectError>,
-) -> Result<(Arc<Session>, Link), ConnectError> {
+) -> Result<T, ConnectError> {
     let mut pauses = Pauses::between_dials(&options.url);
     loop {
-        match try_once(options, attempts).await {
+        match try_once(options, attempts, attempt).await {
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
             begun => return begun,
         }
@@ -52,14 +50,15 @@ async fn try_all(
     }
 }
 
-async fn try_once(
+async fn try_once<T>(
     options: &Options,
     attempts: &Attempts,
-) -> Result<(Arc<Session>, Link), ConnectError> {
+    attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
     if let (Some(start), Url::Unix(socket)) = (&attempts.start, &options.url) {
         own::start(socket, start).await?;
     }
-    driver::begin(options.clone()).await
+    attempt(options).await
 }
 
 /// Returns true if another attempt may succeed.

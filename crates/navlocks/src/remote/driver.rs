@@ -12,7 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::connect::{ConnectError, Options};
-use super::dial::{Link, dial, open};
+use super::dial::{Dialed, Link, dial, open};
 use super::lease::Instant;
 use super::own;
 use super::pacing::{Alarm, Pauses, Starts};
@@ -39,8 +39,8 @@ const START_JITTER_MAX: Duration = Duration::from_millis(50);
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// The first connection of a session.
-pub(super) async fn begin(options: Options) -> Result<(Arc<Session>, Link), ConnectError> {
-    let session = Arc::new(Session::new(options));
+pub(super) async fn begin(options: &Options) -> Result<(Arc<Session>, Link), ConnectError> {
+    let session = Arc::new(Session::new(options.clone()));
     let link = greet(&session).await?;
     Ok((session, link))
 }
@@ -79,14 +79,38 @@ impl Drop for Gone {
 
 /// Connects, says hello, and hears the welcome.
 async fn greet(session: &Session) -> Result<Link, ConnectError> {
-    let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
     let dialed = dial(&session.options).await?;
+    greet_over(session, dialed, false).await
+}
+
+/// Greets the service for the first time. The requests that were made so far travel with the hello.
+pub(super) async fn greet_early(session: &Session, dialed: Dialed) -> Result<Link, ConnectError> {
+    greet_over(session, dialed, true).await
+}
+
+async fn greet_over(session: &Session, dialed: Dialed, early: bool) -> Result<Link, ConnectError> {
+    let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
     let greeted = async {
-        let mut link = open(dialed).await?;
-        let said = Instant::now();
-        let hello = session.hello();
-        let text = wire::write(&ToService::Hello(hello.clone()));
-        let welcome = first_answer(&mut link, text).await?;
+        let first_messages = || {
+            let (said, hello) = (Instant::now(), session.hello());
+            let mut texts = vec![wire::write(&ToService::Hello(hello.clone()))];
+            if early {
+                texts.extend(session.early_requests());
+            }
+            (said, hello, texts)
+        };
+        let (mut link, said, hello);
+        if early && matches!(session.options.url, Url::Unix(_)) {
+            let texts;
+            (said, hello, texts) = first_messages();
+            link = open(dialed.followed_by(texts)?).await?;
+        } else {
+            link = open(dialed).await?;
+            let texts;
+            (said, hello, texts) = first_messages();
+            send(&mut link, texts).await.map_err(broken)?;
+        }
+        let welcome = first_answer(&mut link).await?;
         let (epoch, known) = (welcome.epoch, session.epoch());
         if epoch < known {
             return Err(outdated(epoch, known));
@@ -98,11 +122,17 @@ async fn greet(session: &Session) -> Result<Link, ConnectError> {
     greeted.unwrap_or(Err(ConnectError::Silent { within }))
 }
 
-async fn first_answer(link: &mut Link, hello: String) -> Result<Welcome, ConnectError> {
+async fn send(link: &mut Link, texts: Vec<String>) -> Result<(), tungstenite::Error> {
     let mut link = Pin::new(link);
-    poll_fn(|cx| link.as_mut().poll_ready(cx)).await.map_err(broken)?;
-    link.as_mut().start_send(Message::text(hello)).map_err(broken)?;
-    poll_fn(|cx| link.as_mut().poll_flush(cx)).await.map_err(broken)?;
+    for text in texts {
+        poll_fn(|cx| link.as_mut().poll_ready(cx)).await?;
+        link.as_mut().start_send(Message::text(text))?;
+    }
+    poll_fn(|cx| link.as_mut().poll_flush(cx)).await
+}
+
+async fn first_answer(link: &mut Link) -> Result<Welcome, ConnectError> {
+    let mut link = Pin::new(link);
     loop {
         let message = match poll_fn(|cx| link.as_mut().poll_next(cx)).await {
             Some(Ok(Message::Text(text))) => wire::read(&text),

@@ -72,6 +72,11 @@ impl Session {
         }
     }
 
+    /// Returns the requests that were made so far, to be sent with the first hello.
+    pub(super) fn early_requests(&self) -> Vec<String> {
+        self.lock().take_early()
+    }
+
     /// The largest epoch that a service had here: a smaller one is that of a service that has a
     /// successor.
     pub(super) fn epoch(&self) -> u64 {
@@ -102,7 +107,8 @@ impl Session {
                 state.show_presence(presence.filter(|_| local));
             }
             state.outbox.clear();
-            let lost = state.say_all(resumed, claim);
+            let early = std::mem::take(&mut state.early);
+            let lost = state.say_all(resumed, claim, &early);
             self.losses.fetch_add(lost, Ordering::Release);
             state.begin_silence();
         });

@@ -17,6 +17,7 @@
 mod url;
 mod connect;
 mod begin;
+mod open;
 mod own;
 mod handle;
 mod session;
@@ -33,7 +34,9 @@ mod silence;
 mod driver;
 mod pacing;
 mod dial;
+mod early;
 mod runtime;
 
 pub use connect::{Connect, ConnectError};
 pub(crate) use handle::Handle;
+pub use open::Greeting;
