@@ -5,6 +5,10 @@
     reason = "std has no safe way to run something in the child before exec, nor to mask or reset a signal"
 )]
 
+mod launch;
+
+pub(crate) use launch::Launch;
+
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,34 +22,6 @@ use std::ptr;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
-
-/// Lets the command be killed when this thread ends, even by SIGKILL, and take the foreground of `terminal`, if one is given.
-///
-/// The kernel ties the death to the thread that spawns, so the main thread has to.
-///
-/// `kept` stays open in the command and all its children.
-pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>, kept: Option<RawFd>) {
-    let parent = rustix::process::getpid();
-    let setup = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had the parent died before that call, nobody would tell.
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        if let Some(kept) = kept {
-            // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its
-            // descriptors.
-            let kept = unsafe { BorrowedFd::borrow_raw(kept) };
-            rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
-        }
-        let Some(terminal) = terminal else { return Ok(()) };
-        // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.
-        let terminal = unsafe { BorrowedFd::borrow_raw(terminal) };
-        give_terminal(terminal, rustix::process::getpid())
-    };
-    // SAFETY: between fork and exec `setup` makes system calls only; it neither allocates nor takes a lock.
-    unsafe { command.pre_exec(setup) };
-}
 
 /// The path of the first Unix socket that was opened for this process, by `LISTEN_FDS`.
 pub(crate) fn inherited_socket() -> Option<PathBuf> {
@@ -143,6 +119,16 @@ pub(crate) fn give_terminal(terminal: BorrowedFd<'_>, group: Pid) -> io::Result<
     // SAFETY: `before` was written above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     Ok(outcome?)
+}
+
+/// Returns true if this process ignores the signal, as one that `nohup` started does.
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zeroed is the default action, and the call writes the present one.
+    unsafe {
+        libc::sigaction(signal.as_raw(), ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Ends this process by a signal, as if it had not been caught.

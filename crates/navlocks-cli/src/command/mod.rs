@@ -47,6 +47,14 @@ struct Cli {
     command: Command,
 }
 
+/// `navlocks run` alone. To make the definitions of all commands takes longer than to run one.
+#[derive(Debug, Parser)]
+#[command(name = "run")]
+struct OnlyRun {
+    #[command(flatten)]
+    run: run::Run,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
@@ -89,8 +97,8 @@ impl Command {
 /// All of the command: does what the arguments say, and tells on standard error why not.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let done = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli.command.perform(&arguments),
+    let done = match parse(&arguments) {
+        Ok(command) => command.perform(&arguments),
         Err(error) => usage::explain(&error, &arguments),
     };
     ExitCode::from(done.unwrap_or_else(|failure| {
@@ -99,6 +107,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         failure.code
     }))
+}
+
+/// Reads the arguments. All definitions are made for help, for errors and for other commands.
+fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    if let [_, word, ..] = arguments
+        && word == "run"
+        && let Ok(only) = OnlyRun::try_parse_from(&arguments[1..])
+    {
+        return Ok(Command::Run(only.run));
+    }
+    Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
 /// Everything happens on the main thread: a command dies with the thread that started it.

@@ -3,18 +3,17 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+    test_kill_process_group, waitid,
 };
 
 use super::terminal::Terminal;
 use crate::exit::{Exit, Failure};
 use crate::place::started;
-use crate::system;
+use crate::system::Launch;
 
 /// The smallest number for the socket of the session in the command: scripts use smaller ones.
 const PRESENCE_FD_MIN: i32 = 200;
@@ -53,25 +52,15 @@ impl Child {
         let Some((program, arguments)) = command.split_first() else {
             return Err(Failure::new(Exit::NoCommand, "no command was given after --"));
         };
-        let mut spawned = Command::new(program);
-        spawned.args(arguments).process_group(0);
-        for (name, value) in environment {
-            match value {
-                Some(value) => spawned.env(name, value),
-                None => spawned.env_remove(name),
-            };
-        }
         // The child takes it, before it does anything else. If it cannot start after that, it is taken back from it.
-        let lent = terminal.as_mut().and_then(Terminal::lend_to_child);
+        let terminal = terminal.as_mut().and_then(Terminal::lend_to_child);
         // Not one of those that scripts use.
         let kept = presence.and_then(|fd| fcntl_dupfd_cloexec(fd, PRESENCE_FD_MIN).ok());
-        system::bind_child(&mut spawned, lent, kept.as_ref().map(AsRawFd::as_raw_fd));
-        let others = children(rustix::process::getpid()).collect();
-        let child = spawned.spawn().map_err(|error| not_started(program, &error))?;
-        match Pid::from_raw(child.id() as i32) {
-            Some(pid) => Ok(Self { pid, others }),
-            None => Err(Failure::new(Exit::System, "the command has no process number")),
-        }
+        let others = children_so_far();
+        let kept_fd = kept.as_ref().map(AsRawFd::as_raw_fd);
+        let launch = Launch { program, arguments, environment, terminal, kept: kept_fd };
+        let pid = launch.start().map_err(|error| not_started(program, &error))?;
+        Ok(Self { pid, others })
     }
 
     /// The number of its group.
@@ -151,6 +140,16 @@ impl Child {
     pub(crate) fn others_live(&self) -> bool {
         self.reap_orphans();
         test_kill_process_group(self.pid) != Err(Errno::SRCH) || !self.descendants().is_empty()
+    }
+}
+
+/// Returns the children that this process was born with: a shell that executes it leaves it its own.
+fn children_so_far() -> Vec<Pid> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // Most have none, and one call says so.
+    match waitid(WaitId::All, options) {
+        Err(Errno::CHILD) => Vec::new(),
+        _ => children(rustix::process::getpid()).collect(),
     }
 }
 

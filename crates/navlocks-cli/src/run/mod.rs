@@ -107,10 +107,12 @@ struct Run {
 impl Run {
     /// What became of the child since it was last looked at. Its status, when it has ended.
     fn child_changed(&mut self) -> Result<Option<u8>, Failure> {
-        self.child.reap_orphans();
         loop {
             match self.child.change().map_err(refused)? {
-                Change::None => return Ok(None),
+                Change::None => {
+                    self.child.reap_orphans();
+                    return Ok(None);
+                }
                 Change::Ended(status) => return Ok(Some(status)),
                 Change::Stopped(by) => self.child_stopped(by),
             }
