@@ -5,8 +5,14 @@ use std::process::Command;
 use crate::files;
 
 /// In the order in which they are published.
-const CRATES: [&str; 5] =
-    ["navlocks-core", "navlocks-wire", "navlocks", "navlocks-server", "navlocks-cli"];
+const CRATES: [&str; 6] = [
+    "navlocks-core",
+    "navlocks-wire",
+    "navlocks",
+    "navlocks-server",
+    "navlocks-etcd",
+    "navlocks-cli",
+];
 
 #[test]
 fn published_crates_have_a_page_and_say_where_they_come_from() {
