@@ -137,6 +137,7 @@ impl Run {
             let asked = left.filter(|left| !left.is_zero());
             let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
             let limit = limit.min(self.target.patience);
+            #[allow(clippy::async_yields_async, reason = "it is awaited after the greeting")]
             let early = async |locks: &Locks| {
                 let mut requested = self.request(locks, scope, left);
                 requested.begin().await;
