@@ -84,15 +84,26 @@ impl Contest {
         self
     }
 
-    fn run(mut self, options: &Options) -> Vec<Row> {
+    /// Returns the rounds that count, and those before them to warm up.
+    fn rounds(&self, options: &Options) -> (usize, usize) {
+        match self.unit {
+            Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
+            // Bytes are the same in every round.
+            Unit::Bytes | Unit::Count => (1, 0),
+        }
+    }
+
+    /// Returns how many rounds of single sides it takes in all.
+    fn steps(&self, options: &Options) -> usize {
+        let (rounds, warm_up) = self.rounds(options);
+        (rounds + warm_up) * if options.alone { 1 } else { self.sides.len() }
+    }
+
+    fn run(mut self, options: &Options, progress: &mut Progress) -> Vec<Row> {
+        let (rounds, warm_up) = self.rounds(options);
         if options.alone {
             self.sides.truncate(1);
         }
-        // Bytes are the same in every round.
-        let (rounds, warm_up) = match self.unit {
-            Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
-            Unit::Bytes | Unit::Count => (1, 0),
-        };
         let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();
         let mut sides: Vec<Round> = self.sides.into_iter().map(|side| (side.setup)()).collect();
         let mut rows: Vec<Row> =
@@ -102,14 +113,11 @@ impl Contest {
         }
         for round in 0..warm_up + rounds {
             for (position, run) in sides.iter_mut().enumerate() {
-                progress(&format!(
-                    "{}: round {} of {}, {}",
-                    self.cases[0],
-                    round + 1,
-                    warm_up + rounds,
-                    peers[position]
-                ));
+                let all = warm_up + rounds;
+                let (case, peer) = (&self.cases[0], peers[position]);
+                progress.show(&format!("{case}: round {} of {all}, {peer}", round + 1));
                 let costs = run();
+                progress.done += 1;
                 if round >= warm_up {
                     for (row, cost) in rows.iter_mut().zip(costs) {
                         row.cells[position].rounds.push(cost);
@@ -126,14 +134,66 @@ pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> Vec<Row> {
     let wanted = |case: &String| {
         options.filter.as_ref().is_none_or(|start| case.starts_with(start.as_str()))
     };
+    let contests: Vec<Contest> =
+        contests.into_iter().filter(|contest| contest.cases.iter().any(wanted)).collect();
+    let steps = contests.iter().map(|contest| contest.steps(options)).sum();
+    let mut progress = Progress { began: Instant::now(), done: 0, steps };
     let mut rows = Vec::new();
     for contest in contests {
-        if contest.cases.iter().any(wanted) {
-            rows.extend((contest.run(options).into_iter()).filter(|row| wanted(&row.case)));
+        progress.announce(&contest.cases[0]);
+        let measured = contest.run(options, &mut progress).into_iter();
+        rows.extend(measured.filter(|row| wanted(&row.case)));
+    }
+    progress.clear();
+    rows
+}
+
+/// The progress of a suite. A step is one round of one side.
+struct Progress {
+    began: Instant,
+    done: usize,
+    steps: usize,
+}
+
+impl Progress {
+    /// Returns the remaining time, at the pace so far.
+    fn left(&self) -> String {
+        let left = (self.steps - self.done) as f64;
+        match self.done {
+            0 => "its time is known after the first rounds".to_string(),
+            done => {
+                let seconds = self.began.elapsed().as_secs_f64() / done as f64 * left;
+                format!("about {seconds:.0} s left")
+            }
         }
     }
-    progress("");
-    rows
+
+    /// Shows the present case on a terminal, over the line before.
+    fn show(&self, text: &str) {
+        let (done, steps) = (self.done, self.steps);
+        self.write(&format!("\r\x1b[K{text}; {done} of {steps} steps, {}", self.left()));
+    }
+
+    /// Prints the case that begins and the remaining time, where there is no terminal.
+    fn announce(&self, case: &str) {
+        if !std::io::stderr().is_terminal() {
+            let (done, steps) = (self.done, self.steps);
+            eprintln!("bench: {case} begins after {done} of {steps} steps, {}", self.left());
+        }
+    }
+
+    fn clear(&self) {
+        self.write("\r\x1b[K");
+    }
+
+    fn write(&self, text: &str) {
+        let mut stderr = std::io::stderr();
+        if stderr.is_terminal() {
+            // A progress line that cannot be written is not an error.
+            let _ = write!(stderr, "{text}");
+            let _ = stderr.flush();
+        }
+    }
 }
 
 /// The measured rounds of one case, a cell for each side.
@@ -194,16 +254,6 @@ pub(crate) fn time_per_op(operations: usize, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_nanos() as f64 / operations as f64
-}
-
-/// Shows the present case on a terminal, over the line before.
-fn progress(text: &str) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        // A progress line that cannot be written is not an error.
-        let _ = write!(stderr, "\r\x1b[K{text}");
-        let _ = stderr.flush();
-    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,14 @@ use std::process::Command;
 use crate::files;
 
 /// The crates in the order in which they are published.
-const CRATES: [&str; 5] =
-    ["navlocks-core", "navlocks-wire", "navlocks", "navlocks-server", "navlocks-cli"];
+const CRATES: [&str; 6] = [
+    "navlocks-core",
+    "navlocks-wire",
+    "navlocks",
+    "navlocks-server",
+    "navlocks-etcd",
+    "navlocks-cli",
+];
 
 #[test]
 fn published_crates_have_a_readme_and_a_repository() {

@@ -5,6 +5,10 @@
     reason = "std has no safe way to run something in the child before exec, nor to mask or reset a signal"
 )]
 
+mod launch;
+
+pub(crate) use launch::Launch;
+
 use std::ffi::{CStr, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,33 +22,6 @@ use std::ptr;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
-
-/// Makes the kernel kill the command when this thread ends, even by SIGKILL, and gives the command
-/// the foreground of `terminal`. The main thread has to spawn, because it ends last.
-///
-/// `kept` stays open in the command and all its children.
-pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>, kept: Option<RawFd>) {
-    let parent = rustix::process::getpid();
-    let setup = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The kernel sends no signal if the parent ended before that call.
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        if let Some(kept) = kept {
-            // SAFETY: the parent keeps the descriptor open while it spawns, and the child has a
-            // copy.
-            let kept = unsafe { BorrowedFd::borrow_raw(kept) };
-            rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
-        }
-        let Some(terminal) = terminal else { return Ok(()) };
-        // SAFETY: the parent keeps the descriptor open while it spawns, and the child has a copy.
-        let terminal = unsafe { BorrowedFd::borrow_raw(terminal) };
-        give_terminal(terminal, rustix::process::getpid())
-    };
-    // SAFETY: `setup` makes system calls only; it neither allocates nor takes a mutex.
-    unsafe { command.pre_exec(setup) };
-}
 
 /// Returns the path of the first inherited Unix socket, by `LISTEN_FDS`.
 pub(crate) fn inherited_socket() -> Option<PathBuf> {
@@ -139,6 +116,16 @@ pub(crate) fn give_terminal(terminal: BorrowedFd<'_>, group: Pid) -> io::Result<
     // SAFETY: the call above has written `before`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     Ok(outcome?)
+}
+
+/// Returns true if this process ignores the signal, as one that `nohup` started does.
+pub(crate) fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a zeroed action is the default one, and the call writes the present one.
+    unsafe {
+        libc::sigaction(signal.as_raw(), ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Ends this process by a signal that it has caught.

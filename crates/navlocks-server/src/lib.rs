@@ -41,6 +41,9 @@
 
 #![deny(unsafe_code)] // one function of `store` maps a file
 
+#[cfg(not(unix))]
+compile_error!("navlocks-server needs a Unix system: its clients on one machine use a Unix socket");
+
 // The way of a message, from the outside in.
 mod config;
 mod service;

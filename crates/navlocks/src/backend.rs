@@ -105,19 +105,19 @@ pub(crate) trait Backend: Debug + Send + Sync {
     fn watch_connection(&self, _changes: u64, _waker: &Waker) {}
 
     /// Returns a copy of the socket by which a service knows that the session is alive.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         None
     }
 
     /// Returns for how long no other client can be granted what is held here, if a lease says so.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     fn lease_left(&self) -> Option<std::time::Duration> {
         None
     }
 
     /// Returns the sessions of an earlier service that the service still waits for.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     fn recovery(&self, _client: ClientId) -> Reply<'_, Vec<crate::query::Unclaimed>> {
         Box::pin(async { Ok(Vec::new()) })
     }
@@ -182,7 +182,7 @@ impl Grant {
 
 /// The way in which a thread may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "service"), allow(dead_code, reason = "nothing else is awaited here"))]
+#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "nothing else is awaited here"))]
 pub(crate) enum Blocking {
     /// The thread delays nothing that it waits for.
     Free,

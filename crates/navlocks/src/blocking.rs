@@ -23,7 +23,7 @@ impl Wake for Unpark {
 }
 
 /// Polls until the future is ready, at most for the given time. Returns whether it was ready.
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 pub(crate) fn wait_for(
     mut poll: impl FnMut(&Waker) -> Poll<()>,
     limit: std::time::Duration,

@@ -295,7 +295,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn new(message: Box<str>, dom_exception_name: &'static str) -> Self {
         Self { message, dom_exception_name }
     }

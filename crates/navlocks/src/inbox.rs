@@ -12,7 +12,7 @@ pub(crate) struct Inboxes {
     inboxes: BTreeMap<u64, Inbox>,
     next: u64,
     /// How many subscriptions were sent to the service over this connection.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     sent: u64,
     /// How many of them the service has answered.
     answered: u64,
@@ -99,13 +99,13 @@ impl Inboxes {
         }
     }
 
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn len(&self) -> usize {
         self.inboxes.len()
     }
 
     /// Keeps events from the newest stream until the service has answered its subscription.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn mute_newest(&mut self) {
         self.sent += 1;
         if let Some(mut newest) = self.inboxes.last_entry() {
@@ -115,13 +115,13 @@ impl Inboxes {
 
     /// Counts an answer of the service to a subscription. Answers come in the order of
     /// subscriptions.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn begin(&mut self) {
         self.answered = (self.answered + 1).min(self.sent);
     }
 
     /// Marks in all streams that have begun that events may be missing from here on.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn lose_connection(&mut self, wakes: &mut Wakes) {
         for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answered) {
             // One mark is enough where no event came in between.
@@ -134,7 +134,7 @@ impl Inboxes {
 
     /// Begins another connection. Returns true if a subscription is to be sent, once for all
     /// streams.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn restart(&mut self) -> bool {
         for inbox in self.inboxes.values_mut() {
             let has_begun = inbox.begins <= self.answered;

@@ -44,10 +44,30 @@
 //! # navlocks::blocking::block_on(transfer(&Locks::new(), "wages", "rent")).unwrap();
 //! ```
 //!
+//! # Through a service
+//!
+//! With the feature `service` processes and machines share the same locks: `Locks::connect` takes
+//! `unix:/path/to/socket`, `ws://host:port` or `wss://host:port`, on Unix systems.
+//!
+#![cfg_attr(feature = "client", doc = "```no_run")]
+#![cfg_attr(not(feature = "client"), doc = "```ignore")]
+//! # async fn pay() -> Result<(), Box<dyn std::error::Error>> {
+//! let locks = navlocks::Locks::connect("unix:/run/navlocks/socket").await?;
+//! let lock = locks.request("invoice/42").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in
 //! [`lineage`].
 
 #![forbid(unsafe_code)]
+
+#[cfg(all(feature = "client", not(unix)))]
+compile_error!(
+    "the features `service` and `client` of navlocks need a Unix system, whose sockets it uses; \
+     without them, locks in one process work on every system"
+);
 
 // In reading order: locks, a request, its guard, questions and events, the backends.
 mod locks;
@@ -67,7 +87,7 @@ mod owner;
 mod place;
 mod backend;
 mod local;
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 mod remote;
 mod inbox;
 mod wakes;
@@ -86,11 +106,11 @@ pub use locks::{Builder, Locks};
 pub use navlocks_core::{
     Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
 };
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 pub use query::Unclaimed;
 pub use query::{LockInfo, PartitionSnapshot, Place, Snapshot};
-#[cfg(feature = "service")]
-pub use remote::{Connect, ConnectError};
+#[cfg(feature = "client")]
+pub use remote::{Connect, ConnectError, Greeting};
 pub use request::{Request, TryRequest};
 pub use stream::Events;
 pub use watch::{ConnectionWatch, LossWatch};

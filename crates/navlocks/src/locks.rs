@@ -1,7 +1,7 @@
 //! Locks: a lock space, and one client of it.
 
 use std::fmt;
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::lock::Lock;
 use crate::owner::{Client, Owners};
 use crate::place::{Member, Place};
 use crate::query::{self, PartitionSnapshot, Snapshot};
-#[cfg(feature = "service")]
-use crate::remote::{Connect, ConnectError};
+#[cfg(feature = "client")]
+use crate::remote::{Connect, ConnectError, Greeting};
 use crate::request::Request;
 use crate::stream::Events;
 use crate::watch::ConnectionWatch;
@@ -119,7 +119,7 @@ impl Locks {
     /// # Cancel safety
     ///
     /// Dropping the future ends the connection.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub fn connect(url: impl AsRef<str>) -> Connect {
         Connect::new(url.as_ref())
     }
@@ -127,7 +127,7 @@ impl Locks {
     /// Connects to the user's own service, which the command `navlocks` uses: its socket is in the
     /// folder that `NAVLOCKS_DIR` names, or else in the folder `navlocks-UID` of `/tmp`.
     /// [`start`](Connect::start) starts it if it does not run.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub fn connect_own() -> Connect {
         Connect::own()
     }
@@ -222,7 +222,7 @@ impl Locks {
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// # #[cfg(feature = "service")]
+    /// # #[cfg(feature = "client")]
     /// # {
     /// let locks = navlocks::Locks::connect("wss://locks.example").await?;
     /// let mut watch = locks.watch_connection();
@@ -245,7 +245,7 @@ impl Locks {
     /// The service keeps the locks of this client for as long as any process has that socket open.
     /// A program that works in child processes can pass it to them, so that its locks stay held
     /// until they have ended, even if it is killed.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         self.backend().descriptor()
     }
@@ -255,7 +255,7 @@ impl Locks {
     ///
     /// A lock is [lost](crate::Loss::LeaseLapsed) an eighth of the lease earlier, so a holder that
     /// stops its work within this time after the loss meets no other holder.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub fn lease_left(&self) -> Option<std::time::Duration> {
         self.backend().lease_left()
     }
@@ -267,7 +267,7 @@ impl Locks {
     /// # Errors
     ///
     /// [`QueryError`] says why there is no answer.
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub async fn recovery(&self) -> Result<Vec<query::Unclaimed>, QueryError> {
         self.backend().recovery(self.client().id).await
     }
@@ -353,7 +353,28 @@ impl Locks {
     }
 }
 
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
+impl Connect {
+    /// Opens the socket and returns before the service has answered: await the [`Greeting`] too.
+    ///
+    /// Requests that were polled before the greeting travel with it, so their answers come up to two
+    /// round trips earlier. For programs that connect for one request, as `navlocks run` does.
+    ///
+    /// With a list of addresses, or when a node of a cluster names another one, these requests
+    /// follow the welcome. Further partitions must wait for the greeting: only then the client
+    /// knows whether they need sessions of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`](crate::ConnectError) when the socket cannot be opened.
+    pub async fn open(self) -> Result<(Locks, Greeting), ConnectError> {
+        let (handle, greeting) = self.open_handle().await?;
+        let first = handle.first_client();
+        Ok((Locks::of((Place::Remote(Arc::new(handle)), first)), greeting))
+    }
+}
+
+#[cfg(feature = "client")]
 impl IntoFuture for Connect {
     type Output = Result<Locks, ConnectError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;

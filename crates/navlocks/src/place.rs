@@ -9,7 +9,7 @@ use navlocks_core::{ClientId, Request, RequestId};
 use crate::backend::{Answer, Backend, Sender};
 use crate::error::Loss;
 use crate::local::Space;
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 use crate::remote::Handle;
 
 /// A backend. All verbs go through the trait; those of the fast path are also called by type,
@@ -17,7 +17,7 @@ use crate::remote::Handle;
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Local(Arc<Space>),
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     Remote(Arc<Handle>),
 }
 
@@ -35,7 +35,7 @@ impl Place {
     ) -> Answer {
         match self {
             Self::Local(space) => space.request(sender, request, tag, waker),
-            #[cfg(feature = "service")]
+            #[cfg(feature = "client")]
             Self::Remote(handle) => handle.request(sender, request, tag, waker),
         }
     }
@@ -44,20 +44,20 @@ impl Place {
     pub(crate) fn release(&self, id: RequestId) -> Result<(), Loss> {
         match self {
             Self::Local(space) => space.release(id),
-            #[cfg(feature = "service")]
+            #[cfg(feature = "client")]
             Self::Remote(handle) => handle.release(id),
         }
     }
 
     /// Adds a client to the lock space of the client `like`.
     #[cfg_attr(
-        not(feature = "service"),
+        not(feature = "client"),
         expect(unused_variables, reason = "a place in this process is one lock space")
     )]
     pub(crate) fn new_client(&self, like: ClientId) -> Member {
         match self {
             Self::Local(space) => (self.clone(), space.add_client()),
-            #[cfg(feature = "service")]
+            #[cfg(feature = "client")]
             Self::Remote(handle) => (self.clone(), handle.new_client(like)),
         }
     }
@@ -70,7 +70,7 @@ impl Place {
                 let client = space.add_client();
                 (Self::Local(space), client)
             }
-            #[cfg(feature = "service")]
+            #[cfg(feature = "client")]
             Self::Remote(handle) => {
                 let (handle, client) = handle.partition(name);
                 (Self::Remote(handle), client)
@@ -85,7 +85,7 @@ impl Deref for Place {
     fn deref(&self) -> &(dyn Backend + 'static) {
         match self {
             Self::Local(space) => &**space,
-            #[cfg(feature = "service")]
+            #[cfg(feature = "client")]
             Self::Remote(handle) => &**handle,
         }
     }

@@ -86,7 +86,7 @@ pub struct PartitionSnapshot {
 
 /// A session of an earlier service whose client has not come back yet, from
 /// [`Locks::recovery`](crate::Locks::recovery). Its names are granted to no other client meanwhile.
-#[cfg(feature = "service")]
+#[cfg(feature = "client")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unclaimed {

@@ -55,7 +55,7 @@ impl Wakes {
         self.more.get_or_insert_default().discarded.push(waker);
     }
 
-    #[cfg(feature = "service")]
+    #[cfg(feature = "client")]
     pub(crate) fn discard_all(&mut self, wakers: impl IntoIterator<Item = Waker>) {
         for waker in wakers {
             self.discard(waker);

@@ -50,6 +50,14 @@ struct Cli {
     command: Command,
 }
 
+/// `navlocks run` alone. To make the definitions of all commands takes longer than to run one.
+#[derive(Debug, Parser)]
+#[command(name = "run")]
+struct OnlyRun {
+    #[command(flatten)]
+    run: run::Run,
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
@@ -94,8 +102,8 @@ impl Command {
 /// Runs the command with these arguments. A failure is printed on standard error.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let done = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli.command.perform(&arguments),
+    let done = match parse(&arguments) {
+        Ok(command) => command.perform(&arguments),
         Err(error) => usage::explain(&error, &arguments),
     };
     ExitCode::from(done.unwrap_or_else(|failure| {
@@ -104,6 +112,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         failure.code
     }))
+}
+
+/// Parses the arguments. Only help, errors and other commands need all definitions.
+fn parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    if let [_, word, ..] = arguments
+        && word == "run"
+        && let Ok(only) = OnlyRun::try_parse_from(&arguments[1..])
+    {
+        return Ok(Command::Run(only.run));
+    }
+    Cli::try_parse_from(arguments).map(|cli| cli.command)
 }
 
 /// Makes a runtime on the main thread: the kernel kills a command when the thread that started it

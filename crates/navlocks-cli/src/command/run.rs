@@ -1,10 +1,11 @@
 //! `navlocks run`.
 
 use std::ffi::OsString;
-use std::future::IntoFuture;
+use std::future::{IntoFuture, poll_fn};
 use std::io::IsTerminal;
 use std::path::Path;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -136,8 +137,15 @@ impl Run {
             let asked = left.filter(|left| !left.is_zero());
             let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
             let limit = limit.min(self.target.patience);
-            let locks = self.target.connect_within(limit, Stay::Long).await?;
-            let (waited, signals) = self.attended(&locks, self.wait(&locks, scope, left)).await?;
+            #[allow(clippy::async_yields_async, reason = "it is awaited after the greeting")]
+            let early = async |locks: &Locks| {
+                let mut requested = self.request(locks, scope, left);
+                requested.begin().await;
+                requested
+            };
+            let (locks, requested) = self.target.connect_within(limit, Stay::Long, early).await?;
+            let wait = self.wait(&locks, scope, requested, left);
+            let (waited, signals) = self.attended(&locks, wait).await?;
             match waited {
                 Err(Missed::Request(error))
                     if error == RequestErrorKind::Unreachable && self.target.place()?.is_some() =>
@@ -176,19 +184,39 @@ impl Run {
         Ok((waited, signals))
     }
 
-    async fn wait(
-        &self,
-        locks: &Locks,
-        scope: &Scope,
-        timeout: Option<Duration>,
-    ) -> Result<Lock, Missed> {
+    /// Returns true if the request does not wait.
+    fn tries_once(&self, timeout: Option<Duration>) -> bool {
+        self.if_available || timeout == Some(Duration::ZERO)
+    }
+
+    fn request(&self, locks: &Locks, scope: &Scope, timeout: Option<Duration>) -> Requested {
         let mut request = locks.request(scope).tag(self.tag());
         if self.shared {
             request = request.shared();
         }
-        if self.if_available || timeout == Some(Duration::ZERO) {
+        if self.tries_once(timeout) {
+            return Requested::new(request.if_available().into_future());
+        }
+        if self.steal {
+            request = request.steal();
+        }
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
+        }
+        let request = request.into_future();
+        Requested::new(async { request.await.map(Some) })
+    }
+
+    async fn wait(
+        &self,
+        locks: &Locks,
+        scope: &Scope,
+        mut request: Requested,
+        timeout: Option<Duration>,
+    ) -> Result<Lock, Missed> {
+        if self.tries_once(timeout) {
             let limit = self.target.patience;
-            let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
+            let answer = tokio::time::timeout(limit, &mut request).await;
             let Ok(answer) = answer else {
                 // A service that waits for an earlier session does not answer, but knows a reason.
                 return Err(match tokio::time::timeout(ANSWER_MAX, state(locks)).await {
@@ -202,13 +230,6 @@ impl Run {
             };
             return Ok(lock);
         }
-        if self.steal {
-            request = request.steal();
-        }
-        if let Some(timeout) = timeout {
-            request = request.timeout(timeout);
-        }
-        let mut request = request.into_future();
         let mut waiting = Waiting::new(locks, scope, std::io::stderr().is_terminal());
         let mut told = pin!(async {
             if self.quiet { std::future::pending().await } else { waiting.tell().await }
@@ -228,7 +249,8 @@ impl Run {
             tokio::select! {
                 biased;
                 lock = &mut request => match lock {
-                    Ok(lock) => return Ok(lock),
+                    Ok(Some(lock)) => return Ok(lock),
+                    Ok(None) => break,
                     Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => break,
                     Err(error) => return Err(error.into()),
                 },
@@ -280,6 +302,37 @@ fn on_loss(text: &str) -> Result<OnLoss, String> {
                 Err(format!("it is terminate, continue or one of {names}"))
             }
         },
+    }
+}
+
+/// A request that may be sent before its answer is awaited.
+struct Requested {
+    request: Pin<Box<dyn Future<Output = Result<Option<Lock>, RequestError>>>>,
+    answer: Option<Result<Option<Lock>, RequestError>>,
+}
+
+impl Requested {
+    fn new(request: impl Future<Output = Result<Option<Lock>, RequestError>> + 'static) -> Self {
+        Self { request: Box::pin(request), answer: None }
+    }
+
+    /// Sends the request, without waiting for its answer.
+    async fn begin(&mut self) {
+        let polled = poll_fn(|cx| Poll::Ready(self.request.as_mut().poll(cx))).await;
+        if let Poll::Ready(answer) = polled {
+            self.answer = Some(answer);
+        }
+    }
+}
+
+impl Future for Requested {
+    type Output = Result<Option<Lock>, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => self.request.as_mut().poll(cx),
+        }
     }
 }
 

@@ -1,12 +1,11 @@
 //! The target of a subcommand: its service, and connections to it.
 
-use std::future::IntoFuture;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use navlocks::{ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
+use navlocks::{Connect, ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
 use super::{duration, recovery};
@@ -88,27 +87,30 @@ impl Target {
 
     /// Connects. The user's own service is started if it does not run.
     pub(super) async fn connect(&self) -> Result<Locks, Failure> {
-        self.connect_within(self.patience, Stay::Short).await
+        let (locks, ()) = self.connect_within(self.patience, Stay::Short, async |_| ()).await?;
+        Ok(locks)
     }
 
-    /// Connects, to a service that answers within this time.
-    pub(super) async fn connect_within(
+    /// Connects, to a service that answers within this time. The requests that `early`
+    /// makes travel with the greeting.
+    pub(super) async fn connect_within<T>(
         &self,
         limit: Duration,
         stay: Stay,
-    ) -> Result<Locks, Failure> {
-        let Some(place) = self.place()? else { return self.connect_to_other(limit).await };
+        early: impl AsyncFn(&Locks) -> T,
+    ) -> Result<(Locks, T), Failure> {
+        let Some(place) = self.place()? else { return self.connect_to_other(limit, &early).await };
         let mut last = None;
         for _ in 0..GREETINGS_MAX {
-            match self.try_own(&place, limit, stay).await {
-                Ok(locks) => return Ok(locks),
+            match self.try_own(&place, limit, stay, &early).await {
+                Ok(connected) => return Ok(connected),
                 Err(Missed::Failed(failure)) => return Err(failure),
                 Err(Missed::Left(failure)) => last = Some(failure),
                 Err(Missed::Absent(_)) => {
                     let starter = place.starter()?;
                     // Another process may have started one before this one got the right.
-                    match self.try_own(&place, limit, stay).await {
-                        Ok(locks) => return Ok(locks),
+                    match self.try_own(&place, limit, stay, &early).await {
+                        Ok(connected) => return Ok(connected),
                         Err(Missed::Absent(_)) => match starter.start() {
                             Ok(()) => continue,
                             // The other service is about to end, or to make its socket again.
@@ -131,12 +133,13 @@ impl Target {
     /// Connects. Returns none if the target is the user's own service, and none runs.
     pub(super) async fn connect_if_running(&self) -> Result<Option<Locks>, Failure> {
         let Some(place) = self.place()? else {
-            return self.connect_to_other(self.patience).await.map(Some);
+            let connected = self.connect_to_other(self.patience, &async |_: &Locks| ()).await;
+            return connected.map(|(locks, ())| Some(locks));
         };
         let mut last = None;
         for _ in 0..GREETINGS_MAX {
-            match self.try_own(&place, self.patience, Stay::Short).await {
-                Ok(locks) => return Ok(Some(locks)),
+            match self.try_own(&place, self.patience, Stay::Short, &async |_: &Locks| ()).await {
+                Ok((locks, ())) => return Ok(Some(locks)),
                 Err(Missed::Failed(failure)) => return Err(failure),
                 // A service that is about to end, and its successor, may have locks.
                 Err(Missed::Left(failure)) => last = Some(failure),
@@ -216,7 +219,11 @@ impl Target {
         silent(&url, limit)
     }
 
-    async fn connect_to_other(&self, limit: Duration) -> Result<Locks, Failure> {
+    async fn connect_to_other<T>(
+        &self,
+        limit: Duration,
+        early: &impl AsyncFn(&Locks) -> T,
+    ) -> Result<(Locks, T), Failure> {
         let url = self.url().unwrap_or_default();
         let mut connect = Locks::connect(url).partition(self.partition()).patience(None);
         if let Some(token) = self.token()? {
@@ -231,7 +238,7 @@ impl Target {
         if let Some(file) = &self.ca_file {
             connect = connect.root_certificates(read(file)?);
         }
-        let Ok(connected) = tokio::time::timeout(limit, connect.into_future()).await else {
+        let Ok(connected) = tokio::time::timeout(limit, greet(connect, early)).await else {
             return Err(silent(url, limit));
         };
         connected.map_err(|error| match missed(url, error) {
@@ -240,7 +247,13 @@ impl Target {
     }
 
     /// Tries once to reach the user's own service.
-    async fn try_own(&self, place: &Place, limit: Duration, stay: Stay) -> Result<Locks, Missed> {
+    async fn try_own<T>(
+        &self,
+        place: &Place,
+        limit: Duration,
+        stay: Stay,
+        early: &impl AsyncFn(&Locks) -> T,
+    ) -> Result<(Locks, T), Missed> {
         let url = place.url();
         // Another user's service might listen in a folder that others can write to.
         if place.look().map_err(Missed::Failed)? == Found::Nothing {
@@ -260,8 +273,8 @@ impl Target {
             connect = connect.parent(parent);
         }
         // A request may be pending without end; questions have a time limit of their own.
-        let connect = connect.answers_within(None).into_future();
-        match tokio::time::timeout(limit, connect).await {
+        let connect = connect.answers_within(None);
+        match tokio::time::timeout(limit, greet(connect, early)).await {
             Ok(connected) => connected.map_err(|error| missed(&url, error)),
             Err(_) => Err(Missed::Failed(silent(&url, limit))),
         }
@@ -294,6 +307,17 @@ impl Target {
     pub(super) async fn finish(locks: Locks) {
         let _late = tokio::time::timeout(LEAVE_MAX, locks.disconnect()).await;
     }
+}
+
+/// Makes a connection. The requests that `early` makes travel with the greeting.
+async fn greet<T>(
+    connect: Connect,
+    early: &impl AsyncFn(&Locks) -> T,
+) -> Result<(Locks, T), ConnectError> {
+    let (locks, greeting) = connect.open().await?;
+    let requested = early(&locks).await;
+    greeting.await?;
+    Ok((locks, requested))
 }
 
 /// Returns the client under whose lock this process runs, if it is a client of this service.

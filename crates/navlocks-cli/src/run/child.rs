@@ -3,18 +3,17 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+    test_kill_process_group, waitid,
 };
 
 use super::terminal::Terminal;
 use crate::exit::{Exit, Failure};
 use crate::place::started;
-use crate::system;
+use crate::system::Launch;
 
 /// The smallest descriptor of the socket of presence in the command: scripts use smaller ones.
 const PRESENCE_FD_MIN: i32 = 200;
@@ -53,25 +52,15 @@ impl Child {
         let Some((program, arguments)) = command.split_first() else {
             return Err(Failure::new(Exit::NoCommand, "no command was given after --"));
         };
-        let mut spawned = Command::new(program);
-        spawned.args(arguments).process_group(0);
-        for (name, value) in environment {
-            match value {
-                Some(value) => spawned.env(name, value),
-                None => spawned.env_remove(name),
-            };
-        }
         // The child takes the terminal first; a child that cannot start loses it again.
-        let lent = terminal.as_mut().and_then(Terminal::lend_to_child);
+        let terminal = terminal.as_mut().and_then(Terminal::lend_to_child);
         // Scripts use the smaller descriptors.
         let kept = presence.and_then(|fd| fcntl_dupfd_cloexec(fd, PRESENCE_FD_MIN).ok());
-        system::bind_child(&mut spawned, lent, kept.as_ref().map(AsRawFd::as_raw_fd));
-        let others = children(rustix::process::getpid()).collect();
-        let child = spawned.spawn().map_err(|error| not_started(program, &error))?;
-        match Pid::from_raw(child.id() as i32) {
-            Some(pid) => Ok(Self { pid, others }),
-            None => Err(Failure::new(Exit::System, "the command has no process number")),
-        }
+        let others = children_so_far();
+        let kept_fd = kept.as_ref().map(AsRawFd::as_raw_fd);
+        let launch = Launch { program, arguments, environment, terminal, kept: kept_fd };
+        let pid = launch.start().map_err(|error| not_started(program, &error))?;
+        Ok(Self { pid, others })
     }
 
     /// Returns the id of its process group.
@@ -150,6 +139,16 @@ impl Child {
     pub(crate) fn others_live(&self) -> bool {
         self.reap_orphans();
         test_kill_process_group(self.pid) != Err(Errno::SRCH) || !self.descendants().is_empty()
+    }
+}
+
+/// Returns the children from before the start: a shell that executes this process leaves its own.
+fn children_so_far() -> Vec<Pid> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // Most processes have none, and one call shows that.
+    match waitid(WaitId::All, options) {
+        Err(Errno::CHILD) => Vec::new(),
+        _ => children(rustix::process::getpid()).collect(),
     }
 }
 

@@ -106,10 +106,12 @@ struct Run {
 impl Run {
     /// Handles changes of the child. Returns its status when it has ended.
     fn child_changed(&mut self) -> Result<Option<u8>, Failure> {
-        self.child.reap_orphans();
         loop {
             match self.child.change().map_err(refused)? {
-                Change::None => return Ok(None),
+                Change::None => {
+                    self.child.reap_orphans();
+                    return Ok(None);
+                }
                 Change::Ended(status) => return Ok(Some(status)),
                 Change::Stopped(by) => self.child_stopped(by),
             }

@@ -8,6 +8,7 @@ mod death;
 mod hanging;
 mod help;
 mod input;
+mod install;
 mod losing;
 mod nesting;
 mod operators;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::connect::{ConnectError, Options};
-use super::driver::{self, Begun};
 use super::own::{self, Start};
 use super::pacing::Pauses;
 
@@ -17,27 +16,32 @@ pub(super) struct Attempts {
     pub(super) retry: bool,
 }
 
-/// Makes the first connection.
-pub(super) async fn begin(options: Options, attempts: Attempts) -> Result<Begun, ConnectError> {
+/// Makes the first connection, by one or several attempts.
+pub(super) async fn begin<T>(
+    options: &Options,
+    attempts: Attempts,
+    attempt: impl AsyncFn(&Options) -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
     let Some(after) = attempts.timeout else {
-        return try_all(&options, &attempts, &mut None).await;
+        return try_all(options, &attempts, &attempt, &mut None).await;
     };
     let mut last = None;
-    match tokio::time::timeout(after, try_all(&options, &attempts, &mut last)).await {
+    match tokio::time::timeout(after, try_all(options, &attempts, &attempt, &mut last)).await {
         Ok(begun) => begun,
         Err(_) => Err(ConnectError::TimedOut { after, last: last.map(Box::new) }),
     }
 }
 
 /// Tries once, or until it succeeds. Keeps the error of the last attempt.
-async fn try_all(
+async fn try_all<T>(
     options: &Options,
     attempts: &Attempts,
+    attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
     last: &mut Option<ConnectError>,
-) -> Result<Begun, ConnectError> {
+) -> Result<T, ConnectError> {
     let mut pauses = Pauses::between_dials(&options.addresses);
     loop {
-        match try_once(options, attempts).await {
+        match try_once(options, attempts, attempt).await {
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
             begun => return begun,
         }
@@ -45,11 +49,15 @@ async fn try_all(
     }
 }
 
-async fn try_once(options: &Options, attempts: &Attempts) -> Result<Begun, ConnectError> {
+async fn try_once<T>(
+    options: &Options,
+    attempts: &Attempts,
+    attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
     if let (Some(start), Some(socket)) = (&attempts.start, options.addresses.socket()) {
         own::start(socket, start).await?;
     }
-    driver::begin(options.clone()).await
+    attempt(options).await
 }
 
 /// Returns true if another attempt may succeed.

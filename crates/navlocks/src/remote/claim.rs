@@ -8,10 +8,13 @@ use super::session::{LinkState, State};
 use crate::error::{Loss, RequestErrorKind};
 use navlocks_wire::{self as wire, Resume, ToService};
 
+/// The most that is sent with a hello: it must fit into the buffer of a socket.
+const EARLY_BYTES_MAX: usize = 4 << 10;
+
 impl State {
-    /// Sends all that the service does not know. Returns how many locks are lost because this
-    /// service does not take their claims.
-    pub(super) fn say_all(&mut self, resumed: Option<&Resume>, claim: bool) -> u64 {
+    /// Sends all that the service does not know: it has got the `early` requests. Returns how many
+    /// locks are lost because this service does not take their claims.
+    pub(super) fn say_all(&mut self, resumed: Option<&Resume>, claim: bool, early: &[u64]) -> u64 {
         if self.presence.is_some() {
             self.say(&ToService::Present);
         }
@@ -27,13 +30,15 @@ impl State {
             }
             self.listen_again(false);
         } else {
-            let over = resumed.iter().flat_map(|resume| &resume.alive);
-            for &number in over.filter(|number| alive.binary_search(number).is_err()) {
+            let known = resumed.iter().flat_map(|resume| &resume.alive).chain(early);
+            for &number in known.filter(|number| alive.binary_search(number).is_err()) {
                 self.say(&ToService::Abort(number));
             }
             self.listen_again(resumed.is_some());
             for number in alive {
-                self.request_again(number);
+                if !early.contains(&number) {
+                    self.request_again(number);
+                }
                 self.watch_again(number);
             }
         }
@@ -123,6 +128,25 @@ impl State {
         if self.entries.get(&number).is_some_and(|entry| entry.watches_contention()) {
             self.say(&ToService::Contention(number));
         }
+    }
+
+    /// Returns the messages of the requests so far, as many as fit with the hello, and notes them.
+    /// Only the first client is known to a service before the hello is answered.
+    pub(super) fn take_early(&mut self) -> Vec<String> {
+        let mut room = EARLY_BYTES_MAX;
+        let mut texts = Vec::new();
+        for number in self.alive() {
+            let Some(entry) = self.entries.get(&number) else { continue };
+            let text = wire::write(&ToService::Request(entry.request.clone()));
+            // A later request must not overtake one that is left out.
+            if entry.request.client != 0 || text.len() > room {
+                break;
+            }
+            room -= text.len();
+            self.early.push(number);
+            texts.push(text);
+        }
+        texts
     }
 
     /// Returns the requests that are still wanted, in the order in which they were made.

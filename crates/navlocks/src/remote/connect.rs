@@ -11,7 +11,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use super::addresses::Addresses;
 use super::begin::{self, Attempts};
+use super::driver;
 use super::handle::Handle;
+use super::open::shut_down;
 use super::own::{self, Start};
 use super::runtime::Carrier;
 use super::url::Url;
@@ -245,8 +247,8 @@ impl Connect {
         self
     }
 
-    /// Makes the connection.
-    pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
+    /// Checks the settings.
+    pub(super) fn prepare(self) -> Result<(Options, Attempts), ConnectError> {
         let Self { service, options } = self;
         let Settings { partition, token, lease, patience, answers_within, .. } = options;
         let Settings { restart, parent, token_in_clear, roots, timeout, retry, .. } = options;
@@ -273,13 +275,19 @@ impl Connect {
             own_thread: tokio::runtime::Handle::try_current().is_err(),
             roots,
         };
+        Ok((options, Attempts { start, timeout, retry }))
+    }
+
+    /// Makes the connection.
+    pub(crate) async fn connect(self) -> Result<Handle, ConnectError> {
+        let (options, attempts) = self.prepare()?;
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
         let carrier = Carrier::here().map_err(ConnectError::Unreachable)?;
         let known = carrier.clone();
         let driver = async move {
             let begun = tokio::select! {
-                begun = begin::begin(options, Attempts { start, timeout, retry }) => begun,
+                begun = begin::begin(&options, attempts, driver::begin) => begun,
                 () = tell.closed() => return,
             };
             match begun {
@@ -293,10 +301,7 @@ impl Connect {
             }
         };
         carrier.spawn(driver);
-        match told.await {
-            Ok(connected) => connected,
-            Err(_) => Err(ConnectError::Unreachable(io::Error::other("the runtime has shut down"))),
-        }
+        told.await.unwrap_or_else(|_| Err(shut_down()))
     }
 }
 

@@ -20,6 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
 
 use super::connect::{ConnectError, Options};
+use super::early::Early;
 use super::url::Url;
 use navlocks_wire::{Fault, FaultCode, SUBPROTOCOL};
 
@@ -37,6 +38,17 @@ const FULL_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Dialed {
     request: Request,
     socket: Box<dyn Socket>,
+}
+
+impl Dialed {
+    /// Sends these messages right behind the handshake. The services of this project accept that;
+    /// other servers of WebSocket may not.
+    pub(super) fn followed_by(self, messages: Vec<String>) -> Result<Self, ConnectError> {
+        let Self { request, socket } = self;
+        let early = Early::new(socket, messages);
+        let socket = early.map_err(|error| ConnectError::Handshake(error.to_string()))?;
+        Ok(Self { request, socket: Box::new(socket) })
+    }
 }
 
 /// Connects to this address, up to the socket. What follows has a limit of its own.

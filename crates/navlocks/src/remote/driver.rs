@@ -12,12 +12,13 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::connect::{ConnectError, Options};
-use super::dial::{Link, dial, open};
+use super::dial::{Dialed, Link, dial, open};
 use super::lease::Instant;
 use super::own;
 use super::pacing::{Alarm, Pauses, Starts};
 use super::route::{Failure, Next, Route};
 use super::session::{Session, Standing};
+use super::url::Url;
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
@@ -45,6 +46,8 @@ const CLOSING_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Begun {
     session: Gone,
     route: Route,
+    /// A socket to the route's target, until the session greets over it.
+    dialed: Option<Dialed>,
     link: Option<Link>,
 }
 
@@ -52,16 +55,49 @@ impl Begun {
     /// A session that is not connected yet.
     pub(super) fn new(session: Arc<Session>) -> Self {
         let route = Route::new(&session.options.addresses);
-        Self { session: Gone(session), route, link: None }
+        Self { session: Gone(session), route, dialed: None, link: None }
     }
 
     pub(super) fn session(&self) -> &Arc<Session> {
         &self.session.0
     }
 
+    /// Makes the first connection: dials each address once, and follows nodes to the owner. A
+    /// cluster without an owner is dialled for as long as a service may take to answer.
+    pub(super) async fn greet(&mut self) -> Result<(), ConnectError> {
+        let Self { session: Gone(session), route, dialed, link } = self;
+        let (since, mut has_moved) = (Instant::now(), false);
+        let mut pauses = Pauses::between_dials(&session.options.addresses);
+        loop {
+            let greeted = match dialed.take() {
+                // One of several nodes may not own the locks, so they get requests after a welcome.
+                Some(dialed) => greet_over(session, route, dialed, !route.is_cluster()).await,
+                None => greet(session, route).await,
+            };
+            let failure = match greeted {
+                Ok(greeted) => {
+                    *link = Some(greeted);
+                    return Ok(());
+                }
+                Err(failure) => failure,
+            };
+            has_moved |= failure.is_moved();
+            if route.is_final(&failure) {
+                return Err(failure.error);
+            }
+            if route.failed(&failure, &session.options) == Next::AtOnce {
+                continue;
+            }
+            if !has_moved || Instant::now().saturating_since(since) >= WELCOME_MAX {
+                return Err(failure.error);
+            }
+            sleep(pauses.next_in_takeover()).await;
+        }
+    }
+
     /// Carries the session until its users are gone.
     pub(super) async fn drive(self) {
-        let Self { session: gone, mut route, mut link } = self;
+        let Self { session: gone, mut route, mut link, .. } = self;
         let session = &gone.0;
         let mut pauses = Pauses::between_dials(&session.options.addresses);
         let mut starts = Starts::default();
@@ -92,32 +128,30 @@ impl Begun {
     }
 }
 
-/// Makes the first connection of a session: dials each address once, and follows nodes to the
-/// owner. A cluster without an owner is dialled for as long as a service may take to answer.
-pub(super) async fn begin(options: Options) -> Result<Begun, ConnectError> {
-    let mut begun = Begun::new(Arc::new(Session::new(options)));
-    let (since, mut has_moved) = (Instant::now(), false);
-    let mut pauses = Pauses::between_dials(&begun.session().options.addresses);
+/// Makes the first connection of a session.
+pub(super) async fn begin(options: &Options) -> Result<Begun, ConnectError> {
+    let mut begun = Begun::new(Arc::new(Session::new(options.clone())));
+    begun.greet().await?;
+    Ok(begun)
+}
+
+/// Opens the first socket of a session, to the first address that takes the connection.
+pub(super) async fn begin_dialed(options: &Options) -> Result<Begun, ConnectError> {
+    let mut begun = Begun::new(Arc::new(Session::new(options.clone())));
+    let Begun { session: Gone(session), route, dialed, .. } = &mut begun;
     loop {
-        let Begun { session: Gone(session), route, link } = &mut begun;
-        let failure = match greet(session, route).await {
-            Ok(greeted) => {
-                *link = Some(greeted);
+        let limit = route.limit(session.lease_length());
+        let error = match dial(options, &route.target().url, limit).await {
+            Ok(socket) => {
+                *dialed = Some(socket);
                 return Ok(begun);
             }
-            Err(failure) => failure,
+            Err(error) => error,
         };
-        has_moved |= failure.is_moved();
-        if route.is_final(&failure) {
+        let failure = Failure { error, greeted: false };
+        if route.is_final(&failure) || route.failed(&failure, options) == Next::AfterPause {
             return Err(failure.error);
         }
-        if route.failed(&failure, &session.options) == Next::AtOnce {
-            continue;
-        }
-        if !has_moved || Instant::now().saturating_since(since) >= WELCOME_MAX {
-            return Err(failure.error);
-        }
-        sleep(pauses.next_in_takeover()).await;
     }
 }
 
@@ -132,6 +166,19 @@ impl Drop for Gone {
 
 /// Connects, says hello, and hears the welcome.
 async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
+    let limit = route.limit(session.lease_length());
+    let dialed = dial(&session.options, &route.target().url, limit).await;
+    let dialed = dialed.map_err(|error| Failure { error, greeted: false })?;
+    greet_over(session, route, dialed, false).await
+}
+
+/// Says hello over this socket to the target, with the requests so far if they are `early`.
+async fn greet_over(
+    session: &Session,
+    route: &mut Route,
+    mut dialed: Dialed,
+    early: bool,
+) -> Result<Link, Failure> {
     let lease = session.lease_length();
     let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
     let within = match lease.filter(|_| route.is_cluster() && session.is_resumable()) {
@@ -140,7 +187,20 @@ async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
     };
     let (target, limit) = (route.target(), route.limit(lease));
     let failed = |greeted| move |error| Failure { error, greeted };
-    let dialed = dial(&session.options, &target.url, limit).await.map_err(failed(false))?;
+    let first_messages = || {
+        let (said, hello) = (Instant::now(), session.hello(target.carries()));
+        let mut texts = vec![wire::write(&ToService::Hello(hello.clone()))];
+        if early {
+            texts.extend(session.early_requests());
+        }
+        (said, hello, texts)
+    };
+    let mut sent = None;
+    if early && matches!(target.url, Url::Unix(_)) {
+        let (said, hello, texts) = first_messages();
+        dialed = dialed.followed_by(texts).map_err(failed(false))?;
+        sent = Some((said, hello));
+    }
     let until = tokio::time::Instant::now() + within;
     // A process that is stopped takes connections, and opens no WebSocket.
     let limit = if route.is_cluster() { limit.min(within) } else { within };
@@ -148,10 +208,15 @@ async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
     let opened = opened.unwrap_or(Err(ConnectError::Silent { within: limit }));
     let mut link = opened.map_err(failed(false))?;
     let greeted = async {
-        let said = Instant::now();
-        let hello = session.hello(target.carries());
-        let text = wire::write(&ToService::Hello(hello.clone()));
-        let welcome = first_answer(&mut link, text).await?;
+        let (said, hello) = match sent {
+            Some(sent) => sent,
+            None => {
+                let (said, hello, texts) = first_messages();
+                send(&mut link, texts).await.map_err(broken)?;
+                (said, hello)
+            }
+        };
+        let welcome = first_answer(&mut link).await?;
         let (epoch, known) = (welcome.epoch, session.epoch());
         if epoch < known {
             return Err(outdated(epoch, known));
@@ -165,11 +230,17 @@ async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
     Ok(link)
 }
 
-async fn first_answer(link: &mut Link, hello: String) -> Result<Welcome, ConnectError> {
+async fn send(link: &mut Link, texts: Vec<String>) -> Result<(), tungstenite::Error> {
     let mut link = Pin::new(link);
-    poll_fn(|cx| link.as_mut().poll_ready(cx)).await.map_err(broken)?;
-    link.as_mut().start_send(Message::text(hello)).map_err(broken)?;
-    poll_fn(|cx| link.as_mut().poll_flush(cx)).await.map_err(broken)?;
+    for text in texts {
+        poll_fn(|cx| link.as_mut().poll_ready(cx)).await?;
+        link.as_mut().start_send(Message::text(text))?;
+    }
+    poll_fn(|cx| link.as_mut().poll_flush(cx)).await
+}
+
+async fn first_answer(link: &mut Link) -> Result<Welcome, ConnectError> {
+    let mut link = Pin::new(link);
     loop {
         let message = match poll_fn(|cx| link.as_mut().poll_next(cx)).await {
             Some(Ok(Message::Text(text))) => wire::read(&text),

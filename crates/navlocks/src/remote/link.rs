@@ -50,9 +50,11 @@ impl Session {
         self.losses.fetch_add(1, Ordering::Release);
     }
 
-    /// The first message over a new connection.
+    /// The first message over a new connection. Early requests of the connection before count as
+    /// not sent.
     pub(super) fn hello(&self, carry: bool) -> Hello {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.early.clear();
         let clients = state.clients.iter();
         let resume = state.secret.clone().map(|secret| Resume {
             session: state.number,
@@ -70,6 +72,11 @@ impl Session {
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
             resume,
         }
+    }
+
+    /// Returns the requests that were made so far, to be sent with the first hello.
+    pub(super) fn early_requests(&self) -> Vec<String> {
+        self.lock().take_early()
     }
 
     /// The largest epoch that a service had here: a smaller one is that of a service that has a
@@ -103,7 +110,8 @@ impl Session {
                 state.show_presence(presence.filter(|_| local));
             }
             state.outbox.clear();
-            let lost = state.say_all(resumed, claim);
+            let early = std::mem::take(&mut state.early);
+            let lost = state.say_all(resumed, claim, &early);
             self.losses.fetch_add(lost, Ordering::Release);
             state.begin_silence();
         });

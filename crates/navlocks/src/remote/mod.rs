@@ -19,6 +19,7 @@ mod url;
 mod addresses;
 mod connect;
 mod begin;
+mod open;
 mod own;
 mod handle;
 mod partitions;
@@ -37,7 +38,9 @@ mod driver;
 mod route;
 mod pacing;
 mod dial;
+mod early;
 mod runtime;
 
 pub use connect::{Connect, ConnectError};
 pub(crate) use handle::Handle;
+pub use open::Greeting;

@@ -51,7 +51,9 @@ impl Carrier {
         // driver.
         let flavor = Handle::try_current().map(|current| current.runtime_flavor());
         match flavor {
-            Ok(RuntimeFlavor::MultiThread) => Blocking::InPlace,
+            Ok(RuntimeFlavor::MultiThread) if cfg!(feature = "service") => Blocking::InPlace,
+            // Without that feature tokio cannot let another worker take over.
+            Ok(RuntimeFlavor::MultiThread) => Blocking::Forbidden,
             _ => Blocking::Free,
         }
     }

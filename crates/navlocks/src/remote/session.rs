@@ -71,6 +71,8 @@ pub(super) struct State {
     pub(super) asked: HashMap<u64, Asked>,
     pub(super) next_ask: u64,
     pub(super) next_watch: u64,
+    /// Requests that were sent with the hello, until its answer.
+    pub(super) early: Vec<u64>,
     /// Whom this concerns. Empty between inputs.
     pub(super) wakes: Wakes,
 }
@@ -138,6 +140,7 @@ impl Session {
                 asked: HashMap::new(),
                 next_ask: 1,
                 next_watch: 1,
+                early: Vec::new(),
                 wakes: Wakes::default(),
             }),
             losses: AtomicU64::new(0),

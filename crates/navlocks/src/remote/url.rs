@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::http::Uri;
 pub(crate) enum Url {
     /// `unix:/run/user/1000/navlocks/navlocks.sock`
     Unix(PathBuf),
-    /// `ws://127.0.0.1:7600` or `wss://locks.example:7600`
+    /// `ws://127.0.0.1:7400` or `wss://locks.example:7400`
     Web { uri: Uri, host: String, port: u16, tls: bool },
 }
 
@@ -87,7 +87,7 @@ mod tests {
             Url::Web { host, port, tls, .. } => (host, port, tls),
             Url::Unix(path) => panic!("{path:?}"),
         };
-        assert_eq!(parts("ws://127.0.0.1:7600"), ("127.0.0.1".into(), 7600, false));
+        assert_eq!(parts("ws://127.0.0.1:7400"), ("127.0.0.1".into(), 7400, false));
         assert_eq!(parts("wss://[::1]"), ("::1".into(), 443, true));
     }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn malformed_address_is_named_in_the_error() {
-        for text in ["", "unix:", "http://a", "ws://", "a", "ws:a", "ws://:7600", "ws://a:b"] {
+        for text in ["", "unix:", "http://a", "ws://", "a", "ws:a", "ws://:7400", "ws://a:b"] {
             let error = Url::parse(text).unwrap_err();
             assert!(error.contains(text), "{error}");
         }

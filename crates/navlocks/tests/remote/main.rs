@@ -5,6 +5,7 @@ mod peer;
 mod client;
 
 mod handshake;
+mod early;
 mod talking;
 mod resuming;
 mod streams;

@@ -11,11 +11,13 @@ use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::handshake::server::{
     ErrorResponse, Request as Handshake, Response,
 };
 use tokio_tungstenite::tungstenite::http::header::{HeaderMap, SEC_WEBSOCKET_PROTOCOL};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
+use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 /// Any of the sockets.
@@ -138,6 +140,23 @@ impl Peer {
         let socket =
             tokio_tungstenite::accept_hdr_async(socket, answer).await.expect("a handshake");
         Talk { socket, headers, pings: Pings::Answered }
+    }
+
+    /// Accepts a connection whose first messages may come with the handshake, up to its hello.
+    pub(crate) async fn greeted_early(&self) -> (Talk, Hello) {
+        let mut socket = self.socket().await;
+        let head = read_head(&mut *socket).await;
+        let key = head.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "));
+        let accept = derive_accept_key(key.expect("a key").as_bytes());
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
+        );
+        socket.write_all(answer.as_bytes()).await.expect("the client listens");
+        let socket = WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
+        let mut talk = Talk { socket, headers: HeaderMap::new(), pings: Pings::Answered };
+        let hello = talk.hear_hello().await;
+        (talk, hello)
     }
 
     /// Accepts a connection and answers the handshake with a refusal.

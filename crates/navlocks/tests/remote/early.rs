@@ -1,0 +1,184 @@
+//! Requests that travel with the greeting.
+
+use navlocks::{ConnectError, Locks};
+use navlocks_wire::{FaultCode, ToClient, ToService};
+use tokio::io::AsyncReadExt as _;
+
+use crate::client::{begun, to};
+use crate::peer::{Peer, clustered, leased};
+use crate::run;
+
+#[test]
+fn early_request_is_sent_once_and_before_the_welcome() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, greeting) = to(&peer).open().await.unwrap();
+        let waiting = begun(locks.request("a"));
+        let greeting = tokio::spawn(greeting);
+        let (mut talk, hello) = peer.greeted().await;
+        assert_eq!(hello.resume, None);
+        let request = talk.hear_request().await;
+        talk.says(ToClient::Welcome(leased(7))).await;
+        talk.grants(request.id, 1).await;
+        greeting.await.unwrap().unwrap();
+        let lock = waiting.await.unwrap();
+        assert_eq!(lock.locks().client_id().to_string(), "c7.0");
+        drop(lock);
+        talk.hears(ToService::Release(request.id)).await;
+    });
+}
+
+#[test]
+fn early_request_that_is_dropped_before_the_welcome_is_aborted_after_it() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, greeting) = to(&peer).open().await.unwrap();
+        let waiting = begun(locks.request("a"));
+        let greeting = tokio::spawn(greeting);
+        let (mut talk, _) = peer.greeted().await;
+        let request = talk.hear_request().await;
+        drop(waiting);
+        talk.says(ToClient::Welcome(leased(7))).await;
+        greeting.await.unwrap().unwrap();
+        talk.hears(ToService::Abort(request.id)).await;
+        drop(locks);
+        talk.hears(ToService::Close(0)).await;
+        talk.sees_leave().await;
+    });
+}
+
+#[test]
+fn early_requests_leave_with_the_handshake_over_a_unix_socket() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, greeting) = to(&peer).open().await.unwrap();
+        let _waiting = begun(locks.request("a"));
+        let greeting = tokio::spawn(greeting);
+        let mut socket = peer.socket().await;
+        let mut first = vec![0; 4096];
+        let length = socket.read(&mut first).await.unwrap();
+        let head = first[..length].windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
+        // Two text frames, masked: the hello and the request.
+        let second = head + 2 + 4 + usize::from(first[head + 1] & 0x7f);
+        assert_eq!((first[head], first[second]), (0x81, 0x81));
+        assert_eq!(second + 2 + 4 + usize::from(first[second + 1] & 0x7f), length);
+        drop(socket);
+        let error = greeting.await.unwrap().unwrap_err();
+        assert!(matches!(error, ConnectError::Unreachable(_) | ConnectError::Handshake(_)));
+    });
+}
+
+#[test]
+fn greeting_fails_as_a_connection_does() {
+    run(async {
+        let mut peer = Peer::tcp().await;
+        let (_locks, greeting) = to(&peer).open().await.unwrap();
+        let greeting = tokio::spawn(greeting);
+        let (mut talk, _) = peer.greeted().await;
+        let fault = navlocks_wire::Fault::new(FaultCode::Limit, "full");
+        talk.says(ToClient::Error(fault)).await;
+        let error = greeting.await.unwrap().unwrap_err();
+        assert!(matches!(error, ConnectError::Refused(fault) if fault.code == FaultCode::Limit));
+        peer.goes_away();
+        let error = to(&peer).open().await.unwrap_err();
+        assert!(matches!(error, ConnectError::Unreachable(_)), "{error}");
+    });
+}
+
+#[test]
+fn dropped_greeting_ends_the_connection() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, greeting) = to(&peer).open().await.unwrap();
+        let mut socket = peer.socket().await;
+        drop(greeting);
+        assert_eq!(socket.read(&mut [0; 16]).await.unwrap(), 0, "nothing is sent");
+        assert!(locks.request("a").await.is_err());
+    });
+}
+
+#[test]
+fn early_request_follows_moved_to_the_owner_once() {
+    run(async {
+        let (node, owner) = (Peer::tcp().await, Peer::tcp().await);
+        let (locks, greeting) = to(&node).open().await.unwrap();
+        let waiting = begun(locks.request("a"));
+        let greeting = tokio::spawn(greeting);
+        let (mut talk, _) = node.greeted().await;
+        let early = talk.hear_request().await;
+        talk.moves(Some(&owner)).await;
+        let (mut talk, hello) = owner.greeted().await;
+        assert_eq!((hello.resume, hello.carry), (None, false));
+        // The request follows the welcome, so the answer to a ping comes before it.
+        talk.settles().await;
+        talk.says(ToClient::Welcome(clustered(7, 1))).await;
+        assert_eq!(talk.hear_request().await, early);
+        greeting.await.unwrap().unwrap();
+        talk.grants(early.id, 1).await;
+        drop(waiting.await.unwrap());
+        talk.hears(ToService::Release(early.id)).await;
+    });
+}
+
+#[test]
+fn early_request_over_a_unix_socket_is_sent_again_to_the_node_that_carries() {
+    run(async {
+        let (node, owner) = (Peer::unix().await, Peer::tcp().await);
+        let (locks, greeting) = to(&node).open().await.unwrap();
+        let waiting = begun(locks.request("a"));
+        let greeting = tokio::spawn(greeting);
+        let (mut talk, _) = node.greeted_early().await;
+        let early = talk.hear_request().await;
+        talk.moves(Some(&owner)).await;
+        let (mut talk, hello) = node.welcomes(clustered(7, 1)).await;
+        assert!(hello.carry);
+        greeting.await.unwrap().unwrap();
+        assert_eq!(talk.hear_request().await, early);
+        talk.grants(early.id, 1).await;
+        drop(waiting.await.unwrap());
+        talk.hears(ToService::Release(early.id)).await;
+    });
+}
+
+#[test]
+fn early_request_that_is_dropped_while_the_session_moves_is_never_sent_again() {
+    run(async {
+        let (node, owner) = (Peer::tcp().await, Peer::tcp().await);
+        let (locks, greeting) = to(&node).open().await.unwrap();
+        let waiting = begun(locks.request("a"));
+        let greeting = tokio::spawn(greeting);
+        let (mut talk, _) = node.greeted().await;
+        talk.hear_request().await;
+        drop(waiting);
+        talk.moves(Some(&owner)).await;
+        let (mut talk, _) = owner.welcomes(clustered(7, 1)).await;
+        greeting.await.unwrap().unwrap();
+        drop(locks);
+        talk.hears(ToService::Close(0)).await;
+        talk.sees_leave().await;
+    });
+}
+
+#[test]
+fn request_to_a_list_of_nodes_waits_for_the_welcome() {
+    run(async {
+        let mut dead = Peer::tcp().await;
+        dead.goes_away();
+        let node = Peer::tcp().await;
+        // The first address to be dialled differs from client to client.
+        for _ in 0..10 {
+            let list = format!("{},{}", dead.url(), node.url());
+            let (locks, greeting) = Locks::connect(list).open().await.unwrap();
+            let waiting = begun(locks.request("a"));
+            let greeting = tokio::spawn(greeting);
+            let (mut talk, _) = node.greeted().await;
+            talk.settles().await;
+            talk.says(ToClient::Welcome(clustered(7, 1))).await;
+            greeting.await.unwrap().unwrap();
+            let request = talk.hear_request().await;
+            talk.grants(request.id, 1).await;
+            drop(waiting.await.unwrap());
+            talk.hears(ToService::Release(request.id)).await;
+        }
+    });
+}
