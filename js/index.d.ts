@@ -315,9 +315,9 @@ export interface OwnConnectOptions extends ConnectOptions {
 }
 
 /**
- * The address of a service, or those of the nodes of a cluster: a list, or a text with commas, where
- * later addresses may leave out the scheme of the first. They are dialled in turn, from a random one
- * on.
+ * The address of a service, or those of the nodes of a cluster: a list, or a text with commas,
+ * where later addresses may leave out the scheme of the first. They are dialled in turn, from a
+ * random one on.
  */
 export type ServiceAddress = string | URL | readonly (string | URL)[];
 

@@ -17,7 +17,8 @@ const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'
 /** Types of events, as in native/src/inbox.rs. */
 const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost'];
 
-// What mail says, as in native/src/inbox.rs: the number of a type of event, or what is for mail alone.
+// The kinds of mail, as in native/src/inbox.rs: the number of a type of event, or a kind of mail
+// alone.
 const GRANTED = 1;
 const UNAVAILABLE = 2;
 const LOST = 6;

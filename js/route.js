@@ -10,8 +10,8 @@ import { append, dropFirst, each, removed, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 
 /**
- * How often in a row an address that a node named is dialled without a pause: two nodes may disagree
- * for a moment.
+ * How often in a row an address that a node named is dialled without a pause: two nodes may
+ * disagree for a moment.
  */
 const HOPS_MAX = 4;
 
@@ -166,7 +166,7 @@ export class Route {
   }
 }
 
-/** What two equal addresses have in common. */
+/** Returns a key that equal addresses share. */
 function keyOf({ path, url }) {
   return url === undefined ? `unix:${path}` : url.href;
 }

@@ -101,8 +101,8 @@ export class Session {
 
   /**
    * @param options.createRoute makes what chooses the address to dial
-   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed.
-   *                            Is told the address, and whether something needs the service
+   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its
+   * `failure` may say why it closed. Is told the address, and whether something needs the service
    * @param options.beside      another session of the same cluster, if there is one
    * @param options.start       whether `dial` starts a service that is needed
    * @param options.pauseMax    longest pause between two attempts, in milliseconds
@@ -413,7 +413,7 @@ export class Session {
     if (this.#link === UP) {
       this.#reconnect();
     } else if (failure.code === 'unknown-session' && this.#opening === undefined) {
-      // Whoever wanted to go on with a session may begin another one at once.
+      // A client that wanted to resume a session may begin another one at once.
       if (this.#secret !== undefined) this.#pauses.restart();
       this.#lapse('ServiceGone');
       this.#reconnect();

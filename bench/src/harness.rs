@@ -227,8 +227,8 @@ impl Row {
 
     /// Returns their cost over ours: above 1, we are faster or smaller.
     ///
-    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
-    /// A count may be zero, so one is added on both sides.
+    /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a
+    /// round. A count may be zero, so one is added on both sides.
     pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
         let more = if self.unit == Unit::Count { 1.0 } else { 0.0 };
         let ratios: Vec<f64> = (theirs.rounds.iter())

@@ -1,5 +1,5 @@
-//! Links the unwinder into the command: a library less to load is a twentieth of the time of a short
-//! `navlocks run`.
+//! Links the unwinder into the command: a library less to load is a twentieth of the time of a
+//! short `navlocks run`.
 
 use std::path::Path;
 use std::process::Command;

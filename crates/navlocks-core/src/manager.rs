@@ -176,8 +176,8 @@ impl LockManager {
         self.release_with_heir::<true>(request).is_some()
     }
 
-    /// Releases a lock, as [`release`](Self::release). Without `SEND`, and if the only effect is one
-    /// grant, returns that entry instead of an event: the kit notifies it without the queue.
+    /// Releases a lock, as [`release`](Self::release). Without `SEND`, and if the only effect is
+    /// one grant, returns that entry instead of an event: the kit notifies it without the queue.
     #[inline]
     pub(crate) fn release_with_heir<const SEND: bool>(
         &mut self,

@@ -1,9 +1,10 @@
-//! The state that a cluster of navlocks services keeps in etcd: which node owns which slots, in which epoch,
-//! and which sessions exist. Locks are not in it.
+//! The state that a cluster of navlocks services keeps in etcd: which node owns which slots, in
+//! which epoch, and which sessions exist. Locks are not in it.
 //!
-//! A [`Node`] is what a service takes part with: a [`Member`] that begins anew when it has ended. It
-//! gains and loses slots; each [`OwnedSlot`] is a [`Registry`] for the service that serves the slot. An [`Inspection`] looks from outside. `docs/cluster.md`
-//! has the keys, the transactions and the reasons.
+//! A [`Node`] is what a service takes part with: a [`Member`] that begins anew when it has ended.
+//! It gains and loses slots; each [`OwnedSlot`] is a [`Registry`] for the service that serves the
+//! slot. An [`Inspection`] looks from outside. `docs/cluster.md` has the keys, the transactions and
+//! the reasons.
 
 #![forbid(unsafe_code)]
 

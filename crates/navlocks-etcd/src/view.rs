@@ -54,7 +54,7 @@ pub(crate) struct Answers<'a> {
 }
 
 impl View {
-    /// Reads the answers. What has not changed since the last view keeps its time.
+    /// Reads the answers. A record that has not changed since the last view keeps its time.
     pub(crate) fn read(
         keys: &Keys,
         answers: &Answers<'_>,

@@ -1,4 +1,5 @@
-//! The lock service of navlocks as a library: a program binds a [`Service`] and runs it beside its other work.
+//! The lock service of navlocks as a library: a program binds a [`Service`] and runs it beside its
+//! other work.
 //!
 //! ```text
 //!   net          sockets, TLS, HTTP         until a connection is a WebSocket
@@ -10,7 +11,8 @@
 //!   store        the state file             what must outlive the service
 //! ```
 //!
-//! The messages are those of [`navlocks_wire`], and [`navlocks_core`] decides which request is granted.
+//! The messages are those of [`navlocks_wire`], and [`navlocks_core`] decides which request is
+//! granted.
 //!
 //! # Example
 //!

@@ -46,8 +46,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(of)
 }
 
-/// Looks at the files from time to time, and reads those that have changed. What cannot be used is
-/// logged, and the service goes on with what it has.
+/// Looks at the files from time to time, and reads those that have changed. A file that
+/// cannot be used is logged, and the service goes on with the last good one.
 pub(crate) async fn watch(shared: Rc<Shared>) {
     let mut tokens: Vec<Watched> =
         shared.access.borrow().files().into_iter().map(Watched::new).collect();

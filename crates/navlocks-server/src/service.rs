@@ -38,7 +38,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// What cannot be had, and what to do about it.
+    /// A socket or a folder cannot be had; the error says what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
         if config.dashboard_actions && !config.access.has_operators() {
             let text = "a dashboard that acts takes operators: name their tokens with --operator-token-file";
@@ -112,12 +112,13 @@ impl Service {
         &self.addresses
     }
 
-    /// Serves until `until` is ready, or it was idle for as long as it should be at most; then ends in good order. Dropped
-    /// before, it ends as if it were killed.
+    /// Serves until `until` is ready, or it was idle for as long as it should be at most; then ends
+    /// in good order. Dropped before, it ends as if it were killed.
     ///
     /// # Errors
     ///
-    /// It had to end because it cannot remember what it must, or could not say that it ended in good order.
+    /// It had to end because it cannot remember what it must, or could not say that it ended in
+    /// good order.
     pub async fn run(self, until: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let tasks = LocalSet::new();
         // In a task of its own: what a set runs until is looked at whenever any of its tasks has

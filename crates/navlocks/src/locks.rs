@@ -357,8 +357,8 @@ impl Locks {
 impl Connect {
     /// Opens the socket and returns before the service has answered: await the [`Greeting`] too.
     ///
-    /// Requests that were polled before the greeting travel with it, so their answers come up to two
-    /// round trips earlier. For programs that connect for one request, as `navlocks run` does.
+    /// Requests that were polled before the greeting travel with it, so their answers come up to
+    /// two round trips earlier. For programs that connect for one request, as `navlocks run` does.
     ///
     /// With a list of addresses, or when a node of a cluster names another one, these requests
     /// follow the welcome. Further partitions must wait for the greeting: only then the client

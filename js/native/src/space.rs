@@ -1,8 +1,8 @@
 //! A lock space of the process: the embedding kit behind a mutex, and a mailbox for each client.
 //!
-//! Each input locks, gives the engine one input, fills the mailboxes of the affected clients, unlocks,
-//! and then wakes. Mail is put in under the lock, so that every client receives it in the engine's
-//! order.
+//! Each input locks, gives the engine one input, fills the mailboxes of the affected clients,
+//! unlocks, and then wakes. Mail is put in under the lock, so that every client receives it in the
+//! engine's order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::RandomState;
@@ -92,8 +92,8 @@ fn spaces() -> MutexGuard<'static, Spaces> {
     SPACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a client to the lock space of a partition, which all threads of the process share. Its waker
-/// is called when there is mail for it.
+/// Adds a client to the lock space of a partition, which all threads of the process share. Its
+/// waker is called when there is mail for it.
 pub(crate) fn open(partition: Name, client: Name, waker: Arc<LoopWaker>) -> (Arc<Space>, ClientId) {
     let Spaces { by_partition, next_token } = &mut *spaces();
     let space = by_partition.entry(partition).or_insert_with(|| Arc::new(Space::new(*next_token)));

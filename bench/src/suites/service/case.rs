@@ -73,8 +73,8 @@ pub(super) trait Cases {
         extent: Extent,
         clients: usize,
     ) -> Round;
-    /// The server is killed while so many clients hold a lock each, and started again: the time from
-    /// the kill to the first new lock, and how many of the held locks are lost.
+    /// The server is killed while so many clients hold a lock each, and started again: the time
+    /// from the kill to the first new lock, and how many of the held locks are lost.
     fn restart(&self, place: Place, clients: usize) -> Round;
 }
 

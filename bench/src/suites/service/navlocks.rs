@@ -42,7 +42,8 @@ impl Client for NavlocksClient {
     }
 
     async fn keeps(&mut self) -> io::Result<bool> {
-        // Claims are sent before later requests, so the answer of one shows that the claim was taken.
+        // Claims are sent before later requests, so the answer of one shows that the claim was
+        // taken.
         let later = self.locks.request("later").shared().if_available().await;
         later.map_err(io::Error::other)?;
         Ok(self.held.as_ref().is_some_and(|held| held.loss().is_none()))

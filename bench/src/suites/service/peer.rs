@@ -53,7 +53,8 @@ const CYCLING: [Peer; 6] = [OUR_OWN, ECHO, PLAIN, PIPED, ADVISORY, RAFT];
 const PASSING_ON: [Peer; 6] = [OUR_OWN, ECHO, SPIN, POLL, ADVISORY, RAFT];
 const IDLE: [Peer; 5] = [OUR_OWN, ECHO, PLAIN, ADVISORY, RAFT];
 
-/// Redis as its users run it who want to keep locks. It polls: a thousand clients that spin would be the load.
+/// Redis as its users run it who want to keep locks. It polls: a thousand clients that spin would
+/// be the load.
 const LOGGED: Peer =
     Peer { word: "redis-aof", program: server::REDIS_AOF, cases: &Redis::Poll, ..SPIN };
 /// As many clients of PostgreSQL hold locks as try to get them.

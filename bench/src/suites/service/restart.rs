@@ -42,7 +42,8 @@ pub(super) async fn restart<S: Service>(
     Ok((time, lost))
 }
 
-/// Returns a client with a lock. The server refuses connections until it listens, and some a while longer.
+/// Returns a client with a lock. The server refuses connections until it listens, and some a while
+/// longer.
 async fn first_grant<S: Service>(
     service: S,
     place: &Place,
@@ -63,7 +64,8 @@ async fn first_grant<S: Service>(
     }
 }
 
-/// Returns true if another client gets the lock in this time, or the holder does not have it any more.
+/// Returns true if another client gets the lock in this time, or the holder does not have it any
+/// more.
 async fn is_lost<C: Client>(mut holder: Named<C>, mut probe: Named<C>, time: Duration) -> bool {
     let granted = timeout(time, probe.client.acquire(&probe.name)).await;
     let kept = timeout(STEP_MAX, holder.client.keeps()).await;

@@ -7,8 +7,9 @@ use crate::exit::Failure;
 
 /// Show the nodes and slots of a cluster, or move the slots of a node away
 ///
-/// A cluster is several `navlocks serve --cluster` on one etcd. Each node owns some of the slots, and keeps their locks in
-/// its memory; etcd knows which node owns which slot, and which sessions exist.
+/// A cluster is several `navlocks serve --cluster` on one etcd. Each node owns some of the slots,
+/// and keeps their locks in its memory; etcd knows which node owns which slot, and which sessions
+/// exist.
 #[derive(Debug, Args)]
 pub(super) struct Cluster {
     #[command(subcommand)]

@@ -26,7 +26,8 @@ pub(super) struct Joining {
     #[arg(long, value_name = "COUNT", requires = "cluster", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     slots: u32,
-    /// For how long a node may be silent before others take its slots; fixed when the cluster begins
+    /// For how long a node may be silent before others take its slots; fixed when the cluster
+    /// begins
     #[arg(long, value_name = "TIME", requires = "cluster", default_value = "5s")]
     #[arg(value_parser = duration::parse)]
     node_lease: Duration,

@@ -80,8 +80,8 @@ pub(super) struct Run {
     /// The exit code when the lock is not free in time
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = Exit::Conflict.code())]
     conflict_exit_code: u8,
-    /// What to do with COMMAND when the lock is lost: terminate, continue, or the name of a signal
-    /// to send, such as USR1
+    /// The fate of COMMAND when the lock is lost: terminate, continue, or the name of a signal to
+    /// send, such as USR1
     #[arg(long, value_name = "ACTION", default_value = "terminate", value_parser = on_loss)]
     on_loss: OnLoss,
     /// How long COMMAND may take to end when the lock is lost

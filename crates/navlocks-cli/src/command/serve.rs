@@ -79,7 +79,7 @@ pub(super) struct Serve {
     /// https://shop.example,https://m.shop.example; with the word programs, also with programs
     #[arg(long, value_name = "ORIGIN,ORIGIN", value_parser = SharedOrigins::parse)]
     share_origins: Vec<SharedOrigins>,
-    /// What to do when a request would close a cycle of clients that wait for each other
+    /// How to treat a request that would close a cycle of clients that wait for each other
     #[arg(long, value_enum, default_value_t = Deadlocks::Ignore)]
     deadlocks: Deadlocks,
     /// How long a session over TCP lives without a message, unless its client asks for another

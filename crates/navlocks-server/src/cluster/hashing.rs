@@ -11,7 +11,8 @@ pub fn slot_of(partition: &[&str], slots: u32) -> u32 {
     (hash.end() % u64::from(slots.max(1))) as u32
 }
 
-/// A hash that all versions compute alike: FNV-1a, with a last mix because its upper bits depend little on the last byte.
+/// A hash that all versions compute alike: FNV-1a, with a last mix because its upper bits depend
+/// little on the last byte.
 #[derive(Debug)]
 pub struct Hash(u64);
 

@@ -1,8 +1,8 @@
 //! The seam to a cluster: a service that several nodes run together.
 //!
 //! Partitions hash into slots. A node owns some of the slots, and each of these has a hub of its
-//! own. Sessions of a slot are in a [`Registry`], which outlives the owner; its locks are not. What
-//! a cluster is kept in is another crate's business: it implements [`Membership`] and [`Registry`].
+//! own. Sessions of a slot are in a [`Registry`], which outlives the owner; its locks are not.
+//! Another crate keeps the state of the cluster: it implements [`Membership`] and [`Registry`].
 
 mod gate;
 mod hashing;

@@ -49,8 +49,8 @@ impl TokenId {
 }
 
 impl Access {
-    /// The tokens in a text: on each line `TENANT:TOKEN`, or a token alone for the tenant without a name. Empty lines and lines
-    /// that begin with `#` mean nothing.
+    /// The tokens in a text: on each line `TENANT:TOKEN`, or a token alone for the tenant without a
+    /// name. Empty lines and lines that begin with `#` mean nothing.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! What the service allows, each limit named with its unit. Whoever reaches one gets an error that
-//! names it.
+//! The limits of the service, each named with its unit. A client that reaches one gets an error
+//! that names it.
 
 use std::time::Duration;
 
 use navlocks_wire as wire;
 
-/// What the service allows anybody. The defaults are generous for honest clients and bound what
+/// The limits of the service. The defaults are generous for honest clients and bound what
 /// others can do.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -67,10 +67,10 @@ pub struct Limits {
     /// The most entries that the deadlock policy looks at when a request has to wait. A request
     /// behind more waits without a search.
     pub deadlock_wait_entries_max: usize,
-    /// What may lie unread for one session before it counts as a slow reader.
+    /// The bytes that one session may leave unread before it counts as a slow reader.
     pub outbox_bytes_max: usize,
-    /// What may lie unread for all sessions of one tenant. Beyond it, those with more than an even
-    /// part are slow readers.
+    /// The bytes that all sessions of one tenant may leave unread. Beyond it, those with more than
+    /// an even part are slow readers.
     pub unread_bytes_per_tenant_max: usize,
     /// How often the service looks whether the files of tokens and certificates have changed.
     pub reload_interval: Duration,
@@ -143,7 +143,7 @@ impl Limits {
         asked.clamp(self.lease_min.min(self.lease_max), self.lease_max)
     }
 
-    /// What clients are told.
+    /// Returns the limits that a welcome has.
     pub(crate) fn of_a_session(&self) -> wire::Limits {
         wire::Limits {
             message_bytes_max: self.message_bytes_max,

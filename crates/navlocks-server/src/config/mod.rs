@@ -30,7 +30,7 @@ pub struct Config {
     /// Where to remember what must outlive the service. Without it nothing is: after a restart
     /// tokens go on from the clock, and nobody waits for earlier holders. For tests.
     pub state_dir: Option<PathBuf>,
-    /// Who may come in over TCP.
+    /// The tokens of clients over TCP.
     pub access: Access,
     /// The certificate for TCP.
     pub tls: Option<TlsFiles>,
@@ -48,9 +48,9 @@ pub struct Config {
     /// In a cluster: a file with certificates of authorities to trust when this node connects to
     /// others, instead of the system's.
     pub node_roots: Option<PathBuf>,
-    /// What to do about deadlocks.
+    /// The policy for deadlocks.
     pub deadlocks: DeadlockPolicy,
-    /// What is allowed.
+    /// The limits.
     pub limits: Limits,
     /// Ends the service when it has had no connection and no session for so long.
     pub idle_exit: Option<Duration>,

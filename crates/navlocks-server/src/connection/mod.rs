@@ -174,7 +174,7 @@ struct Connection<S> {
     /// Until when the first message must be there, and after that when the lease is to be looked
     /// at.
     timer: Option<Pin<Box<Sleep>>>,
-    /// What is being written.
+    /// The frames that are being written.
     frames: VecDeque<Frame>,
     /// Bytes that lie in the library's buffer.
     buffered: usize,
@@ -223,8 +223,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.outbox.look();
-        // Somebody waits for what lies here, so it goes out first. What the client said before the
-        // connection broke counts.
+        // Writes before reading: other clients may be blocked on these replies. Messages that the
+        // client sent before the connection broke count.
         let broken = matches!(self.poll_write(cx), Poll::Ready(Err(Broken)));
         if let Poll::Ready(end) = self.poll_read(cx) {
             return Poll::Ready(end);
@@ -242,7 +242,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if let Poll::Ready(Err(Broken)) = self.poll_write(cx) {
             return Poll::Ready(End::Broken);
         }
-        // What is left is written while closing, which has a time limit.
+        // The rest is written while closing, which has a time limit.
         if let Some(fault) = self.outbox.ending() {
             return Poll::Ready(End::Fault(fault));
         }
@@ -427,7 +427,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// What kind of message was taken.
+/// The kind of a message that was taken.
 enum Taken {
     Message,
     Question,

@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// Which pages may come in.
     pub(crate) origins: Origins,
-    /// Who may come in over TCP, as the file says now.
+    /// The tokens of clients over TCP, as the file says now.
     pub(crate) access: RefCell<Access>,
     /// The certificate for TCP, as its files say now.
     pub(crate) tls: RefCell<Option<TlsAcceptor>>,

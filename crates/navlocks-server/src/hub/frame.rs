@@ -18,7 +18,7 @@ const COPIED_BYTES_MAX: usize = 1 << 10;
 /// A message for one connection.
 #[derive(Debug)]
 pub struct Frame {
-    /// What only this connection gets, before the shared rest.
+    /// The text for this connection alone, before the shared rest.
     own: Utf8Bytes,
     shared: Option<(Text, usize)>,
     /// How much of it is written.

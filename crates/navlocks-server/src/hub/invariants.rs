@@ -6,7 +6,8 @@ use super::partitions::Partition;
 use super::sessions::{Client, Known};
 
 impl Hub {
-    /// Checks that the books of sessions and those of the engines agree. For tests and fuzzing; the cost is all there is.
+    /// Checks that the books of sessions and those of the engines agree. For tests and fuzzing; the
+    /// cost is all there is.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! What operators watch, in the format of Prometheus.
+//! Metrics for operators, in the format of Prometheus.
 
 use std::time::Duration;
 

@@ -192,7 +192,7 @@ impl Hub {
     }
 
     /// After every step: takes note of the tokens given, and ends the sessions that do not read
-    /// what they are told. What follows from that can make further ones slow.
+    /// what they are told. The effects of that can make further ones slow.
     #[inline]
     fn settle(&mut self, now: Instant) {
         if let Err(Exhausted) = self.store.given(self.tokens.largest()) {

@@ -20,7 +20,7 @@ pub struct Outbox(Rc<RefCell<Inner>>);
 #[derive(Debug)]
 struct Inner {
     frames: VecDeque<Frame>,
-    /// What lies here and in the connection's own buffer.
+    /// The bytes here and in the connection's own buffer.
     bytes: usize,
     /// How much of it counts in the share of the tenant. Text that several outboxes share counts
     /// there once.

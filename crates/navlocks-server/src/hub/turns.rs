@@ -64,7 +64,7 @@ impl Turns {
         }
     }
 
-    /// Begins a turn. What is left of the last one does not add to it.
+    /// Begins a turn. The rest of the last one does not add to it.
     pub(crate) fn begin(&self, turn: Duration) {
         let turn = i64::try_from(turn.as_nanos()).unwrap_or(i64::MAX);
         self.left.set(self.left.get().saturating_add(turn).min(turn));

@@ -166,7 +166,7 @@ fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
     }
 }
 
-/// Who wants to come in by this door, if they may.
+/// Returns the client that wants to come in by this door, if it may.
 fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fault> {
     if let Some(carried) = headers.get(SECRET) {
         return carried_client(headers, carried.as_bytes(), shared);

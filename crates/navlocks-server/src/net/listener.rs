@@ -16,7 +16,7 @@ use crate::connection::{Seat, Shared, in_turn, note_task};
 /// So long nobody is taken after the process has run out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What somebody hears who cannot be served. The WebSocket handshake is HTTP, so this is.
+/// The answer to a client for which there is no place. The WebSocket handshake is HTTP, so this is.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     Content-Type: text/plain; charset=utf-8\r\n\
     Retry-After: 1\r\n\
@@ -77,7 +77,7 @@ impl Listener {
                     spare = File::open("/dev/null").ok();
                     tokio::time::sleep(PAUSE).await;
                 }
-                // Somebody was gone before being taken.
+                // The client left before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
@@ -147,8 +147,8 @@ impl Arrival {
     }
 }
 
-/// Who is at the other end of the Unix socket; nobody who may come in, when it is another user than
-/// the service's and root.
+/// Returns the process at the other end of the Unix socket. Only the service's user and root may
+/// come in.
 fn knock(stream: &UnixStream) -> Option<Door> {
     let peer = stream.peer_cred().ok()?;
     let me = rustix::process::geteuid().as_raw();

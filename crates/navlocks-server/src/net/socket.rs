@@ -34,7 +34,7 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Makes the socket. What a dead service left in its place is removed; a living one keeps it.
+    /// Makes the socket. The socket of a dead service is removed; a living service keeps its own.
     pub(crate) fn bind(path: &Path, state: Option<&StateFile>) -> io::Result<(Self, UnixListener)> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -167,7 +167,7 @@ fn listen(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     remove_stale(path)?;
     let listener =
         UnixListener::bind(path).map_err(|error| explain(error, "cannot listen on", path))?;
-    // Nobody else gets into the folder; this is for those who look at the socket alone.
+    // The folder is private already; tools may look at the socket alone.
     fs::set_permissions(path, Permissions::from_mode(0o600))
         .map_err(|error| explain(error, "cannot protect", path))?;
     let found =

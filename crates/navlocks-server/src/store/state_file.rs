@@ -106,7 +106,7 @@ impl StateFile {
             .map_err(|error| explain(error, "cannot make the tables in", &self.folder))
     }
 
-    /// What an earlier service left.
+    /// Reads the state that an earlier service left.
     pub(crate) fn read(&self) -> io::Result<Earlier> {
         let path = self.path();
         let unreadable = |error| explain(error, "cannot read", &path);

@@ -372,7 +372,7 @@ fn askers_of_one_moment_share_an_answer() {
     }
     let built = metric(&service.unix, "snapshots_total") - before;
     assert!(built < 64, "{built} answers were built");
-    // What changed is seen at once.
+    // A change is seen at once.
     client.say(r#"{"release":1}"#);
     client.say(r#"{"ask":{"id":99,"question":"query"}}"#);
     let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };

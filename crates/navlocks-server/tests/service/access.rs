@@ -1,4 +1,4 @@
-//! Who may come in, and what they share with whom.
+//! Access: which clients may come in, and which locks they share.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -441,7 +441,7 @@ fn tls_carries_the_same_protocol() {
     second.settle();
     first.say(r#"{"release":1}"#);
     second.granted(1);
-    // Who speaks plainly is not understood, and disturbs nobody.
+    // A client without TLS is not understood, and disturbs no other one.
     let mut plain = tcp_stream(address);
     std::io::Write::write_all(&mut plain, b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut rest = Vec::new();

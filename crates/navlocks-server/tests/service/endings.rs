@@ -17,7 +17,7 @@ fn everybody_is_told_that_the_service_shuts_down() {
     tcp.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     tcp.settle();
     service.begin_to_end();
-    // Nobody is granted what another one loses by the end.
+    // No client is granted a lock that another one loses by the end.
     assert_eq!(tcp.error(), (FaultCode::ShuttingDown, 1001));
     assert_eq!(unix.error(), (FaultCode::ShuttingDown, 1001));
     drop((tcp, unix));

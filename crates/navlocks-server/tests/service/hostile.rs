@@ -268,7 +268,7 @@ fn who_does_not_read_is_not_waited_for() {
             break;
         }
     }
-    // What it has not read is still there to be read, and then the end.
+    // The unread messages are still there, and then the end.
     while let Ok(message) = deaf.0.read() {
         drop(message);
     }
@@ -367,7 +367,7 @@ fn s18_decision_6_every_limit_has_an_error_of_its_own() {
     other.say(r#"{"request":{"id":1,"names":["b"]}}"#);
     let ToClient::Refused(refused) = other.hear() else { panic!("not refused") };
     assert_eq!(refused.fault.message, "the partition has 2 requests, and takes no more");
-    // What was refused left nothing behind.
+    // A refused request leaves nothing behind.
     client.say_all([r#"{"release":1}"#, r#"{"release":7}"#]);
     client.settle();
     other.hold(2, "ten bytes!");

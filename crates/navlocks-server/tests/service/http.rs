@@ -1,4 +1,4 @@
-//! What the service says to those who speak plain HTTP.
+//! The answers of the service to plain HTTP.
 
 use std::io::{Read as _, Write as _};
 

@@ -1,4 +1,4 @@
-//! What a service remembers for the one after it.
+//! The state that a service keeps for the one after it.
 
 use std::time::{Duration, Instant};
 

@@ -293,7 +293,7 @@ impl Connect {
             match begun {
                 Ok(begun) => {
                     let handle = Handle::new(begun.session().clone(), known);
-                    // Nobody waits for the connection any more: the handle, sent back, takes leave.
+                    // The caller may be gone: then the handle is dropped here, and takes leave.
                     drop(tell.send(Ok(handle)));
                     begun.drive().await;
                 }

@@ -51,7 +51,7 @@ impl Dialed {
     }
 }
 
-/// Connects to this address, up to the socket. What follows has a limit of its own.
+/// Connects to this address, up to the socket. The handshake has a limit of its own.
 pub(crate) async fn dial(
     options: &Options,
     url: &Url,

@@ -305,7 +305,7 @@ async fn reconnect(
         }
         match &failure.error {
             ConnectError::Refused(fault) if fault.code == FaultCode::UnknownSession => {
-                // Whoever wanted to go on with a session may begin another one at once.
+                // A client that wanted to resume a session may begin another one at once.
                 if session.is_resumable() {
                     pauses.restart();
                 }

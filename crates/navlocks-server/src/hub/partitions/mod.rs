@@ -18,7 +18,7 @@ use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
 pub(crate) use partition::{Around, Asking, Partition, TooMany};
 
-/// What a lock space belongs to.
+/// The tenant, the origin and the name of a lock space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PartitionKey {
     tenant: Rc<str>,
@@ -62,7 +62,7 @@ impl PartitionKey {
         self.tenant == other.tenant
     }
 
-    /// What it belongs to and its name, without what is in it.
+    /// Describes its tenant, origin and name, without its locks.
     pub(crate) fn describe(&self) -> wire::Partition {
         let Self { tenant, origin, bucket } = self;
         let (tenant, origin) = (tenant.to_string(), origin.to_string());

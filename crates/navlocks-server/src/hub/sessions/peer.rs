@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, as far as the service knows it.
+//! The peer of a connection, as far as the service knows it.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::config::TokenId;
 
-/// The other end of a connection. What it may see follows from this and from nothing it says in a
+/// The other end of a connection. Its rights follow from this, and from nothing that it says in a
 /// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -44,7 +44,7 @@ impl Peer {
         Self { pid, local: true, ..Self::remote("", "") }
     }
 
-    /// Somebody at the other end of a network.
+    /// A client at the other end of a network.
     pub fn remote(tenant: &str, origin: &str) -> Self {
         let (tenant, origin) = (tenant.into(), origin.into());
         Self { tenant, origin, pid: None, local: false, token: None, viewing: None, carried: false }

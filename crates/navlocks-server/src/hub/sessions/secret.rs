@@ -1,4 +1,4 @@
-//! What proves that a connection belongs to a session.
+//! The secret that proves that a connection belongs to a session.
 
 use std::fmt;
 

@@ -72,7 +72,7 @@ pub(crate) struct Client {
     pub(crate) lost: HashSet<u64>,
 }
 
-/// What is known of a request.
+/// The state of a request, as far as its session knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// The engine has it.
