@@ -34,6 +34,8 @@ pub(crate) enum Unit {
     Rate,
     /// Bytes per entry.
     Bytes,
+    /// How often something happened.
+    Count,
 }
 
 /// One round of one side: the cost of each case of the contest, in their order.
@@ -78,10 +80,10 @@ impl Contest {
         if options.alone {
             self.sides.truncate(1);
         }
-        // Bytes are the same in every round.
+        // Bytes and counts are the same in every round.
         let (rounds, warm_up) = match self.unit {
             Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
-            Unit::Bytes => (1, 0),
+            Unit::Bytes | Unit::Count => (1, 0),
         };
         let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();
         let mut sides: Vec<Round> = self.sides.into_iter().map(|side| (side.setup)()).collect();

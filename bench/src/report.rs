@@ -84,6 +84,7 @@ impl Scale {
             Unit::Nanoseconds => ("ns", |cost| cost),
             Unit::Rate => ("/s", |cost| 1e9 / cost),
             Unit::Bytes => ("B", |cost| cost),
+            Unit::Count => ("", |cost| cost),
         };
         Self { word, of_cost }
     }

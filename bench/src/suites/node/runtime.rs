@@ -18,7 +18,7 @@ pub(in crate::suites) struct Runtime {
 fn v8_flags(unit: Unit) -> &'static [&'static str] {
     match unit {
         Unit::Bytes => &["--expose-gc", "--max-semi-space-size=1"],
-        Unit::Nanoseconds | Unit::Rate => &[],
+        Unit::Nanoseconds | Unit::Rate | Unit::Count => &[],
     }
 }
 

@@ -23,23 +23,23 @@ const CONNECTING_MAX: usize = 64;
 
 /// Where a case runs, and for how long.
 #[derive(Clone, Copy)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     /// How long clients work in a round.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// How many hand-overs there are in a round at most, and how long they may take together.
-    pub(super) hand_overs: usize,
-    pub(super) hand_over_time: Duration,
+    pub(crate) hand_overs: usize,
+    pub(crate) hand_over_time: Duration,
     /// How long clients are left alone before memory is read.
-    pub(super) settle: Duration,
+    pub(crate) settle: Duration,
 }
 
 /// A server that the clients of a case connect to.
 #[derive(Clone)]
-pub(super) struct Place {
-    pub(super) runtime: Rc<Runtime>,
-    pub(super) server: Rc<Server>,
-    pub(super) address: Address,
-    pub(super) extent: Extent,
+pub(crate) struct Place {
+    pub(crate) runtime: Rc<Runtime>,
+    pub(crate) server: Rc<Server>,
+    pub(crate) address: Address,
+    pub(crate) extent: Extent,
 }
 
 impl Place {
@@ -54,7 +54,7 @@ impl Place {
 }
 
 /// The cases, for a service whose type is not known.
-pub(super) trait Cases {
+pub(crate) trait Cases {
     /// Acquire and release by so many clients, each with a name of its own.
     fn cycle(&self, place: Place, clients: usize) -> Round;
     /// From the release by one client to the lock of the other one: the middle and the 99th of a hundred.
@@ -157,7 +157,7 @@ impl<S: Service> Cases for S {
 }
 
 /// A client and the name that it uses.
-pub(super) struct Named<C> {
+pub(crate) struct Named<C> {
     client: C,
     name: String,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use servers::Address;
 
 /// A way to use a lock service.
-pub(super) trait Service: Copy + Send + 'static {
+pub(crate) trait Service: Copy + Send + 'static {
     type Client: Client;
 
     /// Whether a second client waits for the first; not so for the bare round trip.
@@ -21,7 +21,7 @@ pub(super) trait Service: Copy + Send + 'static {
 }
 
 /// A client, which has one lock at most.
-pub(super) trait Client: Send + 'static {
+pub(crate) trait Client: Send + 'static {
     /// Waits until it has the lock of the name.
     fn acquire(&mut self, name: &str) -> impl Future<Output = io::Result<()>> + Send;
 
