@@ -20,6 +20,7 @@ mod nodes;
 mod failovers;
 mod fenced;
 mod clustered;
+mod example;
 
 mod simulation;
 mod seeded;
