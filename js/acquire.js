@@ -4,7 +4,7 @@ import { CallbackEntry, PENDING, WAIT } from './entry.js';
 import { mapped } from './lists.js';
 import { addAbortAlgorithm } from './signals.js';
 
-/** A request of that draft: its signal rejects the promise also after the grant, while the lock stays. */
+/** A request of that draft: after the grant its signal rejects the promise and keeps the lock. */
 class AcquireEntry extends CallbackEntry {
   #watch;
   #signal;
@@ -14,16 +14,16 @@ class AcquireEntry extends CallbackEntry {
     this.#signal = options.signal;
   }
 
-  ask() {
+  submit() {
     if (this.#signal !== undefined && !this.#signal.aborted) {
       const algorithm = { cancel: () => this.#abort() };
       this.#watch = { algorithm, watch: addAbortAlgorithm(this.#signal, algorithm, this.host.listen) };
     }
-    return super.ask();
+    return super.submit();
   }
 
   #abort() {
-    // The promise is rejected, whatever becomes of the lock.
+    // The promise rejects even if the lock stays held.
     const error = this.host.exception('AbortError', `the request for '${this.name}' was aborted`);
     if (this.state === PENDING) this.cancel(error);
     else this.reject(error);
@@ -44,7 +44,7 @@ class AcquireEntry extends CallbackEntry {
     this.#watch = undefined;
   }
 
-  /** The queue is processed first, callbacks included; then the promise resolves. */
+  /** Settles the promise after the queue was processed and the callbacks of new holders began. */
   settle(settle, value) {
     this.host.transport.task(() => settle.call(this, value));
   }
@@ -53,10 +53,10 @@ class AcquireEntry extends CallbackEntry {
 /** @param environment as environmentOf() returns it */
 export function createAcquire({ host: given, interfaces: { internals } }) {
   const { Promise, TypeError, convert, checkEnvironment, createStandardLock } = internals;
-  // A lock of that draft has a name and a mode, as the standard's.
+  // A lock of that draft has a name and a mode, like the standard's.
   const host = { ...given, lock: createStandardLock };
 
-  /** One name and a callback. No options exclude each other; a steal also ends all who wait. */
+  /** Requests one name. No options exclude each other; a steal also aborts all waiters. */
   function acquire(name, options, callback = undefined) {
     try {
       if (arguments.length < 2) throw new TypeError('acquire() needs a name and a callback');
@@ -66,21 +66,21 @@ export function createAcquire({ host: given, interfaces: { internals } }) {
       const work = convert.callback(three ? callback : options);
       checkEnvironment(host);
       const wait = settings.steal ? WAIT.stealAll : settings.ifAvailable ? WAIT.ifAvailable : WAIT.queue;
-      return new AcquireEntry(host, converted, settings, wait, work).ask();
+      return new AcquireEntry(host, converted, settings, wait, work).submit();
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  /** Takes away all locks held on a name, in one step. Their promises reject with an AbortError. */
+  /** Releases all locks held on a name, in one step. Their promises reject with an AbortError. */
   function forceRelease(name) {
     if (arguments.length === 0) throw new TypeError('forceRelease() needs a name');
     const converted = convert.domString(name, 'the name');
     checkEnvironment(host);
-    forget(host.transport.forceRelease(converted));
+    ignoreOutcome(host.transport.forceRelease(converted));
   }
 
-  /** The locks held, in grant order, and the requests pending: names and modes. */
+  /** Returns name and mode of the held locks, in grant order, and of the pending requests. */
   function query() {
     return new Promise((resolve, reject) => {
       answer(resolve, reject);
@@ -101,11 +101,11 @@ export function createAcquire({ host: given, interfaces: { internals } }) {
   return { acquire, forceRelease, query };
 }
 
-/** forceRelease() returns nothing, so nobody could handle that its service is out of reach. */
-async function forget(answer) {
+/** Handles a rejection: forceRelease() returns no promise, so its caller cannot. */
+async function ignoreOutcome(answer) {
   try {
     await answer;
   } catch {
-    // The locks of a service that cannot be reached are lost anyway.
+    // Locks of an unreachable service end with their leases.
   }
 }

@@ -1,12 +1,12 @@
-// The moment from which a page is seen by somebody. A browser may load and run it earlier: it is prerendering then, may never
-// be seen, and is to be noticed by nobody else.
+// The activation of a prerendering page. Before it, the page may still be discarded, so it must not
+// affect other clients.
 // https://wicg.github.io/nav-speculation/prerendering.html
 
 import { append, each } from './lists.js';
 
 export class Activation {
   #document;
-  /** What is to be done then, in order. */
+  /** Functions to call at the activation, in order. */
   #steps = [];
 
   constructor(realm) {
@@ -14,9 +14,9 @@ export class Activation {
     this.#document = document;
     if (!this.isAwaited) return;
     const begin = () => {
-      // The steps come after the event: this listener is added when that is on its way, behind all others.
+      // Added while the event is dispatched, so that it runs after all other listeners.
       document.addEventListener('prerenderingchange', this.#activate, { once: true });
-      // Another one may stop the event.
+      // Another listener may stop the event.
       setTimeout(this.#activate);
     };
     realm.addEventListener('prerenderingchange', begin, { once: true, capture: true });
@@ -26,7 +26,7 @@ export class Activation {
     return this.#document?.prerendering === true;
   }
 
-  /** Takes the step when the page is active: now, if it is. */
+  /** Calls `step` when the page is active: now, if it is. */
   run(step) {
     if (this.isAwaited) append(this.#steps, step);
     else step();

@@ -1,5 +1,5 @@
-// Finds the native addon. All copies of the package in a process use the addon of one of them: each
-// addon file that is loaded has a lock space of its own, and two copies would grant one lock twice.
+// Finds the native addon. All copies of the package in a process load one file: each file has its
+// own lock space.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { explainMissing, findFile } from './platforms.js';
 
-/** What copies of the package agree on: the functions of the addon, and the meaning of its numbers. */
+/** The version of the addon's functions and numbers. Copies of the package must have the same. */
 const INTERFACE = 2;
 
 /** Threads inherit environment data from the thread that starts them. */
@@ -18,7 +18,7 @@ const NAME = 'navlocks.node';
 
 const require = createRequire(import.meta.url);
 
-/** The addon of a checkout, or that of this platform's package. */
+/** Returns the path of the addon: in a checkout, or in this platform's package. */
 function findAddon() {
   const built = fileURLToPath(new URL(`./native/${NAME}`, import.meta.url));
   return existsSync(built) ? built : findFile(NAME);
@@ -29,15 +29,19 @@ export function loadAddon() {
   const first = getEnvironmentData(KEY);
   const path = first?.path ?? findAddon();
   if (first !== undefined && first.interface !== INTERFACE) {
-    return { problem: `another version of navlocks is loaded in this process, from ${path}: use one version, or connect() to a service` };
+    const problem = `another version of navlocks is loaded in this process, from ${path}`;
+    return { problem: `${problem}: use one version, or connect() to a service` };
   }
-  if (path === undefined) return { problem: `the native part of navlocks is missing: ${explainMissing()}; connect() needs none` };
+  if (path === undefined) {
+    return { problem: `the native addon of navlocks is missing: ${explainMissing()}; connect() works without it` };
+  }
   try {
     const addon = require(path);
     setEnvironmentData(KEY, { path, interface: INTERFACE });
     return { addon };
   } catch ({ message }) {
     const sentence = message.split('\n', 1)[0];
-    return { problem: `the native part of navlocks cannot be loaded on ${platform}-${arch}: ${sentence}: install navlocks again, or use connect(), which needs none` };
+    const problem = `the native addon of navlocks cannot be loaded on ${platform}-${arch}: ${sentence}`;
+    return { problem: `${problem}: install navlocks again, or use connect(), which works without it` };
   }
 }

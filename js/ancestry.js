@@ -1,13 +1,13 @@
-// The partition of a page by its ancestors: a frame below another site has locks apart from those of its own site's pages.
+// The partition of a page by its ancestors: a frame below another site has a partition of its own.
 // https://w3c.github.io/web-locks/#lock-managers, https://storage.spec.whatwg.org/#storage-keys
 //
-// A worker does not see its ancestors, so a frame with a partition of its own says it in the address of each worker it starts.
+// A worker cannot see its ancestors, so a frame adds its partition to the address of each worker.
 
 import { each, mapped } from './lists.js';
 
 const MARK = 'navlocks-below=';
 
-/** The name of the partition of an environment; the empty one for all that stands below its own site. */
+/** Returns the name of an environment's partition; empty if all ancestors are of its own site. */
 export function partitionOf(realm) {
   const top = realm.document === undefined ? markOf(realm) : topOf(realm);
   if (top === undefined) return '';
@@ -15,7 +15,7 @@ export function partitionOf(realm) {
   return `below ${top}`;
 }
 
-/** The origin of the page at the top, if any ancestor of a window is of another site. */
+/** Returns the origin of the top page if any ancestor of a window is of another site. */
 function topOf(realm) {
   const ancestors = ancestorsOf(realm);
   for (let index = 0; index < ancestors.length; index++) {
@@ -24,13 +24,13 @@ function topOf(realm) {
   return undefined;
 }
 
-/** What the frame or worker that started this worker said. */
+/** Returns the mark that the starting frame or worker put into this worker's address. */
 function markOf({ location }) {
   const found = location?.hash?.match(new RegExp(`[#&]${MARK}([^&]*)`));
   return found ? decodeURIComponent(found[1]) : undefined;
 }
 
-/** Workers that this realm starts from now on know where they stand. */
+/** Adds the mark to the address of each worker that this realm starts from now on. */
 function markWorkers(realm, top) {
   each(['Worker', 'SharedWorker'], (name) => {
     const Constructor = realm[name];
@@ -47,7 +47,7 @@ function markWorkers(realm, top) {
   });
 }
 
-/** The origins of all ancestors, the nearest first. Those that a browser does not show are opaque. */
+/** Returns the origins of all ancestors, nearest first; `null` where the browser hides one. */
 function ancestorsOf(realm) {
   const { ancestorOrigins } = realm.location ?? {};
   if (ancestorOrigins !== undefined) return ancestorOrigins;
@@ -67,8 +67,8 @@ function originOf(window) {
 }
 
 /**
- * Whether two origins are of one site, as far as a page can know without a list of public suffixes: the same scheme, and the
- * same host or one below the other. Two hosts side by side count as two sites.
+ * Returns whether two origins have the same scheme, and equal hosts or one host below the other.
+ * A page has no list of public suffixes, so sibling hosts count as two sites.
  */
 export function isSameSite(one, other) {
   if (one === other) return one !== 'null';

@@ -1,7 +1,8 @@
-// navlocks for browsers: `navigator.locks` through a service, for pages, dedicated, shared and service workers. Plain ES modules:
-// a page can load this file as it is.
+// navlocks for browsers: `navigator.locks` through a service, for pages and all kinds of workers.
+// A page can load this ES module without a bundler.
 
 import { Activation } from './activation.js';
+import { readAddresses } from './addresses.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
 import { KeptWeakMap } from './collections.js';
@@ -11,6 +12,8 @@ import { createExtended } from './extended.js';
 import { append, each } from './lists.js';
 import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
 import { readOptions, readPartition } from './options.js';
+import { Partitions } from './partitions.js';
+import { Route } from './route.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
 import { subprotocols } from './wire.js';
@@ -19,13 +22,10 @@ const own = createEnvironment(globalThis);
 
 export const { LockManager, Lock, ExtendedLock, LockHandle } = own;
 
-/**
- * A page is in no process: all that these locks are asked is refused. They are here for code that
- * is loaded by Node too.
- */
+/** Refuses every call: a page has no locks of a process. Exported for code that Node loads too. */
 export const locks = own.processLocks;
 
-/** The locks of a service: resolves when it is reached, rejects when it is not. */
+/** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
 export async function connect(url, options = undefined) {
   own.checkEnvironment();
   const session = own.createSession(url, options);
@@ -35,8 +35,8 @@ export async function connect(url, options = undefined) {
 }
 
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. The locks are others of
- * this package, or those of a service by the options of `connect()`: requests wait until the service is reached.
+ * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, and returns the manager.
+ * Takes locks of this package, or options of `connect()`: then requests wait for the connection.
  */
 export function install(target = globalThis, given = undefined) {
   const host = readInstallation(target, given);
@@ -49,35 +49,48 @@ export function uninstall(target = globalThis) {
   return uninstallInterfaces(target);
 }
 
-/** How the service calls the partitions that a page names: they are within that of the page. */
+/** Returns the function that places a partition named by a page within the page's own. */
 function placeWithin(partition) {
   return partition === '' ? undefined : (name) => (name === '' ? partition : `${partition} ${name}`);
 }
 
-/** All that belongs to one realm: its interfaces, its timers, its WebSocket. */
+/** Creates the functions of one realm, with its interfaces, its timers and its WebSocket. */
 function createEnvironment(realm) {
   const interfaces = createInterfaces(realm);
   const { convert, exception, checkEnvironment } = interfaces.internals;
   const extended = createExtended(interfaces);
-  // Taken now: a window that was navigated shows what belongs to another document.
+  // Read now: after a navigation the window has the members of another document.
   const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
   const activation = new Activation(realm);
   // The browser's own locks, unless navlocks has replaced them already.
   const native = realm.navigator?.locks;
-  /** The browser's own locks by session, for those whose requests hold them too. */
-  const companions = new KeptWeakMap();
-  /** Sessions whose handles say where they were made. */
-  const tracing = new KeptWeakMap();
+  /** The settings of sessions, for further ones beside them. */
+  const settingsOf = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
-    const address = readAddress(url);
+    const fail = (sentence) => {
+      throw exception('SyntaxError', sentence);
+    };
+    if (url === undefined) fail(`there is no address of a service: write ${parseAddress.forms}`);
+    const addresses = readAddresses(url, parseAddress, fail);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const session = new Session({ ...settings, placed, dial: () => dial(address, settings.token) }, createPlatform());
-    if (companion !== undefined) companions.set(session, companion);
-    if (settings.traceHandles) tracing.set(session, true);
+    const createRoute = () => new Route(addresses, settings.token !== undefined, parseAddress);
+    return beginSession({ ...settings, companion, placed, createRoute, dial: ({ url: { href } }) => dial(href, settings.token) });
+  }
+
+  function beginSession(settings) {
+    const session = new Session(settings, createPlatform());
+    settingsOf.set(session, settings);
     if (document !== undefined) activation.run(() => followPage(session));
+    return session;
+  }
+
+  /** The session of another partition of a cluster. */
+  function startBeside(partition, beside) {
+    const session = beginSession({ ...settingsOf.get(beside), partition, beside });
+    start(session);
     return session;
   }
 
@@ -86,42 +99,41 @@ function createEnvironment(realm) {
     if (option === undefined || option === 'replaced') return undefined;
     if (option !== 'also') throw new realm.TypeError(`'native' is '${option}': use 'replaced' or 'also'`);
     if (native === undefined || environmentOf(native) !== undefined) {
-      throw exception('NotSupportedError', "'native' is 'also', but this browser has no locks of its own here, or navlocks replaced them before");
+      const message = "'native' is 'also', but this browser has no locks of its own here, or navlocks replaced them before";
+      throw exception('NotSupportedError', message);
     }
     return native;
   }
 
   function createTransport(session, client) {
     const transport = new ServiceTransport(session, client);
-    const companion = companions.get(session);
+    const { companion } = settingsOf.get(session);
     return companion === undefined ? transport : new CompanionTransport(transport, companion);
   }
 
   let partition;
 
-  /** The partition by the ancestors of this environment: asked once, and not before locks are wanted. */
+  /** Returns the partition by this environment's ancestors, computed at the first use of locks. */
   function ownPartition() {
     partition ??= refusal() === undefined ? partitionOf(realm) : '';
     return partition;
   }
 
-  /** Nobody is called from a page that may have no locks, or that nobody sees yet. */
+  /** Connects when the page is active, unless it may not use locks. */
   function start(session) {
     activation.run(() => {
       if (refusal() === undefined) session.start();
     });
   }
 
-  function readAddress(url) {
-    const address = url === undefined ? undefined : parse(`${url}`);
+  function parseAddress(text) {
+    const url = parse(text);
     // As WebSocket itself understands them.
-    if (address?.protocol === 'http:') address.protocol = 'ws:';
-    if (address?.protocol === 'https:') address.protocol = 'wss:';
-    if ((address?.protocol !== 'ws:' && address?.protocol !== 'wss:') || address.hash !== '') {
-      throw exception('SyntaxError', `'${url}' is no address of a service: write ws://host:port or wss://host:port`);
-    }
-    return address.href;
+    if (url?.protocol === 'http:') url.protocol = 'ws:';
+    if (url?.protocol === 'https:') url.protocol = 'wss:';
+    return (url?.protocol === 'ws:' || url?.protocol === 'wss:') && url.hash === '' ? { url } : undefined;
   }
+  parseAddress.forms = 'ws://host:port or wss://host:port';
 
   function parse(url) {
     try {
@@ -150,7 +162,10 @@ function createEnvironment(realm) {
     };
   }
 
-  /** A message to oneself is a task of its own, and is not slowed down as timers are. In Node an open port keeps the process alive. */
+  /**
+   * Begins each turn by a message to itself: a task of its own that browsers do not throttle.
+   * In Node an open port keeps the process alive, hence `unref`.
+   */
   function createTurns(turn) {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
@@ -164,7 +179,7 @@ function createEnvironment(realm) {
     };
   }
 
-  /** A page that goes away leaves at once; one that is only put aside loses its locks, and comes back with what it waits for. */
+  /** Closes the session with its page. A cached or frozen page loses locks and keeps requests. */
   function followPage(session) {
     realm.addEventListener('pagehide', ({ persisted }) => (persisted ? session.suspend() : session.close()));
     realm.addEventListener('pageshow', () => session.resume());
@@ -172,7 +187,10 @@ function createEnvironment(realm) {
     document.addEventListener('resume', () => session.resume());
   }
 
-  /** Why this environment may not have locks: https://w3c.github.io/web-locks/#dom-lockmanager-request, steps 3 and 4. */
+  /**
+   * Returns why this environment may not use locks, if so.
+   * https://w3c.github.io/web-locks/#dom-lockmanager-request, steps 3 and 4
+   */
   function refusal() {
     if (document?.defaultView === null) {
       return { name: 'InvalidStateError', message: 'the document is not fully active: its page or frame is gone' };
@@ -183,29 +201,36 @@ function createEnvironment(realm) {
     return undefined;
   }
 
-  function openHost(session, client) {
+  function openFirstHost(session) {
+    return openHost(new Partitions(session, startBeside), session, 0);
+  }
+
+  function openHost(partitions, session, client) {
     return {
       activation,
       refusal,
       warn: (text) => console.warn(text),
-      traceHandles: tracing.has(session),
+      traceHandles: Boolean(settingsOf.get(session).traceHandles),
       transport: createTransport(session, client),
-      openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
-      close: () => session.close(),
+      openPartition(name) {
+        const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
+        return openHost(partitions, other, opened);
+      },
+      close: () => partitions.close(),
     };
   }
 
-  /** The host of locks that a browser does not have. */
-  function openNowhere() {
+  /** Returns a host that refuses every call. */
+  function openRefusing() {
     const message = 'a page has no locks of a process: connect() to a service, or use navigator.locks';
-    return { openPartition: openNowhere, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
+    return { openPartition: openRefusing, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
   }
 
   function install(openHost) {
     return installInterfaces(realm, interfaces, openHost);
   }
 
-  /** The sessions of storage buckets end with the one that the page itself has. */
+  /** Returns a function that closes the page's session and those of its storage buckets. */
   function closeWith(session, buckets) {
     return async () => {
       const sessions = [session];
@@ -217,19 +242,19 @@ function createEnvironment(realm) {
   function installService({ url, ...options } = {}) {
     const session = createSession(url, options);
     const buckets = [];
-    const openOwn = () => ({ ...openHost(session, 0), close: closeWith(session, buckets) });
+    const openOwn = () => ({ ...openFirstHost(session), close: closeWith(session, buckets) });
     const extend = (define) => installBuckets(realm, (name) => openBucket(name, url, options, buckets), define);
     const manager = installInterfaces(realm, interfaces, openOwn, true, extend);
     start(session);
     return manager;
   }
 
-  /** The locks of a storage bucket: a session of its own, so that they can end alone. The browser has none of its own for it. */
+  /** Opens a session for a storage bucket, so that deleting the bucket ends its locks alone. */
   function openBucket(name, url, { partition: within, native: _, ...options }, buckets) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
     append(buckets, session);
     start(session);
-    const { transport, ...host } = openHost(session, 0);
+    const { transport, ...host } = openFirstHost(session);
     return {
       createManager: () => interfaces.createManager({ ...host, transport }),
       async end() {
@@ -237,7 +262,7 @@ function createEnvironment(realm) {
           const { held } = await transport.query();
           for (let index = 0; index < held.length; index++) await transport.forceRelease(held[index].name);
         } catch {
-          // A service out of reach releases them when their leases are over.
+          // An unreachable service releases them when the leases end.
         }
         await session.close();
       },
@@ -249,11 +274,11 @@ function createEnvironment(realm) {
     Lock: interfaces.Lock,
     ExtendedLock: extended.ExtendedLock,
     LockHandle: extended.LockHandle,
-    processLocks: extended.createLocks(openNowhere()),
+    processLocks: extended.createLocks(openRefusing()),
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),
-    createServiceLocks: (session) => extended.createServiceLocks(openHost(session, 0)),
+    createServiceLocks: (session) => extended.createServiceLocks(openFirstHost(session)),
     install,
     installService,
   };

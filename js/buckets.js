@@ -1,26 +1,26 @@
-// `locks` of storage buckets, where a browser has these: each bucket is a partition of its own.
+// The attribute `locks` of storage buckets, where a browser has them. Each bucket is a partition.
 // https://wicg.github.io/storage-buckets/
 
 import { KeptMap, KeptWeakMap } from './collections.js';
 
 /**
- * Puts `locks` on StorageBucket, and lets the end of a bucket end its locks.
+ * Defines `locks` on StorageBucket, and ends the locks of a bucket that is deleted.
  *
- * @param openSpace makes the locks of a bucket by its name: { createManager(), end() }
+ * @param openSpace opens the lock space of a bucket by its name: { createManager(), end() }
  * @param define    defines a property
  */
 export function installBuckets(realm, openSpace, define) {
   const { StorageBucket, StorageBucketManager } = realm;
   if (StorageBucket === undefined || StorageBucketManager === undefined) return;
   const nameOf = Object.getOwnPropertyDescriptor(StorageBucket.prototype, 'name').get;
-  /** Lock spaces by the name of their bucket, and managers by the object that a page has of it. */
+  /** Lock spaces by bucket name, and managers by StorageBucket object. */
   const spaces = new KeptMap();
   const managers = new KeptWeakMap();
 
   const { get } = Object.getOwnPropertyDescriptor(
     {
       get locks() {
-        // Throws for everything that is no bucket.
+        // Throws if `this` is not a bucket.
         const name = Reflect.apply(nameOf, this, []);
         if (!spaces.has(name)) spaces.set(name, openSpace(name));
         const known = managers.get(this);
@@ -39,7 +39,7 @@ export function installBuckets(realm, openSpace, define) {
   const wrapped = {
     async delete(name) {
       const result = await Reflect.apply(native, this, arguments);
-      // Also those that other pages hold: a bucket is gone for all.
+      // Ends the locks of other pages too: the bucket is deleted for all.
       const space = spaces.get(`${name}`) ?? openSpace(`${name}`);
       spaces.delete(`${name}`);
       space.end();

@@ -1,6 +1,5 @@
-// Writes the package as CommonJS to cjs/, for what cannot load ES modules by require(): jest, and
-// TypeScript with `module: node16`. Node itself loads the ES modules by require() too, so that one
-// process has one instance.
+// Writes the package as CommonJS to cjs/, for jest and TypeScript with `module: node16`. Node loads
+// the ES modules by require() too, so that a process has one instance.
 
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -10,10 +9,7 @@ import { transformSync } from 'esbuild';
 const here = dirname(fileURLToPath(import.meta.url));
 const folder = join(here, 'cjs');
 
-/**
- * `import.meta.url` of a file. The addon and other packages are looked for beside the package's own
- * files.
- */
+/** Returns code for `import.meta.url`. The addon and other packages are beside the ES modules. */
 const urlOf = (name) => (['addon.js', 'platforms.js'].includes(name) ? "new URL('../', pathToFileURL(__filename)).href" : 'pathToFileURL(__filename).href');
 
 rmSync(folder, { recursive: true, force: true });

@@ -1,10 +1,10 @@
-// Builds the npm packages as they are published: `navlocks`, which is plain JavaScript, and the one
-// of this platform, with the addon and the command. Packs both.
+// Builds and packs the npm packages for publishing: `navlocks` in JavaScript, and this platform's
+// package with addon and command.
 //
 //   node build-packages.js FOLDER [COMMAND]
 //
-// The addon is the one that `npm run build` left. COMMAND is a built command `navlocks`; without
-// it, a release is built.
+// `npm run build` must have built the addon. COMMAND is a built command `navlocks`; without it, a
+// release is built.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ if (target === undefined) throw new Error('name the folder for the packages: nod
 const folder = resolve(target);
 const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
 const LICENSES = ['LICENSE-MIT', 'LICENSE-APACHE'];
-/** Pages that the README leads to. */
+/** Pages that the README links to. */
 const PAGES = ['javascript', 'peers.md', 'security.md', 'wire.md'];
 
 const run = (command, ...given) => execFileSync(command, given, { cwd: here, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
@@ -28,7 +28,7 @@ function write(path, value) {
   writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** An empty folder for a package, with the licences. */
+/** Creates the folder of a package, with the licences alone. */
 function begin(name) {
   const place = join(folder, name);
   rmSync(place, { recursive: true, force: true });
@@ -37,7 +37,7 @@ function begin(name) {
   return place;
 }
 
-/** The libc of this machine, as npm calls it. */
+/** Returns npm's name of this machine's libc. */
 function libc() {
   if (process.platform !== 'linux') return undefined;
   return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
@@ -77,7 +77,7 @@ function buildMain() {
   for (const name of readdirSync(here).filter(isShipped)) cpSync(join(here, name), join(place, name), { recursive: true });
   cpSync(join(here, 'bin', 'navlocks.js'), join(place, 'bin', 'navlocks.js'));
   for (const name of PAGES) cpSync(join(root, 'docs', name), join(place, 'docs', name), { recursive: true });
-  // A package has its pages beside its README, and a checkout above it.
+  // The pages are beside the README in a package, and above it in a checkout.
   const readme = readFileSync(join(here, 'README.md'), 'utf8');
   writeFileSync(join(place, 'README.md'), readme.replaceAll('](../docs/', '](docs/'));
   const { version, private: _, scripts, devDependencies, ...shipped } = manifest;

@@ -1,4 +1,4 @@
-// Builds the native addon and puts it where native.js finds it.
+// Builds the native addon and copies it to where addon.js looks for it.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, renameSync } from 'node:fs';
@@ -15,7 +15,7 @@ const messages = execFileSync('cargo', ['build', '--release', '--locked', '--mes
   stdio: ['ignore', 'pipe', 'inherit'],
 });
 
-// Cargo says where the library is, wherever its target folder is.
+// Cargo prints the path of the library, so any target folder works.
 const library = messages
   .split('\n')
   .filter((line) => line.startsWith('{'))
@@ -25,7 +25,7 @@ const library = messages
   .find((file) => /\.(so|dylib|dll)$/.test(file));
 if (library === undefined) throw new Error('cargo built no library: is crate-type still cdylib?');
 
-// Renamed into place, so that a process that has the old one loaded keeps it.
+// Renamed into place, so that a process with the old addon loaded keeps its file.
 const addon = join(native, 'navlocks.node');
 copyFileSync(library, `${addon}.new`);
 renameSync(`${addon}.new`, addon);

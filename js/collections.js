@@ -1,7 +1,5 @@
-// Collections that keep the methods they had when the package was loaded: a page may replace what
-// its own ones inherit.
-//
-// They are walked by forEach(): iterators inherit too.
+// Collections with the methods that were there when the package was loaded: a page may replace
+// them. Iterators inherit too, so callers use forEach().
 
 function keep(Collection) {
   class Kept extends Collection {}

@@ -1,8 +1,8 @@
-// Locks of a service beside the browser's own: a request is granted when it holds both, so that
-// code of the same origin which uses the browser's locks is excluded too.
+// Locks of a service beside the browser's own: a request is granted when it holds both. So it also
+// excludes code of the same origin that uses the browser's locks.
 //
-// The service is asked first, and by everybody, so that two pages never wait for each other's half.
-// Which request is held is decided by the service and by the browser, each for its own lock.
+// Every page requests the service's lock first, so two pages cannot deadlock on the two halves. The
+// service and the browser each decide which request holds their own lock.
 
 import { KeptWeakMap } from './collections.js';
 import { WAIT } from './entry.js';
@@ -55,7 +55,7 @@ export class CompanionTransport {
     return this.#inner.outage;
   }
 
-  /** Code that uses the browser's own lock is not seen. */
+  /** Watches the service's lock. Waiters for the browser's own lock do not count. */
   watchContention(entry) {
     this.#inner.watchContention(this.#pairs.get(entry));
   }
@@ -97,16 +97,16 @@ export class CompanionTransport {
   }
 }
 
-/** One request in both: an entry to the service, and a caller of the browser. */
+/** One request in both: an entry for the service's transport, and a caller of the browser. */
 class Pair {
-  /** The transport's own. */
+  /** Set by the transport. */
   id = 0;
   #entry;
   #inner;
   #native;
   #controller = new AbortController();
-  /** Ends each of the browser's locks that are held. */
-  #holds = [];
+  /** Functions that release the browser's locks, one for each held lock. */
+  #releases = [];
   #isGranted = false;
   #isOver = false;
 
@@ -148,14 +148,14 @@ class Pair {
     return this.#entry.watchesContention;
   }
 
-  // ---- what the service tells
+  // ---- outcomes from the service
 
-  /** The service's half is held; the browser's names follow one after the other, in the order of the scope. */
+  /** Requests the browser's locks one after the other, in scope order; the service's is held. */
   async granted(token) {
     const { scope } = this;
     const names = typeof scope === 'string' ? [scope] : scope;
     for (let index = 0; index < names.length; index++) {
-      const outcome = await this.#takeNative(names[index]);
+      const outcome = await this.#requestNative(names[index]);
       if (this.#isOver) return;
       if (outcome === 'held') continue;
       this.#end();
@@ -191,7 +191,7 @@ class Pair {
     else this.#entry.aborted(cause);
   }
 
-  // ---- what the caller does
+  // ---- calls of the client
 
   release() {
     if (this.#isOver) return false;
@@ -207,13 +207,13 @@ class Pair {
   #end() {
     this.#isOver = true;
     this.#controller.abort();
-    for (let index = 0; index < this.#holds.length; index++) this.#holds[index]();
+    for (let index = 0; index < this.#releases.length; index++) this.#releases[index]();
   }
 
-  // ---- the browser's half
+  // ---- the browser's lock
 
-  /** Resolves in a task of the browser: held, unavailable, or why it is refused. */
-  #takeNative(name) {
+  /** Resolves in a task of the browser: with `held`, `unavailable`, or the refusal. */
+  #requestNative(name) {
     const { mode, wait } = this;
     const options = { mode };
     if (wait === WAIT.steal || wait === WAIT.stealAll) options.steal = true;
@@ -224,7 +224,7 @@ class Pair {
         if (lock === null) return resolve('unavailable');
         resolve('held');
         return this.#isOver ? undefined : new Promise((release) => {
-          this.#holds[this.#holds.length] = release;
+          this.#releases[this.#releases.length] = release;
         });
       });
       this.#watch(done, resolve);
@@ -238,7 +238,7 @@ class Pair {
       if (this.#isOver) return resolve('over');
       resolve({ name, message: `the browser's own lock: ${message}` });
       if (!this.#isGranted) return;
-      // Other code stole the browser's half.
+      // Another client stole the browser's lock.
       this.#end();
       this.#inner.release(this);
       this.#entry.lost('Stolen');

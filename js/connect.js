@@ -1,12 +1,14 @@
-// The locks of a service, for Node: `connect`, and what `install` puts in place with the same
-// options.
+// The locks of a service in Node, for `connect()` and for `install()` with the same options.
 
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
+import { readAddresses } from './addresses.js';
 import { Deliveries } from './delivery.js';
 import { dial, parseAddress } from './dial.js';
 import { readOptions, readPartition } from './options.js';
+import { Partitions } from './partitions.js';
 import { socketOfUser, Starter } from './place.js';
 import { Presence } from './presence.js';
+import { Route } from './route.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
 import { createTurns } from './turns.js';
@@ -14,73 +16,100 @@ import { createTurns } from './turns.js';
 /** The longest delay that setInterval takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
-/** A service on the same machine is started again within moments, an attempt to reach it costs next to nothing. */
+/** Options for a service on this machine: it restarts quickly, and connecting is cheap. */
 const LOCAL = { pauseMax: 100, showPresence: (path, shown) => new Presence(path, shown) };
 
-/** Sessions that take leave when this thread ends. */
+/** Sessions that send `bye` when this thread ends. */
 const sessions = new Set();
 
-/** Sessions whose handles say where they were made. */
-const tracing = new WeakSet();
+/** The settings of sessions, for further ones beside them. */
+const settingsOf = new WeakMap();
 
-/** Keeps the event loop alive while any session has something to wait for. */
+/** Keeps the event loop alive while any session waits for an answer. */
 const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
 let waiting = 0;
 
 /**
- * @param interfaces what createInterfaces() made
- * @param extended   what createExtended() made
- * @param common     what all hosts of Node have in common
+ * @param interfaces the result of createInterfaces()
+ * @param extended   the result of createExtended()
+ * @param common     the members of all hosts in Node
  */
 export function createServices({ internals: { convert, exception } }, extended, common) {
-  /** Resolves with the locks when the service is reached, rejects when it is not. */
+  /** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
   async function connect(url = undefined, options = undefined) {
     // The address may be left out.
-    const isAddress = url === undefined || typeof url === 'string' || url instanceof URL;
+    const isAddress = url === undefined || typeof url === 'string' || url instanceof URL || Array.isArray(url);
     const session = createSession(isAddress ? url : undefined, isAddress ? options : url);
     await session.open();
     sessions.add(session);
-    return extended.createServiceLocks(openHost(session, 0));
+    return extended.createServiceLocks(openFirstHost(session));
   }
 
-  /** The host of a service that is dialled in the background: requests wait until the service is reached. */
+  /** Opens a host and connects in the background. Requests wait for the connection. */
   function startHost({ url, ...options }) {
     const session = createSession(url, options);
     sessions.add(session);
     session.start();
-    return openHost(session, 0);
+    return openFirstHost(session);
   }
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     checkCertificates(settings.ca);
-    const session = new Session({ ...settings, ...createWay(url, settings) }, createPlatform());
-    if (settings.traceHandles) tracing.add(session);
+    return beginSession({ ...settings, ...createWay(url, settings) });
+  }
+
+  function beginSession(settings) {
+    const session = new Session(settings, createPlatform());
+    settingsOf.set(session, settings);
     return session;
   }
 
-  function openHost(session, client) {
+  function openFirstHost(session) {
+    const partitions = new Partitions(session, startBeside);
+    return openHost(partitions, session, 0);
+  }
+
+  /** The session of another partition of a cluster. */
+  function startBeside(partition, beside) {
+    const session = beginSession({ ...settingsOf.get(beside), partition, beside });
+    sessions.add(session);
+    session.start();
+    return session;
+  }
+
+  function openHost(partitions, session, client) {
     return {
       ...common,
-      traceHandles: common.traceHandles || tracing.has(session),
+      traceHandles: common.traceHandles || Boolean(settingsOf.get(session).traceHandles),
       transport: new ServiceTransport(session, client),
-      openPartition: (name) => openHost(session, session.openClient(readPartition(name, exception))),
+      openPartition(name) {
+        const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
+        return openHost(partitions, other, opened);
+      },
       async close() {
-        await session.close();
-        sessions.delete(session);
+        await partitions.close();
+        partitions.each((other) => sessions.delete(other));
       },
     };
   }
 
   /** How a session reaches its service. */
   function createWay(url, settings) {
-    if (url === undefined) return { ...LOCAL, dial: createOwnDial(settings) };
-    if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
-    const address = parseAddress(`${url}`);
-    if (address === undefined) {
-      throw exception('SyntaxError', `'${url}' is no address of a service: write unix:/path, ws://host:port or wss://host:port`);
+    const isShown = settings.token !== undefined;
+    if (url === undefined) {
+      const createRoute = () => new Route([{ path: '' }], isShown, parseAddress);
+      return { ...LOCAL, createRoute, dial: createOwnDial(settings) };
     }
-    return { ...(address.path === undefined ? {} : LOCAL), dial: () => dial(address, settings) };
+    if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
+    const addresses = readAddresses(url, parseAddress, (sentence) => {
+      throw exception('SyntaxError', sentence);
+    });
+    return {
+      ...(addresses[0].path === undefined ? {} : LOCAL),
+      createRoute: () => new Route(addresses, isShown, parseAddress),
+      dial: (address) => dial(address, settings),
+    };
   }
 
   function createPlatform() {
@@ -97,18 +126,21 @@ export function createServices({ internals: { convert, exception } }, extended, 
   return { connect, startHost };
 }
 
-/** Reaches the service of this user; started, if that is wished, something needs it and no process listens. */
+/**
+ * Returns a function that dials this user's service. With the option `start` it starts the service
+ * first if no process listens and a request needs it.
+ */
 function createOwnDial({ start, command, ...settings }) {
   const starter = new Starter();
   const hint = start ? '' : ": connect({ start: true }) starts this user's service, and so does every 'navlocks run'";
-  return async (isNeeded) => {
+  return async (_address, isNeeded) => {
     const path = socketOfUser();
     if (start && isNeeded) await starter.start(path, command);
     return dial({ path }, settings, hint);
   };
 }
 
-/** The option `ca`: Node takes a text without a certificate for no authority at all. */
+/** Checks the option `ca`: Node would silently ignore a text without a certificate. */
 function checkCertificates(ca) {
   if (ca === undefined) return;
   const text = typeof ca === 'string' ? ca : ca instanceof Uint8Array ? Buffer.from(ca).toString('latin1') : '';
@@ -123,7 +155,7 @@ function keepAlive(needed) {
   else alive.unref();
 }
 
-// Over TCP a thread or process that is gone looks like a network that broke.
+// Over TCP the end of a thread or process looks like a broken network to the service.
 process.on('exit', () => {
   for (const session of sessions) session.farewell();
 });

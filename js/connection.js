@@ -2,12 +2,12 @@
 
 import { nameClass } from './locks.js';
 
-/** The state of a connection. Fires `change` when it has another one, in a task of its own. */
+/** The state of a connection. Fires `change` in a task of its own when the state changes. */
 export class LockConnection extends EventTarget {
   #state = 'connecting';
   #since = Date.now();
   #error;
-  /** Asks the session: { length, left } of the lease in milliseconds, if there is one. */
+  /** Returns { length, left } of the session's lease in milliseconds, if it has one. */
   #lease;
 
   constructor(lease) {
@@ -20,27 +20,25 @@ export class LockConnection extends EventTarget {
     return this.#state;
   }
 
-  /** Since when: milliseconds since 1970. */
+  /** The time of the last change of state: milliseconds since 1970. */
   get since() {
     return this.#since;
   }
 
-  /** Why it is not connected, if so. */
+  /** The reason why it is not connected, if so. */
   get error() {
     return this.#error;
   }
 
   /**
-   * For how many milliseconds the service keeps the locks without a connection; undefined over a
+   * The milliseconds for which the service keeps the locks without a connection; undefined over a
    * Unix socket.
    */
   get lease() {
     return this.#lease()?.length;
   }
 
-  /**
-   * How many milliseconds are left until the locks count as lost, unless the service is heard from.
-   */
+  /** The milliseconds until the locks count as lost, unless the service answers before. */
   get leaseLeft() {
     const lease = this.#lease();
     return lease === undefined ? undefined : Math.max(lease.left, 0);
@@ -48,7 +46,7 @@ export class LockConnection extends EventTarget {
 
   // ---- for sessions
 
-  /** Takes another state; returns how to tell, if it is another one. */
+  /** Sets the state. Returns a function that fires `change`, if the state is another one. */
   change(state, error) {
     this.#error = error;
     if (state === this.#state) return undefined;

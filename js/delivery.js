@@ -1,48 +1,48 @@
-// In which order and when entries are told: each in a turn of its own.
+// Delivers outcomes to entries in order, each in a turn of its own.
 //
-// A turn begins when all promise jobs that were ready are done, as a task of the HTML event loop does: what is asked and
-// aborted in one go never runs, and between two callbacks everything that awaits goes on.
+// A turn begins after all ready promise jobs, like a task of the HTML event loop. So a request that
+// is aborted in the same task never runs its callback.
 
 import { dropFirst } from './lists.js';
 
 export class Deliveries {
-  /** Entries with what to tell them, [tell, entry, value] one after the other. */
+  /** Deliveries in order, three elements each: function, entry, value. */
   #queue = [];
   #next = 0;
-  #arrange;
-  /** Whether a turn is under way that can be had. */
-  #open = false;
+  #schedule;
+  /** Whether the current turn may be used for the first delivery. */
+  #isTurnFree = false;
 
-  /** @param createTurns is given a function, and returns another one that arranges for the first to be called in a new turn */
+  /** @param createTurns takes a function, and returns one that schedules its call in a new turn */
   constructor(createTurns) {
-    this.#arrange = createTurns(() => this.#turn());
+    this.#schedule = createTurns(() => this.#deliverNext());
   }
 
-  add(tell, entry, value) {
+  add(deliver, entry, value) {
     const queue = this.#queue;
     const at = queue.length;
-    queue[at] = tell;
+    queue[at] = deliver;
     queue[at + 1] = entry;
     queue[at + 2] = value;
-    if (at === 0 && !this.#open) this.#arrange();
+    if (at === 0 && !this.#isTurnFree) this.#schedule();
   }
 
-  /** Does some work that has a turn of its own: the first whom that tells something hears it in the same turn. */
+  /** Runs `work`, which has a turn of its own. Its first delivery uses the same turn. */
   within(work, given) {
-    this.#open = this.#queue.length === 0;
+    this.#isTurnFree = this.#queue.length === 0;
     try {
       work(given);
     } finally {
-      const mine = this.#open && this.#queue.length > 0;
-      this.#open = false;
-      if (mine) this.#turn();
+      const isFirst = this.#isTurnFree && this.#queue.length > 0;
+      this.#isTurnFree = false;
+      if (isFirst) this.#deliverNext();
     }
   }
 
-  #turn() {
+  #deliverNext() {
     const queue = this.#queue;
     const at = this.#next;
-    const tell = queue[at];
+    const deliver = queue[at];
     const entry = queue[at + 1];
     const value = queue[at + 2];
     if (at + 3 === queue.length) {
@@ -50,14 +50,14 @@ export class Deliveries {
       this.#next = 0;
     } else {
       this.#next = at + 3;
-      this.#forget();
-      this.#arrange();
+      this.#dropDelivered();
+      this.#schedule();
     }
-    tell(entry, value);
+    deliver(entry, value);
   }
 
-  /** Lets go of what was told, now and then, so that it costs nothing on the whole. */
-  #forget() {
+  /** Drops delivered elements once they are most of the queue, at constant amortised cost. */
+  #dropDelivered() {
     if (this.#next > 3000 && this.#next * 2 > this.#queue.length) {
       dropFirst(this.#queue, this.#next);
       this.#next = 0;

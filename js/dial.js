@@ -1,4 +1,4 @@
-// Reaching a service from Node: the socket, TLS, and the WebSocket handshake.
+// Connects to a service from Node: the socket, TLS, and the WebSocket handshake.
 
 import { connect as connectSocket, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -6,17 +6,13 @@ import WebSocket from 'ws';
 import { codeOfStatus } from './refusals.js';
 import { SUBPROTOCOL } from './wire.js';
 
-/** Taken now: fake timers of a test runner replace it. */
+/** Read now: fake timers of a test runner replace it. */
 const { queueMicrotask } = globalThis;
 
-/** How much of an answer that is no WebSocket is read, in characters. */
+/** Characters read from an HTTP response that refuses the WebSocket. */
 const SENTENCE_MAX = 1000;
 
-/**
- * Understands an address: `{ path }` of a Unix socket, or `{ url }`.
- *
- * @returns nothing if it is no address of a service
- */
+/** Returns `{ path }` of a Unix socket, or `{ url }`; undefined for other texts. */
 export function parseAddress(text) {
   if (text.startsWith('unix:')) {
     const path = text.slice('unix:'.length).replace(/^\/\//, '');
@@ -26,14 +22,16 @@ export function parseAddress(text) {
   return url && (url.protocol === 'ws:' || url.protocol === 'wss:') && url.hash === '' ? { url } : undefined;
 }
 
+parseAddress.forms = 'unix:/path, ws://host:port or wss://host:port';
+
 /** As URL.parse(), which Node learned later. */
 function parseUrl(text) {
   return URL.canParse(text) ? new URL(text) : undefined;
 }
 
 /**
- * A WebSocket to this address that says at once what is said in one go, and does not keep the
- * process alive.
+ * Opens a WebSocket that sends the messages of one task in one write, and does not keep the process
+ * alive.
  *
  * @param hint the advice when no process listens
  */
@@ -62,11 +60,11 @@ export function dial({ path, url }, { token, ca, origin }, hint = '') {
     if (!corked) {
       corked = true;
       stream.cork();
-      // Not a tick later: whoever awaits the end of a request goes on before that, and may block the thread until somebody
-      // else has had the lock.
+      // A tick would be too late: the caller may block this thread until another client has the
+      // lock.
       queueMicrotask(flush);
     }
-    send(text, noticeNothing);
+    send(text, ignoreError);
   };
   socket.flush = flush;
   return socket;
@@ -78,8 +76,8 @@ function connectTo(url, { host, port }, ca) {
 }
 
 /**
- * Answers pings, with one pong in the buffer at a time: a service that pings and never reads would fill it without end. While one
- * waits there, only the latest ping counts, as WebSocket allows.
+ * Answers pings with at most one pong in the buffer: a service that never reads must not fill it.
+ * Meanwhile only the latest ping counts, as WebSocket allows.
  */
 function answerPings(socket) {
   let writing = false;
@@ -95,10 +93,10 @@ function answerPings(socket) {
   });
 }
 
-/** Why a socket did not open stays with it as `failure`. */
+/** Stores as `failure` why a socket did not open. */
 function noteFailure(socket, hint) {
   socket.on('error', (error) => {
-    // Errors of the system have a code; others are about what was said.
+    // Errors of the system have a code; all others are errors of the handshake.
     const isSystem = error.code !== undefined && !error.code.startsWith('WS_ERR');
     socket.failure ??= { code: isSystem ? 'unreachable' : 'handshake', message: `${error.message || error.code}${isSystem ? hint : ''}` };
   });
@@ -119,5 +117,5 @@ function noteFailure(socket, hint) {
   });
 }
 
-/** What cannot be sent was not said; the end of the connection tells. */
-function noticeNothing() {}
+/** Ignores an error of send(): the end of the connection reports it. */
+function ignoreError() {}

@@ -1,25 +1,25 @@
-// One request during all its life: while it is pending, and while its lock is held.
+// One request from its start to its end: pending, then held.
 //
-// An entry is what a transport is given, and whom it tells. A transport is
+// An entry sends its request through a transport, which has
 //
-//   clientId            who this client is in queries
+//   clientId            the id of this client in queries
 //   space               its lock space, { origin, partition }
-//   request(entry)      asks for entry.scope in entry.mode, entry.wait says how; entry.tag is shown in queries
+//   request(entry)      requests entry.scope with entry.mode, entry.wait and entry.tag
 //   release(entry)      releases a lock; true if it was held
-//   abort(entry)        takes a pending request back, or releases a grant that the entry has not heard of
-//   query()             the standard's snapshot or a promise of it, after all that was asked before
-//   inspect()           the same with all that is known
+//   abort(entry)        aborts a pending request, or releases a grant that was not delivered yet
+//   query()             the standard's snapshot or a promise of it, after all earlier requests
+//   inspect()           the same with all details
 //   blockers(id), deadlocks(), forceRelease(name)
-//   task(f)             runs f in a task of its own, after what was told before
-//   check()             if it is there: notes in entry.loss what time alone has taken away
-//   outage              if it is there: why the lock space cannot be asked now, { ms, failure }
-//   watchContention(entry)       tells entry.contended(), once, when a request waits for its lock
+//   task(f)             runs f in a task of its own, after all earlier deliveries
+//   check()             optional: sets entry.loss where a lease ended
+//   outage              optional: why the lock space is unreachable, { ms, failure }
+//   watchContention(entry)       calls entry.contended() once when a request waits for its lock
 //   subscribe(stream), unsubscribe(stream)   fills a stream of events, see events.js
-//   keepAlive(more)     counts readers of streams that wait
+//   keepAlive(more)     counts pending readers of streams
 //
-// and it tells an entry exactly one of granted(token), unavailable(), aborted(cause) and refused({ name, message, cause }), then
-// after a grant perhaps lost(cause): each in a task of its own, never within a call, in the order in which it happened. What it
-// knows to come it may note in entry.loss. After release(), abort(), lost() or aborted() it forgets the entry.
+// A transport calls one of granted(token), unavailable(), aborted(cause) and refused({ name,
+// message, cause }) of an entry; after a grant perhaps lost(cause). It makes each call in a task of
+// its own and in engine order, and may set entry.loss earlier.
 
 import { joined } from './lists.js';
 import { addAbortAlgorithm } from './signals.js';
@@ -28,14 +28,14 @@ export const PENDING = 0;
 export const HELD = 1;
 export const OVER = 2;
 
-/** What a request does when it cannot be granted at once. */
+/** The behaviour of a request that cannot be granted at once. */
 export const WAIT = { queue: 0, ifAvailable: 1, steal: 2, stealAll: 3, overtake: 4 };
 
 /** The longest delay that setTimeout takes. */
 const DELAY_MAX = 2 ** 31 - 1;
 
 export class Entry {
-  /** The transport's own. */
+  /** Set by the transport. */
   id = 0;
   slot = 0;
   answered = false;
@@ -44,11 +44,11 @@ export class Entry {
   token = 0;
   loss = undefined;
   #controller = undefined;
-  /** A holder that watches for contention, { promise, resolve }. */
+  /** Set while the holder watches for contention: { promise, resolve }. */
   #contention = undefined;
   #watch = undefined;
   #timer = undefined;
-  /** What the platform keeps for the caller, such as Node's AsyncLocalStorage: callback and listeners run in it. */
+  /** The caller's async context (AsyncLocalStorage), in which callback and listeners run. */
   #context;
 
   constructor(host, scope, options, wait) {
@@ -67,13 +67,14 @@ export class Entry {
   }
 
   /** https://w3c.github.io/web-locks/#request-a-lock */
-  ask() {
+  submit() {
     const { host, signal, timeout } = this;
     host.observer?.start(this);
     // Step 2. If signal is present, then add the algorithm signal to abort the request to signal.
     if (signal !== undefined) this.#watch = addAbortAlgorithm(signal, this, host.listen);
     if (timeout !== undefined && timeout > 0) this.#startTimer(timeout);
-    // Step 3. Enqueue the following steps to the lock task queue: the transport's, in the order of calls.
+    // Step 3. Enqueue the following steps to the lock task queue: the transport's, in the order of
+    // calls.
     try {
       host.transport.request(this);
     } catch (error) {
@@ -103,7 +104,7 @@ export class Entry {
     }, Math.min(milliseconds, DELAY_MAX));
   }
 
-  /** Nothing but the lock space decides from here on. */
+  /** Removes signal and timer: from now on only the lock space decides. */
   #stopListening() {
     if (this.#watch !== undefined) {
       this.#watch.remove(this.signal, this);
@@ -123,7 +124,8 @@ export class Entry {
     if (outage === undefined) return exception('TimeoutError', `the lock '${this.name}' was not free within ${this.timeout} ms`);
     const { ms, failure } = outage;
     const since = `out of reach for ${(ms / 1000).toFixed(1)} s: ${failure.message}`;
-    return exception('TimeoutError', `the lock '${this.name}' was not granted within ${this.timeout} ms, with its service ${since}`, failure.cause);
+    const message = `the lock '${this.name}' was not granted within ${this.timeout} ms, with its service ${since}`;
+    return exception('TimeoutError', message, failure.cause);
   }
 
   #expire() {
@@ -144,9 +146,9 @@ export class Entry {
     this.fail(reason);
   }
 
-  /** It is granted: the inner steps of https://w3c.github.io/web-locks/#process-the-lock-request-queue */
+  /** The inner steps of https://w3c.github.io/web-locks/#process-the-lock-request-queue */
   granted(token) {
-    // Step 14.1.1. If signal is aborted: it was taken back then, and its lock released.
+    // Step 14.1.1. If signal is aborted: cancel() has aborted the request and released its lock.
     if (this.state !== PENDING) return;
     // Step 14.1.2. Remove the algorithm signal to abort the request from signal.
     this.#stopListening();
@@ -176,7 +178,7 @@ export class Entry {
     this.failTraced(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause)}`, cause));
   }
 
-  /** A request waits for this lock. */
+  /** Called by the transport when a request waits for this lock. */
   contended() {
     this.#settleContention(this.state === HELD && this.loss === undefined);
   }
@@ -185,10 +187,7 @@ export class Entry {
     return this.#contention !== undefined;
   }
 
-  /**
-   * Resolves with true when a request waits for the lock, and with false when the lock is over
-   * before.
-   */
+  /** Resolves with true when a request waits for the lock, with false if the lock ends first. */
   contention() {
     if (!this.isHeld) return this.host.Promise.resolve(false);
     if (this.#contention === undefined) {
@@ -227,7 +226,7 @@ export class Entry {
     else this.#context.runInAsyncScope(method, this, given);
   }
 
-  /** False when there was nothing to release, also when the lock was lost and the entry is yet to hear of it. */
+  /** Releases the lock. False if it is not held, or lost with the delivery still to come. */
   release() {
     if (this.state !== HELD || this.loss !== undefined) return false;
     const released = this.host.transport.release(this);
@@ -238,8 +237,8 @@ export class Entry {
     return released;
   }
 
-  /** Releases a lock that no callback holds: with that its request is over. */
-  letGo() {
+  /** Releases a lock without a callback, and ends its request. */
+  releaseAndEnd() {
     const released = this.release();
     if (released) this.host.observer?.end(this, undefined);
     return released;
@@ -257,7 +256,7 @@ export class Entry {
     this.reject(reason);
   }
 
-  /** Fails with an error of this package, whose stack gets the functions that await the request. */
+  /** Fails with an error of this package, and adds the awaiting functions to its stack. */
   failTraced(error) {
     const { trace } = this.host;
     if (trace !== undefined) {
@@ -271,17 +270,17 @@ export class Entry {
     return this.host.exception('AbortError', `the lock '${this.name}' was lost: ${describe(cause)}`, cause);
   }
 
-  /** Aborts when the lock is lost, with the cause. Made when it is first asked for. */
+  /** The signal that aborts when the lock is lost, with the cause. Created at the first use. */
   get lossSignal() {
     this.host.transport.check?.();
     this.#controller ??= new this.host.AbortController();
     const { signal } = this.#controller;
-    // A loss by time alone: after a pause the first look comes before the entry is told.
+    // After a pause of the process this getter may run before the loss is delivered.
     if (this.loss !== undefined && !signal.aborted) this.#run(this.#abortSignal, this.lossError(this.loss));
     return signal;
   }
 
-  /** Whether the lock is held, as far as this client knows. */
+  /** Whether this client holds the lock. */
   get isHeld() {
     this.host.transport.check?.();
     return this.state === HELD && this.loss === undefined;
@@ -295,7 +294,7 @@ function describe(cause) {
     case 'ForceReleased':
       return 'it was force-released';
     case 'Evicted':
-      return 'its client was suspended, and somebody else needed it';
+      return 'its client was suspended, and another client requested it';
     case 'Suspended':
       return 'its client was suspended';
     case 'ClientEnded':
@@ -303,15 +302,15 @@ function describe(cause) {
     case 'LeaseLapsed':
       return 'the lock service was out of reach for longer than the lease';
     case 'ServiceGone':
-      return 'the lock service that kept it is gone';
+      return 'the lock service that granted it has ended';
     case 'NotReclaimed':
-      return 'its service was started again, and the lock could not be claimed there';
+      return 'its service was restarted, and the lock could not be claimed there';
     default:
       return `${cause}`;
   }
 }
 
-/** A request with a callback, which holds the lock as long as it runs. */
+/** A request with a callback: the lock is held until the callback's promise settles. */
 export class CallbackEntry extends Entry {
   constructor(host, scope, options, wait, callback) {
     super(host, scope, options, wait);
@@ -327,7 +326,7 @@ export class CallbackEntry extends Entry {
   }
 
   /**
-   * Invokes the callback, whose result becomes a promise, and releases when that settles.
+   * Invokes the callback, and releases the lock when the promise of its result settles.
    * https://w3c.github.io/web-locks/#lock-concept
    */
   async #run(lock) {
@@ -343,8 +342,8 @@ export class CallbackEntry extends Entry {
   #end(settle, value) {
     // Step 1. Release the lock.
     this.release();
-    // Step 2. Resolve lock's released promise with lock's waiting promise: unless it was lost, and is rejected already or
-    // about to be.
+    // Step 2. Resolve lock's released promise with lock's waiting promise, unless a loss rejects
+    // it.
     if (this.loss === undefined) this.settle(settle, value);
   }
 

@@ -1,35 +1,35 @@
-// The event stream of a lock space: what happens to its requests, in order, for one reader.
+// The event stream of a lock space for one subscriber, in engine order.
 
 import { append, dropFirst } from './lists.js';
 
-/** Events that a stream keeps for a slow reader, unless it is told otherwise. */
+/** Unread events that a stream keeps by default. */
 export const CAPACITY = 4096;
 
-/** How many events that were read are kept before the list is cut. */
+/** Read events that stay in the list before it is cut. */
 const READ_MAX = 1024;
 
-/** What the iterator answers when no event will come any more. */
+/** The result of the iterator after the last event. */
 const DONE = Object.freeze({ done: true, value: undefined });
 
 /**
- * An async iterator. A transport fills it by push(), end() and fail(); events that are not read
- * wait here, and the oldest make room for later ones.
+ * An async iterator over events. A transport fills it by push(), end() and fail(); beyond its
+ * capacity the stream drops the oldest unread events.
  */
 export class LockEvents {
   #events = [];
   /** The index of the next event to be read. */
   #next = 0;
-  /** How many events were dropped since the reader last learned of that. */
+  /** Events dropped since the last `gap`. */
   #missed = 0;
   #capacity;
-  /** Readers that wait, { resolve, reject }, in the order of their calls. */
+  /** Pending calls of next(), { resolve, reject }, in order. */
   #readers = [];
   #isOver = false;
-  /** Why the stream ended, for one reader. */
+  /** The error that ended the stream, until a reader got it. */
   #failure;
   #transport;
 
-  /** How many events the stream keeps. */
+  /** The number of unread events that the stream keeps. */
   get capacity() {
     return this.#capacity;
   }
@@ -39,7 +39,7 @@ export class LockEvents {
     this.#capacity = capacity;
   }
 
-  /** The next event; `done` when none will come any more. */
+  /** Resolves with the next event, or with `done` after the end of the stream. */
   next() {
     return new Promise((resolve, reject) => {
       const event = this.#take();
@@ -76,13 +76,13 @@ export class LockEvents {
     append(this.#events, event);
     const over = this.#events.length - this.#next - this.#capacity;
     if (over <= 0) return;
-    // Dropped with a part of the rest, so that the list is cut now and then and not each time.
+    // Skips the oldest events; #cut() removes them later, many at once.
     this.#next += over;
     this.#missed += over;
     this.#cut();
   }
 
-  /** Events before the next one are missing: so many, or an unknown number. */
+  /** Adds an event for missing ones: their number, or undefined if it is unknown. */
   pushGap(missed) {
     this.push({ type: 'gap', missed, time: Date.now() });
   }
@@ -122,7 +122,7 @@ export class LockEvents {
 
   #wait(reader) {
     append(this.#readers, reader);
-    // A program that does nothing but read events goes on.
+    // A program that only reads events must not end.
     this.#transport.keepAlive(1);
   }
 

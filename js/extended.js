@@ -1,6 +1,6 @@
-// What this package adds to the standard: scopes, timeouts, tags, handles to dispose of, and questions about who waits for whom.
-//
-// All of it is on a class of its own, so that LockManager stays what the standard says.
+// The extensions of this package: scopes, timeouts, tags, disposable handles, and queries for
+// blockers and deadlocks. They have a class of their own, so that LockManager has the standard's
+// members alone.
 
 import { KeptMap } from './collections.js';
 import { Entry } from './entry.js';
@@ -8,20 +8,18 @@ import { CAPACITY, LockEvents } from './events.js';
 import { Forgotten } from './forgotten.js';
 import { nameClass } from './locks.js';
 
-/** For a promise that is settled already. */
+/** Replaces `resolve` and `reject` of a settled promise. */
 function settleNothing() {}
 
-/** A request without a callback: its promise gives a handle, which holds the lock until it is released. */
+/** A request without a callback: its promise resolves with a handle that holds the lock. */
 class HandleEntry extends Entry {
   begin() {
-    // Never a handle that is lost already.
+    // A handle never starts out lost.
     if (this.loss !== undefined) this.failTraced(this.lossError(this.loss));
     else this.resolve(this.host.handle(this));
   }
 
-  /**
-   * Lets nothing that the lock space knows keep the handle alive, so that its end can be noticed.
-   */
+  /** Drops all references to the handle, so that it can be garbage collected and reported. */
   dropHandle() {
     this.promise = undefined;
     this.resolve = settleNothing;
@@ -41,19 +39,19 @@ const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol('asyncDispose');
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
 /**
- * On hosts that have, beside what createManager() wants,
+ * Creates the extended classes. In addition to the members for createManager(), their hosts have
  *
- *   openPartition(name)  makes a host in another lock space
- *   close()              ends the connection, for those of a service
- *   warn(text)           tells the programmer, where that is possible
- *   traceHandles         whether a warning of a handle says where it was made
+ *   openPartition(name)  opens a host in another lock space
+ *   close()              closes the connection to a service
+ *   warn(text)           optional: prints a warning
+ *   traceHandles         whether the warning about a handle has the stack of its creation
  *
- * @param interfaces what createInterfaces() made
+ * @param interfaces the result of createInterfaces()
  */
 export function createExtended({ LockManager, Lock, createManager, internals }) {
   const { Promise, convert, requestMethodSteps, checkRequest, checkEnvironment, hostOf, entryOf, secret } = internals;
 
-  /** A lock with all that is known of it. */
+  /** A lock with the extended members. */
   class ExtendedLock extends Lock {
     /** All names, sorted; frozen. */
     get scope() {
@@ -61,57 +59,54 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return typeof scope === 'string' ? Object.freeze([scope]) : scope;
     }
 
-    /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
+    /** Aborts when the lock is lost. Its reason is an AbortError with the loss as `cause`. */
     get signal() {
       return entryOf(this).lossSignal;
     }
 
-    /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
+    /** Whether this client holds the lock. Reads the clock, in case the lease has ended. */
     get held() {
       return entryOf(this).isHeld;
     }
 
-    /**
-     * Resolves with true when a request waits for this lock, and with false when the lock is over
-     * before.
-     */
+    /** Resolves with true when a request waits for the lock, with false if the lock ends first. */
     async contended() {
       return entryOf(this).contention();
     }
 
-    /** Larger than that of every grant before. */
+    /** The token of this grant, larger than that of every earlier grant. */
     get fencingToken() {
       return entryOf(this).token;
     }
 
-    /** What console.log() shows in Node. */
+    /** Returns the text that console.log() shows in Node. */
     [INSPECT](_depth, options, inspect) {
       const { name, mode, isHeld, token } = entryOf(this);
       return `${this.constructor.name} ${inspect({ name, mode, held: isHeld, fencingToken: token }, options)}`;
     }
   }
 
-  /** A lock that is held until it is released, or disposed of. */
+  /** A lock that is held until it is released or disposed of. */
   class LockHandle extends ExtendedLock {
-    /** True if it was held until now. A second release does nothing. */
+    /** Releases the lock. True if it was held; a second release has no effect. */
     release() {
-      return entryOf(this).letGo();
+      return entryOf(this).releaseAndEnd();
     }
 
-    // Not by way of release(), which a caller may have replaced.
+    // Does not call release(), which a caller may have replaced.
     [DISPOSE]() {
-      entryOf(this).letGo();
+      entryOf(this).releaseAndEnd();
     }
 
     async [ASYNC_DISPOSE]() {
-      entryOf(this).letGo();
+      entryOf(this).releaseAndEnd();
     }
   }
 
   class Locks extends LockManager {
     #partitions = new KeptMap();
 
-    /** As the standard's, and: an array of names as a scope, and the options `timeout`, `tag` and `overtake`. */
+    /** Extends the standard's by an array of names, and by `timeout`, `tag` and `overtake`. */
     request(scope, options, callback = undefined) {
       try {
         return requestMethodSteps(hostOf(this), arguments, true);
@@ -120,7 +115,10 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       }
     }
 
-    /** Requests a lock and gives a handle to it: `await using lock = await locks.hold('name')`. Null if it is not available. */
+    /**
+     * Requests a lock and resolves with a handle: `await using lock = await locks.hold('name')`.
+     * Null with `ifAvailable` if the lock is not available.
+     */
     hold(scope, options = undefined) {
       try {
         const host = hostOf(this);
@@ -128,44 +126,41 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
         const converted = convert.lockOptions(options, true);
         const entry = new HandleEntry(host, names, converted, checkRequest(host, names, converted));
         if (host.traceHandles) entry.made = new Error(`hold of '${entry.name}'`).stack;
-        return entry.ask();
+        return entry.submit();
       } catch (error) {
         return Promise.reject(error);
       }
     }
 
-    /** As `query()`, with everything that is known of each lock and request. */
+    /** Returns the snapshot of `query()` with all details of each lock and request. */
     async inspect() {
       const host = hostOf(this);
       checkEnvironment(host);
       return await host.transport.inspect();
     }
 
-    /** The ids of the locks and of the requests that the request with this id waits for. */
+    /** Returns the ids of the locks and requests that block the request with this id. */
     async blockers(id) {
       const host = hostOf(this);
       checkEnvironment(host);
       return await host.transport.blockers(id);
     }
 
-    /** Clients that wait for each other at this moment. */
+    /** Returns the clients that wait for each other at this moment. */
     async deadlocks() {
       const host = hostOf(this);
       checkEnvironment(host);
       return await host.transport.deadlocks();
     }
 
-    /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
+    /** Releases all locks held on a name, also those of others. Resolves with their number. */
     async forceRelease(name) {
       const host = hostOf(this);
       checkEnvironment(host);
       return await host.transport.forceRelease(convert.domString(name, 'the name'));
     }
 
-    /**
-     * Every event of this lock space from now on, in order: an async iterator. What this client
-     * asks later is among them.
-     */
+    /** Subscribes to all later events of this lock space: an async iterator, in engine order. */
     events(options = undefined) {
       const host = hostOf(this);
       checkEnvironment(host);
@@ -174,7 +169,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return stream;
     }
 
-    /** Another lock space, by its name: the same for all who ask for it, and independent of every other. */
+    /** Returns the lock space of this name, which is independent of all others. */
     partition(name) {
       const key = convert.domString(name, 'the name');
       const known = this.#partitions.get(key);
@@ -184,12 +179,12 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return locks;
     }
 
-    /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service. */
+    /** The lock space: clients of one process or service with equal spaces share locks. */
     get space() {
       return hostOf(this).transport.space;
     }
 
-    /** Who this client is in queries. */
+    /** The id of this client in queries. */
     get clientId() {
       return hostOf(this).transport.clientId;
     }
@@ -197,12 +192,12 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
 
   /** The locks of a service, over a connection of their own. */
   class ServiceLocks extends Locks {
-    /** Whether the service can be reached, and since when. */
+    /** The state of the connection to the service. */
     get connection() {
       return hostOf(this).transport.connection;
     }
 
-    /** Ends the connection: all locks are lost, and the service knows. */
+    /** Closes the connection. All locks are lost, and the service releases them at once. */
     async close() {
       await hostOf(this).close();
     }

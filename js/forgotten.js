@@ -1,21 +1,18 @@
-// Handles that a program forgot: garbage collected while their lock is held, which nothing can
-// release any more.
+// Warns of handles that were garbage collected while their lock was held: such a lock cannot be
+// released any more.
 
-/**
- * How long a handle is young. Most are released by then, and to watch one takes longer than to get
- * a lock.
- */
+/** Handles are watched after this time: watching costs more than a grant, and most are released. */
 const YOUNG_MS = 1000;
 const YOUNG_MAX = 4096;
 
-/** Watches handles for their end. */
+/** Watches handles for garbage collection. */
 export class Forgotten {
   /** Handles that are not watched yet, each followed by its entry. */
   #young = [];
   #isWaiting = false;
   #registry = new FinalizationRegistry((entry) => {
     if (!entry.isHeld) return;
-    const where = entry.made === undefined ? '' : `, and was made here: ${entry.made}`;
+    const where = entry.made === undefined ? '' : `, and was created here: ${entry.made}`;
     entry.host.warn?.(`a LockHandle was garbage collected and its lock '${entry.name}' is still held: release() or dispose of it${where}`);
   });
 
@@ -30,14 +27,14 @@ export class Forgotten {
 
   #wait({ setTimeout }) {
     this.#isWaiting = true;
-    // Keeps no process of Node alive.
+    // The timer must not keep Node alive.
     setTimeout(() => {
       this.#isWaiting = false;
       this.#watch();
     }, YOUNG_MS)?.unref?.();
   }
 
-  /** Watches those that are still held. */
+  /** Watches the handles whose locks are still held. */
   #watch() {
     const young = this.#young;
     for (let at = 0; at < young.length; at += 2) {

@@ -1,33 +1,33 @@
 /// <reference lib="esnext.disposable" />
 
-// navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers, and through a service.
+// navlocks for Node: `navigator.locks` for all threads of a process, and through a service.
 
-/** How a lock is shared with others on the same names. */
+/** Whether a lock excludes all others on its names, or only exclusive ones. */
 export type LockMode = 'exclusive' | 'shared';
 
 /** The options of the standard. */
 export interface LockOptions {
-  /** Beside nobody, which is the default, or beside other shared locks. */
+  /** `exclusive` by default. */
   mode?: LockMode;
-  /** Do not wait: the callback gets null if the lock is not free. */
+  /** The request does not wait: the callback gets null if the lock is not available. */
   ifAvailable?: boolean;
-  /** Take the lock from whoever holds it. */
+  /** The request is granted at once, and the current holders lose the lock. */
   steal?: boolean;
-  /** Ends the wait. Ignored once the lock is granted. */
+  /** Aborts the request while it is pending. Ignored after the grant. */
   signal?: AbortSignal;
 }
 
 /** The options of this package's own `locks`. */
 export interface ExtendedLockOptions extends LockOptions {
-  /** How many milliseconds to wait before a TimeoutError. Zero tries once. */
+  /** Milliseconds that the request waits before a TimeoutError. Zero tries once. */
   timeout?: number;
-  /** Shown by `inspect()`. */
+  /** A text that `inspect()` shows. */
   tag?: string;
-  /** Shared requests only: wait before all who wait instead of behind them. */
+  /** For shared requests: waits at the head of the queue instead of the tail. */
   overtake?: boolean;
 }
 
-/** One name, or several that are locked at once or not at all. */
+/** One name, or several that are locked together or not at all. */
 export type Scope = string | Iterable<string>;
 
 export interface LockInfo {
@@ -41,7 +41,7 @@ export interface LockManagerSnapshot {
   pending: LockInfo[];
 }
 
-/** A lock that is held: the standard's interface, and nothing more. */
+/** A held lock, with the standard's members alone. */
 export class Lock {
   protected constructor();
   readonly name: string;
@@ -52,20 +52,20 @@ export class Lock {
 export class ExtendedLock extends Lock {
   /** All names, sorted; frozen. */
   readonly scope: readonly string[];
-  /** Larger than that of every grant before: a resource that remembers the largest can refuse a late writer. */
+  /**
+   * The token of this grant, larger than that of every earlier grant. A resource that remembers the
+   * largest token can refuse a late writer.
+   */
   readonly fencingToken: number;
   /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
   readonly signal: AbortSignal;
-  /** Whether it is held, as far as this client knows: asks the clock whether the lease is over. */
+  /** Whether this client holds the lock. Reads the clock, in case the lease has ended. */
   readonly held: boolean;
-  /**
-   * Resolves with true when a request waits for this lock, and with false when the lock is over
-   * before.
-   */
+  /** Resolves with true when a request waits for the lock, with false if the lock ends first. */
   contended(): Promise<boolean>;
 }
 
-/** Why a lock was lost: the `cause` of the AbortError. */
+/** The cause of a loss: the `cause` of the AbortError. */
 export type Loss =
   | 'Stolen'
   | 'ForceReleased'
@@ -78,7 +78,7 @@ export type Loss =
   | 'NotReclaimed';
 
 /**
- * Why a service, or the way to it, refused: the `cause` of an error that is no loss of a lock. See
+ * Why a service refused, or could not be reached: the `cause` of an error that is not a loss. See
  * docs/javascript/outages.md.
  */
 export type Refusal =
@@ -95,6 +95,7 @@ export type Refusal =
   | 'limit'
   | 'deadlock'
   | 'shutting-down'
+  | 'moved'
   | 'internal'
   | 'unreachable'
   | 'handshake'
@@ -115,18 +116,18 @@ export interface DeadlockCause {
  */
 export type LockErrorCause = Loss | Refusal | DeadlockCause;
 
-/** A lock that is held until it is released, or disposed of. */
+/** A lock that is held until it is released or disposed of. */
 export class LockHandle extends ExtendedLock {
-  /** True if it was held until now. A second release does nothing. */
+  /** Releases the lock. True if it was held; a second release has no effect. */
   release(): boolean;
   [Symbol.dispose](): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What a callback gives, awaited. */
+/** The awaited result of a callback. */
 type Result<T> = Promise<Awaited<T>>;
 
-/** The standard's interface, and nothing more. */
+/** A lock manager with the standard's members alone. */
 export class LockManager {
   protected constructor();
   request<T>(name: string, callback: (lock: Lock) => T): Result<T>;
@@ -135,19 +136,19 @@ export class LockManager {
   query(): Promise<LockManagerSnapshot>;
 }
 
-/** Of a request, and once granted of the lock: a number in a process, a text through a service. */
+/** The id of a request and of its lock: a number in a process, a text through a service. */
 export type RequestId = number | string;
 
-/** A lock or request with all that is known of it. */
+/** A lock or a pending request with all details. */
 export interface LockDetails {
   id: RequestId;
   scope: string[];
   mode: LockMode;
   clientId: string;
-  /** When it was granted, or requested while it waits: milliseconds since 1970, a few exact. */
+  /** When it was granted, or requested if it is pending: milliseconds since 1970, roughly. */
   since: number;
   tag: string | undefined;
-  /** The process, where a service knows it. */
+  /** The client's process, if the service knows it. */
   pid?: number | undefined;
 }
 
@@ -155,42 +156,41 @@ export interface HeldLockDetails extends LockDetails {
   fencingToken: number;
 }
 
-/** Where locks are shared. */
+/** A lock space: clients in it share locks. */
 export interface LockSpace {
   /**
-   * The web origin whose pages share it, as the service takes it: its operator may have given
-   * several origins one space. Undefined in a process, and for programs that connect without the
-   * option `origin`.
+   * The web origin of the lock space; the service's operator may map several origins to one.
+   * Undefined in a process, and without the option `origin`.
    */
   readonly origin: string | undefined;
-  /** The partition within that; of a frame below another site, with the site at the top. */
+  /** The partition within the origin. For a frame below another site it includes the top site. */
   readonly partition: string;
 }
 
-/** What all events of a request repeat. */
+/** The members of all events of a request. */
 interface LockEventAbout {
   id: RequestId;
   scope: string[];
   mode: LockMode;
   clientId: string;
   tag: string | undefined;
-  /** The process, where a service knows it. */
+  /** The client's process, if the service knows it. */
   pid: number | undefined;
-  /** When this client learned of it: milliseconds since 1970. */
+  /** When this client received the event: milliseconds since 1970. */
   time: number;
 }
 
-/** Events are missing before the next one. */
+/** Marks missing events before the next one. */
 export interface LockEventGap {
   type: 'gap';
-  /** How many, if the reader was too slow; undefined if the connection to the service was lost. */
+  /** The number of events dropped for a slow reader; undefined after a lost connection. */
   missed: number | undefined;
   time: number;
 }
 
 /**
- * Something that happened to a request. Each begins with `requested`; `granted` comes once at most;
- * exactly one of the others but `deadlock` is the last.
+ * An event of a request. Its first event is `requested`; `granted` comes at most once; one of the
+ * others, except `deadlock`, is the last.
  */
 export type LockEvent =
   | (LockEventAbout & { type: 'requested' | 'unavailable' | 'released' | 'withdrawn' })
@@ -201,15 +201,15 @@ export type LockEvent =
 
 /** The events of a lock space, in order, until `return()` or the end of the connection. */
 export interface LockEvents extends AsyncIterableIterator<LockEvent> {
-  /** How many events it keeps for a slow reader. */
+  /** The number of unread events that the stream keeps. */
   readonly capacity: number;
   return(value?: unknown): Promise<IteratorResult<LockEvent>>;
 }
 
 export interface LockEventsOptions {
   /**
-   * How many events to keep for a slow reader: 4096 by default. Beyond it the oldest are dropped,
-   * and a `gap` tells how many.
+   * The number of unread events that the stream keeps, 4096 by default. Beyond it the stream drops
+   * the oldest events and adds a `gap` with their number.
    */
   capacity?: number;
 }
@@ -219,106 +219,115 @@ export interface Locks extends LockManager {
   request<T>(scope: Scope, options: ExtendedLockOptions & { ifAvailable?: false }, callback: (lock: ExtendedLock) => T): Result<T>;
   request<T>(scope: Scope, options: ExtendedLockOptions, callback: (lock: ExtendedLock | null) => T): Result<T>;
 
-  /** A handle to the lock: `await using lock = await locks.hold('name')`. Null if it is not available. */
+  /**
+   * Requests a lock and resolves with a handle: `await using lock = await locks.hold('name')`.
+   * Null with `ifAvailable` if the lock is not available.
+   */
   hold(scope: Scope, options?: ExtendedLockOptions & { ifAvailable?: false }): Promise<LockHandle>;
   hold(scope: Scope, options: ExtendedLockOptions): Promise<LockHandle | null>;
 
-  /** As `query()`, with everything that is known. */
+  /** Returns the snapshot of `query()` with all details. */
   inspect(): Promise<{ held: HeldLockDetails[]; pending: LockDetails[] }>;
-  /** The ids of the locks and of the requests that a request waits for. */
+  /** Returns the ids of the locks and requests that block a request. */
   blockers(id: RequestId): Promise<{ held: RequestId[]; pending: RequestId[] }>;
-  /** Clients that wait for each other at this moment. */
+  /** Returns the clients that wait for each other at this moment. */
   deadlocks(): Promise<{ clients: string[]; ids: RequestId[] }[]>;
-  /** Takes away all locks held on a name, from whoever holds them. Resolves with how many there were. */
+  /** Releases all locks held on a name, also those of others. Resolves with their number. */
   forceRelease(name: string): Promise<number>;
   /**
-   * Every event of this lock space from now on. What this client asks later is among them. A reader
-   * that waits keeps a process alive.
+   * Subscribes to all later events of this lock space, also those of this client. A pending read
+   * keeps a process alive.
    */
   events(options?: LockEventsOptions): LockEvents;
-  /** Another lock space: the same for all who ask for its name, and independent of every other. */
+  /** Returns the lock space of this name, which is independent of all others. */
   partition(name: string): Locks;
-  /** Which lock space this is: clients whose spaces are equal share locks, in a process or at one service for one user. */
+  /** The lock space: clients of one process or service with equal spaces share locks. */
   readonly space: LockSpace;
-  /** Who this client is in queries. */
+  /** The id of this client in queries. */
   readonly clientId: string;
 }
 
-/** Whether a service can be reached. Fires `change` when `state` is another one. */
+/** The state of the connection to a service. Fires `change` when `state` changes. */
 export interface LockConnection extends EventTarget {
   /**
-   * `unreachable`: tried again and again. `suspended`: its page sleeps. `refused`: the service does
-   * not take this client. `closed`: by `close()`.
+   * The client retries while `unreachable`. `suspended`: the page is frozen or cached; `refused`:
+   * the service refuses this client; `closed`: after `close()`.
    */
   readonly state: 'connecting' | 'connected' | 'unreachable' | 'suspended' | 'refused' | 'closed';
-  /** Since when: milliseconds since 1970. */
+  /** The time of the last change of state: milliseconds since 1970. */
   readonly since: number;
-  /** Why it is not connected, if so. */
+  /** The reason why it is not connected, if so. */
   readonly error: DOMException | undefined;
   /**
-   * For how many milliseconds the service keeps the locks without a connection; undefined over a
+   * The milliseconds for which the service keeps the locks without a connection; undefined over a
    * Unix socket.
    */
   readonly lease: number | undefined;
-  /**
-   * How many milliseconds are left until the locks count as lost, unless the service is heard from.
-   */
+  /** The milliseconds until the locks count as lost, unless the service answers before. */
   readonly leaseLeft: number | undefined;
 }
 
 /** The locks of a service, over a connection of their own. */
 export interface ServiceLocks extends Locks {
-  /** Whether the service can be reached, and since when. */
+  /** The state of the connection to the service. */
   readonly connection: LockConnection;
-  /** Ends the connection: all locks are lost, and the service knows. */
+  /** Closes the connection. All locks are lost, and the service releases them at once. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** How to reach a service. */
+/** Options for a connection to a service. */
 export interface ConnectOptions {
-  /** The lock space to use. Those of one service know nothing of each other. */
+  /** The lock space to use. The lock spaces of a service are independent. */
   partition?: string;
-  /** What proves to the service who asks. */
+  /** The access token of this client. */
   token?: string;
   /**
-   * For how many milliseconds the service should keep the locks when the network breaks, 100 at
-   * least; it may give less or more.
+   * The milliseconds for which the service should keep the locks without a connection: 100 or more.
+   * The service may choose another value.
    */
   lease?: number;
   /**
-   * How many milliseconds a service may be out of reach, or say nothing, before those who wait for
-   * it get a NetworkError: 60,000, or Infinity. Also requests that never wait for a lock, and
-   * questions.
+   * The milliseconds for which the service may be unreachable or silent, 60,000 by default. Then
+   * all pending requests and queries reject with a NetworkError.
    */
   patience?: number;
   /**
-   * Lets the warning of a handle that was garbage collected say where it was made. In Node also by
-   * the variable NAVLOCKS_TRACE_HANDLES.
+   * Adds the stack of its creation to the warning about a garbage-collected handle. In Node the
+   * variable NAVLOCKS_TRACE_HANDLES does the same.
    */
   traceHandles?: boolean;
 }
 
 export interface NodeConnectOptions extends ConnectOptions {
-  /** Certificates in PEM form of the authorities to trust for `wss:`, instead of those that Node trusts. */
+  /** Certificates in PEM form of the authorities for `wss:`, instead of those that Node trusts. */
   ca?: string | Uint8Array;
-  /** The web origin whose pages this process shares locks with. The service must allow it (`--allow-origin`). */
+  /** The web origin whose pages share locks with this process; `--allow-origin` must name it. */
   origin?: string;
 }
 
-/** How to reach this user's own service. */
+/** Options for a connection to this user's own service. */
 export interface OwnConnectOptions extends ConnectOptions {
-  /** Starts the service if it does not run; it ends by itself when nobody has used it for a while. */
+  /** Starts the service if it does not run. The service ends when it has been idle for a while. */
   start?: boolean;
-  /** The command `navlocks` for that: by default what the variable NAVLOCKS_BIN names, or the one in the PATH. */
+  /** The command `navlocks` that starts it: by default NAVLOCKS_BIN, or the one in the PATH. */
   command?: string;
 }
 
 /**
- * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`. Rejects with a SyntaxError for a bad address, a
- * NetworkError if nobody answers, a SecurityError if the service refuses this client, a NotSupportedError for another version.
+ * The address of a service, or those of the nodes of a cluster: a list, or a text with commas, where
+ * later addresses may leave out the scheme of the first. They are dialled in turn, from a random one
+ * on.
  */
-export function connect(url: string | URL, options?: NodeConnectOptions): Promise<ServiceLocks>;
+export type ServiceAddress = string | URL | readonly (string | URL)[];
+
+/**
+ * Connects to a service: `unix:/path`, `ws://host:port` or `wss://host:port`; or to a cluster,
+ * `wss://n1:7400,n2:7400`. Rejects with a SyntaxError for a bad address, a NetworkError if nobody
+ * answers, a SecurityError if the service refuses this client, a NotSupportedError for another
+ * version.
+ */
+export function connect(url: ServiceAddress, options?: NodeConnectOptions): Promise<ServiceLocks>;
 /** Connects to this user's own service, the one that the command `navlocks` uses. */
 export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
 
@@ -326,17 +335,14 @@ export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
 export const locks: Locks;
 
 /** The options of `connect()`, with the address of the service among them. */
-export type InstallOptions = (NodeConnectOptions & { url: string | URL }) | (OwnConnectOptions & { url?: undefined });
+export type InstallOptions = (NodeConnectOptions & { url: ServiceAddress }) | (OwnConnectOptions & { url?: undefined });
 
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would, and returns that manager. Without an argument:
- * on `globalThis`, with the locks of this process. With the options of `connect()` the manager is there at once, and requests wait
- * until the service is reached.
+ * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, and returns the manager: by
+ * default with the locks of this process. With options of `connect()` requests wait for the
+ * connection.
  */
 export function install(target?: object, locks?: LockManager | InstallOptions): LockManager;
 
-/**
- * Undoes the last `install()` on a global object: what was there before is there again. Resolves
- * when the connection that it made is closed.
- */
+/** Undoes the last `install()` on a global object. Resolves when its connection is closed. */
 export function uninstall(target?: object): Promise<void>;

@@ -1,3 +1,3 @@
-// navlocks for Node: `navigator.locks` within a process, for its main thread and all its workers, and through a service.
+// navlocks for Node: `navigator.locks` for all threads of a process, and through a service.
 
 export { connect, ExtendedLock, install, Lock, LockHandle, LockManager, locks, uninstall } from './node.js';

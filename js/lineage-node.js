@@ -1,4 +1,4 @@
-// The ancestors of the Web Locks API in Node: over any locks, and over those of this process.
+// The older drafts of the Web Locks API in Node: over any locks, and over those of this process.
 
 import { lineageOf } from './lineage.js';
 import { locks } from './node.js';

@@ -1,27 +1,27 @@
-// The ancestors of the Web Locks API, on any locks of this package and in the same lock space.
+// The older drafts of the Web Locks API, over any locks of this package and in the same lock space.
 
 import type { Lock as StandardLock, LockManager, LockMode, LockOptions, Scope } from './index.js';
 
-/** A lock that is held until all promises that it was given fulfil, one of them rejects, or it is released. */
+/** A lock that is held until all its promises fulfil, one of them rejects, or it is released. */
 export class Lock {
   protected constructor();
   /** The names, sorted; frozen. */
   readonly scope: readonly string[];
   readonly mode: LockMode;
-  /** Settles when the lock is released: rejects with what the first of its promises rejected with, or when the lock is lost. */
+  /** Settles when the lock is released. Rejects if one of its promises does or the lock is lost. */
   readonly released: Promise<void>;
-  /** Aborts when the lock is lost. The reason is an AbortError, whose `cause` says why. */
+  /** Aborts when the lock is lost. The reason is an AbortError with the loss as `cause`. */
   readonly signal: AbortSignal;
-  /** Holds the lock until the promise fulfils. Returns `released`; rejects with a TypeError when it is too late. */
+  /** Holds the lock until the promise fulfils. Returns `released`, or rejects after the release. */
   waitUntil(promise: unknown): Promise<void>;
-  /** Releases at once. False if it was released before. */
+  /** Releases the lock. False if it was released before. */
   release(): boolean;
 }
 
-/** What a lock was called first. */
+/** A lock of the first draft. */
 export class Flag extends Lock {}
 
-/** The options of the explainer; all others are ignored. */
+/** The options of the explainer; others are ignored. */
 export interface LockRequestOptions {
   mode?: LockMode;
   signal?: AbortSignal;
@@ -30,19 +30,19 @@ export interface LockRequestOptions {
 
 type Waits = LockRequestOptions & { ifAvailable?: false };
 
-/** A request whose promise gives the lock; null if it is not available. */
+/** A request whose promise resolves with the lock, or with null if it is not available. */
 export interface LockRequest {
   (scope: Scope, options?: Waits): Promise<Lock>;
   (scope: Scope, options: LockRequestOptions): Promise<Lock | null>;
 }
 
-/** A request with a callback that holds the lock as long as it runs. The promise rejects when the lock is lost meanwhile. */
+/** A request with a callback that holds the lock. The promise rejects if the lock is lost first. */
 export interface ScopedLockRequest {
   <T>(scope: Scope, callback: (lock: Lock) => T, options?: Waits): Promise<Awaited<T>>;
   <T>(scope: Scope, callback: (lock: Lock | null) => T, options: LockRequestOptions): Promise<Awaited<T>>;
 }
 
-/** One name and a callback. No options exclude each other; a steal also ends all who wait. */
+/** Requests one name. No options exclude each other; a steal also aborts all waiters. */
 export interface Acquire {
   <T>(name: string, callback: (lock: StandardLock) => T): Promise<Awaited<T>>;
   <T>(name: string, options: LockOptions, callback: (lock: StandardLock | null) => T): Promise<Awaited<T>>;
@@ -50,14 +50,14 @@ export interface Acquire {
 
 export interface Lineage {
   readonly acquire: Acquire;
-  /** Takes away all locks held on a name, in one step. Their promises reject with an AbortError. */
+  /** Releases all locks held on a name, in one step. Their promises reject with an AbortError. */
   readonly forceRelease: (name: string) => void;
   readonly query: () => Promise<{ held: { name: string; mode: LockMode }[]; pending: { name: string; mode: LockMode }[] }>;
-  /** A flag: the mode is required, and a wait is limited by a timeout in milliseconds. */
+  /** Requests a flag, with a required mode and a timeout in milliseconds. */
   readonly requestFlag: (scope: Scope, mode: LockMode, options?: { timeout?: number }) => Promise<Flag>;
-  /** As that of `scoped` if there is a callback, and of `auto` otherwise. */
+  /** `scoped.requestLock` if there is a callback, and `auto.requestLock` otherwise. */
   readonly requestLock: LockRequest & ScopedLockRequest;
-  /** As that of `explicit`. */
+  /** The same as `explicit.requestLock`. */
   readonly requestExplicitLock: LockRequest;
   /** Locks that release themselves in a microtask, unless `waitUntil()` is called before. */
   readonly auto: { readonly requestLock: LockRequest };
@@ -67,11 +67,11 @@ export interface Lineage {
   readonly scoped: { readonly requestLock: ScopedLockRequest };
 }
 
-/** The older APIs over these locks: those of this process, what `connect()` resolved with, or what `install()` returned. */
+/** Returns the older APIs over these locks: of this process, of `connect()` or of `install()`. */
 export function lineageOf(locks: LockManager): Lineage;
 
 /**
- * Puts `acquire` and `forceRelease` on `navigator.locks`, which is put in place if there is none, and `requestLock` and
- * `requestFlag` on the global object.
+ * Defines `acquire` and `forceRelease` on `navigator.locks`, which it installs if there is none.
+ * Defines `requestLock` and `requestFlag` on the global object, and returns the lineage.
  */
 export function installLineage(target: object, locks: LockManager): Lineage;

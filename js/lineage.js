@@ -1,10 +1,10 @@
-// The ancestors of the Web Locks API, on any locks of this package and in the same lock space.
+// The older drafts of the Web Locks API, over any locks of this package and in the same lock space.
 //
 //   requestFlag(scope, mode, { timeout })                          the first draft
 //   requestLock(scope, options), requestLock(scope, callback, …)   the second, and the explainer
 //   acquire(name, [options,] callback), forceRelease(name), query()  the third
 //
-// New code is better off with the locks themselves.
+// New code should use the locks themselves.
 
 import { createAcquire } from './acquire.js';
 import { KeptWeakMap } from './collections.js';
@@ -16,8 +16,8 @@ export { Flag, Lock } from './models.js';
 const lineages = new KeptWeakMap();
 
 /**
- * The older APIs over these locks: those of this process, what `connect()` resolved with, or what `install()` returned.
- * The names of the explainer are in `auto`, `explicit` and `scoped`, one for each of its release models.
+ * Returns the older APIs over these locks: of this process, of `connect()` or of `install()`.
+ * `auto`, `explicit` and `scoped` have the explainer's functions, one for each release model.
  */
 export function lineageOf(locks) {
   const environment = environmentOf(locks);
@@ -29,8 +29,8 @@ export function lineageOf(locks) {
 }
 
 /**
- * Puts the older APIs where their documents have them: `acquire` and `forceRelease` on `navigator.locks`, which is put in place if
- * there is none; `requestLock` and `requestFlag` on the global object. Returns the lineage of these locks.
+ * Defines `acquire` and `forceRelease` on `navigator.locks`, which it installs if there is none.
+ * Defines `requestLock` and `requestFlag` on the global object, and returns the lineage.
  */
 export function installLineage(target, locks) {
   const lineage = lineageOf(locks);

@@ -1,7 +1,6 @@
-// Operations on arrays, by index alone: a page may have replaced what its arrays
-// inherit, iterators included.
+// Operations on arrays by index: a page may have replaced methods and iterators of its arrays.
 
-/** Appends a value; returns the new length. */
+/** Appends a value. Returns the new length. */
 export function append(list, value) {
   list[list.length] = value;
   return list.length;
@@ -22,7 +21,7 @@ export function some(list, test) {
   return false;
 }
 
-/** A copy without the values that pass the test. */
+/** Returns a copy without the values that pass the test. */
 export function removed(list, test) {
   const left = [];
   for (let index = 0; index < list.length; index++) if (!test(list[index])) append(left, list[index]);
@@ -42,7 +41,7 @@ export function joined(list) {
 
 const { sort, splice } = Array.prototype;
 
-/** Takes away so many values at the beginning. */
+/** Removes the first `count` values. */
 export function dropFirst(list, count) {
   Reflect.apply(splice, list, [0, count]);
 }
@@ -52,7 +51,7 @@ export function sortStrings(list) {
   return Reflect.apply(sort, list, []);
 }
 
-/** A copy that JSON.stringify() writes as a list, whatever `toJSON` lists inherit. */
+/** Returns a copy that JSON.stringify() writes as a list, even if arrays inherit a `toJSON`. */
 export function plainList(list) {
   return Object.defineProperty(mapped(list, (value) => value), 'toJSON', { value: undefined });
 }

@@ -12,7 +12,7 @@ import { listenForAbort } from './signals.js';
 import { createConversions } from './webidl.js';
 
 /**
- * The interfaces as a realm has them, and how to make their objects.
+ * Creates the interfaces of a realm, and the functions that make their objects.
  *
  * @param {typeof globalThis} realm whose promises and errors are used
  */
@@ -93,7 +93,7 @@ export function createInterfaces(realm = globalThis) {
     }
   }
 
-  /** A DOMException; `cause` tells those of one name apart. */
+  /** Returns a DOMException; `cause` distinguishes those of one name. */
   function exception(name, message, cause) {
     const error = new DOMException(message, name);
     if (cause !== undefined) {
@@ -103,7 +103,7 @@ export function createInterfaces(realm = globalThis) {
   }
 
   /**
-   * Converts the arguments of `request()`, checks them and asks, in the order of WebIDL and of the method's steps.
+   * Converts and checks the arguments of `request()` in WebIDL's order, then submits the request.
    * https://w3c.github.io/web-locks/#dom-lockmanager-request
    */
   function requestMethodSteps(host, args, extended) {
@@ -111,7 +111,8 @@ export function createInterfaces(realm = globalThis) {
       throw new TypeError(`request() needs a name and a callback, but got ${args.length} argument${args.length === 1 ? '' : 's'}`);
     }
     const scope = convert.scope(args[0], extended);
-    // Step 1. If options was not passed, then let options be a new LockOptions dictionary with default members.
+    // Step 1. If options was not passed, then let options be a new LockOptions dictionary with
+    // default members.
     const given = args.length > 2;
     const options = convert.lockOptions(given ? args[1] : undefined, extended);
     const callback = convert.callback(given ? args[2] : args[1]);
@@ -121,18 +122,20 @@ export function createInterfaces(realm = globalThis) {
 
   function requestSteps(host, scope, options, callback) {
     const wait = checkRequest(host, scope, options);
-    // Steps 10 to 12 are the entry's.
-    return new CallbackEntry(host, scope, options, wait, callback).ask();
+    // Steps 10 to 12 are in the entry.
+    return new CallbackEntry(host, scope, options, wait, callback).submit();
   }
 
-  /** https://wicg.github.io/nav-speculation/prerendering.html#extendedattrdef-delaywhileprerendering */
+  /**
+   * https://wicg.github.io/nav-speculation/prerendering.html#extendedattrdef-delaywhileprerendering
+   */
   function delay({ activation }, steps) {
     return new Promise((resolve, reject) => {
-      activation.run(() => take(steps, resolve, reject));
+      activation.run(() => runSteps(steps, resolve, reject));
     });
   }
 
-  async function take(steps, resolve, reject) {
+  async function runSteps(steps, resolve, reject) {
     try {
       resolve(await steps());
     } catch (error) {
@@ -140,7 +143,10 @@ export function createInterfaces(realm = globalThis) {
     }
   }
 
-  /** Steps 2 to 9 of https://w3c.github.io/web-locks/#dom-lockmanager-request: four options enter and leave as one word. */
+  /**
+   * Takes steps 2 to 9 of https://w3c.github.io/web-locks/#dom-lockmanager-request, and returns how
+   * the request waits.
+   */
   function checkRequest(host, scope, options) {
     // Steps 2 to 4. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
@@ -158,8 +164,8 @@ export function createInterfaces(realm = globalThis) {
     }
     // Step 7. If steal is true and mode is not "exclusive", reject with a NotSupportedError.
     if (steal && mode !== 'exclusive') throw exception('NotSupportedError', "'steal' needs mode 'exclusive'");
-    // Step 8. If signal exists, and either of steal or ifAvailable is true, reject with a NotSupportedError.
-    // A timeout is the same kind of limit.
+    // Step 8. If signal exists, and either of steal or ifAvailable is true, reject with a
+    // NotSupportedError. The same holds for a timeout.
     if (steal || ifAvailable) {
       const option = steal ? 'steal' : 'ifAvailable';
       const limit = signal !== undefined ? 'signal' : timeout !== undefined ? 'timeout' : undefined;
@@ -168,17 +174,17 @@ export function createInterfaces(realm = globalThis) {
       }
     }
     if (overtake && (mode !== 'shared' || steal || ifAvailable)) {
-      throw exception('NotSupportedError', "'overtake' is for requests of mode 'shared' that wait");
+      throw exception('NotSupportedError', "'overtake' needs mode 'shared', and neither 'steal' nor 'ifAvailable'");
     }
     // Step 9. If signal exists and is aborted, reject with its abort reason.
     if (signal?.aborted) throw signal.reason;
     if (steal) return WAIT.steal;
-    // A timeout of nothing tries once.
+    // A timeout of zero tries once.
     if (ifAvailable || timeout === 0) return WAIT.ifAvailable;
     return overtake ? WAIT.overtake : WAIT.queue;
   }
 
-  /** Steps 3 and 4 of `request()`, 2 and 3 of `query()`. */
+  /** Takes steps 3 and 4 of `request()`, or 2 and 3 of `query()`. */
   function checkEnvironment(host) {
     const refusal = host.refusal?.();
     if (refusal !== undefined) throw exception(refusal.name, refusal.message);
@@ -192,13 +198,13 @@ export function createInterfaces(realm = globalThis) {
   function querySteps(host) {
     // Steps 1 to 3. The environment's document is fully active, and it has a lock manager.
     checkEnvironment(host);
-    // Steps 4 to 6. Snapshot the lock state, after all that was asked before.
+    // Steps 4 to 6. Snapshot the lock state, after all earlier requests.
     return new Promise((resolve, reject) => {
-      take(async () => ownSnapshot(await host.transport.query()), resolve, reject);
+      runSteps(async () => ownSnapshot(await host.transport.query()), resolve, reject);
     });
   }
 
-  /** A snapshot made of this realm's objects: a transport's may be of another realm. */
+  /** Copies a snapshot into objects of this realm: the transport may be of another realm. */
   function ownSnapshot(snapshot) {
     if (realm.Object === Object) return snapshot;
     const own = new realm.Object();
@@ -210,15 +216,15 @@ export function createInterfaces(realm = globalThis) {
   }
 
   /**
-   * A manager for an environment.
+   * Creates a manager for an environment.
    *
-   * @param host.transport    who decides, see entry.js
-   * @param host.refusal      returns why this environment may not have locks, `{ name, message }`, if so
-   * @param host.activation   what a page that nobody sees yet waits for, see activation.js
-   * @param host.listen       calls an algorithm when a signal aborts, and returns how to stop that
-   * @param host.trace        rejects with an error that has the stack of those who await, see node.js
-   * @param host.observer     is told of start, grant, miss and end of every request
-   * @param createLock        makes what a callback is given
+   * @param host.transport    carries requests to the lock space, see entry.js
+   * @param host.refusal      returns why this environment may not use locks, `{ name, message }`
+   * @param host.activation   the activation of a prerendering page, see activation.js
+   * @param host.listen       calls an algorithm when a signal aborts; returns how to remove it
+   * @param host.trace        adds the awaiting functions to the stack of an error, see node.js
+   * @param host.observer     has methods for start, grant, miss and end of every request
+   * @param createLock        creates the lock that a callback gets
    */
   function createManager(host, Manager = LockManager, createLock = createStandardLock) {
     const complete = {
@@ -247,7 +253,7 @@ export function createInterfaces(realm = globalThis) {
     LockManager,
     Lock,
     createManager,
-    // For the surfaces that add to the standard's.
+    // For the extended surfaces.
     internals: {
       Promise,
       TypeError,
@@ -266,10 +272,10 @@ export function createInterfaces(realm = globalThis) {
   return interfaces;
 }
 
-/** Of every manager its host, and the interfaces that it was made with. */
+/** The host and the interfaces of each manager. */
 const environments = new KeptWeakMap();
 
-/** Where a manager of this package belongs: { host, interfaces }. Nothing for anything else. */
+/** Returns { host, interfaces } of a manager of this package; undefined for other objects. */
 export function environmentOf(manager) {
   return environments.get(manager);
 }
@@ -279,7 +285,7 @@ function isReserved(name) {
 }
 
 /**
- * Makes a class what WebIDL makes of an interface: its members are enumerable, its tag is its name.
+ * Defines a class as WebIDL defines an interface: its members are enumerable, its tag is its name.
  * https://webidl.spec.whatwg.org/#interface-prototype-object
  */
 function defineInterface(Class, name, members) {
@@ -289,15 +295,15 @@ function defineInterface(Class, name, members) {
   Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
 }
 
-/** Names a class by a literal: bundlers rename what its source calls it. */
+/** Names a class by a literal, because bundlers rename classes. */
 export function nameClass(Class, name) {
   Object.defineProperty(Class, 'name', { value: name, configurable: true });
 }
 
 /**
- * Checks the arguments of `install()`, which are the same from every entry point.
+ * Checks the arguments of `install()`, for all entry points.
  *
- * @returns the host of the locks that are given; nothing for the options of `connect()`
+ * @returns the host of the given locks; undefined for options of `connect()`
  */
 export function readInstallation(target, given) {
   if (typeof target?.Promise !== 'function') {
@@ -306,27 +312,24 @@ export function readInstallation(target, given) {
   if (given === undefined) return undefined;
   const environment = environmentOf(given);
   if (environment !== undefined) return environment.host;
-  // Locks of others, such as a browser's own, must not pass for options without an address.
+  // Foreign locks, such as a browser's own, must not be taken for options.
   if (typeof given !== 'object' || given === null || typeof given.request === 'function') {
     throw new TypeError('install() needs locks of this package, or the options of connect() such as { url }');
   }
   return undefined;
 }
 
-/**
- * Of every global object what its installations replaced, the last one last: { replaced, close }.
- */
+/** The installations of each global object, oldest first: { replaced, close }. */
 const installations = new KeptWeakMap();
 
-/** Defines a property, and notes what was there. */
+/** Defines a property, and notes the replaced one. */
 function replaceProperty(replaced, object, key, descriptor) {
   append(replaced, { object, key, descriptor: Object.getOwnPropertyDescriptor(object, key) });
   Object.defineProperty(object, key, descriptor);
 }
 
 /**
- * Undoes the last installation on a global object. Resolves when the connection that it made is
- * closed.
+ * Undoes the last installation on a global object. Resolves when its connection is closed.
  *
  * @param target the global object
  */
@@ -344,15 +347,15 @@ export async function uninstallInterfaces(target) {
 }
 
 /**
- * Puts the interfaces, and `navigator.locks`, where WebIDL puts them.
+ * Defines the interfaces and `navigator.locks` as WebIDL does.
  * https://w3c.github.io/web-locks/#navigator-mixins
  *
- * @param openHost gives the host of the manager; called when the target may have one
- * @param isOwn    whether the host was made for this, and ends with it
- * @param extend   puts more in place: it is given how to define a property
+ * @param openHost returns the host of the manager; called only if the target may use locks
+ * @param isOwn    whether uninstalling closes the host
+ * @param extend   defines further properties, by the function that it gets
  */
 export function installInterfaces(target, { LockManager, Lock, createManager }, openHost, isOwn = false, extend = undefined) {
-  // [SecureContext]: where there are no secure contexts, as in Node, everything is one.
+  // [SecureContext]: Node has no insecure contexts.
   if (target.isSecureContext === false) {
     throw new target.DOMException('this context is not secure: serve the page over https, or from localhost', 'SecurityError');
   }
@@ -371,7 +374,7 @@ export function installInterfaces(target, { LockManager, Lock, createManager }, 
   }
   const { navigator } = target;
   const prototype = Object.getPrototypeOf(navigator);
-  // Where there is no Navigator, the object itself takes the attribute.
+  // Without an interface Navigator the object itself gets the attribute.
   const place = prototype === null || prototype === target.Object.prototype || prototype === Object.prototype ? navigator : prototype;
   const isNavigator = createNavigatorCheck(navigator, place);
   const { get } = Object.getOwnPropertyDescriptor(
@@ -388,7 +391,7 @@ export function installInterfaces(target, { LockManager, Lock, createManager }, 
   return manager;
 }
 
-/** Whether an object is a Navigator: a realm may have several one after the other. A getter of the platform knows its objects. */
+/** Returns a check for Navigator objects, by a getter of the platform: a realm may have several. */
 function createNavigatorCheck(navigator, place) {
   const known = place === navigator ? undefined : Object.getOwnPropertyDescriptor(place, 'userAgent')?.get;
   if (known === undefined) return (object) => object === navigator;

@@ -3,7 +3,7 @@
 import { CallbackEntry, Entry, HELD } from './entry.js';
 import { nameClass } from './locks.js';
 
-/** A lock that is held until all promises that it was given fulfil, one of them rejects, or it is released. */
+/** A lock that is held until all its promises fulfil, one of them rejects, or it is released. */
 export class Lock {
   #entry;
   #scope;
@@ -30,12 +30,12 @@ export class Lock {
     return this.#entry.mode;
   }
 
-  /** Settles when the lock is released: rejects with what the first of its promises rejected with, or when the lock is lost. */
+  /** Settles when the lock is released. Rejects if one of its promises does or the lock is lost. */
   get released() {
     return this.#released;
   }
 
-  /** Aborts when the lock is lost. Its reason is an AbortError, whose `cause` says why. */
+  /** Aborts when the lock is lost. Its reason is an AbortError with the loss as `cause`. */
   get signal() {
     return this.#entry.lossSignal;
   }
@@ -43,13 +43,13 @@ export class Lock {
   /** Holds the lock until the promise fulfils. Returns `released`. */
   waitUntil(promise) {
     const { host, state } = this.#entry;
-    if (state !== HELD) return host.Promise.reject(new host.TypeError('the lock is released already'));
+    if (state !== HELD) return host.Promise.reject(new host.TypeError('the lock is already released: request it again'));
     this.#waiting++;
     this.#follow(promise);
     return this.#released;
   }
 
-  /** Releases at once, whatever it waits for. False if it was released before. */
+  /** Releases the lock, even if promises are pending. False if it was released before. */
   release() {
     return this.#release();
   }
@@ -58,7 +58,7 @@ export class Lock {
     try {
       await promise;
     } catch (reason) {
-      if (this.#entry.letGo()) this.#settle.reject(reason);
+      if (this.#entry.releaseAndEnd()) this.#settle.reject(reason);
       return;
     }
     this.#fulfilled();
@@ -68,21 +68,21 @@ export class Lock {
     if (--this.#waiting === 0) this.#release();
   }
 
-  // Not by way of release(): a lock is the caller's, who may replace its members.
+  // Does not call release(), which a caller may have replaced.
   #release() {
-    const released = this.#entry.letGo();
+    const released = this.#entry.releaseAndEnd();
     if (released) this.#end();
     return released;
   }
 
-  /** Settles `released`. Few callers look at it for a loss, so that rejection counts as handled. */
+  /** Settles `released`. A loss counts as handled, because few callers read the promise. */
   #end(error) {
     if (error === undefined) return this.#settle.resolve();
     handle(this.#released);
     this.#settle.reject(error);
   }
 
-  /** The first promise that it waits for fulfils two microtasks later: after the caller who awaits the lock. */
+  /** Fulfils its first promise after two microtasks, when the awaiting caller has run. */
   static async releaseItself(lock) {
     await undefined;
     await undefined;
@@ -90,7 +90,7 @@ export class Lock {
   }
 }
 
-/** What a lock was called first. */
+/** A lock of the first draft. */
 export class Flag extends Lock {}
 
 for (const [Class, name] of [[Lock, 'Lock'], [Flag, 'Flag']]) {
@@ -102,18 +102,18 @@ async function handle(promise) {
   try {
     await promise;
   } catch {
-    // The signal tells, and whoever asks for the promise hears of it.
+    // The signal reports the loss, and so does the promise to its readers.
   }
 }
 
 const { releaseItself } = Lock;
 
-/** These documents have an AbortError of their own; the signal's reason is its cause. */
+/** Returns the AbortError of these drafts; the signal's reason is its cause. */
 function abortError(host, reason) {
   return host.exception('AbortError', 'the request was aborted by its signal', reason);
 }
 
-/** A request whose promise gives a lock. */
+/** A request whose promise resolves with a lock. */
 class LockEntry extends Entry {
   constructor(host, scope, options, wait, make) {
     super(host, scope, options, wait);
@@ -139,7 +139,7 @@ class LockEntry extends Entry {
   }
 }
 
-/** A request of the callback form: its promise is that of the callback, or rejects when the lock is lost. */
+/** A request with a callback: its promise follows the callback, and rejects if the lock is lost. */
 class ScopedEntry extends CallbackEntry {
   cancel(reason) {
     super.cancel(abortError(this.host, reason));
@@ -156,8 +156,8 @@ class ScopedEntry extends CallbackEntry {
     if (this.loss !== undefined) this.over?.(reason);
   }
 
-  /** The lock itself is released, and settles `released`; the request goes on until the end of its callback. */
-  letGo() {
+  /** Releases the lock; the request ends with its callback. */
+  releaseAndEnd() {
     return super.release();
   }
 }
@@ -168,9 +168,9 @@ const releasingItself = (Class) => (entry) => {
   return lock;
 };
 
-const heldUntilTold = (entry) => new Lock(entry);
+const heldUntilReleased = (entry) => new Lock(entry);
 
-/** The members that a document's options have, in lexicographical order. */
+/** The members of each draft's options, in lexicographical order. */
 const LOCK_OPTIONS = ['ifAvailable', 'mode', 'signal'];
 const FLAG_OPTIONS = ['timeout'];
 
@@ -179,7 +179,7 @@ export function createModels({ host: given, interfaces: { internals } }) {
   const { Promise, TypeError, convert, checkEnvironment, checkOptions } = internals;
   const host = { ...given, TypeError, lock: (entry) => new Lock(entry) };
 
-  /** A promise of the entry's own: a wrapper around it would settle too late for `waitUntil()`. Mistakes reject. */
+  /** Returns the entry's own promise: a wrapper would settle too late for `waitUntil()`. */
   function request(scope, convertOptions, createEntry) {
     try {
       const names = convert.scope(scope, true);
@@ -187,7 +187,7 @@ export function createModels({ host: given, interfaces: { internals } }) {
       checkEnvironment(host);
       const { signal } = options;
       if (signal?.aborted) throw abortError(host, signal.reason);
-      return createEntry(names, options, checkOptions(options)).ask();
+      return createEntry(names, options, checkOptions(options)).submit();
     } catch (error) {
       return Promise.reject(error);
     }
@@ -196,17 +196,17 @@ export function createModels({ host: given, interfaces: { internals } }) {
   const making = (make) => (names, options, wait) => new LockEntry(host, names, options, wait, make);
   const lockOptions = (options) => () => convert.dictionary(options, LOCK_OPTIONS);
 
-  /** Gives a lock that releases itself, in a microtask, unless `waitUntil()` is called before. */
+  /** Resolves with a lock that releases itself in a microtask, unless `waitUntil()` is called. */
   const auto = {
     requestLock: (scope, options = undefined) => request(scope, lockOptions(options), making(releasingItself(Lock))),
   };
 
-  /** Gives a lock that is held until `release()` is called, whatever else it waits for. */
+  /** Resolves with a lock that is held until `release()` is called. */
   const explicit = {
-    requestLock: (scope, options = undefined) => request(scope, lockOptions(options), making(heldUntilTold)),
+    requestLock: (scope, options = undefined) => request(scope, lockOptions(options), making(heldUntilReleased)),
   };
 
-  /** Runs a callback under the lock and gives its result. */
+  /** Runs a callback under the lock and resolves with its result. */
   const scoped = {
     requestLock(scope, callback, options = undefined) {
       const convertOptions = () => {
@@ -217,12 +217,12 @@ export function createModels({ host: given, interfaces: { internals } }) {
     },
   };
 
-  /** The callback form if there is a callback, and the lock that releases itself otherwise. */
+  /** Calls `scoped.requestLock()` if there is a callback, and `auto.requestLock()` otherwise. */
   function requestLock(scope, options = undefined, more = undefined) {
     return typeof options === 'function' ? scoped.requestLock(scope, options, more) : auto.requestLock(scope, options);
   }
 
-  /** The first draft: the mode is required, and a wait is limited by a timeout in milliseconds. */
+  /** Requests a flag of the first draft: with a required mode and a timeout in milliseconds. */
   function requestFlag(scope, mode, options = undefined) {
     const convertOptions = () => {
       const converted = convert.mode(mode);

@@ -1,4 +1,4 @@
-// The transport within a process: the native addon, whose lock space all worker threads share.
+// The transport within a process, over the native addon. All threads share its lock space.
 
 import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
@@ -7,7 +7,7 @@ import { loadAddon } from './addon.js';
 import { Deliveries } from './delivery.js';
 import { createTurns } from './turns.js';
 
-/** `problem` says why there is no addon, if so. */
+/** `problem` is why there is no addon, if so. */
 const { addon, problem } = loadAddon();
 
 export { problem };
@@ -17,14 +17,14 @@ const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'
 /** Types of events, as in native/src/inbox.rs. */
 const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost'];
 
-// What mail says, as in native/src/space.rs.
+// What mail says, as in native/src/inbox.rs: the number of a type of event, or what is for mail alone.
 const GRANTED = 1;
 const UNAVAILABLE = 2;
-const LOST = 3;
-const CONTENDED = 5;
-const EVENTS = 6;
+const LOST = 6;
+const CONTENDED = 7;
+const EVENTS = 8;
 
-// The array by which the addon answers: the slot of a new request, how much mail, whether there is more; then mail.
+// Layout of the addon's answer: slot of a new request, amount of mail, whether there is more, mail.
 const SLOT = 0;
 const COUNT = 1;
 const MORE = 2;
@@ -33,17 +33,17 @@ const MAIL_LENGTH = 3;
 const MAIL_MAX = 256;
 
 /**
- * For how many turns of the event loop a thread looks for mail before it sleeps: some fifty microseconds. Where there is one
- * processor, looking would only keep the holder from going on.
+ * Turns of the event loop that a thread polls before it sleeps: some fifty microseconds. On one
+ * processor, polling would only delay the holder.
  */
 const POLLS_MAX = availableParallelism() > 1 ? 40 : 0;
-/** After so many failures in a row, one wait in two to this power is polled for. */
+/** The largest exponent of the back-off: after n failures in a row 2^n waits are not polled. */
 const FAILURES_MAX = 5;
 
 // Numbers of an entry in a report, as in native/src/report.rs.
 const NUMBERS = 6;
 
-/** Who this thread is, in every lock space. */
+/** The id of this thread in every lock space. */
 const clientId = randomUUID();
 
 export class NativeTransport {
@@ -51,16 +51,18 @@ export class NativeTransport {
   space;
   #handle;
   #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
-  /** Entries that may hear something, by id. */
+  /** Entries that may get mail, by id. */
   #entries = new Map();
-  /** How many of them wait: as long as any does, the event loop stays alive. */
+  /** The number of waiters, which keep the event loop alive. */
   #waiting = 0;
   #deliveries = new Deliveries(createTurns);
-  /** Streams of events, { stream, capacity }. */
+  /** Event streams of subscribers. */
   #streams = [];
-  /** Whether this thread comes for its mail by itself, and how it went so far. */
+  /** 1 while this thread polls for mail, so that the addon need not wake it. */
   #polls = 0;
+  /** Polls since the last wait began. */
   #polled = 0;
+  /** Waits in a row that polling did not end, and waits still to be skipped for it. */
   #failures = 0;
   #skips = 0;
 
@@ -68,17 +70,17 @@ export class NativeTransport {
     this.space = Object.freeze({ origin: undefined, partition });
     this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
       addon.take(this.#handle, this.#polls);
-      this.#sort();
+      this.#deliverMail();
     });
   }
 
   request(entry) {
     const how = (entry.mode === 'shared' ? 1 : 0) + 2 * entry.wait;
-    const id = small(addon.request(this.#handle, entry.scope, how, entry.tag));
+    const id = asSmi(addon.request(this.#handle, entry.scope, how, entry.tag));
     entry.id = id;
-    entry.slot = small(this.#answer[SLOT]);
+    entry.slot = asSmi(this.#answer[SLOT]);
     this.#entries.set(id, entry);
-    this.#sort();
+    this.#deliverMail();
     if (!entry.answered) {
       entry.waits = true;
       this.#wait(1);
@@ -88,7 +90,7 @@ export class NativeTransport {
 
   release(entry) {
     const released = addon.release(this.#handle, entry.slot, entry.id);
-    this.#sort();
+    this.#deliverMail();
     if (released) this.#entries.delete(entry.id);
     return released;
   }
@@ -97,12 +99,12 @@ export class NativeTransport {
     this.#entries.delete(entry.id);
     this.#stopWaiting(entry);
     addon.abort(this.#handle, entry.slot, entry.id);
-    this.#sort();
+    this.#deliverMail();
   }
 
   forceRelease(name) {
     const count = addon.forceRelease(this.#handle, name);
-    this.#sort();
+    this.#deliverMail();
     return count;
   }
 
@@ -115,7 +117,7 @@ export class NativeTransport {
       const rows = at < held * NUMBERS ? snapshot.held : snapshot.pending;
       const mode = MODES[numbers[at + 1]];
       const clientId = clients[numbers[at + 2]];
-      // The standard knows one name each.
+      // The standard's snapshot has one name in each row.
       for (const beyond = next + numbers[at + 3]; next < beyond; next++) {
         const end = ends[next];
         rows.push({ name: text.slice(start, end), mode, clientId });
@@ -152,7 +154,7 @@ export class NativeTransport {
 
   watchContention(entry) {
     addon.watchContention(this.#handle, entry.slot, entry.id);
-    this.#sort();
+    this.#deliverMail();
   }
 
   subscribe(stream) {
@@ -170,12 +172,12 @@ export class NativeTransport {
     this.#wait(more);
   }
 
-  /** A blocked thread takes no events: the addon keeps as many as the largest stream. */
+  /** Sets how many events the addon keeps for a blocked thread: as many as the largest stream. */
   #setCapacity() {
     addon.subscribe(this.#handle, this.#streams.reduce((most, { capacity }) => Math.max(most, capacity), 0));
   }
 
-  /** Hands all events out that happened until now. */
+  /** Reads all events of the addon and pushes them to the streams. */
   #takeEvents() {
     const streams = this.#streams;
     if (streams.length === 0) return;
@@ -206,8 +208,8 @@ export class NativeTransport {
   }
 
   /**
-   * To put a thread to sleep and wake it takes longer than most locks are held between threads. So who begins to wait looks
-   * for its mail for some turns of the event loop first. When that was in vain it is tried less often.
+   * Polls for mail while a request waits: most locks are held for less time than a wakeup takes.
+   * Backs off after failures.
    */
   #startPolling() {
     if (this.#polls === 1) {
@@ -226,7 +228,7 @@ export class NativeTransport {
     const last = waiting === 0 || ++this.#polled > POLLS_MAX;
     if (last) this.#polls = 0;
     addon.take(this.#handle, this.#polls);
-    this.#sort();
+    this.#deliverMail();
     if (this.#waiting < waiting) {
       this.#failures = 0;
     } else if (last && waiting > 0) {
@@ -236,54 +238,54 @@ export class NativeTransport {
     if (!last) setImmediate(this.#poll);
   };
 
-  /** Hands all mail out, each in a task of its own. */
-  #sort() {
+  /** Delivers all mail, each in a task of its own. */
+  #deliverMail() {
     const answer = this.#answer;
     for (;;) {
       const end = MAIL + answer[COUNT] * MAIL_LENGTH;
-      for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#hand(answer[at], answer[at + 1], answer[at + 2]);
+      for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#deliver(answer[at], answer[at + 1], answer[at + 2]);
       if (answer[MORE] === 0) return;
       addon.take(this.#handle, this.#polls);
     }
   }
 
-  /** Hands out what concerns no outcome of a request. */
-  #handToWatcher(what, id) {
-    if (what === EVENTS) return this.#takeEvents();
+  /** Delivers mail that is not the outcome of a request. */
+  #deliverToWatcher(kind, id) {
+    if (kind === EVENTS) return this.#takeEvents();
     const entry = this.#entries.get(id);
-    if (entry !== undefined) this.#deliveries.add(tellContended, entry, undefined);
+    if (entry !== undefined) this.#deliveries.add(deliverContended, entry, undefined);
   }
 
-  #hand(what, id, value) {
-    if (what >= CONTENDED) return this.#handToWatcher(what, id);
+  #deliver(kind, id, value) {
+    if (kind >= CONTENDED) return this.#deliverToWatcher(kind, id);
     const entry = this.#entries.get(id);
-    // Its owner took it back meanwhile.
+    // The client aborted the request meanwhile.
     if (entry === undefined) return;
     entry.answered = true;
     this.#stopWaiting(entry);
-    if (what === GRANTED) {
-      this.#deliveries.add(tellGranted, entry, small(value));
+    if (kind === GRANTED) {
+      this.#deliveries.add(deliverGranted, entry, asSmi(value));
       return;
     }
     this.#entries.delete(id);
-    if (what === UNAVAILABLE) {
-      this.#deliveries.add(tellUnavailable, entry, undefined);
-    } else if (what === LOST) {
+    if (kind === UNAVAILABLE) {
+      this.#deliveries.add(deliverUnavailable, entry, undefined);
+    } else if (kind === LOST) {
       entry.loss = CAUSES[value];
-      this.#deliveries.add(tellLost, entry, CAUSES[value]);
+      this.#deliveries.add(deliverLost, entry, CAUSES[value]);
     } else {
-      this.#deliveries.add(tellAborted, entry, CAUSES[value]);
+      this.#deliveries.add(deliverAborted, entry, CAUSES[value]);
     }
   }
 }
 
-/** The same number, as V8 keeps it without an object of its own if it is small. */
-function small(number) {
+/** Returns the same number as a small integer if it fits: V8 stores that without a heap object. */
+function asSmi(number) {
   const integer = number | 0;
   return integer === number ? integer : number;
 }
 
-/** An event of a stream. */
+/** Returns an event for streams. */
 function eventOf([[kind, id, mode, value, thief], scope, clientId, tag], time) {
   const type = EVENT_TYPES[kind];
   const event = { type, id, scope, mode: MODES[mode], clientId, tag, pid: undefined, time };
@@ -292,22 +294,22 @@ function eventOf([[kind, id, mode, value, thief], scope, clientId, tag], time) {
   return event;
 }
 
-function tellContended(entry) {
+function deliverContended(entry) {
   entry.contended();
 }
 
-function tellGranted(entry, token) {
+function deliverGranted(entry, token) {
   entry.granted(token);
 }
 
-function tellUnavailable(entry) {
+function deliverUnavailable(entry) {
   entry.unavailable();
 }
 
-function tellLost(entry, cause) {
+function deliverLost(entry, cause) {
   entry.lost(cause);
 }
 
-function tellAborted(entry, cause) {
+function deliverAborted(entry, cause) {
   entry.aborted(cause);
 }

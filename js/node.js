@@ -1,4 +1,4 @@
-// Node's part: how a thread of this process takes part in its lock space.
+// The entry point for Node: each thread is a client of the process's lock space.
 
 import { AsyncResource } from 'node:async_hooks';
 import { channel } from 'node:diagnostics_channel';
@@ -23,34 +23,34 @@ const channels = {
 
 const observer = {
   start(entry) {
-    if (channels.start.hasSubscribers) channels.start.publish(about(entry));
+    if (channels.start.hasSubscribers) channels.start.publish(describe(entry));
   },
   grant(entry) {
-    if (channels.grant.hasSubscribers) channels.grant.publish(about(entry));
+    if (channels.grant.hasSubscribers) channels.grant.publish(describe(entry));
   },
   miss(entry) {
-    if (channels.miss.hasSubscribers) channels.miss.publish(about(entry));
+    if (channels.miss.hasSubscribers) channels.miss.publish(describe(entry));
   },
   end(entry, error) {
     if (!channels.end.hasSubscribers) return;
     const { ifAvailable, steal } = entry;
-    channels.end.publish({ ...about(entry), ifAvailable, steal, error });
+    channels.end.publish({ ...describe(entry), ifAvailable, steal, error });
   },
 };
 
-function about({ name, mode }) {
+function describe({ name, mode }) {
   return { name, mode };
 }
 
-/** Node's own listener is heard even when another one stops the event. */
+/** Adds an abort listener of Node, which runs even if another listener stops the event. */
 function listen(signal, algorithm) {
   const listener = addAbortListener(signal, algorithm);
   return () => listener[Symbol.dispose]();
 }
 
 /**
- * Rejects with an error after its stack was taken once more, where V8 knows which functions await
- * it: the promise that is resolved with this one needs three turns of the job queue until it is.
+ * Returns a promise that rejects with the error, whose stack then has the awaiting functions. V8
+ * knows these after three jobs, when the request's promise has adopted this one.
  */
 function trace(error) {
   const traced = takeStack();
@@ -61,7 +61,7 @@ function trace(error) {
     await undefined;
     await undefined;
     Error.captureStackTrace?.(error);
-    // A request that was settled before leaves this rejection alone.
+    // The promise of a request that was settled before does not handle this rejection.
     handle(traced);
     throw error;
   }
@@ -71,11 +71,11 @@ async function handle(promise) {
   try {
     await promise;
   } catch {
-    // The promise of the request tells.
+    // The promise of the request reports it.
   }
 }
 
-/** Whether a variable of the environment is set. Deno may refuse to tell. */
+/** Returns whether an environment variable is set. Deno may deny the access. */
 function isSet(variable) {
   try {
     return Boolean(process.env[variable]);
@@ -88,7 +88,7 @@ function warn(text) {
   process.emitWarning(text, 'NavlocksWarning');
 }
 
-/** What all hosts of this thread have in common. */
+/** The members of all hosts in this thread. */
 const platform = {
   trace,
   warn,
@@ -101,7 +101,7 @@ const platform = {
   context: () => new AsyncResource('LockRequest'),
 };
 
-/** How this thread takes part in a lock space. Without the addon every call is refused, and connect() works all the same. */
+/** Opens a host in a lock space. Without the addon it refuses every call, but connect() works. */
 function openHost(partition) {
   if (problem !== undefined) return { ...platform, openPartition: openHost, refusal, transport: {} };
   return { ...platform, openPartition: openHost, transport: new NativeTransport(partition) };
@@ -117,7 +117,7 @@ const extended = createExtended(interfaces);
 
 export const { ExtendedLock, LockHandle } = extended;
 
-/** The locks of a service: resolves when it is reached, rejects when it is not. */
+/** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
 export async function connect(...given) {
   const { createServices } = await import('./connect.js');
   return createServices(interfaces, extended, platform).connect(...given);
@@ -127,9 +127,8 @@ export async function connect(...given) {
 export const locks = extended.createLocks(host);
 
 /**
- * Puts `navigator.locks`, `LockManager` and `Lock` in place, as WebIDL would. A global of another realm, such as that of a
- * `node:vm` context, gets interfaces whose promises and errors are its own. The locks are those of this process by default, others
- * of this package, or those of a service by the options of `connect()`.
+ * Defines `navigator.locks`, `LockManager` and `Lock` as WebIDL would, with the target's promises
+ * and errors. Takes locks of this package, or options of `connect()`.
  */
 export function install(target = globalThis, given = locks) {
   if (given === locks) interfaces.internals.checkEnvironment(host);
@@ -145,7 +144,7 @@ export function uninstall(target = globalThis) {
 
 const require = createRequire(import.meta.url);
 
-/** Loads the part for services when it is first wanted: it takes longer than all the rest, and few threads need it. */
+/** Loads connect.js at the first use: it is slow to load, and few threads need it. */
 function startHost(options) {
   const { createServices } = require('./connect.js');
   return createServices(interfaces, extended, platform).startHost(options);

@@ -4,10 +4,10 @@ import { wrongPartition } from './wire.js';
 
 const PATIENCE_MS = 60_000;
 
-/** A shorter lease is over before the network has carried a ping: seconds were meant. */
+/** The shortest lease: a caller with a smaller number probably means seconds. */
 const LEASE_MS_MIN = 100;
 
-/** Each converted before the next is read; those that a platform adds are passed through. */
+/** Converts the options in order. Passes options of the platform through. */
 export function readOptions(given, { domString }, exception) {
   if (given !== undefined && (typeof given !== 'object' || given === null)) throw new TypeError('the options are not an object');
   const { lease, partition = '', patience = PATIENCE_MS, token, ...others } = given ?? {};
@@ -28,7 +28,7 @@ export function readPartition(name, exception) {
 
 function readLease(value) {
   const lease = Math.ceil(milliseconds(value, 'lease', Number.MAX_SAFE_INTEGER));
-  if (lease < LEASE_MS_MIN) throw new TypeError(`'lease' is ${lease} ms, and ${LEASE_MS_MIN} ms is the least: it is in milliseconds`);
+  if (lease < LEASE_MS_MIN) throw new TypeError(`'lease' is ${lease} ms, and ${LEASE_MS_MIN} ms is the least: give milliseconds`);
   return lease;
 }
 
@@ -39,6 +39,6 @@ function milliseconds(value, what, max) {
 }
 
 function readToken(token) {
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError("'token' has characters that no token has: is it the right file?");
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new TypeError("'token' has characters that no token has: check that it is the right file");
   return token;
 }

@@ -1,6 +1,9 @@
-// How long to wait before another attempt.
+// The pauses between attempts: an exponential back-off.
 
 const PAUSE_MS_MIN = 10;
+
+/** While a cluster chooses another owner of the locks. */
+const TAKEOVER_MS_MAX = 200;
 
 /** Not at all before the first attempt, then longer and longer. */
 export class Pauses {
@@ -12,11 +15,20 @@ export class Pauses {
     this.#max = max;
   }
 
-  /** Milliseconds before the next attempt. */
+  /** Returns the milliseconds before the next attempt, and doubles the pause. */
   next() {
     const pause = this.#next;
     this.#next = Math.min(Math.max(pause * 2, PAUSE_MS_MIN), this.#max);
     return pause;
+  }
+
+  /**
+   * As next(), for a client that the next owner of its locks waits for. The pause differs from
+   * client to client.
+   */
+  nextInTakeover() {
+    const half = Math.min(this.next(), TAKEOVER_MS_MAX) / 2;
+    return half + half * Math.random();
   }
 
   /** The next attempt is made at once. */
@@ -24,8 +36,13 @@ export class Pauses {
     this.#next = 0;
   }
 
-  /** A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry. */
+  /**
+   * A connection lasted for so many milliseconds. One that broke off at once is no reason to hurry:
+   * then returns false.
+   */
   after(lasted) {
-    if (lasted >= this.#max) this.restart();
+    if (lasted < this.#max) return false;
+    this.restart();
+    return true;
   }
 }

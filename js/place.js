@@ -1,4 +1,5 @@
-// The service of a user: where it lives, and how it is started. The command has the same in crates/navlocks-cli/src/place.rs.
+// The socket of a user's own service, and how to start that service. The command has the same rules
+// in crates/navlocks-cli/src/place.rs.
 
 import { execFile } from 'node:child_process';
 import { lstatSync } from 'node:fs';
@@ -15,28 +16,28 @@ const FOLDER_VARIABLE = 'NAVLOCKS_DIR';
 /** The variable that names the command. */
 const COMMAND_VARIABLE = 'NAVLOCKS_BIN';
 
-/** For a service to start. */
+/** Limit for the start of a service. */
 const START_MS_MAX = 30_000;
 
-/** Between two attempts to start a service that ends at once. */
+/** Longest pause between two attempts to start a service that ends at once. */
 const START_PAUSE_MS_MAX = 2000;
 
-/** A service that lived for so long is started again at once. */
+/** A service that ran for this long is restarted without a pause. */
 const LIFE_MS_MIN = 10_000;
 
-/** Spreads the clients that want to start a service: all find out at the same moment that it ended. */
+/** Jitter against a thundering herd: all clients notice the end of a service at the same moment. */
 const START_JITTER_MS_MAX = 50;
 
-/** The folder of this user's service, the same for all processes of the user whatever their environment. */
+/** Returns the folder of this user's service, the same for all environments of the user. */
 function folderOfUser() {
   const named = process.env[FOLDER_VARIABLE];
   return named ? resolve(named) : join('/tmp', `navlocks-${process.geteuid()}`);
 }
 
 /**
- * The socket of this user's service.
+ * Returns the path of this user's service.
  *
- * @throws a failure, if others could have put it there
+ * @throws a failure if another user may have created the socket
  */
 export function socketOfUser() {
   if (process.geteuid === undefined) throw unreachable('only Unix has a service for each user: name the one to use, as ws://host:port');
@@ -46,7 +47,7 @@ export function socketOfUser() {
   return join(folder, 'socket');
 }
 
-/** In a folder that others can write to, somebody else's service might listen. */
+/** Throws if the service of another user could listen in this folder. */
 function check(folder, found) {
   const user = process.geteuid();
   if (!found.isDirectory()) throw unsafe(`${folder} is not a folder: remove it, or set ${FOLDER_VARIABLE} to another one`);
@@ -58,7 +59,7 @@ function check(folder, found) {
   }
 }
 
-/** Starts the user's service, and starts it again when it ended: one that cannot live does not keep the machine busy. */
+/** Starts and restarts the user's service, with a back-off if it ends at once. */
 export class Starter {
   #pauses = new Pauses(START_PAUSE_MS_MAX);
   #starting;
@@ -89,8 +90,8 @@ export class Starter {
 }
 
 /**
- * Starts the user's service if nobody listens there. The command does it when it is given something to run: once, however many
- * want it at the same time, and with an environment that keeps nobody's secrets.
+ * Starts the user's service unless a process listens. `navlocks run` starts it once for all
+ * concurrent callers; the environment is passed without the token.
  */
 async function startOwn(path, command = process.env[COMMAND_VARIABLE] || findFile('bin/navlocks') || 'navlocks') {
   if (await listens(path)) return;

@@ -1,5 +1,4 @@
-// Files that differ from platform to platform, each in a package of its own: the native addon, and the
-// command.
+// The packages with the native addon and the command, one for each platform.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -16,42 +15,39 @@ export const PLATFORMS = [
   { os: 'darwin', cpu: 'arm64' },
 ];
 
-/** `linux-x64-musl`: the name of a platform. */
+/** Returns the name of a platform, such as `linux-x64-musl`. */
 export function nameOf({ os, cpu, libc }) {
   return libc === undefined ? `${os}-${cpu}` : `${os}-${cpu}-${libc}`;
 }
 
-/** The name of the package of a platform. */
+/** Returns the name of a platform's package. */
 export function packageOf(known) {
   return `@navlocks/${nameOf(known)}`;
 }
 
 const require = createRequire(import.meta.url);
 
-/**
- * The folder of this platform's package; nothing if it is not installed. npm installs the one with
- * the right libc.
- */
+/** Returns the folder of this platform's package if it is installed. npm chooses the libc. */
 function findFolder() {
   for (const known of PLATFORMS) {
     if (known.os !== platform || known.cpu !== arch) continue;
     try {
       return dirname(require.resolve(`${packageOf(known)}/package.json`));
     } catch {
-      // Not installed.
+      // This package is not installed.
     }
   }
   return undefined;
 }
 
-/** A file of this platform's package; nothing if there is none. */
+/** Returns the path of a file in this platform's package; undefined if there is none. */
 export function findFile(name) {
   const folder = findFolder();
   const file = folder === undefined ? undefined : join(folder, name);
   return file !== undefined && existsSync(file) ? file : undefined;
 }
 
-/** Why this platform's package is not there, and what to do. */
+/** Returns why this platform's package is missing, and what to do. */
 export function explainMissing() {
   const here = PLATFORMS.filter(({ os, cpu }) => os === platform && cpu === arch).map(packageOf);
   if (here.length === 0) return `there is none for ${platform}-${arch}, but for ${PLATFORMS.map(nameOf).join(', ')}`;

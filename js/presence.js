@@ -1,12 +1,12 @@
-// A socket that shows that a session is alive although its connection is gone.
+// The socket of presence: it shows that a client's process lives although its connection is gone.
 //
-// The kernel closes the socket with its process, and Node with its worker thread. So a service can
-// tell a client that is gone from one that is stopped.
+// The kernel closes the socket with its process, and Node with its worker thread. So the service
+// can distinguish a stopped client from an ended one.
 
 import { createServer } from 'node:net';
 import { isAbsolute } from 'node:path';
 
-/** The bytes of a socket's path: Node cuts longer ones off. */
+/** Largest length of a socket's path: Node truncates longer ones. */
 const PATH_BYTES_MAX = process.platform === 'linux' ? 107 : 103;
 
 export class Presence {
@@ -16,7 +16,7 @@ export class Presence {
   #peers = new Set();
 
   /**
-   * Listens at the path that a welcome named. Where that is not possible, the session ends with its
+   * Listens at the path of the service's welcome. If it cannot, the session ends with its
    * connection or its process.
    *
    * @param shown called when the socket is open
@@ -30,15 +30,15 @@ export class Presence {
       shown();
     });
     try {
-      // Without `exclusive` the primary of a cluster would listen in place of its worker.
+      // Without `exclusive` the primary of a Node cluster would listen instead of its worker.
       this.#server.listen({ path, exclusive: true });
     } catch {
-      // A runtime may refuse it.
+      // A runtime may deny it.
     }
     this.#server.unref();
   }
 
-  /** Keeps a connection open: the service ends it, or takes its end for a sign that this client may be gone. */
+  /** Keeps a connection open: the service takes its end for a sign that this client has ended. */
   #accept(peer) {
     this.#peers.add(peer);
     peer.on('error', ignore);

@@ -1,8 +1,8 @@
-// Why a service refuses, and which error that is to a program.
+// The refusals of a service, and the error of each.
 
 /**
- * By the code of the wire; the codes below the line are this package's own. A client that is refused for a `final` one
- * will be refused at the next attempt too. A test compares the codes of the wire with those of `navlocks-wire`.
+ * By the code of the wire; this package adds the codes below the line. After a `final` refusal
+ * another attempt is refused too.
  */
 const REFUSALS = {
   'bad-message': { error: 'InvalidStateError', final: true },
@@ -30,12 +30,12 @@ const REFUSALS = {
 
 const OTHER = { error: 'OperationError', final: true };
 
-/** What a code means: the name of its DOMException, and whether it is worth trying again. */
+/** Returns the name of a code's DOMException, and whether the refusal is final. */
 export function refusalOf(code) {
   return Object.hasOwn(REFUSALS, code) ? REFUSALS[code] : OTHER;
 }
 
-/** What the code of an HTTP answer means that is no WebSocket. */
+/** Returns the code for the HTTP status of a failed handshake. */
 export function codeOfStatus(status) {
   switch (status) {
     case 401:
@@ -48,16 +48,16 @@ export function codeOfStatus(status) {
     case 503:
       return 'limit';
     default:
-      // A proxy whose service is being restarted says such things.
+      // A proxy answers so while its service restarts.
       return status >= 500 ? 'internal' : 'other';
   }
 }
 
-/** Why a connection did not come about, or is no more, as the error that it is: { name, message, cause }. */
+/** Returns { name, message, cause } of the error for a connection that failed or ended. */
 export function describeFailure({ code, message }) {
   const sentence = {
     unreachable: `the lock service cannot be reached: ${message}`,
-    handshake: `what answers there is no lock service for this client: ${message}`,
+    handshake: `the server at this address is no lock service for this client: ${message}`,
     blocked: `the browser does not allow the connection: ${message}`,
     unsafe: message,
     closed: message,

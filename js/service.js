@@ -1,4 +1,4 @@
-// The transport of one client of a lock service, over a session that it may share with others.
+// The transport of one client of a lock service. Clients of several partitions share a session.
 
 import { mapped } from './lists.js';
 import { fullSnapshot, isRequestKey, standardSnapshot } from './wire.js';
@@ -40,7 +40,7 @@ export class ServiceTransport {
     return this.#session.connection;
   }
 
-  /** Why the service cannot be asked at this moment, if so. */
+  /** The reason why the service is unreachable now, if so. */
   get outage() {
     return this.#session.outage;
   }
@@ -61,13 +61,13 @@ export class ServiceTransport {
     this.#session.keepAlive(more);
   }
 
-  /** Runs some work when the service has answered all that it was told before, and these answers were heard. */
+  /** Runs `work` after the service has answered all earlier messages. */
   async task(work) {
     try {
-      // The cheapest question: no request has this id.
+      // The cheapest query, because no request has this id.
       await this.#session.ask(this.#client, { blockers: '0.0' });
     } catch {
-      // The service is out of reach, so nothing else will be heard.
+      // The service is unreachable, so no earlier answer can follow.
     }
     work();
   }

@@ -4,31 +4,30 @@
 //      ▲                                      │
 //      └────────────── wants ◀────────────────┘
 //
-// What is said can be said again. After a connection broke, everything that is to be said follows from what is wanted: the
-// service hears which requests are still alive, and the rest follows. A service that was started
-// again hears all of them.
+// The client keeps no sent messages. After a reconnect it derives all messages from its live
+// requests, and sends a restarted service all of them.
 
 import { LockConnection } from './connection.js';
 import { Lease, Moment } from './lease.js';
 import { append, each, mapped, plainList } from './lists.js';
 import { Pauses } from './pauses.js';
-import { describeFailure, refusalOf } from './refusals.js';
+import { describeFailure } from './refusals.js';
 import { Silence } from './silence.js';
 import { Subscriptions } from './subscriptions.js';
 import { Wants } from './wants.js';
 import { causeOf, hear, opened, say, VERSION } from './wire.js';
 
-// Whether anything that is said can be heard.
+// The states of the link.
 const UP = 'up';
 const DOWN = 'down';
-/** Still tried, and for longer than anybody was to wait. */
+/** The client still retries, and its patience has ended. */
 const HOPELESS = 'hopeless';
 const REFUSED = 'refused';
-/** Its page sleeps, and nothing is tried. */
+/** The page is frozen or cached, and the client does not retry. */
 const ASLEEP = 'asleep';
 const CLOSED = 'closed';
 
-/** What programs call these. */
+/** The states of `locks.connection`. */
 const STATES = {
   [UP]: 'connected',
   [DOWN]: 'unreachable',
@@ -38,21 +37,23 @@ const STATES = {
   [CLOSED]: 'closed',
 };
 
-/** For the way to the service and its first answer. */
+/** Limit for the connection and the first answer. */
 const GREETING_MS_MAX = 10_000;
+/** The least of that for a session whose lease goes by. */
+const GREETING_LEASED_MS_MIN = 250;
 /** For the service to close after our last message. */
 const CLOSING_MS_MAX = 1000;
 
-/** Between two attempts to reach the service. */
+/** Longest pause between two attempts to connect. */
 const PAUSE_MS_MAX = 1000;
 
 /** The longest delay that setTimeout takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
-/** Before the first attempt told anything. */
+/** The failure before the end of the first attempt. */
 const NO_ANSWER = { code: 'unreachable', message: 'there was no answer yet' };
 
-/** WebSocket.OPEN, which not every WebSocket has at the same place. */
+/** WebSocket.OPEN: implementations differ in where they define it. */
 const OPEN = 1;
 
 export class Session {
@@ -62,28 +63,28 @@ export class Session {
   #subscriptions = new Subscriptions();
   connection = new LockConnection(() => this.#lease);
   #link = DOWN;
-  /** Why there is no connection, as far as the last attempt told. */
+  /** The failure of the last attempt. */
   #failure;
-  /** Why there is no hope, if so. */
+  /** The failure for which requests are refused at once, if any. */
   #refusal;
-  /** Counts connections: what an earlier one says means nothing. */
+  /** Counts connections: messages of earlier ones are ignored. */
   #turn = 0;
   #socket;
-  /** The session's number at the service; that of the last one while there is none. */
+  /** The number of the session at the service, or of the last session. */
   #number = 0;
-  /** The web origin that the service takes the session for, if any. */
+  /** The web origin of the lock space, if any. */
   #origin;
-  /** What proves that the session is ours, while it can go on. */
+  /** The secret by which the session can be resumed. */
   #secret;
-  /** The largest epoch of a service here: one with a smaller epoch has a successor. */
+  /** The largest epoch seen: a service with a smaller epoch has a successor. */
   #epoch = 0;
-  /** The socket that shows that the session lives, over a Unix socket. */
+  /** The socket of presence, over a Unix socket. */
   #presence;
   #lease;
   #silence;
   /** Partitions by the number of the client. */
   #clients;
-  /** Whoever waits for the first connection, and hears how it failed. */
+  /** The promise of open() for the first connection, { resolve, reject }. */
   #opening;
   #downSince = new Moment();
   #upSince;
@@ -91,41 +92,52 @@ export class Session {
   #alarm;
   #retry;
   #greeting;
+  /** The addresses of the service. */
+  #route;
+  /** Whether a session of this service has one partition. */
+  #isCluster = false;
+  /** Whether the hello was sent over this connection. */
+  #isGreeted = false;
 
   /**
+   * @param options.createRoute makes what chooses the address to dial
    * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its `failure` may say why it closed.
-   *                            Is told whether something needs the service
+   *                            Is told the address, and whether something needs the service
+   * @param options.beside      another session of the same cluster, if there is one
    * @param options.start       whether `dial` starts a service that is needed
-   * @param options.pauseMax    milliseconds between two attempts to reach the service at most
+   * @param options.pauseMax    longest pause between two attempts, in milliseconds
    * @param options.showPresence listens at a path, over a Unix socket: { path, isShown, close() }
    * @param options.partition   of client 0
-   * @param options.placed      what the service calls a partition, known when a WebSocket was made; the same by default
-   * @param options.lease       milliseconds wanted
-   * @param options.patience    milliseconds that the service may be out of reach
-   * @param platform.deliveries tells entries, each in a turn of its own
-   * @param platform.messagesHaveTurns whether each message of a socket comes in a turn of its own
-   * @param platform.exception  makes errors
-   * @param platform.keepAlive  is told whether the event loop has something to wait for
+   * @param options.placed      returns the service's name of a partition; the same name by default
+   * @param options.lease       the requested lease in milliseconds
+   * @param options.patience    milliseconds for which the service may be unreachable
+   * @param platform.deliveries delivers outcomes to entries, each in a turn of its own
+   * @param platform.messagesHaveTurns whether each message of a socket has a turn of its own
+   * @param platform.exception  creates errors
+   * @param platform.keepAlive  sets whether the event loop must stay alive
    */
   constructor(options, platform) {
     this.#options = options;
     this.#platform = platform;
     this.#clients = [options.partition];
+    this.#route = options.createRoute();
+    this.#isCluster = options.beside !== undefined;
+    this.#origin = options.beside?.origin;
     this.#silence = new Silence(options.patience);
     this.#pauses = new Pauses(options.pauseMax ?? PAUSE_MS_MAX);
     this.#wants = new Wants(platform, () => this.check());
   }
 
-  /** Connects; rejects when that fails the first time. */
+  /** Connects. Rejects if the first attempt fails. */
   open() {
     return new Promise((resolve, reject) => {
-      this.#opening = { resolve, reject };
+      this.#opening = { resolve, reject, since: new Moment(), hasMoved: false };
       this.#wants.wait(1);
       this.#connect();
     });
   }
 
-  /** Connects, and tries until that succeeds. */
+  /** Connects, and retries until an attempt succeeds. */
   start() {
     this.#downSince = new Moment();
     this.#connect();
@@ -136,9 +148,22 @@ export class Session {
     return `${this.#number}.${client}`;
   }
 
-  /** The lock space of a client: the web origin and the partition within it, as the service knows them. */
+  /** Returns the lock space of a client: its web origin and its partition. */
   spaceOf(client) {
     return Object.freeze({ origin: this.#origin, partition: this.#placed(this.#clients[client]) });
+  }
+
+  get partition() {
+    return this.#options.partition;
+  }
+
+  get origin() {
+    return this.#origin;
+  }
+
+  /** Whether further partitions take sessions of their own. */
+  get hasOnePartition() {
+    return this.#isCluster && this.#link !== CLOSED && this.#link !== REFUSED;
   }
 
   openClient(partition) {
@@ -179,18 +204,18 @@ export class Session {
     this.#say(this.#subscriptions.remove(client, stream));
   }
 
-  /** More or fewer wait for something other than an answer. */
+  /** Counts waits for something other than an answer. */
   keepAlive(more) {
     this.#wants.wait(more);
   }
 
-  /** Why the service cannot be asked at this moment, if so: { ms, failure }. */
+  /** The current outage of the service, if any: { ms, failure }. */
   get outage() {
     if (this.#link === UP || this.#link === CLOSED) return undefined;
     return { ms: this.#downSince.age, failure: describeFailure(this.#failure ?? NO_ANSWER) };
   }
 
-  /** The answer to a question, after all that was asked before. */
+  /** Sends a query. Resolves with its answer, which follows those of all earlier messages. */
   ask(client, question) {
     return new this.#platform.Promise((resolve, reject) => {
       this.check();
@@ -201,29 +226,29 @@ export class Session {
     });
   }
 
-  /** Ends the belief in all locks when the lease is over. Done on every occasion, because timers may not run. */
+  /** Loses all locks if the lease has ended. Called often, because timers may not run. */
   check() {
     if (this.#lease === undefined || this.#lease.left > 0) return;
     this.#lapse('LeaseLapsed');
     this.#reconnect();
   }
 
-  /** Takes leave: all that is held or wanted is over. Resolves when the service has heard so, or cannot hear. */
+  /** Ends all locks and requests. Resolves when the service has closed, or does not answer. */
   async close() {
     if (this.#link === CLOSED) return;
-    // Whoever holds a lock must know before the service hears of this and grants it to somebody else.
+    // Holders must see the loss before the service can grant their locks to other clients.
     this.#lapse('ClientEnded');
     this.#end(CLOSED, { code: 'closed', message: 'the connection to the lock service was closed: connect again' }, 'ClientEnded');
     await this.#leave();
   }
 
-  /** The last words of a process that ends now. */
+  /** Sends `bye` for a process that ends now. */
   farewell() {
     this.#say(say.bye);
     this.#socket?.flush?.();
   }
 
-  /** The page goes to sleep: what it holds is lost, and what it waits for waits for its return. */
+  /** Suspends a frozen or cached page: it loses its locks, and its requests stay pending. */
   suspend() {
     if (this.#link === CLOSED || this.#link === REFUSED || this.#link === ASLEEP) return;
     this.#lapse('Suspended');
@@ -241,15 +266,15 @@ export class Session {
     this.start();
   }
 
-  // ---- a connection from its beginning to its end
+  // ---- the life of a connection
 
   async #connect() {
     const turn = ++this.#turn;
-    const late = { code: 'unreachable', message: `no answer within ${GREETING_MS_MAX / 1000} s` };
-    this.#greeting = this.#after(GREETING_MS_MAX, () => this.#broken(late));
+    this.#isGreeted = false;
+    this.#expect(this.#route.limit(this.#lease?.length ?? this.#options.lease));
     let socket;
     try {
-      socket = await this.#options.dial(this.#isNeeded);
+      socket = await this.#options.dial(this.#route.target.address, this.#isNeeded);
     } catch (failure) {
       if (turn === this.#turn) this.#broken(failure);
       return;
@@ -259,17 +284,30 @@ export class Session {
     else drop(socket);
   }
 
+  /** Gives up the connection if the service has not answered within so many milliseconds. */
+  #expect(limit) {
+    this.#clearTimer(this.#greeting);
+    const late = { code: 'unreachable', message: `no answer within ${limit / 1000} s` };
+    this.#greeting = this.#after(limit, () => this.#broken(late));
+  }
+
   #listen(socket) {
     this.#socket = socket;
     let hello;
     socket.onopen = () => {
+      // The lease of a session goes by while an owner says nothing.
+      const isUrgent = this.#secret !== undefined && this.#lease !== undefined;
+      const limit = isUrgent ? Math.max(this.#lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
+      if (this.#route.isCluster) this.#expect(Math.min(limit, GREETING_MS_MAX));
+      this.#isGreeted = true;
       hello = { said: new Moment(), resume: this.#resumption() };
-      socket.send(say.hello(this.#placed(this.#options.partition), this.#options.lease, hello.resume));
+      const { partition, lease } = this.#options;
+      socket.send(say.hello(this.#placed(partition), lease, hello.resume, this.#route.target.carries));
     };
     const { deliveries, messagesHaveTurns } = this.#platform;
     const heard = ({ data }) => {
       const message = typeof data === 'string' ? hear(data) : undefined;
-      if (message === undefined) this.#broken({ code: 'handshake', message: 'it says what is no message' });
+      if (message === undefined) this.#broken({ code: 'handshake', message: 'it sent a malformed message' });
       else if (this.#link === UP) this.#hear(message);
       else this.#greeted(message, hello);
     };
@@ -284,7 +322,7 @@ export class Session {
     return placed === undefined ? partition : placed(partition);
   }
 
-  /** What a new connection must know to go on with the session. */
+  /** Returns the member `resume` of a hello, if the session can be resumed. */
   #resumption() {
     this.check();
     if (this.#secret === undefined) return undefined;
@@ -297,7 +335,7 @@ export class Session {
     };
   }
 
-  /** The first answer of the service. */
+  /** Handles the first message of the service. */
   #greeted({ word, body }, hello) {
     if (word === 'error') this.#broken(body);
     else if (word !== 'welcome' || hello === undefined) this.#broken({ code: 'handshake', message: `it began with '${word}'` });
@@ -306,12 +344,11 @@ export class Session {
     else this.#welcome(body, hello);
   }
 
-  /** The service has answered the hello: everything that it must know is said again. */
+  /** Begins or resumes the session, and sends all that the service must know. */
   #welcome(welcome, { said, resume }) {
     const resumed = (welcome.resumed || welcome.claim) && resume?.session === welcome.session ? resume : undefined;
     const claims = resumed !== undefined && welcome.claim === true;
-    // Only an answer to the whole claim proves anything: until then the lease is the one of the
-    // earlier service.
+    // Only an answer to the whole claim extends the lease of the earlier service.
     const answered = claims ? (this.#lease?.said ?? said) : said;
     if (claims) this.check();
     if (claims && this.#secret === undefined) return;
@@ -320,6 +357,8 @@ export class Session {
     this.#number = welcome.session;
     this.#epoch = welcome.epoch ?? 0;
     this.#origin = welcome.origin;
+    this.#isCluster = welcome.cluster === true;
+    this.#route.reached();
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = welcome.secret || undefined;
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, answered);
@@ -333,7 +372,7 @@ export class Session {
     this.#takeOpening()?.resolve();
   }
 
-  /** Listens at the path that the service named, unless the session does so already. */
+  /** Opens the socket of presence at the path of the service, unless it is open. */
   #showPresence(path) {
     if (path === this.#presence?.path) return;
     this.#hidePresence();
@@ -345,18 +384,18 @@ export class Session {
     this.#presence = undefined;
   }
 
-  /** Says all that the service does not know. Of a session that goes on it knows what the hello said. */
+  /** Sends all that the service does not know. It knows the contents of the hello. */
   #sayAll(resumed, claims) {
     const sayEach = (texts) => each(texts, (text) => this.#say(text));
     if (this.#presence?.isShown) this.#say(say.present);
-    // Every hello opens the first.
+    // Every hello opens client 0.
     const known = resumed?.clients.length ?? 1;
     each(this.#clients, (partition, client) => {
       if (client >= known) this.#say(say.open(client, this.#placed(partition)));
     });
     if (claims) {
       sayEach(this.#wants.claim());
-      // Its answer is the one to the claim.
+      // The pong is the answer to the claim.
       if (this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     } else {
       each(resumed?.alive ?? [], (id) => {
@@ -368,41 +407,83 @@ export class Session {
     sayEach(this.#wants.questions());
   }
 
-  /** The connection broke, or did not come about. */
+  /** Handles a connection that broke or failed. */
   #broken(failure) {
     this.#failure = failure;
-    const opening = this.#takeOpening();
-    if (opening !== undefined) {
-      this.#end(CLOSED, failure);
-      this.#abandon();
-      opening.reject(this.#error(failure));
-    } else if (this.#link !== UP && failure.code === 'unknown-session') {
+    if (this.#link === UP) {
+      this.#reconnect();
+    } else if (failure.code === 'unknown-session' && this.#opening === undefined) {
       // Whoever wanted to go on with a session may begin another one at once.
       if (this.#secret !== undefined) this.#pauses.restart();
       this.#lapse('ServiceGone');
       this.#reconnect();
-    } else if (this.#link !== UP && refusalOf(failure.code).final) {
+    } else if (!this.#route.isFinal(failure, this.#isGreeted)) {
+      this.#goOn(failure, this.#route.failed(failure, this.#isGreeted));
+    } else if (this.#opening !== undefined) {
+      this.#fail(failure);
+    } else {
       this.#lapse('ServiceGone');
       this.#end(REFUSED, failure);
       this.#abandon();
-    } else {
-      this.#reconnect();
     }
   }
 
+  /**
+   * Dials the next address. The first connection dials each once; a cluster without an owner is
+   * dialled for as long as a service may take to answer.
+   */
+  #goOn(failure, atOnce) {
+    const opening = this.#opening;
+    if (opening === undefined) {
+      this.#reconnect(atOnce);
+      return;
+    }
+    opening.hasMoved ||= failure.code === 'moved';
+    if (!atOnce && (!opening.hasMoved || opening.since.age >= GREETING_MS_MAX)) {
+      this.#fail(failure);
+      return;
+    }
+    this.#abandon();
+    this.#dial(atOnce);
+  }
+
+  /** The first connection has failed. */
+  #fail(failure) {
+    const opening = this.#takeOpening();
+    this.#end(CLOSED, failure);
+    this.#abandon();
+    opening.reject(this.#error(failure));
+  }
+
+  #dial(atOnce) {
+    if (atOnce) {
+      this.#connect();
+      return;
+    }
+    // The next owner of the locks grants nothing until all sessions have claimed theirs.
+    const isAwaited = this.#route.isCluster && (this.#secret !== undefined || this.#isNeeded);
+    const pause = isAwaited ? this.#pauses.nextInTakeover() : this.#pauses.next();
+    this.#retry = this.#after(pause, () => this.#connect());
+  }
+
   /** Leaves this connection alone and tries another one, by and by. */
-  #reconnect() {
+  #reconnect(atOnce = false) {
     this.#abandon();
     if (this.#link === UP) {
       this.#downSince = new Moment();
       this.#link = DOWN;
-      this.#pauses.after(this.#upSince.age);
+      this.#settle();
     }
     if (this.#link === DOWN) this.#become(DOWN, this.#failure);
-    // Without a secret the session cannot go on over another connection.
+    // Without a secret the session cannot be resumed.
     if (this.#secret === undefined) this.#lapse('ServiceGone');
     this.#arm();
-    this.#retry = this.#after(this.#pauses.next(), () => this.#connect());
+    this.#dial(atOnce);
+  }
+
+  /** A connection that lasted is a reason to hurry. */
+  #settle() {
+    if (this.#pauses.after(this.#upSince.age)) this.#route.settled();
   }
 
   #abandon() {
@@ -413,7 +494,7 @@ export class Session {
     this.#socket = undefined;
   }
 
-  /** Says good-bye and closes. */
+  /** Sends `bye` and closes the connection. */
   async #leave() {
     const socket = this.#socket;
     this.#turn++;
@@ -435,10 +516,10 @@ export class Session {
     this.#wants.wait(-1);
   }
 
-  // ---- what is heard and said
+  // ---- messages
 
   #hear({ word, body }) {
-    // A grant that lay in a buffer while the lease ran out is none.
+    // A grant that was in a buffer when the lease ended does not count.
     this.check();
     if (this.#link !== UP) return;
     this.#silence.hear();
@@ -456,7 +537,7 @@ export class Session {
   }
 
   #lost({ id, cause }) {
-    // Until then the service remembers it.
+    // Until the release the service remembers the loss.
     if (this.#wants.lost(id, causeOf(cause))) this.#say(say.release(id));
   }
 
@@ -466,25 +547,26 @@ export class Session {
 
   #pong(number) {
     this.#lease?.pong(number);
-    // Set here and not by the timer itself: browsers slow chains of timers down in pages that nobody looks at.
+    // Set here and not by the timer itself: browsers throttle chains of timers in hidden pages.
     this.#arm();
   }
 
   /** The service ends the connection, and the session unless it goes on with a successor. */
-  #over({ code }) {
-    const goesOn = code === 'shutting-down' && this.#secret !== undefined;
+  #over({ code, to }) {
+    const goesOn = (code === 'shutting-down' || code === 'moved') && this.#secret !== undefined;
     if (!goesOn) this.#lapse(code === 'lease-lapsed' ? 'LeaseLapsed' : 'ServiceGone');
-    this.#reconnect();
+    this.#settle();
+    this.#reconnect(goesOn && code === 'moved' && this.#route.moved(to));
   }
 
-  /** If nobody can hear it, it follows from what is wanted later. */
+  /** Sends a message if there is a connection. After a reconnect #sayAll() replaces it. */
   #say(text) {
     if (this.#link === UP && text !== undefined) this.#socket.send(text);
   }
 
-  // ---- when it does not go on
+  // ---- the end of a session
 
-  /** The session is over without its users' doing. */
+  /** Ends the session: all held locks are lost. */
   #lapse(cause) {
     this.#secret = undefined;
     this.#lease = undefined;
@@ -492,7 +574,7 @@ export class Session {
     this.#wants.lapse(cause);
   }
 
-  /** Nothing will come of what waits for the service, for now or for ever. */
+  /** Fails all pending requests and queries, for now or for ever. */
   #end(link, failure, cause) {
     this.#refusal = failure;
     this.#become(link, failure);
@@ -501,7 +583,7 @@ export class Session {
     if (link !== HOPELESS) this.#stopTimers();
   }
 
-  /** Changes the link, and notifies those who watch the connection. */
+  /** Changes the state of the link, and notifies listeners of the connection. */
   #become(link, failure) {
     this.#link = link;
     if (link === UP) this.#failure = undefined;
@@ -515,25 +597,25 @@ export class Session {
     return this.#platform.exception(name, message, cause);
   }
 
-  /** Whether something waits for the service, or it was never reached. */
+  /** Whether a client needs the service, or it was never reached. */
   get #isNeeded() {
     return this.#upSince === undefined || this.#wants.isNeeded;
   }
 
-  /** Something begins to need the service. One that this client may start is waited for from now on. */
+  /** Starts the patience when a client begins to need a service that it may start. */
   #need() {
     if (!this.#options.start || this.#link !== DOWN) return;
     this.#downSince = new Moment();
     this.#arm();
   }
 
-  /** How many milliseconds are left until a service out of reach was waited for long enough. */
+  /** The milliseconds until the patience with an unreachable service ends. */
   get #patience() {
     const isWaited = this.#link === DOWN && (this.#isNeeded || !this.#options.start);
     return isWaited ? this.#options.patience - this.#downSince.age : Infinity;
   }
 
-  /** Whoever waits for the first connection, once. */
+  /** Returns the promise of open(), once. */
   #takeOpening() {
     const opening = this.#opening;
     this.#opening = undefined;
@@ -543,7 +625,7 @@ export class Session {
 
   // ---- time
 
-  /** Sets the alarm to the next moment at which something is due by time alone. */
+  /** Sets the alarm to the next moment at which a timer is due. */
   #arm() {
     this.#clearTimer(this.#alarm);
     const lease = this.#lease;
@@ -559,25 +641,24 @@ export class Session {
 
   #wake = () => {
     this.check();
-    // A network can swallow all of one connection and carry another: the session goes on over that
-    // one.
+    // A network can silently drop one connection and carry another, which resumes the session.
     if (this.#link === UP && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;
     if (this.#link === UP && this.#lease === undefined) this.#breakSilence(patience);
     if (this.#patience <= 0) {
-      this.#end(HOPELESS, { code: 'unreachable', message: `nobody answered for ${patience / 1000} s` });
+      this.#end(HOPELESS, { code: 'unreachable', message: `no answer for ${patience / 1000} s` });
     }
     this.#arm();
   };
 
-  /** Ends the wait for a service that is connected and says nothing. What is held stays held. */
+  /** Fails requests that wait for a connected and silent service. Held locks stay held. */
   #breakSilence(patience) {
     const due = this.#silence.look(this.#wants.isWaiting);
     if (due === 'ping') this.#say(say.ping(0));
     if (due !== 'end') return;
-    const failure = { code: 'unreachable', message: `it is connected, and said nothing for ${patience / 1000} s` };
-    // Should it go on, it learns that these want nothing any more.
+    const failure = { code: 'unreachable', message: `it is connected, and sent no message for ${patience / 1000} s` };
+    // Aborts these requests at the service, in case it continues.
     each(this.#wants.end(describeFailure(failure), this.#error(failure)), (id) => this.#say(say.abort(id)));
   }
 
@@ -594,7 +675,7 @@ export class Session {
   }
 }
 
-/** Ends a connection that means nothing any more; without a word, where that is possible. */
+/** Closes an abandoned connection, without a handshake if possible. */
 function drop(socket) {
   socket.onopen = null;
   socket.onmessage = null;

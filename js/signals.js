@@ -1,10 +1,10 @@
-// Abort signals: one listener for each signal, however many requests wait on it.
+// Abort signals: one listener for each signal, for any number of requests.
 
 import { KeptSet, KeptWeakMap } from './collections.js';
 
 const watches = new KeptWeakMap();
 
-/** All requests that one signal can abort, in the order they were made. */
+/** The requests that one signal can abort, in request order. */
 class Watch {
   #requests = new KeptSet();
   #stop;
@@ -22,7 +22,7 @@ class Watch {
     this.#requests.add(request);
   }
 
-  /** The algorithm of a request leaves the signal; with the last one the listener does. */
+  /** Removes a request, and the listener with the last one. */
   remove(signal, request) {
     if (this.#requests.delete(request) && this.#requests.size === 0) {
       this.#stop();
@@ -45,9 +45,9 @@ export function addAbortAlgorithm(signal, request, listen) {
   return watch;
 }
 
-/** How an abort is heard of where the platform offers nothing better: by a signal of our own, whose event nobody else can stop. */
+/** Adds an abort listener to a dependent signal, whose event other listeners cannot stop. */
 export function listenForAbort(signal, algorithm) {
-  const heard = AbortSignal.any?.([signal]) ?? signal;
-  heard.addEventListener('abort', algorithm, { once: true });
-  return () => heard.removeEventListener('abort', algorithm);
+  const dependent = AbortSignal.any?.([signal]) ?? signal;
+  dependent.addEventListener('abort', algorithm, { once: true });
+  return () => dependent.removeEventListener('abort', algorithm);
 }

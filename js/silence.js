@@ -1,38 +1,35 @@
-// A service that is connected and says nothing. Where there is a lease its pings find that out;
-// over a Unix socket there is none.
+// Detects a service that is connected and sends nothing, over a Unix socket. Over TCP the pings of
+// the lease detect it.
 
-/**
- * How often the service is looked at while its patience lasts: a ping at the second look, the end
- * at the third.
- */
+/** Checks within the limit: after two without a message the service gets a ping, then the end. */
 const LOOKS = 3;
 
 export class Silence {
   #interval;
-  #isBroken = false;
-  #isAsked = false;
+  #wasReceived = false;
+  #isPinged = false;
 
-  /** @param patience milliseconds that the service may say nothing while something waits for it */
+  /** @param patience milliseconds that the service may send nothing while a client waits for it */
   constructor(patience) {
     this.#interval = patience / LOOKS;
   }
 
-  /** Milliseconds between two looks. */
+  /** The milliseconds between two checks. */
   get interval() {
     return this.#interval;
   }
 
-  /** The service said something. */
+  /** Notes that a message was received. */
   hear() {
-    this.#isBroken = true;
+    this.#wasReceived = true;
   }
 
-  /** What is to be done now: `ping` the service, `end` the wait of all, or nothing. */
+  /** Returns what is due: `ping` the service, `end` all waits, or undefined. */
   look(isWaitedFor) {
-    const isSilent = isWaitedFor && !this.#isBroken;
-    const isOver = isSilent && this.#isAsked;
-    this.#isBroken = false;
-    this.#isAsked = isSilent && !isOver;
+    const isSilent = isWaitedFor && !this.#wasReceived;
+    const isOver = isSilent && this.#isPinged;
+    this.#wasReceived = false;
+    this.#isPinged = isSilent && !isOver;
     if (isOver) return 'end';
     return isSilent ? 'ping' : undefined;
   }

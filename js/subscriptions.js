@@ -1,4 +1,4 @@
-// The event streams of a session's clients, and the messages by which the service learns of them.
+// The event streams of a session's clients, and the messages that subscribe to them.
 
 import { KeptMap } from './collections.js';
 import { append, each, removed } from './lists.js';
@@ -6,8 +6,8 @@ import { eventOf, say } from './wire.js';
 
 export class Subscriptions {
   /**
-   * By the number of the client, { streams, sent, answered }. A stream takes events when the
-   * service has answered its subscription: earlier ones happened before the stream was made.
+   * { streams, sent, answered } by the number of the client. A stream gets events after the answer
+   * to its subscription: earlier events precede the stream.
    */
   #clients = new KeptMap();
 
@@ -19,7 +19,7 @@ export class Subscriptions {
     return say.listen(client);
   }
 
-  /** Removes a stream. Returns the message for the service, with the last one. */
+  /** Removes a stream. Returns the message for the service if it was the client's last. */
   remove(client, stream) {
     const subscription = this.#clients.get(client);
     if (subscription === undefined) return undefined;
@@ -27,7 +27,7 @@ export class Subscriptions {
     return subscription.streams.length === 0 ? say.unlisten(client) : undefined;
   }
 
-  /** The service answered a subscription; answers come in order. */
+  /** Notes that the service answered a subscription. Answers come in order. */
   answered(client) {
     const subscription = this.#clients.get(client);
     if (subscription !== undefined && subscription.answered < subscription.sent) subscription.answered++;
@@ -42,7 +42,7 @@ export class Subscriptions {
     });
   }
 
-  /** Another connection begins: events may be missing. Returns the messages for the service. */
+  /** Adds a gap to the streams after a reconnect. Returns the messages for the service. */
   restart() {
     const texts = [];
     this.#clients.forEach((subscription, client) => {
@@ -59,7 +59,7 @@ export class Subscriptions {
     return texts;
   }
 
-  /** No event will come any more; `error` says why, if the program did not end it itself. */
+  /** Ends all streams, with `error` unless the program closed the connection. */
   end(error) {
     this.#clients.forEach(({ streams }) => {
       each(streams, ({ stream }) => (error === undefined ? stream.end() : stream.fail(error)));

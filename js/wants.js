@@ -1,22 +1,22 @@
-// What the users of a session want and have: requests, locks and questions, and what becomes of them.
+// The requests, locks and queries of a session's clients.
 
 import { KeptMap, KeptSet } from './collections.js';
 import { append, each, includes, plainList, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 import { bytesBeyond, say } from './wire.js';
 
-// How far a request has come.
+// The stages of a request.
 const PENDING = 0;
-/** Granted, and its entry is yet to hear of it: if the session ends first, it waits again. */
+/** Granted, and not delivered yet: if the session ends first, the request is pending again. */
 const GRANTED = 1;
 const HELD = 2;
 const OVER = 3;
 
 export class Wants {
-  /** Requests and locks, { id, client, entry, stage, token, place, doomed } by number, in the order of asking. */
+  /** { id, client, entry, stage, token, place, doomed } by number, in request order. */
   #requests = new KeptMap();
   #nextRequest = 1;
-  /** Those of them that steal and have no answer yet. */
+  /** The pending requests that steal. */
   #thieves = new KeptSet();
   /** { id, client, question, resolve, reject } by number. */
   #questions = new KeptMap();
@@ -26,20 +26,20 @@ export class Wants {
   #platform;
   #check;
 
-  /** @param check ends the belief in all locks if it is time */
+  /** @param check ends all locks if the lease has ended */
   constructor(platform, check) {
     this.#platform = platform;
     this.#check = check;
   }
 
-  /** What the service takes. Whatever is longer would end the session. */
+  /** The limits of the service: it ends the session of a client that exceeds them. */
   set limits(limits) {
     this.#limits = limits;
   }
 
-  // ---- what users do
+  // ---- calls of clients
 
-  /** What is to be said of a new request; nothing if it is refused here and now. */
+  /** Adds a request. Returns its message; undefined if the request is refused here. */
   request(client, entry) {
     const text = say.request(this.#nextRequest, client, entry);
     const fault = this.#tooLong(text);
@@ -61,11 +61,11 @@ export class Wants {
     return text;
   }
 
-  /** False when there is nothing to release. */
+  /** Removes a lock. False if there is nothing to release. */
   release({ id }) {
     const request = this.#requests.get(id);
     if (request === undefined) return false;
-    // What a client steals from itself is lost from the moment it says so. The service will tell.
+    // A lock that its own client steals is lost at once; the service's message follows.
     if (request.doomed) {
       request.entry.loss = 'Stolen';
       return false;
@@ -74,15 +74,12 @@ export class Wants {
     return true;
   }
 
-  /**
-   * Returns the messages for a lock whose holder watches for contention; nothing if it is held no
-   * more.
-   */
+  /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
   watchContention({ id }) {
     return this.#requests.has(id) ? say.contention(id) : undefined;
   }
 
-  /** False when there is nothing to take back. */
+  /** Removes a request. False if there is nothing to abort. */
   abort({ id }) {
     const request = this.#requests.get(id);
     if (request === undefined) return false;
@@ -91,12 +88,12 @@ export class Wants {
     return true;
   }
 
-  /** A request that comes to nothing before it is made. */
+  /** Delivers a refusal to an entry. */
   refuse(entry, refusal) {
-    this.#deliver(tellRefused, entry, refusal);
+    this.#deliver(deliverRefused, entry, refusal);
   }
 
-  /** What is to be said of a new question; nothing if it is refused here and now. */
+  /** Adds a query. Returns its message; undefined if the query is refused here. */
   ask(client, question, resolve, reject) {
     const text = say.ask(this.#nextQuestion, client, question);
     const fault = this.#tooLong(text);
@@ -110,7 +107,7 @@ export class Wants {
     return text;
   }
 
-  // ---- what the service says
+  // ---- messages of the service
 
   granted({ id, token }) {
     const request = this.#pending(id);
@@ -119,16 +116,16 @@ export class Wants {
     this.#thieves.delete(request);
     request.stage = GRANTED;
     request.token = token;
-    // Granted before the service heard of a theft that was asked for later: the loss is on its way.
+    // The service granted this before it received a later steal: the loss will follow.
     this.#thieves.forEach((thief) => {
       if (!steals(thief, request)) return;
       request.doomed = true;
       request.entry.loss = 'Stolen';
     });
-    this.#deliver(this.#tellGranted, request, token);
+    this.#deliver(this.#deliverGranted, request, token);
   }
 
-  /** A request has to wait at this place, which a claim repeats. */
+  /** Notes the place of a pending request in its queue, for a claim. */
   placed({ id, place }) {
     const request = this.#pending(id);
     if (request !== undefined) request.place = place;
@@ -136,30 +133,30 @@ export class Wants {
 
   contended(id) {
     const request = this.#requests.get(id);
-    if (request !== undefined) this.#deliver(tellContended, request.entry);
+    if (request !== undefined) this.#deliver(deliverContended, request.entry);
   }
 
   unavailable(id) {
     const request = this.#pending(id);
     if (request === undefined) return;
     this.#forget(request);
-    this.#deliver(tellUnavailable, request.entry);
+    this.#deliver(deliverUnavailable, request.entry);
   }
 
-  /** The numbers of locks that nobody believes in any more. */
+  /** Removes a refused request. Returns the numbers of locks that are to be released with it. */
   refused(id, fault, cycle) {
     const request = this.#pending(id);
     if (request === undefined) return [];
     this.#forget(request);
     const { entry } = request;
     const refusal = this.#describe(fault, cycle);
-    // They will never be taken, whoever waits.
-    if (fault.code === 'limit' && this.#isTooMuch(entry.scope)) refusal.name = 'NotSupportedError';
+    // Another attempt cannot succeed with these names.
+    if (fault.code === 'limit' && this.#exceedsLimits(entry.scope)) refusal.name = 'NotSupportedError';
     this.refuse(entry, refusal);
     return entry.steal ? this.#spare(request) : [];
   }
 
-  /** A theft comes to nothing. Who was told of it already lets go all the same. */
+  /** Undoes a refused steal. Locks whose holders already saw the loss are released. */
   #spare(thief) {
     const released = [];
     this.#requests.forEach((request) => {
@@ -173,13 +170,13 @@ export class Wants {
     return released;
   }
 
-  /** False when nobody is concerned. */
+  /** Removes a lost lock or request. False if it is unknown. */
   lost(id, cause) {
     const request = this.#requests.get(id);
     if (request === undefined) return false;
     const { entry, stage } = request;
     this.#forget(request);
-    if (stage === PENDING) this.#deliver(tellAborted, entry, cause);
+    if (stage === PENDING) this.#deliver(deliverAborted, entry, cause);
     else this.#lose(entry, cause);
     return true;
   }
@@ -192,9 +189,9 @@ export class Wants {
     else this.#deliver(question.reject, this.#error(refused));
   }
 
-  // ---- what becomes of them when the session does not go on, or nothing ever will
+  // ---- the end of a session
 
-  /** A session is over: what was held is lost, what waits is to wait for the next one. */
+  /** Loses all held locks, and keeps pending requests for the next session. */
   lapse(cause) {
     this.#requests.forEach((request) => {
       request.place = undefined;
@@ -212,8 +209,8 @@ export class Wants {
   }
 
   /**
-   * All that waits is over: it was aborted if there is a cause, and refused otherwise. Returns the
-   * numbers of these requests.
+   * Ends all pending requests and queries: aborted if there is a cause, refused otherwise. Returns
+   * the numbers of these requests.
    */
   end(refusal, error, cause) {
     const ended = [];
@@ -222,23 +219,23 @@ export class Wants {
       this.#forget(request);
       append(ended, request.id);
       if (cause === undefined) this.refuse(request.entry, refusal);
-      else this.#deliver(tellAborted, request.entry, cause);
+      else this.#deliver(deliverAborted, request.entry, cause);
     });
     this.#questions.forEach(({ id }) => this.#deliver(this.#takeQuestion(id).reject, error));
     return ended;
   }
 
-  /** Whether a lock, a request or a question needs the service. */
+  /** Whether a lock, a request or a query needs the service. */
   get isNeeded() {
     return this.#requests.size > 0 || this.#questions.size > 0;
   }
 
-  /** Whether an answer of the service is waited for. */
+  /** Whether a client waits for an answer of the service. */
   get isWaiting() {
     return this.#waiting > 0;
   }
 
-  /** The numbers of the requests that the service is to keep. */
+  /** The numbers of the requests that the service must keep. */
   get alive() {
     const ids = [];
     this.#requests.forEach((_, id) => append(ids, id));
@@ -249,7 +246,7 @@ export class Wants {
     return this.#requests.has(id);
   }
 
-  /** All requests, to be sent to a service that was started again. A held one that is too long for it is lost. */
+  /** Returns the claim for a restarted service. A lock that exceeds its message limit is lost. */
   claim() {
     const [texts, later] = [[], []];
     this.#requests.forEach(({ id, client, entry, stage, token, place }) => {
@@ -265,7 +262,7 @@ export class Wants {
     return texts;
   }
 
-  /** The requests that were not answered, to be sent over another connection. One that is too long for this service fails. */
+  /** Returns the messages of unanswered requests. One that exceeds the message limit fails. */
   unanswered() {
     const texts = [];
     this.#requests.forEach(({ id, client, entry, stage }) => {
@@ -282,7 +279,7 @@ export class Wants {
     each(this.refused(id, fault), (released) => append(texts, say.release(released)));
   }
 
-  /** What follows the requests: locks whose contention is watched, and questions that were not answered. */
+  /** Returns the messages for watched locks and unanswered queries. */
   questions() {
     const texts = [];
     this.#requests.forEach(({ id, entry, stage }) => {
@@ -297,15 +294,15 @@ export class Wants {
     return texts;
   }
 
-  /** More or fewer wait for something: as long as any do, the event loop stays alive. */
+  /** Counts pending requests and queries, which keep the event loop alive. */
   wait(more) {
     const before = this.#waiting;
     this.#waiting = before + more;
     if ((before === 0) !== (this.#waiting === 0)) this.#platform.keepAlive?.(this.#waiting > 0);
   }
 
-  #tellGranted = (request, token) => {
-    // The process may have been stopped since.
+  #deliverGranted = (request, token) => {
+    // The lease may have ended while the process was stopped.
     this.#check();
     if (request.stage !== GRANTED || request.token !== token) return;
     request.stage = HELD;
@@ -314,7 +311,7 @@ export class Wants {
 
   #lose(entry, cause) {
     entry.loss = cause;
-    this.#deliver(tellLost, entry, cause);
+    this.#deliver(deliverLost, entry, cause);
   }
 
   #pending(id) {
@@ -334,15 +331,16 @@ export class Wants {
     return question;
   }
 
-  #deliver(tell, whom, value) {
-    this.#platform.deliveries.add(tell, whom, value);
+  #deliver(deliver, entry, value) {
+    this.#platform.deliveries.add(deliver, entry, value);
   }
 
   #tooLong(text) {
     const max = this.#limits['message-bytes-max'] ?? Infinity;
     const bytes = bytesBeyond(text, max);
     if (bytes === undefined) return undefined;
-    return { code: 'limit', message: `this takes a message of ${bytes} bytes, and the service takes ${max}: use shorter names` };
+    const message = `the request needs a message of ${bytes} bytes, and the service accepts ${max}: use shorter names`;
+    return { code: 'limit', message };
   }
 
   #describe({ code, message }, cycle) {
@@ -355,15 +353,15 @@ export class Wants {
     return this.#platform.exception(name, message, cause);
   }
 
-  /** Whether the names are what is beyond a limit. */
-  #isTooMuch(scope) {
+  /** Returns whether the names of a scope exceed a limit. */
+  #exceedsLimits(scope) {
     const names = typeof scope === 'string' ? [scope] : scope;
     const bytesMax = this.#limits['name-bytes-max'] ?? Infinity;
     return names.length > (this.#limits['names-per-request-max'] ?? Infinity) || some(names, (name) => bytesBeyond(name, bytesMax));
   }
 }
 
-/** Whether one request takes away the lock of another one of the same client, made earlier. */
+/** Returns whether a request steals the lock of an earlier request of the same client. */
 function steals(thief, { id, client, entry }) {
   return thief.id > id && thief.client === client && intersect(thief.entry.scope, entry.scope);
 }
@@ -373,22 +371,22 @@ function intersect(one, other) {
   return typeof other === 'string' ? includes(one, other) : some(one, (name) => includes(other, name));
 }
 
-function tellUnavailable(entry) {
+function deliverUnavailable(entry) {
   entry.unavailable();
 }
 
-function tellContended(entry) {
+function deliverContended(entry) {
   entry.contended();
 }
 
-function tellLost(entry, cause) {
+function deliverLost(entry, cause) {
   entry.lost(cause);
 }
 
-function tellAborted(entry, cause) {
+function deliverAborted(entry, cause) {
   entry.aborted(cause);
 }
 
-function tellRefused(entry, refusal) {
+function deliverRefused(entry, refusal) {
   entry.refused(refusal);
 }

@@ -1,16 +1,13 @@
-// The conversions of WebIDL that `LockManager` needs, with errors of the realm they are made for.
+// The conversions of WebIDL for `LockManager`, with errors of one realm.
 // https://webidl.spec.whatwg.org/
 
 import { append, each, sortStrings } from './lists.js';
 
-/**
- * @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is asked for
- */
+/** @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is required */
 export function createConversions(realm) {
   const { TypeError } = realm;
   const AbortSignal = realm.AbortSignal ?? globalThis.AbortSignal;
-  // A getter of the prototype knows its own objects, whatever their prototypes say. Simulated
-  // browsers may have none.
+  // This getter recognises signals even with a changed prototype. Simulated browsers may have none.
   const aborted = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted')?.get;
 
   /** https://webidl.spec.whatwg.org/#js-DOMString */
@@ -47,7 +44,7 @@ export function createConversions(realm) {
     }
   }
 
-  /** Milliseconds; none when they never end. */
+  /** Converts milliseconds; undefined if they are infinite. */
   function timeout(value) {
     const milliseconds = +value;
     if (!(milliseconds >= 0)) throw new TypeError("'timeout' is not a number of milliseconds");
@@ -58,7 +55,7 @@ export function createConversions(realm) {
     return domString(value, "'tag'");
   }
 
-  /** One name, or with the extensions a sequence of them: sorted by code unit, without duplicates. */
+  /** Converts one name or, with the extensions, a sequence of names: sorted, without duplicates. */
   function scope(value, extended) {
     if (!extended || !isSequence(value)) return domString(value, 'the name');
     const sorted = sortStrings(Array.from(value, (name) => domString(name, 'a name of the scope')));
@@ -71,7 +68,7 @@ export function createConversions(realm) {
   }
 
   /**
-   * The dictionary `LockOptions`: members in lexicographical order, each converted before the next is read.
+   * Converts the dictionary `LockOptions`, member by member in lexicographical order.
    * https://webidl.spec.whatwg.org/#js-dictionary
    * https://w3c.github.io/web-locks/#dictdef-lockoptions
    */
@@ -110,7 +107,7 @@ export function createConversions(realm) {
     return options;
   }
 
-  /** The option `capacity` of a stream: a number of events, one at least. */
+  /** Converts the option `capacity` of a stream: a number of events, at least one. */
   function capacity(options, usual) {
     if (options === undefined || options === null) return usual;
     if (typeof options !== 'object' && typeof options !== 'function') throw new TypeError('the options are not an object');
@@ -122,7 +119,7 @@ export function createConversions(realm) {
 
   const converters = { ifAvailable: Boolean, mode, signal, timeout };
 
-  /** A dictionary with these members alone; all others are ignored. */
+  /** Converts a dictionary with these members; ignores all others. */
   function dictionary(value, members) {
     const options = { mode: 'exclusive', ifAvailable: false, steal: false, overtake: false };
     if (value === undefined || value === null) return options;

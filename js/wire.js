@@ -1,10 +1,11 @@
-// The messages between a client and a lock service, as docs/wire.md has them: one JSON text a frame.
+// The messages between a client and a lock service, as docs/wire.md has them: one JSON text a
+// frame.
 //
-// JSON can say lone surrogates ("\ud800"), and JavaScript writes and reads them exactly, so any string is a name.
+// JSON can escape lone surrogates ("\ud800"), and JavaScript reads them back: any string is a name.
 
 import { append, each, mapped, plainList } from './lists.js';
 
-// Kept: a page may replace them.
+// Read now: a page may replace them.
 const { parse, stringify } = JSON;
 
 export const VERSION = 1;
@@ -14,7 +15,7 @@ const TOKEN_SUBPROTOCOL = 'navlocks.token.';
 
 const PARTITION_BYTES_MAX = 256;
 
-/** How a request waits, by the number that an entry has for it. */
+/** The words for `entry.wait`. */
 const WAITS = [undefined, 'if-available', 'steal', 'steal-all', 'overtake'];
 
 const CAUSES = {
@@ -25,7 +26,7 @@ const CAUSES = {
   'not-reclaimed': 'NotReclaimed',
 };
 
-/** The subprotocols that a browser asks for: it cannot set a header, so its token is among them. */
+/** Returns the subprotocols of a browser's handshake, with the token: a page cannot set headers. */
 export function subprotocols(token) {
   if (token === undefined) return [SUBPROTOCOL];
   const bytes = String.fromCharCode(...new TextEncoder().encode(token));
@@ -33,12 +34,14 @@ export function subprotocols(token) {
   return [SUBPROTOCOL, TOKEN_SUBPROTOCOL + encoded];
 }
 
-/** What a client says. Members that have their default are left out; `undefined` is nothing to JSON. */
+/** Messages of a client. Members with their default value are omitted. */
 export const say = {
-  hello: (partition, leaseMs, resume) =>
-    stringify({ hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, resume } }),
+  hello: (partition, leaseMs, resume, carry = false) =>
+    stringify({
+      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), resume },
+    }),
   open: (client, partition) => stringify({ open: opened(client, partition) }),
-  /** In a claim a held request has its token, and a pending one its place if one is known. */
+  /** In a claim a held request has its token, and a pending one its place if it is known. */
   request: (id, client, { scope, mode, wait, tag }, { token, place } = {}) =>
     stringify({
       request: {
@@ -47,7 +50,7 @@ export const say = {
         names: plainList(typeof scope === 'string' ? [scope] : scope),
         mode: unless(mode, 'exclusive'),
         wait: WAITS[wait],
-        // Only shown, and only names may have lone surrogates.
+        // Only names may have lone surrogates.
         tag: tag?.toWellFormed(),
         token,
         place: place && plainList(place),
@@ -65,25 +68,26 @@ export const say = {
   bye: '"bye"',
 };
 
-/** A client as `hello` and `open` name it. */
+/** Returns a client in the form of `hello` and `open`. */
 export function opened(client, partition) {
   return { client, partition: unless(partition, '') };
 }
 
-/** Why this is no name of a partition, if so: the service would end the session. */
+/** Returns why this is no name of a partition, if so: the service would end the session. */
 export function wrongPartition(name) {
   if (!name.isWellFormed()) return 'the name of a partition cannot have lone surrogates';
   const bytes = bytesBeyond(name, PARTITION_BYTES_MAX);
-  return bytes === undefined ? undefined : `the name of a partition has ${PARTITION_BYTES_MAX} bytes at most, this one ${bytes}`;
+  if (bytes === undefined) return undefined;
+  return `the name of a partition has ${bytes} bytes, and ${PARTITION_BYTES_MAX} are allowed: use a shorter one`;
 }
 
-/** Whether a request can be called so. */
+/** Returns whether a text is the id of a request. */
 export function isRequestKey(text) {
   const parts = /^(\d{1,16})\.(\d{1,16})$/.exec(text);
   return parts !== null && Number(parts[1]) < 2 ** 32 && Number(parts[2]) <= Number.MAX_SAFE_INTEGER;
 }
 
-/** What the service says, as its one word and what belongs to it; nothing if it is no message. */
+/** Parses a message of the service into { word, body }; undefined if it is malformed. */
 export function hear(text) {
   let message;
   try {
@@ -97,12 +101,12 @@ export function hear(text) {
   return word === undefined ? undefined : { word, body: message[word] };
 }
 
-/** Why a lock was lost, as `cause` of an error says it. */
+/** Returns the `cause` of an error for the cause of a loss on the wire. */
 export function causeOf(cause) {
   return typeof cause === 'object' && cause !== null && 'stolen' in cause ? 'Stolen' : (CAUSES[cause] ?? String(cause));
 }
 
-/** An event of a stream. */
+/** Returns an event for streams. */
 export function eventOf({ about: { request, client, names, mode = 'exclusive', tag, pid }, what }, time) {
   const type = typeof what === 'string' ? what : Object.keys(what)[0];
   const event = { type, id: request, scope: names, mode, clientId: client, tag, pid, time };
@@ -113,7 +117,7 @@ export function eventOf({ about: { request, client, names, mode = 'exclusive', t
   return event;
 }
 
-/** A snapshot as the standard has it: one name each. */
+/** Returns the standard's snapshot, with one name in each row. */
 export function standardSnapshot({ held, pending }) {
   const rows = (entries) => {
     const found = [];
@@ -125,7 +129,7 @@ export function standardSnapshot({ held, pending }) {
   return { held: rows(held), pending: rows(pending) };
 }
 
-/** A snapshot with all that is known. */
+/** Returns a snapshot with all details. */
 export function fullSnapshot({ held, pending }, now) {
   const row = ({ about: { request, client, names, mode = 'exclusive', tag, pid }, ms }) => ({
     id: request,
@@ -144,9 +148,9 @@ export function fullSnapshot({ held, pending }, now) {
 
 const encoder = new TextEncoder();
 
-/** How long a text is in UTF-8, if that is more than `max`. */
+/** Returns the length of a text in UTF-8 if it is more than `max`. */
 export function bytesBeyond(text, max) {
-  // A code unit takes three bytes at most.
+  // A code unit has at most three bytes in UTF-8.
   if (text.length * 3 <= max) return undefined;
   const { length } = encoder.encode(text);
   return length > max ? length : undefined;

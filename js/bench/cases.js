@@ -1,14 +1,15 @@
-// What is measured: each case is the same program for every side, and gives one number, a cost. The suite `node` of bench/ runs them.
+// The measured cases. Each runs the same program on every side and returns one cost. The suite
+// `node` of bench/ runs them.
 
 const nothing = async () => {};
 const forever = () => new Promise(nothing);
 
-/** Nanoseconds since `start`, for each of `count`. */
+/** Returns the nanoseconds since `start`, divided by `count`. */
 function each(start, count) {
   return ((performance.now() - start) * 1e6) / count;
 }
 
-/** Requests locks that are never released; resolves when all are held. */
+/** Requests locks that are never released. Resolves when all are held. */
 function holdAll(locks, count, prefix = 'held') {
   return Promise.all(
     Array.from({ length: count }, (_, index) => new Promise((held) => {
@@ -26,12 +27,12 @@ async function sequence(locks, name, count) {
   return each(start, count);
 }
 
-/** Runs what every request runs until the runtime has compiled it: programs that use locks a lot are warm. */
+/** Runs requests until the runtime has compiled them, as in programs that use locks a lot. */
 function warmUp(locks) {
   return sequence(locks, 'warm', 20_000);
 }
 
-/** The mean of all runs of `work` that begin within so many milliseconds. */
+/** Returns the mean of all runs of `work` that begin within `milliseconds`. */
 async function within(milliseconds, work) {
   const end = performance.now() + milliseconds;
   let [sum, count] = [0, 0];
@@ -72,7 +73,7 @@ export const cases = {
   crowded: {
     async run(locks, count) {
       await holdAll(locks, count);
-      // As many as fit into a while, of which the first half is for warming up.
+      // The first 300 ms warm up.
       await within(300, () => sequence(locks, 'hot', 100));
       return within(300, () => sequence(locks, 'hot', 100));
     },
@@ -111,10 +112,10 @@ export const cases = {
       return each(start, 10);
     },
   },
-  /** A lock handed back and forth between two workers: ns a hand-over. */
+  /** A lock that alternates between two workers: ns a grant. */
   pingpong: {
     threads: 2,
-    /** In each worker: asks for its next turn before it ends the one it has. */
+    /** In each worker: requests the lock again before it releases it. */
     async run(locks, count) {
       await turns(locks, count / 10);
       const start = performance.now();

@@ -10,7 +10,7 @@ const [side, name, size] = isMainThread ? process.argv.slice(2) : workerData;
 const { run, threads = 0 } = cases[name];
 
 const tools = {
-  /** What the process has once its garbage is gone. The collector gives memory back on threads of its own, which takes a moment. */
+  /** Returns the memory after garbage collection, which frees pages later on its own threads. */
   async rss() {
     for (let round = 0; round < 5; round++) {
       globalThis.gc();
@@ -36,10 +36,10 @@ async function measureInThreads() {
 
 if (isMainThread) {
   console.log(threads === 0 ? await measure() : await measureInThreads());
-  // Locks that are held for ever, and who waits for them.
+  // Some locks are held for ever, so the process would not end.
   process.exit(0);
 } else {
-  // A request that waits does not keep every runtime alive.
+  // A waiter does not keep every runtime alive.
   const alive = setInterval(() => {}, 1000);
   parentPort.postMessage('ready');
   await once(parentPort, 'message');

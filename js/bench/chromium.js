@@ -1,5 +1,5 @@
-// Requests and releases in sequence in a page of Chromium: chromium.js SIDE SIZE. Prints nanoseconds a request.
-// SIDE is `native`, or `navlocks` through a service on this machine, whose command NAVLOCKS_BIN names.
+// Measures requests in sequence in a page of Chromium and prints nanoseconds a request:
+// chromium.js SIDE SIZE. SIDE is `native`, or `navlocks` through a service of NAVLOCKS_BIN.
 
 import process from 'node:process';
 import { Browsers } from '../test/browser/chromium.js';

@@ -1,5 +1,5 @@
-// The cost of a dashboard: dashboard.js SIDE CASE LOCKS SECONDS. Prints one number. SIDE is `with` a page that shows the names, or
-// `alone`. NAVLOCKS_BIN names the command.
+// Measures the cost of a dashboard and prints one number: dashboard.js SIDE CASE LOCKS SECONDS.
+// SIDE is `with` a page of names or `alone`; NAVLOCKS_BIN names the command.
 //
 // CASE      prints
 // cycle     nanoseconds of the service's CPU for one request and its release; LOCKS are held
@@ -10,7 +10,7 @@
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { Browsers } from '../test/browser/chromium.js';
-import { Talker } from '../test/dashboard/talker.js';
+import { WireClient } from '../test/dashboard/wire-client.js';
 import { Service } from '../test/service.js';
 
 const [side, name, locks, seconds] = process.argv.slice(2);
@@ -19,12 +19,12 @@ const milliseconds = Number(seconds) * 1000;
 
 const CHANGES_PER_SECOND = 1000;
 const NAMES_OF_WAITERS = 1000;
-/** Requests on their way at a time. */
+/** Concurrent requests. */
 const BATCH = 32;
 
 const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
 
-/** Nanoseconds of CPU that a process has used. A tick is a hundredth of a second. */
+/** Returns the nanoseconds of CPU that a process has used. A tick is a hundredth of a second. */
 function cpuOf(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 1e7;
@@ -45,12 +45,12 @@ async function queueAll(client) {
   let last;
   for (let index = 0; index < names; index += 1) last = client.request(`busy/${index}`);
   await last.granted;
-  const waiters = await Talker.connect(service.unix);
+  const waiters = await WireClient.connect(service.unix);
   for (let index = names; index < count; index += 1) waiters.request(`busy/${index % names}`, { tag: 'waiter' });
   return waiters;
 }
 
-/** Requests and releases as fast as they are answered. Returns how many. */
+/** Requests and releases as fast as the service answers. Returns the number of requests. */
 async function cycle(client) {
   const end = performance.now() + milliseconds;
   let done = 0;
@@ -74,7 +74,7 @@ async function change(client) {
 }
 
 const service = await Service.start(side === 'with' ? ['--dashboard'] : []);
-const client = await Talker.connect(service.unix);
+const client = await WireClient.connect(service.unix);
 const kept = name === 'queued' ? await queueAll(client) : await holdAll(client);
 const browsers = new Browsers();
 let page;
@@ -86,17 +86,17 @@ if (side === 'with') {
   await page.waitForFunction(() => document.querySelector('main table') !== null);
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-  // The browser keeps a spare one, which costs next to nothing.
+  // The browser keeps a spare renderer, whose cost is negligible.
   renderers = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
 }
 if (name === 'cycle' || name === 'queued') {
-  const worker = await Talker.connect(service.unix);
+  const worker = await WireClient.connect(service.unix);
   const before = cpuOf(service.pid);
   const done = await cycle(worker);
   console.log((cpuOf(service.pid) - before) / done);
   worker.close();
 } else {
-  const worker = await Talker.connect(service.unix);
+  const worker = await WireClient.connect(service.unix);
   const cpu = () => renderers.reduce((sum, pid) => sum + cpuOf(pid), 0);
   const before = cpu();
   await change(worker);

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command `navlocks`, from the package of this platform: this program becomes it where Node can
-// do that, and stands before it otherwise.
+// Runs the command `navlocks` of this platform's package: by execve() where Node has it, as a child
+// otherwise.
 
 import { spawn } from 'node:child_process';
 import { explainMissing, findFile } from '../platforms.js';
@@ -15,19 +15,19 @@ if (command === undefined) {
   console.error(`navlocks: the command is missing: ${explainMissing()}`);
   process.exitCode = NOT_FOUND;
 } else if (process.execve === undefined) {
-  standBefore();
+  runChild();
 } else {
-  // Node says that this is new, on standard error, which belongs to the command.
+  // Node warns on standard error that execve() is experimental; the stream belongs to the command.
   process.removeAllListeners('warning');
   process.execve(command, [command, ...given]);
 }
 
-/** Runs the command as a child: signals reach it, and this process ends as it does. */
-function standBefore() {
+/** Runs the command as a child, forwards signals, and exits with its status. */
+function runChild() {
   const child = spawn(command, given, { stdio: 'inherit' });
   const passOn = (signal) => child.kill(signal);
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2']) process.on(signal, passOn);
-  // A terminal sends these to both.
+  // A terminal sends these to both processes.
   for (const signal of ['SIGINT', 'SIGQUIT']) process.on(signal, () => {});
   child.on('error', ({ message }) => {
     console.error(`navlocks: the command cannot be started: ${message}`);

@@ -1,4 +1,4 @@
-// A process that obeys orders.
+// A client in a process, which executes commands of a test.
 
 import { serve } from './conformance/agent.js';
 import { holdLife } from './processes.js';
@@ -8,7 +8,7 @@ await holdLife(provider.locks);
 
 const channel = {
   send: (message) => process.send(message),
-  receive: (hear) => process.on('message', hear),
+  receive: (handle) => process.on('message', handle),
 };
 
 serve(provider.locks, channel, {

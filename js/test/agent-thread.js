@@ -1,4 +1,4 @@
-// A worker that obeys orders.
+// A client in a worker thread, which executes commands of a test.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { serve } from './conformance/agent.js';
@@ -7,7 +7,7 @@ const { provider } = await import(`./providers/${workerData.providerName}.js`);
 
 const channel = {
   send: (message) => parentPort.postMessage(message),
-  receive: (hear) => parentPort.on('message', hear),
+  receive: (handle) => parentPort.on('message', handle),
 };
 
 serve(provider.locks, channel, {

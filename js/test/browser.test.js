@@ -1,4 +1,4 @@
-// What a page does with its connection, tried in Node on a page of our own making. Real browsers have tests of their own.
+// The connection of a page, tested in Node with a simulated page. chromium.test.js has real pages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,13 +12,13 @@ const TOKEN = 'a-token-that-is-long-enough';
 
 const service = await Service.start(['--allow-origin', ORIGIN, '--lease', '60s']);
 
-/** Messages to oneself, which do not keep the process alive. */
+/** A MessageChannel that does not keep the process alive. */
 class Channel {
   port1 = {};
   port2 = { postMessage: () => setImmediate(() => this.port1.onmessage()) };
 }
 
-/** As much of a window as the package asks for. */
+/** The members of a window that the package uses. */
 class Page extends EventTarget {
   navigator = {};
   document = Object.assign(new EventTarget(), { defaultView: this, baseURI: `${ORIGIN}/folder/page` });
@@ -34,14 +34,14 @@ class Page extends EventTarget {
     const { dialled } = this;
     this.WebSocket = class extends WebSocket {
       constructor(url, protocols) {
-        // In a browser each message is a task of its own.
+        // In a browser each message has a task of its own.
         super(url, protocols, { origin, allowSynchronousEvents: false });
         dialled.push(url);
       }
     };
   }
 
-  /** A function that refuses every receiver but its window, as a browser's do. */
+  /** Returns a function that refuses every receiver but its window, as in browsers. */
   #own(work) {
     const page = this;
     return function own(...given) {
@@ -59,7 +59,7 @@ class Page extends EventTarget {
   }
 }
 
-/** A lock of a page that is held until it is lost: how it was. */
+/** Holds a lock until it is lost. `lost` resolves with the error. */
 async function hold(locks, name) {
   let settled;
   await new Promise((resolve) => {
@@ -71,7 +71,7 @@ async function hold(locks, name) {
   return { lost: settled.catch((error) => error) };
 }
 
-test('F12 install: navigator.locks is there at once, and what is asked waits for the service', async () => {
+test('F12 install() defines navigator.locks at once, and requests wait for the service', async () => {
   const page = new Page();
   const locks = install(page, { url: service.tcp });
   assert.equal(page.navigator.locks, locks);
@@ -80,7 +80,7 @@ test('F12 install: navigator.locks is there at once, and what is asked waits for
   page.tell('pagehide', { persisted: false });
 });
 
-test('install takes locks from connect() as well as options, and nothing else', async () => {
+test('install() accepts locks of connect() or options, and refuses other values', async () => {
   const locks = await connectFromNode(service.tcp, { origin: ORIGIN });
   const first = new Page();
   const other = install(first, { url: service.tcp });
@@ -99,7 +99,7 @@ test('install takes locks from connect() as well as options, and nothing else', 
   await locks.close();
 });
 
-test('F12 the getter of navigator.locks knows every Navigator of its realm, and nothing else', () => {
+test('F12 the getter of navigator.locks accepts every Navigator of its realm, and no other object', () => {
   class Navigator {
     #agent = 'agent';
     get userAgent() {
@@ -111,13 +111,13 @@ test('F12 the getter of navigator.locks knows every Navigator of its realm, and 
   const locks = install(page, { url: service.tcp });
   const { get } = Object.getOwnPropertyDescriptor(Navigator.prototype, 'locks');
   assert.equal(page.navigator.locks, locks);
-  // A window that was navigated from its first, empty document has a second one.
+  // A window that was navigated from its initial empty document has a second Navigator.
   assert.equal(get.call(new Navigator()), locks);
   for (const wrong of [{}, Object.create(page.navigator), Navigator.prototype, undefined]) assert.throws(() => get.call(wrong), TypeError);
   page.tell('pagehide', { persisted: false });
 });
 
-test('an address is understood as the page would, and a bad one is a SyntaxError', () => {
+test('an address is relative to the page, and a bad address throws a SyntaxError', () => {
   const page = new Page();
   install(page, { url: '/locks' });
   assert.deepEqual(page.dialled, ['ws://page.example/locks']);
@@ -127,7 +127,7 @@ test('an address is understood as the page would, and a bad one is a SyntaxError
   }
 });
 
-test('F122 a page that goes away releases at once', async () => {
+test('F122 a page that is closed releases its locks at once', async () => {
   const [page, other] = [new Page(), new Page()];
   const locks = install(page, { url: service.tcp });
   const others = install(other, { url: service.tcp });
@@ -140,10 +140,10 @@ test('F122 a page that goes away releases at once', async () => {
 });
 
 for (const [how, sleep, wake] of [
-  ['put aside for the way back', (page) => page.tell('pagehide', { persisted: true }), (page) => page.tell('pageshow', { persisted: true })],
+  ['put into the back/forward cache', (page) => page.tell('pagehide', { persisted: true }), (page) => page.tell('pageshow', { persisted: true })],
   ['frozen', (page) => page.tellDocument('freeze'), (page) => page.tellDocument('resume')],
 ]) {
-  test(`F126 F127 X30 decision 7: a page that is ${how} holds nobody up, and comes back with what it waits for`, async () => {
+  test(`F126 F127 X30 decision 7: a page that is ${how} blocks no other client, and keeps its requests`, async () => {
     const [page, other] = [new Page(), new Page()];
     const locks = install(page, { url: service.tcp });
     const others = install(other, { url: service.tcp });
@@ -166,7 +166,7 @@ for (const [how, sleep, wake] of [
   });
 }
 
-test('F128 a prerendering page calls nobody, and what it asks waits until it is seen, in order', async () => {
+test('F128 a prerendering page does not connect, and its calls wait for the activation, in order', async () => {
   const page = new Page();
   page.document.prerendering = true;
   const locks = install(page, { url: service.tcp });
@@ -179,7 +179,7 @@ test('F128 a prerendering page calls nobody, and what it asks waits until it is 
   page.document.addEventListener('prerenderingchange', (event) => {
     order.push('seen');
     calls.push(locks.request('seen', () => order.push('second')));
-    // Nobody else is to hear of it.
+    // Hides the event from all other listeners.
     event.stopImmediatePropagation();
   });
   await new Promise(setImmediate);
@@ -192,7 +192,7 @@ test('F128 a prerendering page calls nobody, and what it asks waits until it is 
   assert.deepEqual(order, ['seen', 'NotSupportedError', 'second', '1 held', 'first']);
 });
 
-test('F09 P02 an opaque origin has no locks, and no connection is tried', async () => {
+test('F09 P02 an opaque origin has no locks, and does not connect', async () => {
   const page = new Page('null');
   const locks = install(page, { url: service.tcp });
   await assert.rejects(locks.request('a', () => {}), { name: 'SecurityError' });
@@ -200,13 +200,13 @@ test('F09 P02 an opaque origin has no locks, and no connection is tried', async 
   assert.deepEqual(page.dialled, []);
 });
 
-test('an origin that the service does not allow is a SecurityError that says what to do', async () => {
+test('an origin that the service does not allow gets a SecurityError with the option to set', async () => {
   const locks = install(new Page('http://elsewhere.example'), { url: service.tcp });
   await assert.rejects(locks.request('a', () => {}), { name: 'SecurityError', message: /--allow-origin http:\/\/elsewhere\.example/ });
   await assert.rejects(locks.query(), { name: 'SecurityError' });
 });
 
-test('F11 F31 a document that is not fully active is an InvalidStateError before all else', async () => {
+test('F11 F31 a document that is not fully active gets an InvalidStateError before all other checks', async () => {
   const page = new Page();
   const locks = install(page, { url: service.tcp });
   await locks.query();
@@ -216,7 +216,7 @@ test('F11 F31 a document that is not fully active is an InvalidStateError before
   page.tell('pagehide', { persisted: false });
 });
 
-test('F08 F133 a page shows its token as a subprotocol, and has the locks of its origin alone', async () => {
+test('F08 F133 a page sends its token as a subprotocol, and has the locks of its origin alone', async () => {
   const guarded = await Service.start(['--allow-origin', ORIGIN], { NAVLOCKS_TOKEN: TOKEN });
   const page = new Page();
   const locks = install(page, { url: guarded.tcp, token: TOKEN });
@@ -229,7 +229,7 @@ test('F08 F133 a page shows its token as a subprotocol, and has the locks of its
   await guarded.kill();
 });
 
-test('D10 an abort is heard even when another listener stops the event', async () => {
+test('D10 an abort takes effect even if another listener stops the event', async () => {
   const page = new Page();
   const locks = install(page, { url: service.tcp });
   await hold(locks, 'stopped');

@@ -1,4 +1,4 @@
-// Names of classes survive a bundler, also beside code that has classes of the same names.
+// Class names survive a bundler, even beside other classes with the same names.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 
 const resolveDir = fileURLToPath(new URL('..', import.meta.url));
 
-/** A program that has its own of everything, beside the package. */
+/** A program with classes of the same names beside the package. */
 const PROGRAM = `
   class Lock {}
   class LockManager {}
@@ -17,7 +17,7 @@ const PROGRAM = `
   class ExtendedLock {}
   class Flag {}
   export const own = [Lock, LockManager, LockHandle, Locks, ServiceLocks, ExtendedLock, Flag];
-  // By the package's own names: a bundle for browsers has nothing of Node.
+  // Imported by package name: a bundle for browsers contains no module of Node.
   export * as lineage from 'navlocks/lineage';
   export * as browser from 'navlocks/browser';
   export { createInterfaces } from './locks.js';

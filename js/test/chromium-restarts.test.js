@@ -1,4 +1,4 @@
-// Pages in a real Chromium whose service is killed, or ended in good order, and started again.
+// Pages in a real Chromium while their service is killed or stopped, and restarted.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -20,7 +20,7 @@ describe('Chromium over restarts', { skip: missing }, () => {
     await site.close();
   });
 
-  /** A page with a connection, and what it is to do there. */
+  /** Opens a page with a connection in `globalThis.locks`. */
   async function openPage(url) {
     const page = await (await browsers.open()).newPage();
     await page.goto(`${site.origin}/test/browser/empty.html`);
@@ -34,7 +34,7 @@ describe('Chromium over restarts', { skip: missing }, () => {
   const state = (page, wanted) => page.waitForFunction((name) => globalThis.locks.connection.state === name, wanted);
 
   for (const signal of ['SIGKILL', 'SIGTERM']) {
-    test(`pages keep their locks with the same tokens and their order over ${signal} and a new start`, async () => {
+    test(`pages keep locks, tokens and queue order over ${signal} and a restart`, async () => {
       const service = await Service.start(['--lease', '60s', '--allow-origin', site.origin]);
       const [first, second] = [await openPage(service.tcp), await openPage(service.tcp)];
       const program = await connect(service.tcp, { origin: site.origin });
@@ -44,11 +44,11 @@ describe('Chromium over restarts', { skip: missing }, () => {
       });
       const order = [];
       await second.exposeFunction('grantedTo', (name) => order.push(name));
-      const ask = () => second.evaluate(async (name) => {
+      const request = () => second.evaluate(async (name) => {
         globalThis.done = globalThis.locks.request('kept', () => globalThis.grantedTo(name));
         await globalThis.locks.query();
       }, 'the second page');
-      await ask();
+      await request();
       const last = program.request('kept', () => order.push('the program'));
       await program.query();
       for (let round = 0; round < 2; round++) {
@@ -72,7 +72,7 @@ describe('Chromium over restarts', { skip: missing }, () => {
     });
   }
 
-  test('a page whose service stays away beyond the lease has lost its lock, and asks again', async () => {
+  test('a page loses its lock if its service is down beyond the lease, and its request is queued again', async () => {
     const service = await Service.start(['--lease', '2s', '--allow-origin', site.origin]);
     const page = await openPage(service.tcp);
     await page.evaluate(async () => {

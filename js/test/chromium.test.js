@@ -8,7 +8,7 @@ import { startSite } from './browser/site.js';
 import { startAgent } from './processes.js';
 import { Service } from './service.js';
 
-/** So long that whatever is released was released by its client's end, and not because its lease was over. */
+/** So long that only the end of a client releases its locks, and never the end of a lease. */
 const lease = 600_000;
 
 describe('Chromium', { skip: missing }, () => {
@@ -27,7 +27,7 @@ describe('Chromium', { skip: missing }, () => {
     await service.kill();
   });
 
-  /** A page with navlocks in place, in a context of its own. */
+  /** Opens a page with navlocks installed, in a context of its own. */
   async function openPage() {
     const context = await (await browsers.open()).newContext();
     const page = await context.newPage();
@@ -41,7 +41,7 @@ describe('Chromium', { skip: missing }, () => {
       const { install } = await import('/browser.js');
       install(globalThis, { url, lease });
       globalThis.outcomes = {};
-      // Holds a lock until the end of the page; resolves when it is granted.
+      // Holds a lock until the end of the page. Resolves when it is granted.
       globalThis.hold = (name) => new Promise((granted) => {
         const done = navigator.locks.request(name, () => {
           granted();
@@ -75,15 +75,15 @@ describe('Chromium', { skip: missing }, () => {
         for (const call of calls) names.push(await call().then(() => 'no error', ({ name }) => name));
         parent.postMessage(names, '*');
       </script>`;
-      const heard = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }));
+      const received = new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true }));
       document.body.append(frame);
-      return heard;
+      return received;
     }, service.tcp);
     assert.deepEqual(names, Array(11).fill('SecurityError'));
     await page.context().close();
   });
 
-  test('F11 S7 D18 a detached document gets InvalidStateError before anything else', async () => {
+  test('F11 S7 D18 a detached document gets InvalidStateError before all other checks', async () => {
     const page = await openPage();
     const frame = await page.evaluateHandle(() => {
       const element = document.createElement('iframe');
@@ -97,7 +97,7 @@ describe('Chromium', { skip: missing }, () => {
     const names = await frame.evaluate(async (element) => {
       const { navigator, Promise: Theirs, DOMException: TheirException } = element.contentWindow;
       const { locks } = navigator;
-      // Of the frame's own modules, as its locks are.
+      // The frame's own instance of the module knows the frame's locks.
       const { lineageOf } = await element.contentWindow.eval("import('/lineage.js')");
       const { acquire, auto, query, requestFlag, scoped } = lineageOf(locks);
       element.remove();
@@ -142,7 +142,7 @@ describe('Chromium', { skip: missing }, () => {
     ['is navigated', (page) => page.goto(`${site.origin}/test/browser/empty.html`)],
     ['crashes', crash],
   ]) {
-    test(`F122 F132 X38 S5 the next page takes over when the first ${how}`, async () => {
+    test(`F122 F132 X38 S5 the next page gets the lock when the holder ${how}`, async () => {
       const [first, second] = [await openPage(), await openPage()];
       await holdIn(first, `primary that ${how}`);
       const next = holdIn(second, `primary that ${how}`);
@@ -153,7 +153,7 @@ describe('Chromium', { skip: missing }, () => {
     });
   }
 
-  test('F126 F127 X30 decision 7 a page that is put aside loses its locks to others, and comes back with what it waits for', async () => {
+  test('F126 F127 X30 decision 7 a page in the back/forward cache loses its locks and keeps its requests', async () => {
     const [aside, other] = [await openPage(), await openPage()];
     await holdIn(aside, 'put aside');
     await holdIn(other, 'wanted');
@@ -161,7 +161,7 @@ describe('Chromium', { skip: missing }, () => {
       globalThis.hold('wanted').then(() => {
         globalThis.granted = true;
       });
-      // It has reached the service.
+      // The answer shows that the service received the request.
       return navigator.locks.query();
     });
     await waits;
@@ -170,9 +170,9 @@ describe('Chromium', { skip: missing }, () => {
     });
     await aside.goto(`${site.origin}/test/browser/empty.html`);
     await holdIn(other, 'put aside');
-    // It comes back as it was, so it is not loaded again.
+    // The page comes from the cache, so it does not load again.
     await aside.goBack({ waitUntil: 'commit' });
-    assert.equal(await aside.evaluate(() => globalThis.here), 'the same page', 'it was not kept');
+    assert.equal(await aside.evaluate(() => globalThis.here), 'the same page', 'the page was not cached');
     await aside.waitForFunction(() => globalThis.outcomes['put aside'] !== undefined);
     assert.equal(await aside.evaluate(() => globalThis.outcomes['put aside']), 'AbortError Suspended');
     assert.equal(await aside.evaluate(() => globalThis.granted), undefined);
@@ -182,18 +182,18 @@ describe('Chromium', { skip: missing }, () => {
   });
 
   test('X29 F125 G15 two processes and a page contend for one lock, and each of them is killed', async (t) => {
-    // Processes that take part in the locks of a web origin say so.
+    // The processes join the lock space of the page's origin.
     const origin = site.origin;
     Object.assign(process.env, { NAVLOCKS_TEST_TCP: service.tcp, NAVLOCKS_TEST_ORIGIN: origin });
     const locks = await connect(service.tcp, { origin });
     t.after(() => locks.close());
     const page = await openPage();
     const processes = [await startAgent('service-tcp', locks), await startAgent('service-tcp', locks)];
-    // All want it, in this order.
+    // All request the lock, in this order.
     await processes[0].hold('one for all');
     const inPage = holdIn(page, 'one for all');
     await page.evaluate(() => navigator.locks.query());
-    const second = await processes[1].ask('one for all');
+    const second = await processes[1].request('one for all');
     const names = async () => {
       const { held, pending } = await locks.query();
       return [held, pending].map((list) => list.filter(({ name }) => name === 'one for all').length);
@@ -205,7 +205,7 @@ describe('Chromium', { skip: missing }, () => {
     await crash(page);
     await second.granted;
     assert.deepEqual(await names(), [1, 0]);
-    // A theft by a page is heard of in a process.
+    // A process receives the loss when a page steals.
     const thief = await openPage();
     await thief.evaluate(() => navigator.locks.request('one for all', { steal: true }, () => {}));
     assert.equal(await second.outcome, 'rejected AbortError');
@@ -216,7 +216,7 @@ describe('Chromium', { skip: missing }, () => {
   });
 });
 
-/** Ends the renderer of a page as a bug in it would. */
+/** Crashes the renderer of a page. */
 async function crash(page) {
   const gone = page.waitForEvent('crash');
   const session = await page.context().newCDPSession(page);

@@ -1,138 +1,46 @@
-// The messages that a client sends to a service that was started again, and its belief: against a peer that the test plays.
+// The messages and the lease of a client whose service restarts, against a scripted service.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { connect as connectSocket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { connect } from 'navlocks';
-import { WebSocketServer } from 'ws';
 import { becomes, fails, lost } from './outcomes.js';
-import { scratch } from './service.js';
-
-const LIMITS = { 'message-bytes-max': 1000 };
-
-/** One connection, as the service has it. */
-class Peer {
-  #socket;
-  #heard = [];
-  #waiting = [];
-
-  constructor(socket) {
-    this.#socket = socket;
-    this.closed = once(socket, 'close');
-    socket.on('message', (text) => {
-      const message = JSON.parse(text);
-      if (this.#waiting.length > 0) this.#waiting.shift()(message);
-      else this.#heard.push(message);
-    });
-  }
-
-  hear() {
-    return this.#heard.length > 0 ? Promise.resolve(this.#heard.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  say(message) {
-    this.#socket.send(JSON.stringify(message));
-  }
-
-  welcome(more) {
-    this.say({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
-  }
-
-  drop() {
-    this.#socket.terminate();
-  }
-}
-
-/** A service that a test plays, on a Unix socket or TCP. */
-class Script {
-  #server = createServer();
-  #peers = [];
-  #waiting = [];
-
-  constructor() {
-    new WebSocketServer({ server: this.#server }).on('connection', (socket) => {
-      const peer = new Peer(socket);
-      if (this.#waiting.length > 0) this.#waiting.shift()(peer);
-      else this.#peers.push(peer);
-    });
-  }
-
-  async listen(...place) {
-    this.#server.listen(...place);
-    await once(this.#server, 'listening');
-    return `ws://127.0.0.1:${this.#server.address().port}`;
-  }
-
-  accept() {
-    return this.#peers.length > 0 ? Promise.resolve(this.#peers.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  /** A client, and its first connection. */
-  async connect(url, welcome, options) {
-    const connected = connect(url, options);
-    const peer = await this.accept();
-    await peer.hear();
-    peer.welcome(welcome);
-    return [await connected, peer];
-  }
-
-  close() {
-    this.#server.close();
-  }
-}
-
-async function startScript() {
-  const script = new Script();
-  const folder = scratch();
-  const path = join(folder, 'socket');
-  await script.listen(path);
-  return { script, folder, url: `unix:${path}` };
-}
+import { hold, Script, startScript } from './script.js';
 
 const SESSION = { session: 12, secret: 'a secret', epoch: 5 };
 const RESTARTED = { ...SESSION, epoch: 6, resumed: true, claim: true };
-
-/** A lock, granted by the peer. */
-async function hold(locks, peer, name, token) {
-  const held = locks.hold(name);
-  const { request } = await peer.hear();
-  peer.say({ granted: { id: request.id, token } });
-  return held;
-}
 
 test('a claim has clients, requests in the order of their numbers, `claimed`, and the rest after it', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);
   const builds = locks.partition('builds');
-  assert.deepEqual(await peer.hear(), { open: { client: 1, partition: 'builds' } });
+  assert.deepEqual(await peer.receive(), { open: { client: 1, partition: 'builds' } });
   const held = await hold(locks, peer, 'held', 71);
   held.contended();
-  assert.deepEqual(await peer.hear(), { contention: 1 });
+  assert.deepEqual(await peer.receive(), { contention: 1 });
   const waits = builds.request(['b', 'a'], { mode: 'shared' }, () => {});
-  await peer.hear();
-  peer.say({ pending: { id: 2, place: [5, 17] } });
+  await peer.receive();
+  peer.send({ pending: { id: 2, place: [5, 17] } });
   const aborter = new AbortController();
   const aborted = fails(locks.request('aborted', { signal: aborter.signal }, () => {}), 'AbortError');
-  await peer.hear();
+  await peer.receive();
   const question = locks.query();
-  await peer.hear();
+  await peer.receive();
   const events = locks.events();
-  await peer.hear();
-  peer.say({ listening: 0 });
+  await peer.receive();
+  peer.send({ listening: 0 });
   peer.drop();
   const again = await script.accept();
-  assert.deepEqual((await again.hear()).hello.resume, {
+  assert.deepEqual((await again.receive()).hello.resume, {
     session: 12,
     secret: 'a secret',
     epoch: 5,
     clients: [{ client: 0 }, { client: 1, partition: 'builds' }],
     alive: [1, 2, 3],
   });
-  // Since the hello.
+  // These changes happen after the hello.
   aborter.abort();
   await aborted;
   const later = locks.partition('later').request('later', () => {});
@@ -148,21 +56,21 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
     { contention: 1 },
     { ask: { id: 1, question: 'query' } },
   ];
-  for (const message of claim) assert.deepEqual(await again.hear(), message);
-  // It breaks before anything of it counts: all is said again, to a service of another epoch.
+  for (const message of claim) assert.deepEqual(await again.receive(), message);
+  // The connection breaks before the claim counts: the client repeats it to the next epoch.
   again.drop();
   const third = await script.accept();
-  const { hello } = await third.hear();
+  const { hello } = await third.receive();
   assert.deepEqual([hello.resume.epoch, hello.resume.alive], [6, [1, 2, 4]]);
   third.welcome({ ...RESTARTED, epoch: 7 });
-  for (const message of claim.slice(1)) assert.deepEqual(await third.hear(), message);
-  third.say({ granted: { id: 2, token: 80 } });
-  third.say({ granted: { id: 4, token: 81 } });
-  third.say({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
+  for (const message of claim.slice(1)) assert.deepEqual(await third.receive(), message);
+  third.send({ granted: { id: 2, token: 80 } });
+  third.send({ granted: { id: 4, token: 81 } });
+  third.send({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
   await Promise.all([waits, later, question]);
   assert.ok(held.held);
-  // A claim that is refused.
-  third.say({ lost: { id: 1, cause: 'not-reclaimed' } });
+  // The service refuses the claim.
+  third.send({ lost: { id: 1, cause: 'not-reclaimed' } });
   assert.equal(await lost(held), 'NotReclaimed');
   events.return();
   third.drop();
@@ -170,19 +78,19 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   script.close();
 });
 
-test('a grant that came just before the end of the service is claimed, and a lock whose claim is too long is lost', async () => {
+test('a grant just before the end of the service is claimed, and a lock with an oversized claim is lost', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);
   const long = await hold(locks, peer, 'x'.repeat(500), 70);
   const wanted = locks.hold('wanted');
-  await peer.hear();
-  peer.say({ granted: { id: 2, token: 71 } });
-  peer.say({ error: { code: 'shutting-down', message: 'the service is shutting down' } });
+  await peer.receive();
+  peer.send({ granted: { id: 2, token: 71 } });
+  peer.send({ error: { code: 'shutting-down', message: 'the service is shutting down' } });
   const again = await script.accept();
-  assert.deepEqual((await again.hear()).hello.resume.alive, [1, 2]);
+  assert.deepEqual((await again.receive()).hello.resume.alive, [1, 2]);
   again.welcome({ ...RESTARTED, limits: { 'message-bytes-max': 400 } });
-  assert.deepEqual(await again.hear(), { request: { id: 2, names: ['wanted'], token: 71 } });
-  assert.equal(await again.hear(), 'claimed');
+  assert.deepEqual(await again.receive(), { request: { id: 2, names: ['wanted'], token: 71 } });
+  assert.equal(await again.receive(), 'claimed');
   assert.equal((await wanted).fencingToken, 71);
   assert.equal(await lost(long), 'ServiceGone');
   again.drop();
@@ -190,24 +98,24 @@ test('a grant that came just before the end of the service is claimed, and a loc
   script.close();
 });
 
-test('an unknown session has lost its locks, and what waits goes on in a new one', async () => {
+test('an unknown session loses its locks, and pending requests move to a new session', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);
   const held = await hold(locks, peer, 'held', 71);
   const waits = locks.request('waits', () => 'granted');
-  await peer.hear();
-  peer.say({ pending: { id: 2, place: [5, 17] } });
+  await peer.receive();
+  peer.send({ pending: { id: 2, place: [5, 17] } });
   peer.drop();
   const again = await script.accept();
-  await again.hear();
+  await again.receive();
   assert.equal(held.held, true);
-  again.say({ error: { code: 'unknown-session', message: 'the session is over' } });
+  again.send({ error: { code: 'unknown-session', message: 'the session is over' } });
   assert.equal(await lost(held), 'ServiceGone');
   const third = await script.accept();
-  assert.equal((await third.hear()).hello.resume, undefined);
+  assert.equal((await third.receive()).hello.resume, undefined);
   third.welcome({ ...SESSION, session: 13, epoch: 6 });
-  assert.deepEqual(await third.hear(), { request: { id: 2, names: ['waits'] } });
-  third.say({ granted: { id: 2, token: 72 } });
+  assert.deepEqual(await third.receive(), { request: { id: 2, names: ['waits'] } });
+  third.send({ granted: { id: 2, token: 72 } });
   assert.equal(await waits, 'granted');
   third.drop();
   await locks.close();
@@ -216,33 +124,33 @@ test('an unknown session has lost its locks, and what waits goes on in a new one
 
 test('a session without a secret ends with its connection', async () => {
   const { script, url } = await startScript();
-  for (const end of [(peer) => peer.drop(), (peer) => peer.say({ error: { code: 'shutting-down', message: 'it ends' } })]) {
+  for (const end of [(peer) => peer.drop(), (peer) => peer.send({ error: { code: 'shutting-down', message: 'it ends' } })]) {
     const [locks, peer] = await script.connect(url, { session: 12 });
     const held = await hold(locks, peer, 'held', 71);
     end(peer);
     assert.equal(await lost(held), 'ServiceGone');
     const again = await script.accept();
-    assert.equal((await again.hear()).hello.resume, undefined);
+    assert.equal((await again.receive()).hello.resume, undefined);
     again.drop();
     await locks.close();
   }
   script.close();
 });
 
-test('a service with a smaller epoch is not believed', async () => {
+test('a service with a smaller epoch is refused, and locks stay held', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);
   const held = await hold(locks, peer, 'held', 71);
   peer.drop();
   const older = await script.accept();
-  await older.hear();
+  await older.receive();
   older.welcome({ session: 13, secret: 'another', epoch: 4 });
   await older.closed;
   assert.deepEqual([held.held, locks.clientId], [true, '12.0']);
   const again = await script.accept();
-  assert.equal((await again.hear()).hello.resume.epoch, 5);
+  assert.equal((await again.receive()).hello.resume.epoch, 5);
   again.welcome(RESTARTED);
-  assert.deepEqual(await again.hear(), { request: { id: 1, names: ['held'], token: 71 } });
+  assert.deepEqual(await again.receive(), { request: { id: 1, names: ['held'], token: 71 } });
   await becomes(locks, 'connected');
   assert.ok(held.held);
   again.drop();
@@ -250,41 +158,41 @@ test('a service with a smaller epoch is not believed', async () => {
   script.close();
 });
 
-test('a welcome that asks for a claim does not prolong the lease, and the answer to the claim does', async () => {
+test('a welcome that requires a claim does not extend the lease, and the answer to the claim does', async () => {
   const leaseMs = 2000;
   const script = new Script();
   const url = await script.listen(0, '127.0.0.1');
   const leased = { 'lease-ms': leaseMs };
-  // How long the service is away: more than an eighth of the lease, so that both ends differ.
-  const away = () => new Promise((resolve) => setTimeout(resolve, leaseMs * 0.4));
+  // More than an eighth of the lease, so that the two possible ends of the lease differ.
+  const pause = () => new Promise((resolve) => setTimeout(resolve, leaseMs * 0.4));
   const begun = performance.now();
   const [locks, peer] = await script.connect(url, { ...SESSION, ...leased });
   const held = await hold(locks, peer, 'held', 71);
-  await away();
+  await pause();
   peer.drop();
   const again = await script.accept();
-  await again.hear();
+  await again.receive();
   again.welcome({ ...RESTARTED, ...leased });
   assert.ok(locks.connection.leaseLeft < leaseMs);
   assert.equal(await lost(held), 'LeaseLapsed');
-  const believed = performance.now() - begun;
-  assert.ok(believed < leaseMs, `the lock was believed in for ${believed} ms`);
-  // The same with an answer.
+  const heldMs = performance.now() - begun;
+  assert.ok(heldMs < leaseMs, `the lock was held for ${heldMs} ms`);
+  // The same with an answer to the claim.
   let third;
   do third = await script.accept();
-  while ((await third.hear()).hello.resume !== undefined);
+  while ((await third.receive()).hello.resume !== undefined);
   third.welcome({ ...SESSION, session: 13, epoch: 7, ...leased });
   const other = await hold(locks, third, 'other', 72);
-  await away();
+  await pause();
   third.drop();
   const fourth = await script.accept();
-  await fourth.hear();
+  await fourth.receive();
   fourth.welcome({ ...RESTARTED, session: 13, epoch: 8, ...leased });
-  assert.deepEqual(await fourth.hear(), { request: { id: 2, names: ['other'], token: 72 } });
-  assert.equal(await fourth.hear(), 'claimed');
-  const { ping } = await fourth.hear();
+  assert.deepEqual(await fourth.receive(), { request: { id: 2, names: ['other'], token: 72 } });
+  assert.equal(await fourth.receive(), 'claimed');
+  const { ping } = await fourth.receive();
   const before = locks.connection.leaseLeft;
-  fourth.say({ pong: ping });
+  fourth.send({ pong: ping });
   while (locks.connection.leaseLeft < before + leaseMs / 4) await new Promise(setImmediate);
   assert.ok(other.held);
   fourth.drop();
@@ -292,21 +200,21 @@ test('a welcome that asks for a claim does not prolong the lease, and the answer
   script.close();
 });
 
-test('presence: a client listens where the welcome says, keeps connections open, and stops with its session', async () => {
+test('presence: a client listens at the path of the welcome, and stops with its session', async () => {
   const { script, folder, url } = await startScript();
   const presence = join(folder, 'presence');
   const [locks, peer] = await script.connect(url, { ...SESSION, presence });
-  assert.equal(await peer.hear(), 'present');
+  assert.equal(await peer.receive(), 'present');
   const probe = connectSocket(presence);
   await once(probe, 'connect');
   const ended = once(probe, 'close');
   const held = await hold(locks, peer, 'held', 71);
   peer.drop();
   const again = await script.accept();
-  await again.hear();
+  await again.receive();
   again.welcome({ ...RESTARTED, presence });
-  assert.equal(await again.hear(), 'present');
-  assert.deepEqual(await again.hear(), { request: { id: 1, names: ['held'], token: 71 } });
+  assert.equal(await again.receive(), 'present');
+  assert.deepEqual(await again.receive(), { request: { id: 1, names: ['held'], token: 71 } });
   assert.deepEqual([held.held, probe.closed, existsSync(presence)], [true, false, true]);
   again.drop();
   await becomes(locks, 'unreachable');
@@ -316,19 +224,19 @@ test('presence: a client listens where the welcome says, keeps connections open,
   script.close();
 });
 
-test('presence: a path where no socket can be is left alone', async () => {
+test('presence: an unusable path is ignored', async () => {
   const { script, folder, url } = await startScript();
   for (const presence of [join(folder, 'no such folder', 'presence'), join(folder, 'x'.repeat(120)), 'relative', '']) {
     const [locks, peer] = await script.connect(url, { ...SESSION, presence });
     const held = await hold(locks, peer, 'held', 71);
     assert.ok(held.release());
-    assert.deepEqual(await peer.hear(), { release: 1 });
+    assert.deepEqual(await peer.receive(), { release: 1 });
     peer.drop();
     await locks.close();
   }
-  // A service elsewhere does not say where this machine has sockets.
+  // A service over TCP must not choose paths on this machine.
   const far = new Script();
-  const presence = join(folder, 'from far away');
+  const presence = join(folder, 'over tcp');
   const [locks, peer] = await far.connect(await far.listen(0, '127.0.0.1'), { ...SESSION, 'lease-ms': 60_000, presence });
   await hold(locks, peer, 'held', 71);
   assert.equal(existsSync(presence), false);

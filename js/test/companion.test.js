@@ -24,7 +24,7 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
     await service.kill();
   });
 
-  /** A page whose `locks` are the browser's own, or navlocks with these options. */
+  /** Opens a page with the browser's own locks, or with navlocks and these options. */
   async function openPage(options) {
     const page = await context.newPage();
     await page.goto(`${site.origin}/test/browser/plain.html`);
@@ -35,7 +35,7 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
         globalThis.extended = await connect(url, options);
       }
       globalThis.held = {};
-      // Resolves when it is granted; `release` ends it, `outcome` tells how it went.
+      // Resolves when the lock is granted. `held` has its release function, `outcome` its result.
       globalThis.hold = (name, options = {}) => new Promise((granted, refused) => {
         const outcome = navigator.locks.request(name, options, () => new Promise((release) => {
           globalThis.held[name] = { release };
@@ -54,7 +54,7 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
   const available = (page, ...given) => page.evaluate((given) => globalThis.available(...given), given);
   const outcome = (page) => page.evaluate(() => globalThis.outcome);
 
-  test('a lock excludes code that uses the browser’s own, in both directions, and lets it go', async () => {
+  test('a lock excludes holders of the browser’s own lock, in both directions, and releases both', async () => {
     const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
     await hold(old, 'a');
     assert.equal(await available(both, 'a'), false);
@@ -72,7 +72,7 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
     for (const page of [old, both, other]) await page.close();
   });
 
-  test('a theft of either half is a loss of the lock, and the other half is released', async () => {
+  test('a steal of either half loses the lock, and the other half is released', async () => {
     const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
     await hold(both, 'stolen');
     await old.evaluate(() => navigator.locks.request('stolen', { steal: true }, () => {}));
@@ -85,16 +85,16 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
     for (const page of [old, both, other]) await page.close();
   });
 
-  test('an abort while the browser’s half is waited for leaves nothing behind', async () => {
+  test('an abort while the browser’s half is pending releases the service’s half', async () => {
     const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
     await hold(old, 'aborted');
     const name = await both.evaluate(async () => {
       const controller = new AbortController();
-      const asked = navigator.locks.request('aborted', { signal: controller.signal }, () => {}).catch(({ name }) => name);
-      // The service's half is held then.
+      const outcome = navigator.locks.request('aborted', { signal: controller.signal }, () => {}).catch(({ name }) => name);
+      // Waits until the service's half is held.
       while ((await navigator.locks.query()).held.length === 0);
       controller.abort();
-      return asked;
+      return outcome;
     });
     assert.equal(name, 'AbortError');
     await release(old, 'aborted');
@@ -117,14 +117,14 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
   test('a page that ends releases both halves', async () => {
     const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
     await hold(both, 'ended');
-    // Whichever of the two is granted first lets the other go on.
+    // Each of the two releases after its grant, so both are granted.
     const passes = [old, other].map((page) => hold(page, 'ended').then(() => release(page, 'ended')));
     await both.close();
     await Promise.all(passes);
     for (const page of [old, other]) await page.close();
   });
 
-  test('by default the browser’s own locks are left alone, and a wrong option is refused', async () => {
+  test('the browser’s own locks are independent by default, and a wrong option is refused', async () => {
     const [old, plain] = [await openPage(), await openPage({})];
     await hold(old, 'apart');
     assert.equal(await available(plain, 'apart'), true);

@@ -1,13 +1,13 @@
-// Every row, in the main thread, on the package's own object and on what install() puts in place.
+// The standard's cases in the main thread, on the package's own `locks` and after install().
 
 import { describe, test } from 'node:test';
-import { tryRow } from './conformance/bench.js';
-import { rowsFor } from './conformance/rows.js';
+import { runCase } from './conformance/bench.js';
+import { casesFor } from './conformance/cases.js';
 import { loadProvider } from './threads.js';
 
 for (const providerName of ['navlocks', 'installed']) {
   const provider = await loadProvider(providerName);
   describe(providerName, () => {
-    for (const row of rowsFor(provider)) test(`${row.id} ${row.title}`, () => tryRow(row, provider));
+    for (const testCase of casesFor(provider)) test(`${testCase.id} ${testCase.title}`, () => runCase(testCase, provider));
   });
 }

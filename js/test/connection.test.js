@@ -1,5 +1,5 @@
-// The connection to a service as a program sees it: its state, its lease, gaps of events, and
-// which errors say that the service is out of reach.
+// The connection to a service in programs: its state, its lease, gaps of events, and the errors of
+// an outage.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -19,14 +19,14 @@ async function fails(promise, name) {
   return error;
 }
 
-/** Resolves when the connection has this state. An idle connection keeps no process alive. */
+/** Resolves when the connection has this state. Keeps the process alive meanwhile. */
 async function becomes(connection, state) {
   const alive = setInterval(() => {}, 1000);
   while (connection.state !== state) await once(connection, 'change');
   clearInterval(alive);
 }
 
-test('the connection tells its state, since when, its lease and why it is out of reach', async () => {
+test('the connection has its state, the time of the change, its lease and the error', async () => {
   const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
   const begun = Date.now();
   const locks = await connect(service.tcp);
@@ -58,7 +58,7 @@ test('over a Unix socket there is no lease', async () => {
   await service.kill();
 });
 
-test('events go on over another connection, with a gap between, and end with close()', async () => {
+test('an event stream continues after a reconnect with a gap, and ends with close()', async () => {
   const service = await Service.start(['--lease', '60s']);
   const proxy = await Proxy.start(service.tcp);
   const locks = await connect(proxy.url);
@@ -84,7 +84,7 @@ test('events go on over another connection, with a gap between, and end with clo
   await service.kill();
 });
 
-test('a holder that watches for contention learns of it over another connection', async () => {
+test('contended() resolves after a reconnect', async () => {
   const service = await Service.start(['--lease', '60s']);
   const proxy = await Proxy.start(service.tcp);
   const [locks, other] = await Promise.all([connect(proxy.url), connect(service.unix)]);
@@ -100,7 +100,7 @@ test('a holder that watches for contention learns of it over another connection'
   await service.kill();
 });
 
-test('a timeout that runs out while the service is out of reach says so, with the cause', async () => {
+test('a timeout while the service is unreachable has the outage in its message and cause', async () => {
   const service = await Service.start();
   const locks = await connect(service.tcp);
   const held = await locks.hold('a');
@@ -115,7 +115,7 @@ test('a timeout that runs out while the service is out of reach says so, with th
   await locks.close();
 });
 
-test('close() aborts requests that wait, and says "lost" of held locks alone', async () => {
+test('close() aborts pending requests, and only held locks are lost', async () => {
   const service = await Service.start();
   const locks = await connect(service.tcp);
   const held = await locks.hold('a');

@@ -1,4 +1,5 @@
-// What Node keeps for a caller is there in the callback of a request, and where the loss of its lock is heard of.
+// The async context of a caller is active in the callback of its request, and in listeners for the
+// loss.
 
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -18,19 +19,19 @@ function signalled() {
 }
 
 for (const [where, locks] of Object.entries({ 'in the process': own, 'through a service': await connect(service.unix) })) {
-  test(`AsyncLocalStorage is seen in callbacks and signal listeners, ${where}`, async () => {
+  test(`AsyncLocalStorage works in callbacks and signal listeners, ${where}`, async () => {
     const seen = {};
     const note = (key) => {
       seen[key] = storage.getStore();
     };
-    const [granted, heard] = [signalled(), signalled()];
+    const [granted, lost] = [signalled(), signalled()];
     const first = await storage.run('holder', () => locks.hold('context'));
     const waits = storage.run('waits', () => locks.request('context', (lock) => {
       note('granted');
       granted.resolve();
       lock.signal.addEventListener('abort', () => {
         note('lost');
-        heard.resolve();
+        lost.resolve();
       });
       return new Promise(() => {});
     }));
@@ -39,7 +40,7 @@ for (const [where, locks] of Object.entries({ 'in the process': own, 'through a 
     storage.run('release', () => first.release());
     await granted.promise;
     await storage.run('thief', () => locks.request('context', { steal: true }, () => note('thief')));
-    await Promise.all([heard.promise, caught]);
+    await Promise.all([lost.promise, caught]);
     assert.deepEqual(seen, { missed: 'missed', granted: 'waits', thief: 'thief', lost: 'waits' });
   });
 }

@@ -12,7 +12,9 @@ import { scratch, Service } from './service.js';
 
 const source = fileURLToPath(new URL('..', import.meta.url));
 
-/** A copy of the package in a folder of its own, with this addon: the real one by default, `undefined` for none. */
+/**
+ * Copies the package into a folder, with the real addon, without one (`none`), or with this text.
+ */
 function copyPackage(addon = 'real') {
   const folder = join(scratch(), 'navlocks');
   mkdirSync(join(folder, 'native'), { recursive: true });
@@ -60,7 +62,7 @@ test('a worker thread with another copy shares the lock space of the thread that
   assert.equal(seen, 'null');
 });
 
-test('a copy with another native interface is refused by a sentence that names the first', async () => {
+test('a copy with another native interface is refused, and the error names the first copy', async () => {
   const [one, other] = [copyPackage(), copyPackage()];
   const seen = await run(`
     import { setEnvironmentData } from 'node:worker_threads';
@@ -72,7 +74,7 @@ test('a copy with another native interface is refused by a sentence that names t
 });
 
 for (const [what, addon] of [['is missing', 'none'], ['cannot be loaded', 'no library']]) {
-  test(`an addon that ${what}: locks say what to do, connect() and its locks work`, async (t) => {
+  test(`an addon that ${what}: errors of locks say what to do, and connect() works`, async (t) => {
     const service = await Service.start();
     t.after(() => service.kill());
     const [problem, ...others] = (await run(`
@@ -91,7 +93,7 @@ for (const [what, addon] of [['is missing', 'none'], ['cannot be loaded', 'no li
       console.log(await remote.request('a', (lock) => lock.name));
       await remote.close();
     `, copyPackage(addon).url, service.unix)).split('\n');
-    assert.match(problem, new RegExp(`^the native part of navlocks ${what}.*connect\\(\\)`));
+    assert.match(problem, new RegExp(`^the native addon of navlocks ${what}.*connect\\(\\)`));
     assert.deepEqual(others, [Array(5).fill('NotSupportedError').join(), 'a']);
   });
 }

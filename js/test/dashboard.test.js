@@ -1,5 +1,5 @@
-// The dashboard in a real Chromium: every view with real clients, what strangers get, and what an
-// operator can do.
+// The dashboard in a real Chromium: every view with real clients, access control, and the actions
+// of operators.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -11,14 +11,14 @@ import WebSocket from 'ws';
 import { Browsers, missing } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Dashboard, Holder } from './dashboard/page.js';
-import { Talker } from './dashboard/talker.js';
+import { WireClient } from './dashboard/wire-client.js';
 import { scratch, Service } from './service.js';
 
 const TENANT_A = 'token-of-tenant-a-0001';
 const TENANT_B = 'token-of-tenant-b-0001';
 const OPERATOR = 'token-of-an-operator-1';
 
-/** A file of tokens that others cannot read. */
+/** Writes a file of tokens that other users cannot read. */
 function tokens(text) {
   const path = join(scratch(), 'tokens');
   writeFileSync(path, text);
@@ -44,7 +44,7 @@ describe('the dashboard', { skip: missing }, () => {
 
   const http = () => service.tcp.replace('ws:', 'http:');
 
-  /** A page in a context of its own. What goes wrong in it fails the test. */
+  /** Opens a page in a context of its own. close() fails the test if the page had errors. */
   async function open(address) {
     const context = await (await browsers.open()).newContext();
     const page = await context.newPage();
@@ -61,7 +61,7 @@ describe('the dashboard', { skip: missing }, () => {
     assert.deepEqual(problems, []);
   }
 
-  /** The text of the page, once it has all of these. */
+  /** Returns the text of the page when it has all of these. */
   async function shows(page, ...texts) {
     for (const text of texts) {
       await page.waitForFunction((wanted) => document.querySelector('main')?.innerText.includes(wanted), text, { timeout: 20_000 });
@@ -69,25 +69,25 @@ describe('the dashboard', { skip: missing }, () => {
     return page.evaluate(() => document.querySelector('main').innerText);
   }
 
-  test('every view moves with real clients', async () => {
+  test('every view follows real clients', async () => {
     const page = await open(`${http()}/`);
     const holder = await Holder.start(service.unix);
     await holder.hold(1, ['ledger', 'till'], { tag: 'night run' });
-    const waiter = await Talker.connect(service.tcp, { lease: 60_000 });
+    const waiter = await WireClient.connect(service.tcp, { lease: 60_000 });
     const { granted } = waiter.request('till', { tag: 'checkout' });
     await shows(page, 'ledger', 'till', 'night run', `pid ${holder.pid}`, 'lock held', 'request waits');
     await page.getByRole('link', { name: 'till' }).first().click();
     await shows(page, '1 holder, 1 waiter', 'checkout', 'tied to 1 other name');
     await page.getByRole('link', { name: 'Blocking' }).click();
-    await shows(page, 'Who blocks whom', '1 behind', 'night run', 'checkout');
+    await shows(page, 'Blocked requests', '1 behind', 'night run', 'checkout');
     await page.getByRole('link', { name: 'Clients' }).click();
     await shows(page, 'Unix socket', 'TCP', 'this page', 'ends with its connection');
     waiter.cut();
     await shows(page, 'lost');
     await page.getByRole('link', { name: 'Time' }).click();
-    await shows(page, 'Waiting and held', 'What held what', 'night run', 'The last minute, by client');
+    await shows(page, 'Waiting and held', 'Locks and waiters', 'night run', 'The last minute, by client');
     await page.getByRole('link', { name: 'Events' }).click();
-    holder.say({ release: 1 });
+    holder.send({ release: 1 });
     await shows(page, 'requested', 'granted', 'released');
     await page.getByRole('link', { name: 'Deadlocks' }).click();
     await shows(page, 'No deadlock');
@@ -96,8 +96,8 @@ describe('the dashboard', { skip: missing }, () => {
     await close(page);
   });
 
-  test('filters, orders and pages are the service’s', async () => {
-    const client = await Talker.connect(service.unix, { partition: 'many' });
+  test('the service filters, sorts and pages names', async () => {
+    const client = await WireClient.connect(service.unix, { partition: 'many' });
     for (let number = 0; number < 120; number += 1) await client.hold(`row/${String(number).padStart(3, '0')}`, { tag: number % 2 === 0 ? 'even' : 'odd' });
     const page = await open(`${http()}/#/names?partition=many&order=name`);
     const text = await shows(page, '120 names', 'Page 1 of 3', 'row/000');
@@ -115,7 +115,7 @@ describe('the dashboard', { skip: missing }, () => {
     await close(page);
   });
 
-  test('names of strangers are shown as text, and what is hidden is escaped', async () => {
+  test('names are shown as text, and invisible characters are escaped', async () => {
     const names = {
       '<img src=x onerror=alert(1)>': '<img src=x onerror=alert(1)>',
       'lone \ud800 half': 'lone \\u{d800} half',
@@ -127,7 +127,7 @@ describe('the dashboard', { skip: missing }, () => {
       'Grüße, мир': 'Grüße, мир',
       '': '(empty name)',
     };
-    const client = await Talker.connect(service.unix, { partition: 'odd' });
+    const client = await WireClient.connect(service.unix, { partition: 'odd' });
     for (const name of Object.keys(names)) await client.hold(name, { tag: '<b>bold</b>' });
     const long = `${'x'.repeat(65_535)}y`;
     await client.hold(long);
@@ -147,7 +147,7 @@ describe('the dashboard', { skip: missing }, () => {
     await close(page);
   });
 
-  test('a deadlock of two processes is a ring, and is broken from the page', async () => {
+  test('a deadlock of two processes is shown as a cycle, and the page can break it', async () => {
     const [one, two] = await Promise.all([Holder.start(service.unix), Holder.start(service.unix)]);
     await one.hold(1, 'fork', { tag: 'plato' });
     await two.hold(1, 'knife', { tag: 'hume' });
@@ -168,8 +168,8 @@ describe('the dashboard', { skip: missing }, () => {
     await dialog.getByRole('textbox').fill(wanted);
     await confirm.click();
     const [loser, winner] = wanted === 'fork' ? [one, two] : [two, one];
-    assert.equal((await loser.hears((message) => message.lost?.id === 1)).lost.cause, 'force-released');
-    await winner.hears((message) => message.granted?.id === 2);
+    assert.equal((await loser.receive((message) => message.lost?.id === 1)).lost.cause, 'force-released');
+    await winner.receive((message) => message.granted?.id === 2);
     await shows(page, 'No deadlock', 'Earlier', 'over');
     await page.getByRole('link', { name: 'Events' }).click();
     await shows(page, 'operator released', 'local pid');
@@ -178,8 +178,8 @@ describe('the dashboard', { skip: missing }, () => {
     await close(page);
   });
 
-  test('a release by an id that holds nothing any more does nothing', async () => {
-    const client = await Talker.connect(service.unix, { partition: 'late' });
+  test('a release by the id of an ended lock has no effect', async () => {
+    const client = await WireClient.connect(service.unix, { partition: 'late' });
     const id = await client.hold('gone');
     const view = await viewer({ path: '/dashboard/act', unix: service.unix });
     const act = (action, preview) => view({ act: { action, preview } });
@@ -195,8 +195,8 @@ describe('the dashboard', { skip: missing }, () => {
     client.close();
   });
 
-  test('a page without the right to act has no buttons, and is refused', async () => {
-    const client = await Talker.connect(service.unix);
+  test('a page without the right to act has no buttons, and its actions are refused', async () => {
+    const client = await WireClient.connect(service.unix);
     const id = await client.hold('not yours');
     const page = await open(`${http()}/#/name?name=not~0020yours`);
     await shows(page, '1 holder');
@@ -208,7 +208,7 @@ describe('the dashboard', { skip: missing }, () => {
     await close(page);
   });
 
-  test('the address of the command works once, and the token leaves the address', async () => {
+  test('the address of the command works once, and the page removes the token from it', async () => {
     const own = await Dashboard.start(service.unix);
     const first = await open(own.url);
     await shows(first, 'in use');
@@ -228,7 +228,7 @@ describe('the dashboard', { skip: missing }, () => {
     await assert.rejects(fetch(own.origin), 'the port is closed with the command');
   });
 
-  test('a service that starts again is told, and the page comes back by itself', async () => {
+  test('the page shows that its service is down, and reconnects after a restart', async () => {
     const own = await Service.start(['--dashboard', '--lease', '1s', '--lease-max', '1s']);
     const page = await open(`${own.tcp.replace('ws:', 'http:')}/`);
     await shows(page, 'Nothing is held');
@@ -237,7 +237,7 @@ describe('the dashboard', { skip: missing }, () => {
     assert.match(await page.locator('.banner').innerText(), /out of reach/);
     await own.start();
     await page.waitForSelector('.live:not(.down)');
-    const client = await Talker.connect(own.unix);
+    const client = await WireClient.connect(own.unix);
     await client.hold('after the restart');
     await shows(page, 'after the restart');
     client.close();
@@ -254,8 +254,8 @@ describe('the dashboard', { skip: missing }, () => {
       const given = ['--dashboard', '--dashboard-actions', '--lease-max', '10m'];
       const files = ['--token-file', tokens(`a:${TENANT_A}\nb:${TENANT_B}\n`), '--operator-token-file', tokens(`olivia:${OPERATOR}\n`)];
       guarded = await Service.start([...given, ...files]);
-      one = await Talker.connect(guarded.tcp, { token: TENANT_A, lease: 60_000 });
-      two = await Talker.connect(guarded.tcp, { token: TENANT_B, lease: 60_000 });
+      one = await WireClient.connect(guarded.tcp, { token: TENANT_A, lease: 60_000 });
+      two = await WireClient.connect(guarded.tcp, { token: TENANT_B, lease: 60_000 });
       await one.hold('secret of a', { tag: 'job of a' });
       await two.hold('secret of b', { tag: 'job of b' });
     });
@@ -275,7 +275,7 @@ describe('the dashboard', { skip: missing }, () => {
       return page;
     }
 
-    test('two tenants see nothing of each other, in no view', async () => {
+    test('no view of a tenant shows locks of another tenant', async () => {
       const page = await enter(TENANT_A);
       await shows(page, 'secret of a');
       for (const hash of ['#/names', '#/blocking', '#/deadlocks', '#/time', '#/clients', '#/events', '#/name?name=secret~0020of~0020b&tenant=b', '#/time?tenant=b']) {
@@ -283,9 +283,9 @@ describe('the dashboard', { skip: missing }, () => {
         await page.waitForSelector('main h1, main .facts');
         await page.waitForFunction(() => document.querySelector('.live')?.innerText === 'live');
         const text = await page.evaluate(() => document.body.innerText);
-        // The name that was asked for is in the title of its own view.
-        const told = hash.includes('name=') ? text.replace('secret of b', '') : text;
-        assert.doesNotMatch(told, /of b/, hash);
+        // The requested name is in the title of its own view.
+        const shown = hash.includes('name=') ? text.replace('secret of b', '') : text;
+        assert.doesNotMatch(shown, /of b/, hash);
       }
       await close(page);
     });
@@ -304,8 +304,8 @@ describe('the dashboard', { skip: missing }, () => {
       await close(page);
     });
 
-    test('no token and a wrong one get nothing', async () => {
-      const page = await enter('a token that nobody has');
+    test('a missing or wrong token is refused', async () => {
+      const page = await enter('a token that no tenant has');
       await shows(page, 'The service does not know this token.');
       await page.context().close();
       const refused = await refusal({ tcp: guarded.tcp });
@@ -316,7 +316,7 @@ describe('the dashboard', { skip: missing }, () => {
     });
   });
 
-  test('DNS rebinding, other sites, frames and forms get nothing', async () => {
+  test('DNS rebinding, other sites, frames and forms are refused', async () => {
     const port = new URL(http()).port;
     for (const path of ['/', '/dashboard/app.js', '/metrics']) {
       assert.equal((await get(http() + path)).status, 200, path);
@@ -331,15 +331,14 @@ describe('the dashboard', { skip: missing }, () => {
     assert.equal((await refusal({ tcp: service.tcp, origin: site.origin })).code, 'forbidden-origin');
     assert.equal((await refusal({ tcp: service.tcp, origin: 'null' })).code, 'forbidden-origin');
     const page = await open(`${site.origin}/test/browser/empty.html`);
-    const told = await page.evaluate(async (target) => {
+    const results = await page.evaluate(async (target) => {
       const frame = document.createElement('iframe');
       frame.src = `${target}/`;
       document.body.append(frame);
       await new Promise((resolve) => {
         frame.onload = resolve;
       });
-      // A frame that was refused is an error page, of which nothing can be read; one of this site
-      // could be.
+      // A refused frame is an error page, whose document is not readable.
       const fetched = await fetch(`${target}/metrics`).then((answer) => answer.status, () => 'nothing');
       const posted = await fetch(`${target}/`, { method: 'POST', mode: 'no-cors' }).then((answer) => answer.type, () => 'nothing');
       const socket = await new Promise((resolve) => {
@@ -349,19 +348,19 @@ describe('the dashboard', { skip: missing }, () => {
       });
       return { fetched, posted, socket, frames: frame.contentDocument === null };
     }, http());
-    assert.equal(told.fetched, 'nothing');
-    assert.match(told.socket, /forbidden-origin/);
-    assert.equal(told.frames, true);
+    assert.equal(results.fetched, 'nothing');
+    assert.match(results.socket, /forbidden-origin/);
+    assert.equal(results.frames, true);
     assert.equal(page.frames().some((frame) => frame.url().startsWith(http())), false, 'the frame is an error page');
     await page.context().close();
     await site.close();
   });
 
-  test('keys move between views, and every control has a name', async () => {
+  test('keys switch between views, and every control has a name', async () => {
     const page = await open(`${http()}/`);
     await page.waitForSelector('.facts');
     await page.keyboard.press('2');
-    await shows(page, 'Who blocks whom');
+    await shows(page, 'Blocked requests');
     await page.keyboard.press('6');
     await shows(page, 'Events');
     await page.keyboard.press('p');
@@ -374,7 +373,7 @@ describe('the dashboard', { skip: missing }, () => {
   });
 });
 
-/** Sends a request with headers as they are. */
+/** Sends a request with exactly these headers. */
 async function get(url, headers = {}, method = 'GET') {
   const sent = request(url, { headers, method });
   sent.end();
@@ -384,23 +383,23 @@ async function get(url, headers = {}, method = 'GET') {
   return { status: answer.statusCode, headers: answer.headers };
 }
 
-/** A dashboard that is no page: returns how to ask. */
+/** Opens a dashboard connection without a page. Returns a function that sends a query. */
 async function viewer({ tcp, unix, path = '/dashboard' }) {
   const socket = new WebSocket(unix === undefined ? `${tcp}${path}` : `ws+unix:${unix.slice(5)}:${path}`, ['navlocks.1']);
-  const hears = async () => JSON.parse((await once(socket, 'message'))[0]);
+  const receive = async () => JSON.parse((await once(socket, 'message'))[0]);
   await once(socket, 'open');
-  const welcome = hears();
+  const welcome = receive();
   socket.send('{"hello":{"version":1}}');
   await welcome;
   socket._socket.unref();
   return async (view) => {
-    const answer = hears();
+    const answer = receive();
     socket.send(JSON.stringify({ ask: { id: 1, question: { view } } }));
     return (await answer).answer.reply;
   };
 }
 
-/** Why a dashboard that is no page is turned away. */
+/** Returns the error that refuses a dashboard connection without a page. */
 async function refusal({ tcp, origin }) {
   const socket = new WebSocket(`${tcp}/dashboard`, ['navlocks.1'], { headers: origin && { origin } });
   const [text] = await once(socket, 'message');

@@ -1,59 +1,59 @@
-// Deliveries: who is told something in which turn.
+// Deliveries: the order and the turn of each.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Deliveries } from '../delivery.js';
 
-/** Deliveries whose turns come when `next` is called, and all that was told so far. */
-function played() {
-  const wanted = [];
-  const told = [];
-  const deliveries = new Deliveries((turn) => () => wanted.push(turn));
-  const tell = (entry, value) => told.push(`${entry} ${value}`);
+/** Creates deliveries whose turns begin by `next()`, and the list of what was delivered. */
+function createManual() {
+  const turns = [];
+  const delivered = [];
+  const deliveries = new Deliveries((turn) => () => turns.push(turn));
+  const deliver = (entry, value) => delivered.push(`${entry} ${value}`);
   return {
-    told,
+    delivered,
     deliveries,
-    add: (entry, value) => deliveries.add(tell, entry, value),
-    next: () => wanted.shift()?.(),
-    wanted: () => wanted.length,
+    add: (entry, value) => deliveries.add(deliver, entry, value),
+    next: () => turns.shift()?.(),
+    scheduled: () => turns.length,
   };
 }
 
-test('everybody is told in a turn of its own, in order', () => {
-  const { told, add, next, wanted } = played();
+test('each delivery has a turn of its own, in order', () => {
+  const { delivered, add, next, scheduled } = createManual();
   add('a', 1);
   add('b', 2);
-  assert.deepEqual([told, wanted()], [[], 1]);
+  assert.deepEqual([delivered, scheduled()], [[], 1]);
   next();
-  assert.deepEqual([told, wanted()], [['a 1'], 1]);
+  assert.deepEqual([delivered, scheduled()], [['a 1'], 1]);
   next();
-  assert.deepEqual([told, wanted()], [['a 1', 'b 2'], 0]);
+  assert.deepEqual([delivered, scheduled()], [['a 1', 'b 2'], 0]);
 });
 
-test('of those whom a message tells, the first hears it in its turn, after all of it, and the others in theirs', () => {
-  const { told, deliveries, add, next, wanted } = played();
-  const hear = (message) => {
+test('the first delivery of a message uses its turn, after the whole message, and others get their own', () => {
+  const { delivered, deliveries, add, next, scheduled } = createManual();
+  const handle = (message) => {
     for (const entry of message) add(entry, 'granted');
-    assert.deepEqual(told, []);
+    assert.deepEqual(delivered, []);
   };
-  deliveries.within(hear, ['a', 'b']);
-  assert.deepEqual([told, wanted()], [['a granted'], 1]);
+  deliveries.within(handle, ['a', 'b']);
+  assert.deepEqual([delivered, scheduled()], [['a granted'], 1]);
   next();
-  assert.deepEqual([told, wanted()], [['a granted', 'b granted'], 0]);
+  assert.deepEqual([delivered, scheduled()], [['a granted', 'b granted'], 0]);
 });
 
-test('a message overtakes nobody who is yet to be told', () => {
-  const { told, deliveries, add, next } = played();
+test('a message does not overtake earlier deliveries', () => {
+  const { delivered, deliveries, add, next } = createManual();
   add('earlier', 1);
   deliveries.within(() => add('later', 2));
-  assert.deepEqual(told, []);
+  assert.deepEqual(delivered, []);
   next();
   next();
-  assert.deepEqual(told, ['earlier 1', 'later 2']);
+  assert.deepEqual(delivered, ['earlier 1', 'later 2']);
 });
 
-test('a message that is bad loses nothing that was told before it', () => {
-  const { told, deliveries, add, next, wanted } = played();
+test('a handler that throws loses no earlier delivery', () => {
+  const { delivered, deliveries, add, next, scheduled } = createManual();
   const bad = () => {
     add('a', 1);
     add('b', 2);
@@ -61,7 +61,7 @@ test('a message that is bad loses nothing that was told before it', () => {
   };
   assert.throws(() => deliveries.within(bad), { message: 'bad' });
   next();
-  assert.deepEqual([told, wanted()], [['a 1', 'b 2'], 0]);
+  assert.deepEqual([delivered, scheduled()], [['a 1', 'b 2'], 0]);
   add('c', 3);
-  assert.equal(wanted(), 1);
+  assert.equal(scheduled(), 1);
 });

@@ -1,4 +1,4 @@
-// Random numbers that can be had again: the seed is printed by whoever rolls.
+// Reproducible random numbers. Tests print the seed.
 
 export class Dice {
   constructor(seed) {
@@ -6,13 +6,13 @@ export class Dice {
     this.state = seed >>> 0;
   }
 
-  /** A seed from the environment, or a new one. */
+  /** Uses the seed of NAVLOCKS_SEED, or a new one. */
   static fromEnvironment() {
     const given = process.env.NAVLOCKS_SEED;
     return new Dice(given === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(given));
   }
 
-  /** A whole number from 0 up to `limit`, without it. */
+  /** Returns an integer from 0 to `limit` - 1. */
   roll(limit) {
     // Mulberry32's step.
     this.state = (this.state + 0x6d2b79f5) >>> 0;

@@ -1,5 +1,4 @@
-// Node with the globals of others: a simulated browser, as test runners have it, and server-side
-// rendering.
+// Node with foreign globals: the simulated browser of a test runner, and server-side rendering.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -13,7 +12,7 @@ async function run(text, ...given) {
   return stdout.trim();
 }
 
-test('under happy-dom every entry point can be imported, and signals are its own', async () => {
+test('under happy-dom every entry point can be imported, and its signals work', async () => {
   const seen = await run(`
     import { Window } from 'happy-dom';
     const window = new Window({ url: 'http://localhost/' });
@@ -38,7 +37,7 @@ test('under happy-dom every entry point can be imported, and signals are its own
   assert.deepEqual(seen.split('\n'), ['a', "'signal' is not an AbortSignal", 'AbortError']);
 });
 
-test('the entry point for browsers lets a Node process end after close()', async (t) => {
+test('a Node process with the entry point for browsers ends after close()', async (t) => {
   const service = await Service.start();
   t.after(() => service.kill());
   const seen = await run(`

@@ -1,5 +1,4 @@
-// Errors as a programmer sees them: stacks, causes, bad options, handles that are
-// forgotten, and locks that are printed.
+// Errors as a programmer sees them: stacks, causes, bad options, leaked handles and printed locks.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -56,7 +55,7 @@ test('a lock shows its name, its mode and whether it is held', async () => {
   await locks.request('shown', (lock) => assert.match(inspect({ lock }), /lock: ExtendedLock \{ name: 'shown', mode: 'exclusive', held: true,/));
 });
 
-test('a handle that is garbage collected with its lock held warns, and says where it was made when asked', async () => {
+test('a garbage-collected handle with a held lock warns, with the stack of its creation on request', async () => {
   const program = `
     const released = await locks.hold('released');
     released.release();
@@ -74,10 +73,10 @@ test('a handle that is garbage collected with its lock held warns, and says wher
   const plain = await run(program, { flags: ['--expose-gc'] });
   assert.equal(plain.stdout, "NavlocksWarning a LockHandle was garbage collected and its lock 'forgotten' is still held: release() or dispose of it true\n");
   const traced = await run(program, { flags: ['--expose-gc'], env: { NAVLOCKS_TRACE_HANDLES: '1' } });
-  assert.match(traced.stdout, /was made here: Error: hold of 'forgotten'[^]*at forget/);
+  assert.match(traced.stdout, /was created here: Error: hold of 'forgotten'[^]*at forget/);
 });
 
-test('bad options are errors that say what to write', async () => {
+test('errors about bad options say what to write', async () => {
   for (const [options, says] of [
     [{ lease: 1 }, /'lease' is 1 ms, and 100 ms is the least/],
     [{ ca: '/etc/ssl/ca.pem' }, /'ca' has no certificate in PEM form/],
@@ -94,7 +93,7 @@ test('connect() without a service says how to start one', async () => {
   assert.match(stdout, /^NetworkError unreachable the lock service cannot be reached: connect ENOENT .*: connect\(\{ start: true \}\) starts/);
 });
 
-test('the types name every cause, and the page about outages tells each of them', async () => {
+test('every cause is in the types and on the page about outages', async () => {
   const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
   const types = read('../index.d.ts');
   const page = read('../../docs/javascript/outages.md');
@@ -107,7 +106,7 @@ test('the types name every cause, and the page about outages tells each of them'
   }
 });
 
-test('a request that would close a deadlock says which', async (t) => {
+test('a request refused for a deadlock names its clients and requests', async (t) => {
   const service = await Service.start(['--deadlocks', 'refuse']);
   t.after(() => service.kill());
   const [one, two] = [await connect(service.unix), await connect(service.unix)];

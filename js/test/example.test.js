@@ -1,4 +1,4 @@
-// The example with two devices: its page and its scripts are served, and leads to a service that runs.
+// The example with two devices: its server delivers page and scripts, and forwards to a service.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -12,7 +12,7 @@ import { Browsers, missing } from './browser/chromium.js';
 import { hear, say, SUBPROTOCOL } from '../wire.js';
 import { command } from './service.js';
 
-/** Starts the example; resolves with the addresses that it prints. */
+/** Starts the example. Resolves with the addresses that it prints. */
 async function start(t, ...given) {
   const program = fileURLToPath(new URL('../../examples/two-devices/server.js', import.meta.url));
   const env = { ...process.env, PORT: '0', NAVLOCKS_BIN: command, NAVLOCKS_LOG: 'warn' };
@@ -25,10 +25,10 @@ async function start(t, ...given) {
   return line.match(/http:[^ ]+/g);
 }
 
-test('examples/two-devices serves its page and all its scripts, and leads to a service', async (t) => {
+test('examples/two-devices serves its page and all its scripts, and forwards to a service', async (t) => {
   const [origin] = await start(t);
   const page = await (await fetch(origin)).text();
-  // Every script that a page loads is there, and asks for nothing but others beside it.
+  // Every script of the page exists, and imports only scripts of its own folder.
   const scripts = [...page.matchAll(/from '(\.\/navlocks\/\w+\.js)'/g)].map(([, path]) => new URL(path, origin).href);
   assert.equal(scripts.length, 1);
   for (const url of scripts) {
@@ -42,14 +42,14 @@ test('examples/two-devices serves its page and all its scripts, and leads to a s
   }
   assert.equal((await fetch(`${origin}/navlocks/..%2fpackage.json`)).status, 404);
 
-  const way = `${origin.replace('http:', 'ws:')}/locks`;
-  const locks = await connect(way);
+  const address = `${origin.replace('http:', 'ws:')}/locks`;
+  const locks = await connect(address);
   assert.equal(await locks.request('a', () => 'granted'), 'granted');
   await locks.close();
 
-  // Pages of this origin get in, and no others.
+  // The service accepts pages of this origin only.
   for (const [from, word] of [[origin, 'welcome'], ['http://elsewhere.example', 'error']]) {
-    const socket = new WebSocket(way, SUBPROTOCOL, { origin: from });
+    const socket = new WebSocket(address, SUBPROTOCOL, { origin: from });
     socket.once('open', () => socket.send(say.hello('', undefined, undefined)));
     const [text] = await once(socket, 'message');
     assert.equal(hear(text.toString()).word, word);
@@ -57,7 +57,7 @@ test('examples/two-devices serves its page and all its scripts, and leads to a s
   }
 });
 
-test('examples/two-devices has one lock, by whichever of its addresses a page was opened', { skip: missing }, async (t) => {
+test('examples/two-devices has one lock for pages of all its addresses', { skip: missing }, async (t) => {
   const printed = await start(t, '--lan');
   const addresses = [...new Set([...printed, printed[0].replace('localhost', '127.0.0.1')])];
   const browsers = new Browsers();
@@ -67,10 +67,10 @@ test('examples/two-devices has one lock, by whichever of its addresses a page wa
   for (const address of addresses) {
     const page = await browser.newPage();
     await page.goto(address);
-    // Its buttons work when it shows the lock for the first time.
+    // The buttons work once the page shows the lock.
     await page.waitForFunction(() => document.querySelector('.state').dataset.mode !== 'unknown');
     await page.click('#exclusive');
-    // The first holds, the others wait behind it.
+    // The first page holds the lock, the others wait.
     await page.waitForFunction(([held, pending]) => {
       const rows = (id) => document.querySelectorAll(`#${id} .name`).length;
       return rows('held') === held && rows('pending') === pending;

@@ -1,5 +1,5 @@
-// The additions of the package to the standard: the rows of test/conformance/extensions in every
-// place that Node has, and what only Node has.
+// The extensions of the package: the cases of test/conformance/extensions in threads and through a
+// service, and behaviours of Node alone.
 
 import assert from 'node:assert/strict';
 import { channel } from 'node:diagnostics_channel';
@@ -8,8 +8,8 @@ import { describe, test } from 'node:test';
 import vm from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { install, LockManager, locks } from 'navlocks';
-import { tryRow } from './conformance/bench.js';
-import { rowsFor } from './conformance/rows.js';
+import { runCase } from './conformance/bench.js';
+import { casesFor } from './conformance/cases.js';
 import { loadProvider } from './threads.js';
 
 let counter = 0;
@@ -25,21 +25,21 @@ async function rejection(promise) {
 for (const providerName of ['navlocks', 'strict-realm', 'service-unix', 'service-tcp']) {
   const provider = await loadProvider(providerName);
   describe(providerName, () => {
-    for (const row of rowsFor(provider, 'extensions')) test(`${row.id} ${row.title}`, () => tryRow(row, provider));
+    for (const testCase of casesFor(provider, 'extensions')) test(`${testCase.id} ${testCase.title}`, () => runCase(testCase, provider));
   });
 }
 
-test('the extensions hold in a worker thread', async () => {
+test("the extensions' cases pass in a worker thread", async () => {
   const workerData = { providerName: 'navlocks', body: 'extensions' };
-  const worker = new Worker(new URL('./run-rows.js', import.meta.url), { workerData });
+  const worker = new Worker(new URL('./conformance-runner.js', import.meta.url), { workerData });
   const results = [];
   worker.on('message', (result) => results.push(result));
   assert.deepEqual(await once(worker, 'exit'), [0]);
   assert.deepEqual(results.filter(({ passed }) => !passed), []);
-  assert.ok(results.length > 20, `only ${results.length} rows`);
+  assert.ok(results.length > 20, `only ${results.length} cases`);
 });
 
-test('F81 a grant stops listening to the signal, and one listener serves all requests', async () => {
+test('F81 a grant removes its request from the signal, and one listener serves all requests', async () => {
   const name = unique();
   const controller = new AbortController();
   const { signal } = controller;
@@ -54,7 +54,7 @@ test('F81 a grant stops listening to the signal, and one listener serves all req
   held.release();
 });
 
-test('F05 the standard object knows no scopes, and reads no further options', async () => {
+test('F05 the standard object has no scopes, and reads no other options', async () => {
   const context = vm.createContext({});
   assert.throws(() => install(context), TypeError);
   const standard = install(vm.runInContext('globalThis', context));
@@ -66,7 +66,7 @@ test('F05 the standard object knows no scopes, and reads no further options', as
   assert.deepEqual(read, ['ifAvailable', 'mode', 'signal', 'steal']);
 });
 
-test('errors and promises are of the realm that the manager was installed in', async () => {
+test('errors and promises belong to the realm of the installed manager', async () => {
   const context = vm.createContext({ DOMException });
   install(vm.runInContext('globalThis', context));
   const [promise, error] = await vm.runInContext(
@@ -90,12 +90,12 @@ test('errors and promises are of the realm that the manager was installed in', a
   assert.notEqual(vm.runInContext('LockManager', context), LockManager);
 });
 
-test('diagnostics channels speak as those of Node', async () => {
+test('diagnostics channels publish the messages of Node', async () => {
   const name = unique();
-  const heard = [];
+  const messages = [];
   const parts = ['start', 'grant', 'miss', 'end'];
   const listeners = parts.map((part) => {
-    const listener = (message) => heard.push([part, message]);
+    const listener = (message) => messages.push([part, message]);
     channel(`locks.request.${part}`).subscribe(listener);
     return () => channel(`locks.request.${part}`).unsubscribe(listener);
   });
@@ -105,7 +105,7 @@ test('diagnostics channels speak as those of Node', async () => {
   await rejection(locks.request(name, () => { throw error; }));
   for (const stop of listeners) stop();
   await locks.request(name, () => {});
-  assert.deepEqual(heard, [
+  assert.deepEqual(messages, [
     ['start', facts],
     ['grant', facts],
     ['start', facts],
@@ -118,7 +118,7 @@ test('diagnostics channels speak as those of Node', async () => {
   ]);
 });
 
-test('names of 64 KiB and more are names of the process, and come back exactly', async () => {
+test('names of 64 KiB and more work in a process, and come back unchanged', async () => {
   for (const name of ['x'.repeat(65_536), '\0'.repeat(65_536), '\ud800'.repeat(65_536), 'x'.repeat(2 ** 20)]) {
     const seen = await locks.request(name, async (lock) => [lock.name === name, (await locks.query()).held.some((held) => held.name === name)]);
     assert.deepEqual(seen, [true, true]);

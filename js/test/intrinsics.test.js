@@ -1,5 +1,5 @@
-// A page that replaces functions of arrays, promises, collections and JSON changes nothing: in a
-// real Chromium.
+// Locks in a page that replaces functions of arrays, promises, collections and JSON, in a real
+// Chromium.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { Browsers, missing } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-test('a page that replaces what arrays, promises and collections inherit, and JSON, changes nothing for its locks', { skip: missing }, async (t) => {
+test('locks never call functions that a page replaced on arrays, promises, collections or JSON', { skip: missing }, async (t) => {
   const browsers = new Browsers();
   t.after(() => browsers.close());
   const site = await startSite();
@@ -23,8 +23,7 @@ test('a page that replaces what arrays, promises and collections inherit, and JS
     const { acquire, auto, scoped } = lineageOf(locks);
     install(globalThis, { url });
 
-    // Scopes are read by their own iterators, as WebIDL says: these are neither arrays nor
-    // collections.
+    // WebIDL reads a scope by its iterator, so these scopes use neither arrays nor collections.
     const scopeOf = (one, other) => ({
       *[Symbol.iterator]() {
         yield one;
@@ -58,7 +57,7 @@ test('a page that replaces what arrays, promises and collections inherit, and JS
     replace('WeakMap', WeakMap.prototype);
     for (let index = 0; index < iterators.length; index++) replace(`iterator ${index}`, iterators[index]);
     replace('JSON', JSON);
-    // Old libraries do this, and JSON.stringify() calls it.
+    // Old libraries define this method, and JSON.stringify() calls it.
     Array.prototype.toJSON = () => 'replaced';
     Object.defineProperty(Array.prototype, 'toJSON', { enumerable: false });
 

@@ -1,4 +1,4 @@
-// The ancestors of the standard in every place that Node has, and what only Node has of them.
+// The older drafts in threads and through a service, and behaviours of Node alone.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -9,8 +9,8 @@ import vm from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { connect, install, locks } from 'navlocks';
 import * as direct from 'navlocks/lineage';
-import { tryRow } from './conformance/bench.js';
-import { rowsFor } from './conformance/rows.js';
+import { runCase } from './conformance/bench.js';
+import { casesFor } from './conformance/cases.js';
 import { Proxy } from './proxy.js';
 import { Service } from './service.js';
 import { loadProvider } from './threads.js';
@@ -18,33 +18,33 @@ import { loadProvider } from './threads.js';
 for (const providerName of ['lineage', 'strict-realm', 'service-unix', 'service-tcp']) {
   const provider = await loadProvider(providerName);
   describe(providerName, () => {
-    for (const row of rowsFor(provider, 'lineage')) test(`${row.id} ${row.title}`, () => tryRow(row, provider));
+    for (const testCase of casesFor(provider, 'lineage')) test(`${testCase.id} ${testCase.title}`, () => runCase(testCase, provider));
   });
 }
 
-test('the ancestors hold in a worker thread', async () => {
+test("the older drafts' cases pass in a worker thread", async () => {
   const workerData = { providerName: 'lineage', body: 'lineage' };
-  const worker = new Worker(new URL('./run-rows.js', import.meta.url), { workerData });
+  const worker = new Worker(new URL('./conformance-runner.js', import.meta.url), { workerData });
   const results = [];
   worker.on('message', (result) => results.push(result));
   assert.deepEqual(await once(worker, 'exit'), [0]);
   assert.deepEqual(results.filter(({ passed }) => !passed), []);
-  assert.ok(results.length > 50, `only ${results.length} rows`);
+  assert.ok(results.length > 50, `only ${results.length} cases`);
 });
 
-test('P15 a signal is listened to until the end, and no longer', async () => {
+test('P15 a request listens to its signal until its end', async () => {
   const { signal } = new AbortController();
   const listeners = () => getEventListeners(signal, 'abort').length;
   await direct.acquire('listened', { signal }, () => assert.equal(listeners(), 1));
   assert.equal(listeners(), 0);
 });
 
-test('Q16 a failure of the work that no caller handles ends the process, as every such rejection', async () => {
+test('Q16 an unhandled failure of the work ends the process like every unhandled rejection', async () => {
   const program = `
     import { requestLock } from ${JSON.stringify(import.meta.resolve('navlocks/lineage'))};
     const lock = await requestLock('failing');
     lock.waitUntil(Promise.reject(new Error('the work failed')));
-    setTimeout(() => console.log('nobody noticed'), 1000);
+    setTimeout(() => console.log('still alive'), 1000);
   `;
   const run = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);
   await assert.rejects(run, ({ code, stdout, stderr }) => code === 1 && stdout === '' && stderr.includes('the work failed'));
@@ -54,11 +54,11 @@ for (const [cause, end] of Object.entries({
   ClientEnded: ({ connection }) => connection.close(),
   LeaseLapsed: ({ proxy }) => proxy.silence(),
 })) {
-  test(`Q21 a lock that is lost by ${cause}: its promises reject and its signal aborts, with the cause`, async (t) => {
+  test(`Q21 a lock lost by ${cause}: its promises reject and its signal aborts, with the cause`, async (t) => {
     const service = await Service.start(['--lease', '2s']);
     t.after(() => service.kill());
     const proxy = await Proxy.start(service.tcp);
-    // Locks that are held do not keep a process alive.
+    // Held locks do not keep a process alive.
     const alive = setInterval(() => {}, 1000);
     t.after(() => clearInterval(alive));
     const connection = await connect(proxy.url);
@@ -86,11 +86,11 @@ test('the direct exports are the lineage of this process', () => {
   for (const [name, value] of Object.entries(lineage)) assert.equal(direct[name], value, name);
 });
 
-test('lineageOf refuses locks that are not of this package, and says what to give it', () => {
+test('lineageOf() refuses foreign locks, and its error says what to pass', () => {
   for (const wrong of [undefined, null, {}, { request() {} }]) assert.throws(() => direct.lineageOf(wrong), { name: 'TypeError', message: /connect\(\)/ });
 });
 
-test('P01 installLineage puts navigator.locks in place where there is none, and errors are of that realm', async () => {
+test('P01 installLineage() defines a missing navigator.locks, and errors belong to that realm', async () => {
   const context = vm.createContext({ DOMException, AbortController, AbortSignal });
   const target = vm.runInContext('globalThis', context);
   direct.installLineage(target, install(target));

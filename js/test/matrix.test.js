@@ -1,6 +1,5 @@
-// The package as users get it: packed, and installed from its tarballs into empty folders. Each
-// cell is a runtime, compiler, test runner or bundler with one small program. `./test` tries those
-// whose tools it has anyway, `./test soak` all of them.
+// The packed package, installed from its tarballs, in runtimes, compilers, test runners and
+// bundlers. `./test` uses the tools that it has anyway, `./test soak` all of them.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -20,10 +19,10 @@ const packages = scratch();
 const project = scratch();
 const tool = (path) => join(source, path);
 
-/** Why the cells that need more tools are not tried; false if they are. */
-const skipped = process.env.NAVLOCKS_SOAK ? false : './test soak tries it';
+/** The reason why tests with more tools are skipped; false if they run. */
+const skipped = process.env.NAVLOCKS_SOAK ? false : './test soak runs it';
 
-/** Not a part of this test run: a program reports by its exit status and its output. */
+/** Programs are not part of this test run: they report by exit status and output. */
 const { NODE_TEST_CONTEXT, NAVLOCKS_BIN, ...environment } = process.env;
 
 async function run(program, given, { env, ...options } = {}) {
@@ -34,14 +33,14 @@ async function run(program, given, { env, ...options } = {}) {
   return stdout.trim();
 }
 
-/** An empty project with these tarballs installed. */
+/** Creates a project and installs these tarballs. */
 async function install(folder, tarballs, ...given) {
   writeFileSync(join(folder, 'package.json'), '{ "name": "project", "private": true }');
   const paths = readdirSync(packages).filter((name) => name.endsWith('.tgz') && tarballs.test(name));
   await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...given, ...paths.map((name) => join(packages, name))], { cwd: folder });
 }
 
-/** A program of the project. */
+/** Writes a file of the project. */
 function write(name, text) {
   mkdirSync(dirname(join(project, name)), { recursive: true });
   writeFileSync(join(project, name), text);
@@ -53,7 +52,7 @@ let connection;
 
 before(async () => {
   service = await Service.start();
-  // A service that is idle for long ends.
+  // An idle service would end.
   connection = await connect(service.unix);
   await run(process.execPath, [tool('build-packages.js'), packages, command]);
   await install(project, /./);
@@ -66,7 +65,7 @@ after(async () => {
 
 // ---- the packages themselves
 
-test('navlocks is plain JavaScript; the package of the platform has the addon and the command, stripped', () => {
+test('navlocks is plain JavaScript, and the platform package has the stripped addon and command', () => {
   const files = (folder) => readdirSync(join(project, 'node_modules', folder), { recursive: true }).map(String);
   assert.deepEqual(files('navlocks').filter((name) => /\.(node|so)$/.test(name)), []);
   const { optionalDependencies, version, private: isPrivate } = JSON.parse(readFileSync(join(project, 'node_modules/navlocks/package.json'), 'utf8'));
@@ -80,7 +79,7 @@ test('navlocks is plain JavaScript; the package of the platform has the addon an
   assert.equal(readFileSync(addon).includes('\0.symtab\0'), false);
 });
 
-test('every link of the packed pages leads to a page of the package, or to the web', () => {
+test('every link of the packed pages leads to a packed page or to the web', () => {
   const root = join(project, 'node_modules/navlocks');
   const pages = readdirSync(root, { recursive: true }).map(String).filter((name) => name.endsWith('.md'));
   assert.ok(pages.length > 4, `${pages}`);
@@ -91,7 +90,7 @@ test('every link of the packed pages leads to a page of the package, or to the w
   }
 });
 
-test('without the package of the platform connect() works, and locks say which package is missing', async () => {
+test('without the platform package connect() works, and errors of locks name that package', async () => {
   const folder = scratch();
   await install(folder, /^navlocks-\d/, '--omit=optional');
   const program = `
@@ -104,16 +103,16 @@ test('without the package of the platform connect() works, and locks say which p
   `;
   const [first, second] = (await run(process.execPath, ['--input-type=module', '--eval', program, service.unix], { cwd: folder })).split('\n');
   assert.equal(first, 'a LockManager');
-  assert.match(second, /^NotSupportedError the native part of navlocks is missing: @navlocks\/.*-x64.* is not installed/);
+  assert.match(second, /^NotSupportedError the native addon of navlocks is missing: @navlocks\/.*-x64.* is not installed/);
   await assert.rejects(run(join(folder, 'node_modules/.bin/navlocks'), ['--version'], { cwd: folder }), /navlocks: the command is missing: @navlocks\//);
 });
 
-test('npx navlocks is the command, with its exit codes and signals', async () => {
+test('npx navlocks runs the command, with its exit codes and signals', async () => {
   const npx = ['--no', 'navlocks', '--'];
   assert.match(await run('npx', [...npx, '--version']), /^navlocks \d/);
   const env = { NAVLOCKS_URL: service.unix };
   assert.equal(await run('npx', [...npx, 'run', 'job', '--', 'sh', '-c', 'test -n "$NAVLOCKS_CLIENT" && echo ran'], { env }), 'ran');
-  // Where Node cannot become the command, and where it can.
+  // One Node without execve(), and one with it.
   for (const node of [process.execPath, tool('peers/node_modules/.bin/node')]) {
     const run3 = promisify(execFile)(node, [join(project, 'node_modules/navlocks/bin/navlocks.js'), 'run', 'job', '--', 'sh', '-c', 'exit 3'], { env: { ...environment, ...env } });
     await assert.rejects(run3, { code: 3, stderr: '' });
@@ -254,7 +253,7 @@ test('jest', async () => {
   await run(process.execPath, [tool('peers/node_modules/jest/bin/jest.js'), '--rootDir', join(project, 'jest')], { env: { SERVICE: service.unix } });
 });
 
-/** Runs vitest on files of a folder; what it needs comes from the matrix. */
+/** Runs vitest on a folder, with the modules of the matrix. */
 async function vitest(folder, ...given) {
   const modules = join(folder, 'node_modules');
   if (!existsSync(modules)) mkdirSync(modules, { recursive: true });
@@ -340,7 +339,7 @@ for (const { name, skip, bundle } of BUNDLERS) {
     mkdirSync(dirname(bundled), { recursive: true });
     await bundle(write('page.js', PAGE), bundled);
     const text = readFileSync(bundled, 'utf8');
-    assert.equal(/node:|require\(/.test(text), false, 'the bundle asks for modules of Node');
+    assert.equal(/node:|require\(/.test(text), false, 'the bundle imports modules of Node');
     const site = await startPages({ '/': '<!doctype html><script type="module" src="/bundle.js"></script>', '/bundle.js': text });
     t.after(() => site.close());
     const own = await Service.start(['--allow-origin', site.origin]);
@@ -354,7 +353,7 @@ for (const { name, skip, bundle } of BUNDLERS) {
 
 // ---- packages that use navigator.locks, by their own tests
 
-/** What the tests of these packages expect of their own runners, jasmine and jest. */
+/** Globals of jasmine and jest that the tests of these packages use. */
 const SETUP = `
   import { install } from 'navlocks';
   install(globalThis);
@@ -364,31 +363,30 @@ const SETUP = `
   globalThis.localStorage = { clear() {}, removeItem() {} };
 `;
 
-/** A copy of a package of the matrix, beside the packed one, whose tests find our locks. */
+/** Copies a package of the matrix, and installs navlocks for its tests. */
 function copyPackage(name) {
   const folder = join(project, `own-${name}`);
   cpSync(tool(`matrix/node_modules/${name}`), folder, { recursive: true });
   writeFileSync(join(folder, 'setup.mjs'), SETUP);
-  // A timer of Node may be a millisecond early by Date.now(). Stolen locks that no test awaits
-  // reject.
+  // Retries: a timer of Node may be a millisecond early. Promises of stolen locks reject unhandled.
   const test = { globals: true, setupFiles: ['./setup.mjs'], retry: 3, dangerouslyIgnoreUnhandledErrors: true };
   writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify({ test })};`);
   return folder;
 }
 
-test("wa-sqlite's tests of its Web Locks pass on ours", { skip: skipped }, async () => {
+test("wa-sqlite's tests of its Web Locks pass on navlocks", { skip: skipped }, async () => {
   const folder = copyPackage('wa-sqlite');
-  const said = await vitest(folder, 'test/WebLocks.test.js');
-  assert.match(said, /Tests +\d\d passed/);
+  const output = await vitest(folder, 'test/WebLocks.test.js');
+  assert.match(output, /Tests +\d\d passed/);
 });
 
-test("the tests of the polyfill navigator.locks pass on ours, but for those of error texts and of its heartbeat", { skip: skipped }, async () => {
+test('the tests of the polyfill navigator.locks pass on navlocks, except for its error texts and heartbeat', { skip: skipped }, async () => {
   const folder = copyPackage('navigator.locks');
-  // Its tests make a manager for each test, and random names.
+  // Its tests create a manager for each test, and random names.
   writeFileSync(join(folder, 'src/polyfill.ts'), `
     export function LockManager() { return navigator.locks; }
     export const generateRandomId = () => crypto.randomUUID();
   `);
-  const said = await vitest(folder, ...['held', 'ifAvailable', 'mode', 'query', 'steal', 'lock-attributes'].map((name) => `test/${name}`));
-  assert.match(said, /Tests +\d\d passed/);
+  const output = await vitest(folder, ...['held', 'ifAvailable', 'mode', 'query', 'steal', 'lock-attributes'].map((name) => `test/${name}`));
+  assert.match(output, /Tests +\d\d passed/);
 });

@@ -1,4 +1,4 @@
-// The newest Node, which has a navigator.locks of its own: ours is tested there as here.
+// The tests in the newest Node, which has its own navigator.locks.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,7 +12,7 @@ const newest = file('../peers/node_modules/.bin/node');
 const skip = existsSync(newest) ? false : 'the newest Node is not installed: run npm ci --prefix peers';
 
 async function run(...given) {
-  // Not a part of this test run: it reports by its output.
+  // The child is not part of this test run: it reports by its output.
   const { NODE_TEST_CONTEXT, ...env } = process.env;
   const { stdout } = await promisify(execFile)(newest, given, { env, timeout: 1_200_000, maxBuffer: 2 ** 26 }).catch((error) => {
     throw new Error(`${error.message}\n${error.stdout}`);
@@ -21,10 +21,10 @@ async function run(...given) {
 }
 
 for (const provider of ['navlocks', 'installed']) {
-  test(`every row holds in the newest Node, on ${provider}`, { skip }, async () => {
-    const results = (await run(file('./run-rows.js'), provider)).trim().split('\n').map((line) => JSON.parse(line));
+  test(`the standard's cases pass in the newest Node, on ${provider}`, { skip }, async () => {
+    const results = (await run(file('./conformance-runner.js'), provider)).trim().split('\n').map((line) => JSON.parse(line));
     assert.deepEqual(results.filter(({ passed }) => !passed), []);
-    assert.ok(results.length > 100, `only ${results.length} rows`);
+    assert.ok(results.length > 100, `only ${results.length} cases`);
   });
 }
 
@@ -34,7 +34,7 @@ for (const name of ['extensions', 'lineage', 'threads', 'process']) {
   });
 }
 
-test('a handle is disposed of at the end of its block, also after a throw', { skip }, async () => {
+test('await using releases a handle at the end of its block, also after a throw', { skip }, async () => {
   assert.equal(await run('--input-type=module', '--eval', `
     import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
     async function careless() {

@@ -1,5 +1,5 @@
-// Origins that the operator of a service gives one lock space: pages in a real Chromium, and
-// programs over TCP and over the Unix socket.
+// Origins that share one lock space (--share-origins): pages in a real Chromium, and programs over
+// TCP and Unix sockets.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -43,7 +43,7 @@ describe('shared origins', { skip: missing }, () => {
   const spaceOf = (page) => page.evaluate(() => ({ ...globalThis.locks.space }));
   const holds = (page, name) => page.evaluate(async (name) => (await globalThis.locks.hold(name, { ifAvailable: true })) !== null, name);
 
-  test('pages of shared origins have one lock space, and programs join by any of these origins', async () => {
+  test('pages of shared origins have one lock space, and programs join it by any of them', async () => {
     const service = await startService('--share-origins', `${site.origin},${site.other}`);
     const pages = [await openPage(site.origin, service.tcp), await openPage(site.other, service.tcp)];
     for (const page of pages) assert.deepEqual(await spaceOf(page), { origin: site.origin, partition: '' });
@@ -61,7 +61,7 @@ describe('shared origins', { skip: missing }, () => {
     await assert.rejects(connect(service.unix, { origin: 'https://elsewhere.example' }), { name: 'SecurityError', cause: 'forbidden-origin' });
   });
 
-  test('pages of origins that are shared with programs have the lock space of programs', async () => {
+  test('pages of an origin shared with programs have the lock space of programs', async () => {
     const service = await startService('--share-origins', `programs,${site.other}`, '--allow-origin', site.origin);
     const [shared, apart] = [await openPage(site.other, service.tcp), await openPage(site.origin, service.tcp)];
     const locks = await connect(service.unix);

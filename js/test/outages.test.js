@@ -1,4 +1,4 @@
-// When the service or the network between is gone for a while: what is kept, what is lost, and who knows when.
+// Outages of the service or the network: which locks and requests survive, and when clients know.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,34 +7,34 @@ import { becomes, fails, lost } from './outcomes.js';
 import { Proxy } from './proxy.js';
 import { Service } from './service.js';
 
-/** Long enough for a machine with much to do, short enough to wait for. */
+/** Long enough for a busy machine, short enough to wait for. */
 const LEASE_MS = 2000;
 
-test('after a pause beyond the lease the first look at a lock says that it is lost', async () => {
+test('after a pause beyond the lease the first read of a lock reports the loss', async () => {
   const service = await Service.start();
   const locks = await connect(service.tcp, { lease: LEASE_MS });
   const handle = await locks.hold('handle');
-  const heard = [];
+  const causes = [];
   const signals = [handle.signal];
-  handle.signal.addEventListener('abort', () => heard.push(handle.signal.reason.cause));
+  handle.signal.addEventListener('abort', () => causes.push(handle.signal.reason.cause));
   const error = await fails(locks.request('callback', (lock) => {
     signals.push(lock.signal);
     assert.deepEqual([lock.held, lock.signal.aborted], [true, false]);
-    // Blocks the thread, as a stopped process is: no timer runs.
+    // Blocks the thread like a stopped process: no timer runs.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LEASE_MS);
-    for (const looked of [lock, handle]) {
-      assert.deepEqual([looked.signal.aborted, looked.signal.reason?.cause, looked.held], [true, 'LeaseLapsed', false]);
-      assert.ok(signals.includes(looked.signal));
+    for (const { signal, held } of [lock, handle]) {
+      assert.deepEqual([signal.aborted, signal.reason?.cause, held], [true, 'LeaseLapsed', false]);
+      assert.ok(signals.includes(signal));
     }
     assert.equal(handle.release(), false);
   }), 'AbortError');
   assert.equal(error.cause, 'LeaseLapsed');
-  assert.deepEqual(heard, ['LeaseLapsed']);
+  assert.deepEqual(causes, ['LeaseLapsed']);
   await locks.close();
   await service.kill();
 });
 
-test('a connection that breaks is made again, and nobody notices', async () => {
+test('a broken connection is replaced, and locks, requests and queries continue', async () => {
   const service = await Service.start(['--lease', '60s']);
   const proxy = await Proxy.start(service.tcp);
   const [locks, other] = await Promise.all([connect(proxy.url), connect(service.unix)]);
@@ -44,9 +44,9 @@ test('a connection that breaks is made again, and nobody notices', async () => {
   const theirs = await other.hold('b');
   const order = [];
   const waiting = [];
-  for (const [number, asker] of [locks, other, locks].entries()) {
-    waiting.push(asker.request('b', () => order.push(number)));
-    await asker.query();
+  for (const [number, client] of [locks, other, locks].entries()) {
+    waiting.push(client.request('b', () => order.push(number)));
+    await client.query();
   }
   const controller = new AbortController();
   const aborted = fails(locks.request('b', { signal: controller.signal }, () => {}), 'AbortError');
@@ -54,7 +54,7 @@ test('a connection that breaks is made again, and nobody notices', async () => {
 
   for (let round = 0; round < 3; round++) {
     proxy.cut();
-    // Said while there is nobody to hear it.
+    // Requested without a connection.
     const question = locks.query();
     const fresh = elsewhere.request(`fresh ${round}`, () => 'granted');
     const known = await locks.hold(`known ${round}`);
@@ -80,7 +80,7 @@ test('a connection that breaks is made again, and nobody notices', async () => {
   await service.kill();
 });
 
-test('a session goes on over another connection when one is silent for half of its lease', async () => {
+test('a session moves to another connection when one is silent for half of its lease', async () => {
   const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
   const proxy = await Proxy.start(service.tcp);
   const locks = await connect(proxy.url);
@@ -88,7 +88,7 @@ test('a session goes on over another connection when one is silent for half of i
   const held = await locks.hold('a');
   for (let round = 0; round < 2; round++) {
     proxy.swallow();
-    // Answered by the next connection.
+    // The next connection answers.
     const { held: known } = await locks.query();
     assert.deepEqual(known.map(({ name }) => name), ['a']);
     assert.equal(locks.clientId, id);
@@ -98,7 +98,7 @@ test('a session goes on over another connection when one is silent for half of i
   await locks.close();
 });
 
-test('decision 2: a service that stays away beyond the lease has lost the locks, and those who wait wait again', async () => {
+test('decision 2: locks are lost if the service is down beyond the lease, and waiters are queued again', async () => {
   const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
   const locks = await connect(service.tcp);
   const held = await locks.hold('a');
@@ -116,7 +116,7 @@ test('decision 2: a service that stays away beyond the lease has lost the locks,
   await service.kill();
 });
 
-test('F134 a service that ends in good order and is started again knows of the locks what their holders claim', async () => {
+test('F134 a service that is stopped and restarted knows the locks that their holders claim', async () => {
   const service = await Service.start(['--lease', '60s']);
   const locks = await connect(service.tcp);
   const held = await locks.hold('a');
@@ -135,7 +135,7 @@ test('F134 a service that ends in good order and is started again knows of the l
   await service.kill();
 });
 
-test('F125 who cannot be heard knows that its locks are lost before somebody else has them', async () => {
+test('F125 a disconnected client loses its locks before another client is granted them', async () => {
   const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
   const proxy = await Proxy.start(service.tcp);
   const [cut, other] = await Promise.all([connect(proxy.url), connect(service.unix)]);
@@ -157,7 +157,7 @@ test('F125 who cannot be heard knows that its locks are lost before somebody els
   await service.kill();
 });
 
-test('F125 a silent client loses its locks before one with a lease of four times as long', async () => {
+test('F125 a silent client loses its locks before one with a lease that is four times as long', async () => {
   const service = await Service.start(['--lease-max', '60s']);
   const proxy = await Proxy.start(service.tcp);
   const [brief, patient, other] = await Promise.all([
@@ -175,7 +175,7 @@ test('F125 a silent client loses its locks before one with a lease of four times
   await service.kill();
 });
 
-test('patience: who waits for a service that is gone hears so, and it is tried again', async () => {
+test('patience: waiters fail when the service stays down, and the client keeps retrying', async () => {
   const service = await Service.start();
   const [patient, hasty] = await Promise.all([connect(service.unix, { patience: Infinity }), connect(service.unix, { patience: 0 })]);
   const holder = await patient.hold('a');
@@ -195,16 +195,16 @@ test('patience: who waits for a service that is gone hears so, and it is tried a
   await service.kill();
 });
 
-test('a service that is connected and says nothing fails what waits within the patience, and held locks stay', async () => {
+test('a connected service that sends nothing fails pending requests within the patience, and locks stay held', async () => {
   const service = await Service.start();
   const locks = await connect(service.unix, { patience: 900 });
   const held = await locks.hold('a');
   const beyond = held.contended();
   service.signal('SIGSTOP');
   const errors = await Promise.all([fails(locks.query(), 'NetworkError'), fails(locks.hold('b', { ifAvailable: true }), 'NetworkError'), fails(locks.hold('a'), 'NetworkError')]);
-  for (const { message, cause } of errors) assert.deepEqual([/is connected, and said nothing for 0.9 s/.test(message), cause], [true, 'unreachable'], message);
+  for (const { message, cause } of errors) assert.deepEqual([/is connected, and sent no message for 0.9 s/.test(message), cause], [true, 'unreachable'], message);
   service.signal('SIGCONT');
-  // The requests that failed are gone, and the lock was held all the time.
+  // The failed requests are gone, and the lock was never lost.
   assert.deepEqual(await locks.query(), { held: [{ name: 'a', mode: 'exclusive', clientId: locks.clientId }], pending: [] });
   assert.ok(held.release());
   assert.equal(await beyond, true);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 
-/** Resolves with the error of a promise, which has this name. */
+/** Resolves with the error of a promise, and checks its name. */
 export async function fails(promise, name) {
   const error = await promise.then(
     () => assert.fail('it was not rejected'),
@@ -19,7 +19,7 @@ export async function lost({ signal }) {
   return signal.reason.cause;
 }
 
-/** Resolves when the connection has this state. An idle connection keeps no process alive. */
+/** Resolves when the connection has this state. Keeps the process alive meanwhile. */
 export async function becomes({ connection }, state) {
   const alive = setInterval(() => {}, 1000);
   while (connection.state !== state) await once(connection, 'change');

@@ -7,7 +7,7 @@ import { Browsers, missing } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-test('origins are of one site when a host is the same or below the other', () => {
+test('origins are same-site if their hosts are equal or one is below the other', () => {
   for (const [one, other, same] of [
     ['https://a.example', 'https://a.example', true],
     ['https://a.example', 'https://a.example:8443', true],
@@ -50,7 +50,7 @@ describe('Chromium', { skip: missing }, () => {
     return page;
   }
 
-  /** A frame of an origin within a page or frame. */
+  /** Opens a frame of an origin within a page or frame. */
   async function openFrame(within, origin) {
     const element = await within.evaluateHandle((src) => {
       const frame = document.createElement('iframe');
@@ -63,7 +63,7 @@ describe('Chromium', { skip: missing }, () => {
     return element.asElement().contentFrame();
   }
 
-  /** Installs navlocks; `hold` and `available` are about one name. */
+  /** Installs navlocks, with the functions `hold` and `available` for one name. */
   function installIn(frame, options = {}) {
     return frame.evaluate(async ([url, options]) => {
       const { connect, install } = await import('/browser.js');
@@ -82,16 +82,16 @@ describe('Chromium', { skip: missing }, () => {
   const hold = (frame, name) => frame.evaluate((name) => globalThis.hold(name), name);
   const available = (frame, name) => frame.evaluate((name) => globalThis.available(name), name);
 
-  /** What a worker that the frame starts says of a name, or a worker of that worker. */
+  /** Returns whether a name is available in a worker of the frame, or in a nested worker. */
   const availableInWorker = (frame, name, nested = {}) => frame.evaluate((query) => {
-    const worker = new Worker(`/test/browser/asks.js?${query}`, { type: 'module' });
+    const worker = new Worker(`/test/browser/availability.js?${query}`, { type: 'module' });
     return new Promise((resolve, reject) => {
       worker.onerror = ({ message }) => reject(new Error(message));
       worker.onmessage = ({ data }) => resolve(data);
     });
   }, `${new URLSearchParams({ service: service.tcp, name, ...nested })}`);
 
-  test('F08 F133 S8 a frame below another site has a partition of its own; nested frames and workers agree', async () => {
+  test('F08 F133 S8 a frame below another site has its own partition, shared with its nested frames and workers', async () => {
     const context = await (await browsers.open()).newContext();
     const first = await openPage(context, site.origin);
     await installIn(first);
@@ -104,7 +104,7 @@ describe('Chromium', { skip: missing }, () => {
     await hold(third, 'third');
     assert.equal(await available(first, 'third'), true);
 
-    // Everything below the same page at the top agrees.
+    // All frames and workers below the same top site share a partition.
     const nested = await openFrame(third, site.origin);
     await installIn(nested);
     const sibling = await openFrame(await openPage(context, site.other), site.origin);
@@ -115,7 +115,7 @@ describe('Chromium', { skip: missing }, () => {
       assert.deepEqual([await availableInWorker(first, 'third', nested), await availableInWorker(first, 'first', nested)], [true, false]);
     }
 
-    // A named partition of such a frame is within its own one.
+    // A named partition of such a frame is within the frame's own partition.
     const apart = await third.evaluate(async () => {
       const locks = await globalThis.connectAgain();
       await locks.partition('named').hold('named');
@@ -132,7 +132,7 @@ describe('Chromium', { skip: missing }, () => {
     await context.close();
   });
 
-  test('F08 a frame of one origin with another site between it and the top is apart from both', async () => {
+  test('F08 a frame with another site between it and the top page of its own origin has its own partition', async () => {
     const context = await (await browsers.open()).newContext();
     const first = await openPage(context, site.origin);
     await installIn(first);
@@ -141,14 +141,14 @@ describe('Chromium', { skip: missing }, () => {
     const inner = await openFrame(between, site.origin);
     await installIn(inner);
     assert.equal(await available(inner, 'first'), true);
-    // A frame of the same site alone is in the partition of its page.
+    // A frame with same-site ancestors alone has the partition of its page.
     const same = await openFrame(first, site.origin);
     await installIn(same);
     assert.equal(await available(same, 'first'), false);
     await context.close();
   });
 
-  test('a frame below another site shares with the first party if it is told to', async () => {
+  test('a frame below another site shares locks with the first party if partitioned is false', async () => {
     const context = await (await browsers.open()).newContext();
     const first = await openPage(context, site.origin);
     await installIn(first);
@@ -159,7 +159,7 @@ describe('Chromium', { skip: missing }, () => {
     await context.close();
   });
 
-  test('F08 a storage bucket has locks of its own, which end with it', async () => {
+  test('F08 a storage bucket has its own locks, which end with it', async () => {
     const context = await (await browsers.open()).newContext();
     const [one, two] = [await openPage(context, site.origin), await openPage(context, site.origin)];
     for (const page of [one, two]) await installIn(page);

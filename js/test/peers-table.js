@@ -1,9 +1,9 @@
-// The tables of docs/peers.md: made by peers.js, read by peers.test.js.
+// The tables of docs/peers.md: peers.js writes them, peers.test.js reads them.
 
 const START = '<!-- made by npm run peers -->';
 const MARKS = new Map([[true, 'yes'], [false, '**no**'], [undefined, '–']]);
 
-/** The page with its tables made new; what stands above them stays. */
+/** Returns the page with new tables below its prose. */
 export function peersTable(page, rows, columns) {
   const [prose] = page.split(START);
   const natives = columns.filter(({ native }) => native);
@@ -12,34 +12,34 @@ export function peersTable(page, rows, columns) {
   const differing = [...rows.keys()].filter((row) => columns.some(({ verdicts }) => verdicts[row] === false));
   const parts = [
     START,
-    '## How many rows fail',
-    table(['', 'rows tried', 'failed'], [
+    '## Failures by runtime',
+    table(['', 'behaviours tried', 'failed'], [
       ...natives.map((column) => [`${column.name}, its own`, ...counts(column)]),
       ...own.map((column) => [`navlocks, ${column.name}`, ...counts(column)]),
     ]),
-    '## Rows that somebody fails',
+    '## Behaviours that a runtime fails',
     table(['id', 'behaviour', 'navlocks', ...natives.map(({ name }) => name)],
       differing.map((row) => [...about(rows[row]), MARKS.get(ours[row]), ...marks(natives, row)])),
-    '## All rows',
+    '## All behaviours',
     `The first ${natives.length} columns are the runtimes' own locks, the others navlocks.`,
     table(['id', 'behaviour', ...columns.map(({ name }) => name)], rows.map((row, index) => [...about(row), ...marks(columns, index)])),
   ];
   return `${prose}${parts.join('\n\n')}\n`;
 }
 
-/** The ids and behaviours that the table of all rows has. */
-export function rowsOfPage(page) {
-  const [, all] = page.split('## All rows');
+/** Returns the ids and titles of the table of all behaviours. */
+export function casesOfPage(page) {
+  const [, all] = page.split('## All behaviours');
   const lines = all.split('\n').filter((line) => line.startsWith('| ')).slice(2);
   return lines.map((line) => line.split(' | ', 2).map((cell) => cell.replace(/^\| /, '')));
 }
 
-/** What every row is called there. */
+/** Returns id and title of a case as the table has them. */
 export function about({ id, title }) {
   return [id, title.replaceAll('|', '/')];
 }
 
-/** False if any is, nothing if all are. */
+/** Returns false if any verdict is false, undefined if all are. */
 function combined(verdicts) {
   const known = verdicts.filter((verdict) => verdict !== undefined);
   return known.length === 0 ? undefined : known.every(Boolean);

@@ -1,4 +1,4 @@
-// Tries every row in every runtime, on the locks that it has of its own and on navlocks, and writes docs/peers.md.
+// Runs every case in every runtime, on its own locks and on navlocks, and writes docs/peers.md.
 // npm run peers
 
 import { execFile } from 'node:child_process';
@@ -8,24 +8,24 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { Browsers } from './browser/chromium.js';
-import { KINDS, runRows } from './browser/rows.js';
+import { KINDS, runCases } from './browser/conformance.js';
 import { startSite } from './browser/site.js';
-import { compared, rowsFor } from './conformance/rows.js';
+import { compared, casesFor } from './conformance/cases.js';
 import { peersTable } from './peers-table.js';
 import { Service } from './service.js';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const bin = (name) => file(`../peers/node_modules/.bin/${name}`);
-const runner = file('./run-rows.js');
+const runner = file('./conformance-runner.js');
 
-/** A row that has no end after so many milliseconds has failed. */
+/** A case that runs for more milliseconds has failed. */
 const LIMIT_NATIVE = 10_000;
 const LIMIT = 120_000;
 
-/** What a provider of the platform's own locks can be asked for. */
+/** The abilities of a provider with the platform's own locks. */
 const NATIVE = { navigator: {}, global: {}, newClient() {} };
 
-/** Verdicts by row: its place in the list, and whether it passed. */
+/** Returns whether each case of the list passed; undefined if it did not run. */
 function verdicts(results) {
   const left = [...results];
   return compared.map(({ id, title }) => {
@@ -34,19 +34,19 @@ function verdicts(results) {
   });
 }
 
-/** Each row in a process of its own: some crash it, and some leave locks behind. */
-async function nativeRows(command) {
+/** Runs each case in a process of its own: some crash it, and some leave locks behind. */
+async function nativeCases(command) {
   const results = [];
-  for (const [index, { id, title }] of rowsFor(NATIVE).entries()) {
+  for (const [index, { id, title }] of casesFor(NATIVE).entries()) {
     const [program, ...given] = [...command, runner, 'native', LIMIT_NATIVE, index];
     let passed = false;
     try {
       const { stdout } = await promisify(execFile)(program, given.map(String), { timeout: LIMIT_NATIVE * 15, killSignal: 'SIGKILL' });
       const result = JSON.parse(stdout);
-      if (result.id !== id || result.title !== title) throw new Error(`row ${index} is ${result.id} there`);
+      if (result.id !== id || result.title !== title) throw new Error(`case ${index} is ${result.id} there, not ${id}`);
       ({ passed } = result);
     } catch (error) {
-      // It crashed, or did not even end; what it printed is no verdict.
+      // The process crashed or did not end, so its output is no verdict.
       if (error.code === undefined && error.signal === undefined) throw error;
     }
     results.push({ id, title, passed });
@@ -54,16 +54,16 @@ async function nativeRows(command) {
   return verdicts(results);
 }
 
-async function ownRows(node, provider, ancestors = provider) {
+async function ownCases(node, provider, older = provider) {
   const results = [];
-  for (const [name, body] of [[provider, 'standard'], [ancestors, 'lineage']]) {
+  for (const [name, body] of [[provider, 'standard'], [older, 'lineage']]) {
     const { stdout } = await promisify(execFile)(node, [runner, name, `${LIMIT}`, 'all', body], { maxBuffer: 2 ** 26 });
     results.push(...stdout.trim().split('\n').map((line) => JSON.parse(line)));
   }
   return verdicts(results);
 }
 
-async function threadRows() {
+async function threadCases() {
   const results = [];
   for (const workerData of [{ providerName: 'installed' }, { providerName: 'lineage', body: 'lineage' }]) {
     const worker = new Worker(runner, { workerData });
@@ -73,10 +73,10 @@ async function threadRows() {
   return verdicts(results);
 }
 
-async function browserRows(browsers, site, bodies, limit) {
+async function browserCases(browsers, site, bodies, limit) {
   const results = [];
   for (const given of bodies) {
-    for await (const result of runRows(() => browsers.open(), site.origin, given, { limit })) results.push(result);
+    for await (const result of runCases(() => browsers.open(), site.origin, given, { limit })) results.push(result);
   }
   return verdicts(results);
 }
@@ -86,11 +86,11 @@ async function version(program, ...given) {
   return /\d+\.\d+/.exec(stdout)[0];
 }
 
-/** Through a service of its own: one that nobody uses for a while ends. */
-async function servedRows(browsers, site, kind) {
+/** Runs cases through a service of their own, because an idle service ends. */
+async function servedCases(browsers, site, kind) {
   const service = await Service.start(['--lease-max', '10m', '--allow-origin', site.origin]);
   const given = { kind, provider: 'service', service: service.tcp, lease: 600_000 };
-  const found = await browserRows(browsers, site, [given, { ...given, body: 'lineage' }], LIMIT);
+  const found = await browserCases(browsers, site, [given, { ...given, body: 'lineage' }], LIMIT);
   await service.kill();
   return found;
 }
@@ -102,17 +102,17 @@ const [newest, deno] = [bin('node'), bin('deno')];
 const newestVersion = await version(newest);
 
 const columns = [
-  { name: `Node ${newestVersion}`, native: true, run: () => nativeRows([newest, '--expose-gc']) },
-  { name: `Deno ${await version(deno)}`, native: true, run: () => nativeRows([deno, 'run', '--quiet', '--allow-all', '--v8-flags=--expose-gc']) },
-  { name: `Chromium ${chromium}`, native: true, run: () => browserRows(browsers, site, [{ kind: 'page', provider: 'native' }], LIMIT_NATIVE) },
-  { name: `Node ${process.versions.node.split('.', 2).join('.')}`, run: () => ownRows(process.execPath, 'navlocks', 'lineage') },
-  { name: `Node ${newestVersion}`, run: () => ownRows(newest, 'navlocks', 'lineage') },
-  { name: 'worker thread', run: threadRows },
-  { name: '`unix:`', run: () => ownRows(process.execPath, 'service-unix') },
-  { name: '`ws:`', run: () => ownRows(process.execPath, 'service-tcp') },
+  { name: `Node ${newestVersion}`, native: true, run: () => nativeCases([newest, '--expose-gc']) },
+  { name: `Deno ${await version(deno)}`, native: true, run: () => nativeCases([deno, 'run', '--quiet', '--allow-all', '--v8-flags=--expose-gc']) },
+  { name: `Chromium ${chromium}`, native: true, run: () => browserCases(browsers, site, [{ kind: 'page', provider: 'native' }], LIMIT_NATIVE) },
+  { name: `Node ${process.versions.node.split('.', 2).join('.')}`, run: () => ownCases(process.execPath, 'navlocks', 'lineage') },
+  { name: `Node ${newestVersion}`, run: () => ownCases(newest, 'navlocks', 'lineage') },
+  { name: 'worker thread', run: threadCases },
+  { name: '`unix:`', run: () => ownCases(process.execPath, 'service-unix') },
+  { name: '`ws:`', run: () => ownCases(process.execPath, 'service-tcp') },
   ...KINDS.map((kind) => ({
     name: { dedicated: 'dedicated worker', shared: 'shared worker', service: 'service worker' }[kind] ?? kind,
-    run: () => servedRows(browsers, site, kind),
+    run: () => servedCases(browsers, site, kind),
   })),
 ];
 

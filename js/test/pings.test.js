@@ -1,4 +1,4 @@
-// Pings of WebSocket, which a proxy may send at any time.
+// WebSocket pings, which a proxy may send at any time.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { scratch } from './service.js';
 
 const PINGS = 100_000;
 
-test('a peer that pings and never reads fills no buffer, and gets the latest pong when it reads', async () => {
+test('pings of a peer that never reads fill no buffer, and it gets the latest pong when it reads', async () => {
   const server = createServer();
   const sockets = new WebSocketServer({ server });
   const path = join(scratch(), 'socket');

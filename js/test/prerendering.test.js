@@ -1,4 +1,4 @@
-// A page that a real Chromium prerenders and then shows.
+// A page that a real Chromium prerenders and then activates.
 
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
@@ -8,17 +8,17 @@ import { missing, openUnwatched } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';
 
-test('F128 what a prerendering page asks waits until it is seen, in order', { skip: missing, timeout: 120_000 }, async (t) => {
+test('F128 calls of a prerendering page wait for its activation, in order', { skip: missing, timeout: 120_000 }, async (t) => {
   const moments = new EventEmitter();
-  const [asked, done] = [once(moments, 'asked'), once(moments, 'done')];
+  const [called, done] = [once(moments, 'called'), once(moments, 'done')];
   const site = await startSite({
     '/go': async (_, response) => {
-      await asked;
+      await called;
       response.end();
     },
-    '/asked': (_, response) => {
+    '/called': (_, response) => {
       response.end();
-      moments.emit('asked');
+      moments.emit('called');
     },
     '/done': async (request, response) => {
       moments.emit('done', ...JSON.parse(await text(request)));
@@ -30,15 +30,15 @@ test('F128 what a prerendering page asks waits until it is seen, in order', { sk
   t.after(() => service.kill());
   t.after(openUnwatched(`${site.origin}/test/browser/prerender.html?${new URLSearchParams({ service: service.tcp })}`));
   assert.deepEqual(await done, [
-    'all is asked, unseen',
-    // What is no call at all fails at once.
-    'TypeError, unseen',
-    'it is seen',
-    'all know',
-    'it dials',
+    'all calls are made, prerendering',
+    // Wrong arguments reject at once.
+    'TypeError, prerendering',
+    'activated',
+    'last listener',
+    'connecting',
     'NotSupportedError',
-    'it was aborted',
-    'it dials',
+    'aborted',
+    'connecting',
     'a is granted',
     'a is taken',
     '1 held, 0 pending',

@@ -1,4 +1,4 @@
-// What a process sees of the package: when it stays alive, how it ends, what it costs to have used it.
+// The package and its process: when it stays alive, how it ends, and the memory that names leave.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -18,42 +18,42 @@ test('S17 a pending request keeps the process alive', async () => {
   assert.equal(await run('pending.js'), 'granted');
 });
 
-test('S17 a held lock does not, nor a request that was aborted', async () => {
+test('S17 decision 8: a held lock and an aborted request do not keep the process alive', async () => {
   assert.equal(await run('idle.js'), 'aborted\nend');
 });
 
-test('the package can be required', async () => {
+test('require() loads the package', async () => {
   assert.equal(await run('common.cjs'), 'true');
 });
 
-test('fencing tokens go on when only workers loaded the package, and all of them ended', async () => {
+test('fencing tokens keep growing after all workers that loaded the package have ended', async () => {
   assert.equal(await run('workers-only.js'), '1,2,3');
 });
 
-test('F124 the process can end at any moment', async () => {
+test('F124 a process can exit at any moment', async () => {
   for (let count = 0; count < 5; count++) assert.equal(await run('exit.js'), 'exit');
 });
 
-// What a name that is left behind takes at the least, in the heap as an entry of a table, outside as its text.
+// The least memory of a leaked name: a table entry in the heap, its text outside.
 const LEFT_BEHIND = { heapUsed: 8, rss: 100 };
 
-test('G18 F69 names that were used once leave no memory behind', async (t) => {
+test('G18 F69 released names leave no memory behind', async (t) => {
   const [rounds, apart] = [10, 3];
   const names = amount('NAVLOCKS_NAMES', 100_000, 1_000_000) / rounds;
-  // V8's own share stays the same: how large its nursery gets would depend on the machine.
+  // Fixed, because V8 chooses the size of its nursery by the machine.
   const flags = ['--expose-gc', '--min-semi-space-size=1', '--max-semi-space-size=1'];
   const figures = JSON.parse(await run('memory.js', { flags, given: [`${rounds}`, `${names}`] }));
   for (const [what, bytes] of Object.entries(LEFT_BEHIND)) {
     const values = figures.map((figure) => figure[what]);
     t.diagnostic(`${what} in rounds of ${names} names: ${values.join(' ')}`);
-    // An allocator may take what it likes at some moment. What every name leaves behind grows at all of them.
+    // An allocator may grow at any moment. A leak grows between all rounds.
     const least = Math.min(...values.slice(apart).map((value, round) => value - values[round]));
     const limit = (apart * names * bytes) / 4;
     assert.ok(least < limit, `${what} grew by at least ${least} bytes in any ${apart} rounds of ${names} names`);
   }
   for (const [round, { kept, slots, tags, mail }] of figures.entries()) {
     assert.deepEqual({ kept, tags, mail }, { kept: 0, tags: 0, mail: 0 }, `after round ${round}`);
-    // Slots are used again: there are never more than were asked for at once.
+    // Slots are reused: their number is that of concurrent requests.
     assert.ok(slots <= 2000, `${slots} slots after round ${round}`);
   }
 });

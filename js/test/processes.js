@@ -1,4 +1,4 @@
-// Other clients in Node: processes.
+// Clients in other processes.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,23 +8,23 @@ import { Client } from './conformance/client.js';
 const AGENT = fileURLToPath(new URL('./agent-process.js', import.meta.url));
 const LIFE = 'NAVLOCKS_TEST_LIFE';
 
-/** Whether this process obeys orders. */
+/** Returns whether this process is an agent. */
 export function isAgent() {
   return process.env[LIFE] !== undefined;
 }
 
-/** What an agent holds as long as it lives. */
+/** Takes the lock that an agent holds until its end. */
 export function holdLife(locks) {
   return locks.partition('lives').hold(process.env[LIFE]);
 }
 
 /**
- * Starts a process that obeys orders, with a connection of its own to the same service. It holds a lock as long as it lives, so
- * that its death can be waited for.
+ * Starts an agent process with its own connection to the same service. The agent holds a lock until
+ * its end, so that tests can wait for the end.
  */
 export async function startAgent(providerName, locks) {
   const life = `${process.pid} ${Math.random()}`;
-  // Not a part of this test run: what it prints is nobody's result.
+  // The agent is not part of this test run: its output is no result.
   const { NODE_TEST_CONTEXT, ...env } = process.env;
   const agent = fork(AGENT, [providerName], { env: { ...env, [LIFE]: life }, stdio: ['ignore', 'inherit', 'ignore', 'ipc'] });
   const exit = once(agent, 'exit');
@@ -37,7 +37,7 @@ export async function startAgent(providerName, locks) {
   };
   const channel = {
     send: (message) => agent.connected && agent.send(message, () => {}),
-    receive: (hear) => agent.on('message', hear),
+    receive: (handle) => agent.on('message', handle),
     kill,
     end: () => {
       agent.kill('SIGKILL');

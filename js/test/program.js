@@ -1,4 +1,4 @@
-// Programs of the folder programs/, each in a process of its own.
+// Runs programs of the folder programs/ in processes.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 export const pathOf = (program) => fileURLToPath(new URL(`./programs/${program}`, import.meta.url));
 
-/** A program that says something line by line. */
+/** A running program with its output, line by line. */
 export class Program {
   #lines;
 

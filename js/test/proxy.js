@@ -1,4 +1,4 @@
-// A network between a client and a service that can be cut and can fall silent.
+// A proxy between a client and a service, which can break or silence connections.
 
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -39,22 +39,22 @@ export class Proxy {
     }
   }
 
-  /** All connections break; new ones can be made. */
+  /** Breaks all connections. New ones work. */
   cut() {
     for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
   }
 
-  /** From now on nothing gets through, and nobody is told. */
+  /** Drops all bytes of all connections from now on, without closing them. */
   silence() {
     this.#silent = true;
   }
 
-  /** From now on nothing gets through the connections of this moment, and nobody is told. New ones can be made. */
+  /** Drops all bytes of the current connections, without closing them. New ones work. */
   swallow() {
     for (const pair of this.#pairs) this.#swallowed.add(pair);
   }
 
-  /** Connections can be made again. Those of before stay dead. */
+  /** Ends the silence. New connections work, the old ones are closed. */
   speak() {
     this.cut();
     this.#silent = false;

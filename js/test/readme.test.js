@@ -1,4 +1,4 @@
-// The examples of both READMEs do what they say: what they print is in their comments, after an arrow.
+// The examples of both READMEs print the output in their comments, after an arrow.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -18,15 +18,15 @@ const examples = [...examplesOf('../README.md'), ...examplesOf('../../README.md'
 
 test('there are seven examples', () => assert.equal(examples.length, 7));
 
-// A folder for the service that one of them starts.
+// The folder of the service that an example starts.
 const env = { ...process.env, NAVLOCKS_DIR: join(scratch(), 'own'), NAVLOCKS_BIN: command };
 
 for (const [index, code] of examples.entries()) {
-  // Node learned this word later.
+  // Older versions of Node do not parse `await using`.
   const node = code.includes('await using') ? newest : process.execPath;
   const skip = existsSync(node) ? false : 'the newest Node is not installed: run npm ci --prefix peers';
-  test(`example ${index + 1} prints what it says`, { skip }, async () => {
-    // Within the package, where its name leads to itself.
+  test(`example ${index + 1} prints its documented output`, { skip }, async () => {
+    // Within the package, so that `navlocks` resolves to it.
     const folder = await mkdtemp(file('./readme-'));
     try {
       await writeFile(join(folder, 'example.mjs'), code);

@@ -1,5 +1,5 @@
-// Locks outlive their service: real services are killed, stopped and started again under clients in
-// Node.
+// Locks survive restarts of their service: real services are killed, stopped and restarted under
+// clients in Node.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -20,10 +20,10 @@ const LEASE = ['--lease', '60s'];
 
 const PLACES = ['unix', 'tcp'];
 
-/** The end of a service: by a signal that it cannot notice, and in good order. */
+/** The ends of a service: a kill, and an orderly shutdown. */
 const ENDS = ['SIGKILL', 'SIGTERM'];
 
-/** Ends the service; resolves when these clients have noticed. */
+/** Ends the service. Resolves when these clients have noticed. */
 async function end(service, signal, ...clients) {
   const noticed = clients.map((locks) => becomes(locks, 'unreachable'));
   await service.kill(signal);
@@ -35,7 +35,7 @@ async function tokensOf(locks) {
   return held.map(({ scope, mode, fencingToken }) => [...scope, mode, fencingToken]);
 }
 
-/** The tokens of all locks when all clients have claimed theirs. */
+/** Returns the tokens of all locks when all clients have claimed theirs. */
 async function claimedTokens(clients) {
   await Promise.all(clients.map((locks) => locks.query()));
   return (await tokensOf(clients[0])).map(([, , token]) => token).toSorted();
@@ -43,7 +43,7 @@ async function claimedTokens(clients) {
 
 for (const place of PLACES) {
   for (const signal of ENDS) {
-    test(`a held lock keeps its token over ${signal} and a new start: ${place}`, async () => {
+    test(`a held lock keeps its token over ${signal} and a restart: ${place}`, async () => {
       const service = await Service.start(LEASE);
       const locks = await connect(service[place]);
       const id = locks.clientId;
@@ -58,7 +58,7 @@ for (const place of PLACES) {
       for (let round = 0; round < 2; round++) {
         await end(service, signal, locks);
         for (const lock of held) assert.deepEqual([lock.held, lock.signal.aborted], [true, false]);
-        // Said while no service can hear it.
+        // Requested while no service runs.
         const question = locks.query();
         gone.release();
         const fresh = locks.partition(`fresh ${round}`).request('a', () => 'granted');
@@ -107,7 +107,7 @@ for (const place of PLACES) {
     await service.kill();
   });
 
-  test(`a grant that the service gave while it ended is held, and a steal that it took is one: ${place}`, async () => {
+  test(`grants and steals that the service processed while it was killed stay in effect: ${place}`, async () => {
     const service = await Service.start(LEASE);
     const locks = await connect(service[place]);
     const victim = await locks.hold('a');
@@ -124,7 +124,7 @@ for (const place of PLACES) {
     await service.kill();
   });
 
-  test(`contention and events go on after a restart: ${place}`, async () => {
+  test(`contended() and events continue after a restart: ${place}`, async () => {
     const service = await Service.start(LEASE);
     const locks = await connect(service[place]);
     const held = await locks.hold('a');
@@ -151,10 +151,10 @@ for (const place of PLACES) {
   });
 }
 
-test('a Node process that is stopped over a restart keeps its lock, and no other name waits for it', async () => {
+test('a Node process that is stopped during a restart keeps its lock, and other names are not blocked', async () => {
   const service = await Service.start();
   const program = new Program('service-holder.js', [service.unix, 1000]);
-  assert.equal(await program.line(), 'asked');
+  assert.equal(await program.line(), 'requested');
   assert.equal(await program.line(), 'held');
   program.child.kill('SIGSTOP');
   await service.kill();
@@ -177,10 +177,10 @@ test('a Node process that is stopped over a restart keeps its lock, and no other
   await service.kill();
 });
 
-test('a lock that is stolen after a restart before its holder has claimed is lost', async () => {
+test('a lock that is stolen after a restart, before its holder claims it, is lost', async () => {
   const service = await Service.start();
   const program = new Program('service-holder.js', [service.unix, 1000]);
-  assert.equal(await program.line(), 'asked');
+  assert.equal(await program.line(), 'requested');
   assert.equal(await program.line(), 'held');
   program.child.kill('SIGSTOP');
   await service.kill();
@@ -195,7 +195,7 @@ test('a lock that is stolen after a restart before its holder has claimed is los
   await service.kill();
 });
 
-test('a service that is killed again and again during claims loses no lock', async () => {
+test('a service that is killed repeatedly during claims loses no lock', async () => {
   const service = await Service.start(LEASE);
   const clients = await Promise.all(PLACES.map((place) => connect(service[place])));
   const held = await Promise.all(clients.map((locks, number) => locks.hold(`held by ${number}`)));
@@ -210,7 +210,7 @@ test('a service that is killed again and again during claims loses no lock', asy
   await service.kill();
 });
 
-test('clients that work while their service is killed exclude each other, and lose no lock', async () => {
+test('clients under load while their service is killed exclude each other, and lose no lock', async () => {
   const service = await Service.start(LEASE);
   const clients = await Promise.all(Array.from({ length: 8 }, (_, number) => connect(service[PLACES[number % 2]])));
   const [holders, tokens] = [new Map(), new Map()];
@@ -258,7 +258,7 @@ test('clients that work while their service is killed exclude each other, and lo
   await service.kill();
 });
 
-/** Holds a lock in a worker thread of this process. */
+/** A worker thread that holds a lock. */
 const HOLDER = `
   import { parentPort, workerData } from 'node:worker_threads';
   import { connect } from ${JSON.stringify(import.meta.resolve('navlocks'))};
@@ -274,7 +274,7 @@ async function startHolder(url) {
   return worker;
 }
 
-test('a worker thread that is terminated loses its session although its process lives', async () => {
+test('the end of a worker thread ends its session although its process lives', async () => {
   const service = await Service.start();
   const locks = await connect(service.unix);
   const next = () => locks.request('held by a thread', () => 'granted');
@@ -299,7 +299,7 @@ test('a worker thread that is terminated loses its session although its process 
   await service.kill();
 });
 
-test('close() while the service is out of reach leaves nothing behind', async () => {
+test('close() while the service is unreachable releases the locks after the restart', async () => {
   const service = await Service.start(['--lease', '2s']);
   for (const place of PLACES) {
     const [leaver, other] = await Promise.all([connect(service[place]), connect(service.unix)]);
@@ -314,7 +314,7 @@ test('close() while the service is out of reach leaves nothing behind', async ()
   await service.kill();
 });
 
-test('sockets of presence go with their sessions', async () => {
+test('sockets of presence are removed with their sessions', async () => {
   const service = await Service.start();
   const shown = () => readdirSync(join(service.folder, 'presence'));
   const [locks, other] = await Promise.all([connect(service.unix), connect(service.unix)]);
@@ -331,7 +331,7 @@ test('sockets of presence go with their sessions', async () => {
   await service.kill();
 });
 
-/** The process of a service with its socket in this folder. */
+/** Returns the process of the service with its socket in this folder. */
 function pidOf(folder) {
   const isIt = (pid) => {
     try {
@@ -344,7 +344,7 @@ function pidOf(folder) {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number).find(isIt);
 }
 
-test("start: the user's service is started again for those who need it, and their locks are kept", async () => {
+test("start: the user's service is restarted when a client needs it, and locks are kept", async () => {
   const folder = join(scratch(), 'own');
   const before = process.env.NAVLOCKS_DIR;
   process.env.NAVLOCKS_DIR = folder;
@@ -362,7 +362,7 @@ test("start: the user's service is started again for those who need it, and thei
     }
     for (const lock of held) assert.ok(lock.release());
     assert.equal(await waiting, 'granted');
-    // Idle clients need none.
+    // Idle clients do not start a service.
     await clients[0].query();
     const noticed = clients.map((locks) => becomes(locks, 'unreachable'));
     await stop();

@@ -1,4 +1,4 @@
-// Processes through a service: when they stay alive, how they end, and that they exclude each other.
+// Processes as clients of a service: when they stay alive, how they end, and mutual exclusion.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -20,8 +20,8 @@ async function run(program, given, env = {}) {
   return stdout.trim();
 }
 
-test('S17 decision 8: an idle connection and a held lock keep nobody alive, and who ends takes leave', async () => {
-  // Who goes without a word is waited for beyond the end of this test.
+test('S17 decision 8: idle connections and held locks keep no process alive, and a process that ends says bye', async () => {
+  // Without a bye the lock would stay held beyond the end of this test.
   const patient = await Service.start(['--lease', '1h', '--lease-max', '1h']);
   const other = await connect(patient.unix);
   for (const url of [patient.unix, patient.tcp]) {
@@ -32,13 +32,13 @@ test('S17 decision 8: an idle connection and a held lock keep nobody alive, and 
   await patient.kill();
 });
 
-test('M2: a release is under way before anybody who awaits it goes on, even to block the thread', async () => {
+test('M2: a release is sent before the awaiting caller continues, even if that blocks the thread', async () => {
   for (const url of [service.unix, service.tcp]) {
     assert.equal(await run('service-blocking.js', [url]), 'granted');
   }
 });
 
-test('S17 decision 8: a request that waits keeps a process alive', async () => {
+test('S17 decision 8: a pending request keeps a process alive', async () => {
   for (const url of [service.unix, service.tcp]) {
     const held = await locks.hold('pending');
     const program = new Program('service-pending.js', [url]);
@@ -52,10 +52,10 @@ test('S17 decision 8: a request that waits keeps a process alive', async () => {
 test('X29 F125 two processes contend for one lock, and one is killed', async () => {
   for (const url of [service.unix, service.tcp]) {
     const first = new Program('service-holder.js', [url, 2000]);
-    assert.equal(await first.line(), 'asked');
+    assert.equal(await first.line(), 'requested');
     assert.equal(await first.line(), 'held');
     const second = new Program('service-holder.js', [url, 2000]);
-    assert.equal(await second.line(), 'asked');
+    assert.equal(await second.line(), 'requested');
     assert.equal((await locks.query()).pending.length, 1);
     await first.kill();
     assert.equal(await second.line(), 'held');
@@ -64,22 +64,22 @@ test('X29 F125 two processes contend for one lock, and one is killed', async () 
   }
 });
 
-test('a process that is stopped beyond its lease has lost its lock, and knows when it wakes', async () => {
+test('a process that is stopped beyond its lease loses its lock, and knows it when it continues', async () => {
   const program = new Program('service-holder.js', [service.tcp, 1000]);
-  assert.equal(await program.line(), 'asked');
+  assert.equal(await program.line(), 'requested');
   assert.equal(await program.line(), 'held');
   program.child.kill('SIGSTOP');
   const next = await locks.hold('held');
-  // Asked before any timer runs, or after: the answer is the same.
+  // The answer is the same before and after timers run.
   program.child.stdin.write('?');
   program.child.kill('SIGCONT');
-  const said = [await program.line(), await program.line()].toSorted();
-  assert.deepEqual(said, ['answer false', 'lost LeaseLapsed false']);
+  const lines = [await program.line(), await program.line()].toSorted();
+  assert.deepEqual(lines, ['answer false', 'lost LeaseLapsed false']);
   assert.ok(next.release());
   await program.kill();
 });
 
-test('child processes and a cluster count together', async () => {
+test('child processes and a cluster exclude each other', async () => {
   for (const url of [service.unix, service.tcp]) {
     const file = join(scratch(), 'number');
     writeFileSync(file, '0');
@@ -90,7 +90,7 @@ test('child processes and a cluster count together', async () => {
   }
 });
 
-test("the user's own service is found, and started when that is wished", async () => {
+test("connect() finds the user's own service, and starts it with the option start", async () => {
   const folder = join(scratch(), 'own');
   const before = process.env.NAVLOCKS_DIR;
   process.env.NAVLOCKS_DIR = folder;
@@ -104,7 +104,7 @@ test("the user's own service is found, and started when that is wished", async (
     assert.deepEqual((await two.query()).held.map(({ name }) => name), ['a']);
     held.release();
     await found.close();
-    // It is started again when it is gone. By force: the command that started it may still hold its lock.
+    // The client restarts it. By force, because the starting command may still hold its lock.
     await promisify(execFile)(command, ['stop', '--force']);
     assert.equal(await two.request('a', () => 'granted'), 'granted');
     await Promise.all([one.close(), two.close()]);

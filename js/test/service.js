@@ -15,13 +15,13 @@ export const command = process.env.NAVLOCKS_BIN ?? join(target, 'debug', 'navloc
 
 if (!existsSync(command)) throw new Error(`there is no ${command}: run 'cargo build -p navlocks-cli', or set NAVLOCKS_BIN`);
 
-/** What is to be done when this process ends. */
+/** Functions to call when this process ends. */
 const ends = [];
 process.on('exit', () => {
   for (const end of ends) end();
 });
 
-/** A folder that goes with the process. */
+/** Creates a folder that is removed with the process. */
 export function scratch() {
   // A socket's path must be short.
   const folder = mkdtempSync(join(tmpdir(), 'navlocks-'));
@@ -65,11 +65,11 @@ export class Service {
     return `wss://127.0.0.1:${this.#port}`;
   }
 
-  /** Starts it, or starts it again at the same addresses. */
+  /** Starts it, or restarts it at the same addresses. */
   async start() {
     const places = ['--socket', join(this.#folder, 'socket'), '--state-dir', this.#folder, '--listen', `127.0.0.1:${this.#port}`];
     const env = { ...process.env, NAVLOCKS_LOG: 'warn', ...this.#environment };
-    // Should this process be killed, nobody is left behind for long.
+    // The service ends soon if this process is killed.
     const child = spawn(command, ['serve', ...places, '--idle-exit', '120s', ...this.#given], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     this.#child = child;
     const failed = once(child, 'exit').then(([code]) => {
@@ -91,7 +91,7 @@ export class Service {
     this.#child.kill(name);
   }
 
-  /** Kills it; resolves when it is gone. */
+  /** Kills it. Resolves when it has ended. */
   kill(signal = 'SIGKILL') {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
@@ -101,7 +101,7 @@ export class Service {
   }
 }
 
-/** The address of a service that this process and all that it starts have in common. */
+/** Returns the address of a service that this process shares with its children. */
 export async function commonUrl(kind) {
   const variable = `NAVLOCKS_TEST_${kind.toUpperCase()}`;
   if (process.env[variable] === undefined) {

@@ -1,4 +1,4 @@
-// What only locks of a service have: addresses, refusals, partitions, the end of a connection.
+// Locks of a service: addresses, refusals, partitions and the end of a connection.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -23,7 +23,7 @@ async function failure(promise) {
   return error;
 }
 
-test('a bad address is a SyntaxError that names it', async () => {
+test('a bad address gives a SyntaxError that names it', async () => {
   for (const url of ['', 'unix:', 'http://a', 'ws://', 'nowhere', 'ws://a#b']) {
     const error = await failure(connect(url));
     assert.ok(error instanceof DOMException);
@@ -32,7 +32,7 @@ test('a bad address is a SyntaxError that names it', async () => {
   }
 });
 
-test('bad options are refused before anything is tried', async () => {
+test('bad options are refused before the first connection attempt', async () => {
   for (const options of [null, 5, { lease: -1 }, { lease: 'a' }, { patience: NaN }, { token: 'with\nlines' }, { token: '' }, { start: true }]) {
     assert.ok((await failure(connect('unix:/nowhere', options))) instanceof TypeError, JSON.stringify(options));
   }
@@ -40,7 +40,7 @@ test('bad options are refused before anything is tried', async () => {
   assert.equal(tooLong.name, 'NotSupportedError');
 });
 
-test('a service that nobody reaches is a NetworkError', async () => {
+test('an unreachable service gives a NetworkError', async () => {
   for (const url of ['unix:/nowhere', 'ws://127.0.0.1:1']) {
     const error = await failure(connect(url));
     assert.equal(error.name, 'NetworkError');
@@ -48,7 +48,7 @@ test('a service that nobody reaches is a NetworkError', async () => {
   }
 });
 
-test('what answers and is no service is said to be none', async () => {
+test('a server that is no lock service gives an error with its answer', async () => {
   const server = createServer((_request, response) => response.writeHead(404).end('no such page'));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -58,7 +58,7 @@ test('what answers and is no service is said to be none', async () => {
   server.close();
 });
 
-test('a service of another version is a NotSupportedError', async () => {
+test('a service of another version gives a NotSupportedError', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   server.on('connection', (socket) => {
     socket.on('message', () => socket.send('{"welcome":{"version":2,"service":"other","session":1,"secret":"","limits":{}}}'));
@@ -70,7 +70,7 @@ test('a service of another version is a NotSupportedError', async () => {
   server.close();
 });
 
-test('a token is asked for, and a wrong one is a SecurityError', async () => {
+test('a missing or wrong token gives a SecurityError', async () => {
   const guarded = await Service.start([], { NAVLOCKS_TOKEN: TOKEN });
   for (const token of [undefined, 'another-token-that-is-long']) {
     const error = await failure(connect(guarded.tcp, { token }));
@@ -84,13 +84,13 @@ test('a token is asked for, and a wrong one is a SecurityError', async () => {
   await guarded.kill();
 });
 
-test('wss: a certificate is trusted that the program names, and no other', async (t) => {
+test('wss: the client trusts the certificate that the program names, and no other', async (t) => {
   const folder = scratch();
   const [key, certificate] = ['key.pem', 'certificate.pem'].map((name) => join(folder, name));
   const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
   const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', key, '-out', certificate, ...names];
   const { error } = spawnSync('openssl', made);
-  if (error !== undefined) return t.skip('there is no openssl to make a certificate with');
+  if (error !== undefined) return t.skip('openssl is missing: the test needs it for a certificate');
   const secure = await Service.start(['--tls-cert', certificate, '--tls-key', key]);
   for (const url of [secure.tls, secure.tls.replace('127.0.0.1', 'localhost')]) {
     const locks = await connect(url, { ca: readFileSync(certificate) });
@@ -102,7 +102,7 @@ test('wss: a certificate is trusted that the program names, and no other', async
   await secure.kill();
 });
 
-test('F08 X37 partitions know nothing of each other, however they are reached', async () => {
+test('F08 X37 partitions are independent over every kind of connection', async () => {
   const [one, two, again] = await Promise.all([
     connect(service.unix, { partition: 'one' }),
     connect(service.unix, { partition: 'two' }),
@@ -122,7 +122,7 @@ test('F08 X37 partitions know nothing of each other, however they are reached', 
   await Promise.all([one.close(), two.close(), again.close()]);
 });
 
-/** The limits that a service announces in its welcome. */
+/** Returns the limits in the welcome of the service. */
 async function announcedLimits() {
   const socket = new WebSocket(service.tcp, 'navlocks.1');
   await once(socket, 'open');
@@ -133,7 +133,7 @@ async function announcedLimits() {
 }
 
 for (const place of ['unix', 'tcp']) {
-  test(`names up to the limit of the service are granted, and beyond it the error names the limit: ${place}`, async () => {
+  test(`names up to the limit of the service are granted, and longer ones fail with the limit: ${place}`, async () => {
     const limits = await announcedLimits();
     const bytes = limits['name-bytes-max'];
     const names = limits['names-per-request-max'];
@@ -157,7 +157,7 @@ for (const place of ['unix', 'tcp']) {
   });
 }
 
-test('inspect, blockers, deadlocks and forceRelease ask the service', async () => {
+test('inspect, blockers, deadlocks and forceRelease work through the service', async () => {
   const [mine, other] = await Promise.all([connect(service.unix), connect(service.tcp)]);
   const a = await mine.hold(['a', 'b'], { tag: 'first' });
   const c = await other.hold('c');
@@ -183,7 +183,7 @@ test('inspect, blockers, deadlocks and forceRelease ask the service', async () =
   assert.equal((await theyWant).name, 'AbortError');
 });
 
-test('decision 3: a handle is released once, and by its block', async () => {
+test('decision 3: a handle is released once, and at the end of its block', async () => {
   const locks = await connect(service.unix);
   const lock = await locks.hold('once');
   assert.deepEqual([lock.release(), lock.release()], [true, false]);
@@ -193,7 +193,7 @@ test('decision 3: a handle is released once, and by its block', async () => {
   await locks[Symbol.asyncDispose]();
 });
 
-test('close: locks are lost, requests are aborted, others are granted, and nothing can be asked', async () => {
+test('close() loses locks, aborts requests, lets others be granted, and refuses later calls', async () => {
   for (const url of [service.unix, service.tcp]) {
     const [leaver, other] = await Promise.all([connect(url), connect(url)]);
     const held = await leaver.hold('left behind');
@@ -204,21 +204,21 @@ test('close: locks are lost, requests are aborted, others are granted, and nothi
     assert.equal(await next, 'granted');
     assert.deepEqual([held.held, held.signal.aborted, held.signal.reason.cause], [false, true, 'ClientEnded']);
     assert.deepEqual([(await waiting).name, (await waiting).cause], ['AbortError', 'ClientEnded']);
-    for (const asked of [leaver.request('a', () => {}), leaver.query(), leaver.inspect()]) {
-      assert.equal((await failure(asked)).name, 'InvalidStateError');
+    for (const call of [leaver.request('a', () => {}), leaver.query(), leaver.inspect()]) {
+      assert.equal((await failure(call)).name, 'InvalidStateError');
     }
     await other.close();
   }
 });
 
-test('S10 a theft that the service refuses harms nobody who was not told', async () => {
+test('S10 a refused steal does not affect holders that did not see the loss', async () => {
   const strict = await Service.start(['--requests-per-session-max', '1']);
   const locks = await connect(strict.unix);
   const victim = await locks.hold('a');
   assert.equal((await failure(locks.request('a', { steal: true }, () => {}))).name, 'QuotaExceededError');
   assert.equal(victim.held, true);
   assert.equal(victim.release(), true);
-  // One that was released while the theft was under way is lost, here and there.
+  // A lock that is released during the steal is lost, for the client and the service.
   const released = await locks.hold('a');
   const theft = failure(locks.request('a', { steal: true }, () => {}));
   assert.equal(released.release(), false);
@@ -228,7 +228,7 @@ test('S10 a theft that the service refuses harms nobody who was not told', async
   await strict.kill();
 });
 
-test('install puts the locks of a service in place, with errors of the realm', async () => {
+test('install() installs the locks of a service, with errors of the realm', async () => {
   const locks = await connect(service.unix);
   const realm = runInContext('globalThis', createContext({ setTimeout }));
   const manager = install(realm, locks);
@@ -240,20 +240,20 @@ test('install puts the locks of a service in place, with errors of the realm', a
   assert.equal((await failure(promise)).name, 'InvalidStateError');
 });
 
-test('locks.space tells the origin and the partition of a client', async () => {
+test('locks.space has the origin and the partition of a client', async () => {
   const open = await Service.start(['--allow-origin', 'http://page.example']);
   const [plain, page] = await Promise.all([connect(open.tcp, { partition: 'a' }), connect(open.tcp, { origin: 'http://page.example' })]);
   assert.deepEqual(plain.space, { origin: undefined, partition: 'a' });
   assert.deepEqual(plain.partition('b').space, { origin: undefined, partition: 'b' });
   assert.deepEqual(page.space, { origin: 'http://page.example', partition: '' });
   assert.deepEqual([own.space, own.partition('c').space].map(({ partition }) => partition), ['', 'c']);
-  // What they say is so.
+  // The spaces are really independent.
   await plain.partition('').request('x', async () => assert.equal(await page.request('x', { ifAvailable: true }, (lock) => lock?.name), 'x'));
   await Promise.all([plain.close(), page.close()]);
   await open.kill();
 });
 
-test('install with the options of connect: requests wait until the service is reached', async () => {
+test('install() with options of connect(): requests wait for the connection', async () => {
   const realm = runInContext('globalThis', createContext({ setTimeout }));
   const manager = install(realm, { url: service.unix, partition: 'installed' });
   assert.equal(realm.navigator.locks, manager);
@@ -262,7 +262,7 @@ test('install with the options of connect: requests wait until the service is re
   await locks.close();
 });
 
-test('uninstall puts back what was there, and closes the connection that install made', async () => {
+test('uninstall() restores the former properties, and closes the connection of install()', async () => {
   const realm = runInContext('globalThis', createContext({ setTimeout }));
   const locks = await connect(service.unix, { partition: 'uninstalled' });
   const first = install(realm, locks);
@@ -279,7 +279,7 @@ test('uninstall puts back what was there, and closes the connection that install
   await assert.rejects(second.request('a', () => {}), { name: 'InvalidStateError', cause: 'closed' });
   assert.deepEqual(await locks.query(), { held: [], pending: [] });
   assert.deepEqual([realm.navigator.locks, realm.LockManager, realm.Lock], [first, own.LockManager, own.Lock]);
-  // Locks that install was given go on.
+  // Locks that were passed to install() stay open.
   await uninstall(realm);
   assert.equal(await locks.request('a', () => 'granted'), 'granted');
   for (const name of ['navigator', 'LockManager', 'Lock']) assert.equal(name in realm, false, name);
@@ -287,7 +287,7 @@ test('uninstall puts back what was there, and closes the connection that install
   await locks.close();
 });
 
-test('install refuses arguments that are neither locks of the package nor options', () => {
+test('install() refuses arguments that are neither locks of the package nor options', () => {
   const realm = runInContext('globalThis', createContext({}));
   const foreign = { request() {}, query() {} };
   for (const wrong of [null, service.tcp, foreign]) assert.throws(() => install(realm, wrong), TypeError);

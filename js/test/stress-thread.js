@@ -1,7 +1,7 @@
-// A worker that requests locks without end, until it is killed or told to stop.
+// A worker that requests locks until it is killed or stopped.
 //
-// Holders leave their mark in shared memory: two at a time would find each other's. A mark that a killed holder left behind is
-// simply overwritten.
+// Holders write their token to shared memory, so that two concurrent holders would notice each
+// other.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { locks } from 'navlocks';
@@ -10,7 +10,7 @@ import { Dice } from './dice.js';
 const { seed, memory, names } = workerData;
 const dice = new Dice(seed);
 
-// Of each name: the token of the last writer, and how often something was wrong.
+// For each name: the token of the last writer, and the number of violations.
 const marks = new Int32Array(memory);
 const WRITER = 0;
 const WRONG = 1;
@@ -43,20 +43,20 @@ async function one() {
   }
 }
 
-/** Most holders keep their lock for a while, so that others queue and processors are free for those who start and die. */
+/** Keeps most locks for a while, so that queues form and processors are free for other workers. */
 async function pause() {
   const way = dice.roll(4);
   if (way === 0) return;
   await new Promise((resolve) => (way === 1 ? setImmediate(resolve) : setTimeout(resolve, dice.roll(30))));
 }
 
-/** A writer's token is larger than that of every writer before, and stays as long as it writes. */
+/** Returns a check that the writer's token is the largest, and that no other writer replaced it. */
 function write(name, token) {
   const before = Atomics.exchange(marks, name * FIELDS + WRITER, token);
   return () => before < token && Atomics.load(marks, name * FIELDS + WRITER) === token;
 }
 
-/** Nobody writes while somebody reads. */
+/** Returns a check that no writer was active meanwhile. */
 function read(name) {
   const before = Atomics.load(marks, name * FIELDS + WRITER);
   return () => Atomics.load(marks, name * FIELDS + WRITER) === before;

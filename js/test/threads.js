@@ -1,4 +1,4 @@
-// Other clients in Node: worker threads.
+// Clients in worker threads.
 
 import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
@@ -9,7 +9,7 @@ import { Client } from './conformance/client.js';
 
 const AGENT = new URL('./agent-thread.js', import.meta.url);
 
-/** Starts a worker that obeys orders, with its own `locks` of the same provider. */
+/** Starts an agent in a worker, with its own `locks` of the same provider. */
 export async function startClient(providerName) {
   const worker = new Worker(AGENT, { workerData: { providerName }, stderr: true });
   const ended = new Promise((resolve) => worker.once('exit', resolve));
@@ -17,20 +17,20 @@ export async function startClient(providerName) {
   await once(worker, 'message');
   const channel = {
     send: (message) => worker.postMessage(message),
-    receive: (hear) => worker.on('message', hear),
+    receive: (handle) => worker.on('message', handle),
     kill: () => worker.terminate(),
     ended,
   };
   return new Client(channel, ['exit', 'crash']);
 }
 
-/** Rows that are about the collector call it. Where flags cannot be set while a program runs, they are given at its start. */
+/** Exposes `gc()` for cases about garbage collection. Other runtimes need a flag at their start. */
 function exposeCollector() {
   setFlagsFromString('--expose-gc');
   globalThis.gc ??= runInNewContext('globalThis.gc');
 }
 
-/** A provider by its name, with other clients in worker threads unless it has its own. */
+/** Loads a provider by its name, with other clients in worker threads unless it has its own. */
 export async function loadProvider(providerName) {
   exposeCollector();
   const { provider } = await import(`./providers/${providerName}.js`);

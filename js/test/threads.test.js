@@ -1,15 +1,16 @@
-// Worker threads: rows inside a worker, and workers that die at any moment.
+// Worker threads: the cases inside a worker, and workers that are terminated at any moment.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { locks } from 'navlocks';
 import { Dice } from './dice.js';
 import { amount } from './soak.js';
 
-test('every row holds in a worker thread, whose other clients are threads too', async (t) => {
-  const worker = new Worker(new URL('./run-rows.js', import.meta.url), { workerData: { providerName: 'installed' } });
+test("the standard's cases pass in a worker thread, with other threads as clients", async (t) => {
+  const worker = new Worker(new URL('./conformance-runner.js', import.meta.url), { workerData: { providerName: 'installed' } });
   const exit = once(worker, 'exit');
   let count = 0;
   worker.on('message', ({ id, title, passed, error }) => {
@@ -19,10 +20,10 @@ test('every row holds in a worker thread, whose other clients are threads too', 
     assert.ok(passed, `${id} ${title}: ${error}`);
   });
   assert.deepEqual(await exit, [0]);
-  assert.ok(count > 100, `only ${count} rows`);
+  assert.ok(count > 100, `only ${count} cases`);
 });
 
-/** Workers in a storm of requests, of which one after the other is killed. */
+/** Workers that request locks under load while one after the other is terminated. */
 class Storm {
   constructor(dice, names) {
     this.dice = dice;
@@ -47,7 +48,7 @@ class Storm {
     await worker.terminate();
   }
 
-  /** One dies, another one comes, and the queue goes on. */
+  /** Terminates a worker, starts another one, and waits for a grant. */
   async round() {
     const [, token] = await Promise.all([
       this.killOne(),
@@ -67,25 +68,25 @@ class Storm {
     );
   }
 
-  /** How often a holder found another's mark. */
+  /** Returns the number of violations of each name. */
   wrong() {
     const marks = new Int32Array(this.memory);
     return Array.from({ length: this.names }, (_, name) => marks[name * 2 + 1]);
   }
 }
 
-test('F122 G16 workers killed at random while others queue: nobody is lost, nobody holds twice', async (t) => {
+test('F122 G16 workers terminated at random while others queue: no waiter is lost, no lock is held twice', async (t) => {
   const dice = Dice.fromEnvironment();
   const rounds = amount('NAVLOCKS_ROUNDS', 100, 2000);
   t.diagnostic(`NAVLOCKS_SEED=${dice.seed} NAVLOCKS_ROUNDS=${rounds}`);
   const storm = new Storm(dice, 3);
   await Promise.all([1, 2, 3, 4, 5, 6].map(() => storm.start()));
-  // Rounds of several at a time, so that workers die while others start.
+  // Concurrent rounds, so that workers end while others start.
   let round = 0;
   await Promise.all([1, 2, 3].map(async () => {
     while (round++ < rounds) await storm.round();
   }));
-  // Whoever waits now waits for somebody alive.
+  // These requests wait for live workers only.
   await Promise.all([0, 1, 2].map((name) => locks.request(`stress ${name}`, () => {})));
   await storm.stop();
   assert.deepEqual(storm.errors, []);
@@ -94,7 +95,7 @@ test('F122 G16 workers killed at random while others queue: nobody is lost, nobo
   assert.deepEqual([...held, ...pending].filter(({ name }) => name.startsWith('stress')), []);
 });
 
-test('F120 thirty workers that hold and wait all die at once', async () => {
+test('F120 thirty workers with locks and requests are terminated at once', async () => {
   const code = `
     import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
     import { parentPort, workerData } from 'node:worker_threads';
@@ -119,4 +120,29 @@ test('F120 thirty workers that hold and wait all die at once', async () => {
   assert.equal(await mine, 'granted');
   const { held, pending } = await locks.query();
   assert.deepEqual([...held, ...pending].filter(({ name }) => name.startsWith('crowd')), []);
+});
+
+test('partition without clients is freed, and its tokens go on', async () => {
+  const addon = createRequire(import.meta.url)('../native/navlocks.node');
+  const handle = addon.open('', 'counts', new Float64Array(1024), () => {});
+  const spaces = () => addon.census(handle)[4];
+  const before = spaces();
+  const code = `
+    import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
+    import { parentPort } from 'node:worker_threads';
+    const held = locks.partition('of a worker').request('a', (lock) => lock.fencingToken);
+    parentPort.postMessage(await held);
+    setInterval(() => {}, 1000);
+  `;
+  const url = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+  let largest = 0;
+  for (let round = 0; round < 3; round++) {
+    const worker = new Worker(url);
+    const [token] = await once(worker, 'message');
+    assert.ok(token > largest, `${token} after ${largest}`);
+    largest = token;
+    assert.equal(spaces(), before + 1);
+    await worker.terminate();
+    assert.equal(spaces(), before);
+  }
 });

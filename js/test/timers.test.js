@@ -1,11 +1,11 @@
-// Fake timers of a test runner do not stop the locks: they go by the real clock.
+// Locks under the fake timers of a test runner: they use the real clock.
 
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { connect, locks } from 'navlocks';
 import { Service } from './service.js';
 
-/** Beyond this many requests in a row the event loop has its turn, by a timer of its own. */
+/** So many requests in a row that the event loop gets a turn, by setImmediate(). */
 const REQUESTS = 200;
 
 async function tryLocks(own) {

@@ -1,11 +1,12 @@
-// Turns in Node: when they begin, and what does not stop them. Also where Node has no function that runs promise jobs.
+// Turns in Node: when they begin, and errors between them. Also without Node's function that runs
+// promise jobs.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import process from 'node:process';
 import { test } from 'node:test';
 
-/** What a program prints that runs in a process of its own, which has `createTurns`. */
+/** Returns the output of a program with `createTurns`, in a process of its own. */
 function run(program, before) {
   const turns = JSON.stringify(new URL('../turns.js', import.meta.url).href);
   const source = `${before}; const { createTurns } = await import(${turns}); ${program}`;
@@ -19,7 +20,7 @@ const nodes = {
 };
 
 for (const [which, before] of Object.entries(nodes)) {
-  test(`a turn begins when all promise jobs are done, Node ${which}`, () => {
+  test(`a turn begins after all ready promise jobs, Node ${which}`, () => {
     const said = run(
       `const said = [];
       let left = 3;
@@ -36,7 +37,7 @@ for (const [which, before] of Object.entries(nodes)) {
     assert.equal(said, 'later turn job its job turn job its job turn');
   });
 
-  test(`turns without end leave room for the event loop, Node ${which}`, () => {
+  test(`an endless series of turns does not starve the event loop, Node ${which}`, () => {
     const said = run(
       `let over = false;
       const arrange = createTurns(() => over || arrange());
@@ -50,7 +51,7 @@ for (const [which, before] of Object.entries(nodes)) {
     assert.equal(said, 'timer');
   });
 
-  test(`what throws between two turns stops neither, Node ${which}`, () => {
+  test(`an exception between two turns stops neither, Node ${which}`, () => {
     const said = run(
       `const said = [];
       process.on('uncaughtException', ({ message }) => said.push(message));
@@ -70,7 +71,7 @@ for (const [which, before] of Object.entries(nodes)) {
     assert.equal(said.match(/thrown/g).length, 2);
   });
 
-  test(`turns of several kinds take turns, Node ${which}`, () => {
+  test(`several series of turns alternate, Node ${which}`, () => {
     const said = run(
       `const said = [];
       const left = { a: 3, b: 3 };
@@ -90,7 +91,7 @@ for (const [which, before] of Object.entries(nodes)) {
 }
 
 for (const flags of [['--pending-deprecation'], ['--pending-deprecation', '--throw-deprecation']]) {
-  test(`locks use nothing that Node deprecates, with ${flags.join(' ')}`, () => {
+  test(`locks use no deprecated function of Node, with ${flags.join(' ')}`, () => {
     const program = `
       import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
       let count = 0;

@@ -1,4 +1,4 @@
-// The types are checked by tsc.
+// tsc checks the types.
 
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
@@ -14,6 +14,6 @@ async function check(folder) {
   });
 }
 
-test('the types say what a program may write', () => check('./types'));
+test('tsc accepts correct programs and rejects wrong ones', () => check('./types'));
 
-test('the types need no more of a project than es2022 and dom, library check included', () => check('./types/dom'));
+test('the types need only the libraries es2022 and dom, with library checks', () => check('./types/dom'));

@@ -1,4 +1,4 @@
-// The messages are those of docs/wire.md: each example there is written or read here.
+// The messages of docs/wire.md: these tests write or read each example of the page.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,16 +12,17 @@ function examples(kind) {
   return [...page.matchAll(new RegExp(`^\`\`\`json ${kind}\\n([^]*?)^\`\`\`$`, 'gm'))].flatMap(([, lines]) => lines.trim().split('\n'));
 }
 
-/** A request as an entry has it. */
+/** Returns the members of an entry that a request message has. */
 function entry(scope, mode = 'exclusive', wait = WAIT.queue, tag = undefined) {
   return { scope, mode, wait, tag };
 }
 
-test('what is said stands in the document', () => {
+test('messages to the service are the documented ones', () => {
   const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', epoch: 5, clients: [opened(0, ''), opened(1, 'builds')], alive: [3, 4] };
-  const said = [
+  const sent = [
     say.hello('', undefined, undefined),
     say.hello('builds', 5000, undefined),
+    say.hello('builds', undefined, undefined, true),
     say.hello('', undefined, resume),
     say.open(1, 'builds'),
     say.request(1, 0, entry('invoice/42')),
@@ -45,21 +46,21 @@ test('what is said stands in the document', () => {
     say.ping(7),
     say.bye,
   ];
-  // The messages and questions that this client never sends.
+  // The messages and queries that this client never sends.
   const unused = ['close'];
   const unusedParts = ['contended', 'query-all', 'parent', '"question":"place"', 'place-of', 'recovery', '"view"'];
   const isUsed = (text) => !unused.includes(hear(text).word) && !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
-  assert.deepEqual(said.toSorted(), documented.toSorted());
+  assert.deepEqual(sent.toSorted(), documented.toSorted());
 });
 
-test('what is heard is understood', () => {
-  const heard = examples('to-client').map(hear);
-  assert.ok(heard.length > 15);
-  for (const { word, body } of heard) assert.ok(body !== undefined, word);
-  const losses = heard.filter(({ word }) => word === 'lost').map(({ body }) => causeOf(body.cause));
+test('the documented messages to the client are parsed', () => {
+  const messages = examples('to-client').map(hear);
+  assert.ok(messages.length > 15);
+  for (const { word, body } of messages) assert.ok(body !== undefined, word);
+  const losses = messages.filter(({ word }) => word === 'lost').map(({ body }) => causeOf(body.cause));
   assert.deepEqual(losses, ['Stolen', 'ForceReleased']);
-  const { snapshot } = heard.find(({ word, body }) => word === 'answer' && body.reply.snapshot !== undefined).body.reply;
+  const { snapshot } = messages.find(({ word, body }) => word === 'answer' && body.reply.snapshot !== undefined).body.reply;
   assert.deepEqual(standardSnapshot(snapshot), {
     held: [{ name: 'invoice/42', mode: 'exclusive', clientId: '12.0' }],
     pending: [{ name: 'invoice/42', mode: 'shared', clientId: '13.0' }],
@@ -78,11 +79,11 @@ test('what is heard is understood', () => {
   assert.equal(pending[0].since, 9980);
 });
 
-test('what is no message is nothing', () => {
+test('a malformed message is undefined', () => {
   for (const text of ['', '{', '1', 'null', '{}', '[]']) assert.equal(hear(text), undefined, text);
 });
 
-test('a token travels as a subprotocol where there are no headers', () => {
+test('subprotocols() encodes a token', () => {
   assert.deepEqual(subprotocols(undefined), ['navlocks.1']);
   const token = 'ß?>~ and more of it';
   const [, word] = subprotocols(token);
@@ -90,7 +91,7 @@ test('a token travels as a subprotocol where there are no headers', () => {
   assert.equal(Buffer.from(word.slice('navlocks.token.'.length), 'base64url').toString(), token);
 });
 
-test('what would end the session is found before', () => {
+test('ids and partition names that would end the session are detected', () => {
   assert.deepEqual(['12.7', '4294967295.9007199254740991'].map(isRequestKey), [true, true]);
   for (const text of ['', '1', '1.', '.1', '1.2.3', 'a.b', '4294967296.1', '1.9007199254740993', '-1.1', '1.1e3']) {
     assert.equal(isRequestKey(text), false, text);

@@ -1,14 +1,16 @@
 //! Looking at a cluster from outside, and asking a node to give its slots away.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use etcd_client::{AlarmAction, AlarmType, Client, Txn, TxnOp};
+use etcd_client::{AlarmAction, AlarmType, Client, GetOptions, Txn, TxnOp};
 
 use crate::address::{Address, TlsFiles};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::hashing;
 use crate::key::Keys;
+use crate::record;
 use crate::renewal;
 use crate::store::Store;
 use crate::view::View;
@@ -23,6 +25,8 @@ pub struct ClusterView {
     pub nodes: Vec<NodeView>,
     /// Its slots, by number.
     pub slots: Vec<SlotView>,
+    /// How long a node may be silent.
+    pub node_lease: Duration,
 }
 
 /// A node of a cluster.
@@ -49,6 +53,10 @@ pub struct SlotView {
     pub epoch: Option<Epoch>,
     /// The address of its owner; none if it is free or its owner is gone.
     pub address: Option<String>,
+    /// How many sessions it has. Only an [`Inspection`] counts them.
+    pub sessions: usize,
+    /// Its owner waits for the claims of its sessions. Only an [`Inspection`] looks.
+    pub is_rebuilt: bool,
 }
 
 impl ClusterView {
@@ -71,8 +79,10 @@ impl ClusterView {
         let slots = view.slots.iter().map(|slot| SlotView {
             epoch: (slot.revision != 0).then(|| epoch(slot.revision, slot.epoch_floor)),
             address: slot.node.and_then(|node| view.nodes.get(&node)).map(|it| it.address.clone()),
+            sessions: 0,
+            is_rebuilt: false,
         });
-        Self { slots: slots.collect(), nodes }
+        Self { slots: slots.collect(), nodes, node_lease: view.node_lease() }
     }
 
     /// Returns true if each slot is owned by the node where it belongs, so that none will move.
@@ -117,14 +127,31 @@ impl Inspection {
         Ok(Self { store: Store::new(address, tls, CALL_MAX)?, keys })
     }
 
-    /// Reads nodes and slots in one transaction.
+    /// Reads nodes and slots in one transaction, then sessions and recoveries.
     ///
     /// # Errors
     /// Each cause has an error of its own.
     pub async fn look(&self) -> Result<ClusterView, Error> {
         renewal::check_version(&self.store).await?;
         let view = renewal::look(&self.store, &self.keys, Moment::MIN).await?;
-        Ok(ClusterView::new(&view, Moment::MIN))
+        let mut view = ClusterView::new(&view, Moment::MIN);
+        let (sessions, graces) = (self.keys.all_sessions(), self.keys.graces());
+        let found = GetOptions::new().with_prefix().with_keys_only();
+        for pair in self.store.get(&sessions, found).await?.kvs() {
+            let slot = Keys::slot_of(&sessions, pair.key()).and_then(|it| view.slots.get_mut(it));
+            slot.into_iter().for_each(|slot| slot.sessions += 1);
+        }
+        let mut over: BTreeMap<usize, u64> = BTreeMap::new();
+        for pair in self.store.get(&graces, GetOptions::new().with_prefix()).await?.kvs() {
+            if let Some(slot) = Keys::slot_of(&graces, pair.key()) {
+                over.insert(slot, record::read(pair)?);
+            }
+        }
+        for (number, slot) in view.slots.iter_mut().enumerate() {
+            let epoch = slot.epoch.filter(|_| slot.address.is_some());
+            slot.is_rebuilt = epoch.is_some_and(|it| over.get(&number).is_none_or(|&o| o < it.0));
+        }
+        Ok(view)
     }
 
     /// Asks a node to give its slots away, or no longer to.

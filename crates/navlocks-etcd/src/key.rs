@@ -64,8 +64,22 @@ impl Keys {
         format!("{}tokens/{slot:04}", self.prefix)
     }
 
+    pub(crate) fn graces(&self) -> String {
+        format!("{}grace/", self.prefix)
+    }
+
     pub(crate) fn grace(&self, slot: u32) -> String {
-        format!("{}grace/{slot:04}", self.prefix)
+        format!("{}{slot:04}", self.graces())
+    }
+
+    pub(crate) fn all_sessions(&self) -> String {
+        format!("{}sessions/", self.prefix)
+    }
+
+    /// Returns the slot that a key below such a prefix belongs to.
+    pub(crate) fn slot_of(prefix: &str, key: &[u8]) -> Option<usize> {
+        let key = std::str::from_utf8(key).ok()?.strip_prefix(prefix)?;
+        key.split('/').next()?.parse().ok()
     }
 
     pub(crate) fn sessions(&self, slot: u32) -> String {

@@ -29,6 +29,8 @@ pub(crate) struct Hubs {
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub(crate) membership: Rc<RefCell<Box<dyn Membership>>>,
+    /// The name of this process, which no other one has.
+    name: String,
     count: u32,
     owned: RefCell<BTreeMap<u32, SharedHub>>,
 }
@@ -53,8 +55,11 @@ impl Hubs {
     /// The system's clock is wrong by centuries.
     pub(crate) fn of_cluster(config: &Config, membership: Box<dyn Membership>) -> io::Result<Self> {
         let count = membership.slots();
+        let mut name = [0; 16];
+        getrandom::fill(&mut name).map_err(|error| io::Error::other(error.to_string()))?;
+        let name = format!("{:032x}", u128::from_le_bytes(name));
         let membership = Rc::new(RefCell::new(membership));
-        let slots = Slots { membership, count, owned: RefCell::default() };
+        let slots = Slots { membership, name, count, owned: RefCell::default() };
         Ok(Self { slots: Some(slots), ..Self::of_service(config, None)? })
     }
 
@@ -85,6 +90,10 @@ impl Hubs {
         };
         let number = PartitionKey::of(peer, partition).slot(slots.count);
         match slots.owned.borrow().get(&number) {
+            // Without a quorum of etcd the owner may not serve, and no other node can.
+            Some(hub) if hub.borrow().gate().is_some_and(|gate| !gate.may_send()) => {
+                Err(Fault::moved(None))
+            }
             Some(hub) => Ok(hub.clone()),
             None => Err(Fault::moved(slots.owner_elsewhere(number))),
         }
@@ -92,6 +101,11 @@ impl Hubs {
 }
 
 impl Slots {
+    /// Returns the name of this process.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns how many slots the cluster has.
     pub(crate) fn count(&self) -> u32 {
         self.count

@@ -46,6 +46,7 @@ mod config;
 mod service;
 mod net;
 mod dashboard;
+mod dialing;
 mod connection;
 mod recovering;
 mod reload;

@@ -5,11 +5,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use navlocks_wire::Fault;
 use tokio::task::{spawn_local, yield_now};
 
 use crate::cluster::{Event, Gate, Inherited, Registry};
-use crate::connection::Shared;
-use crate::hub::Hub;
+use crate::connection::{Shared, websocket_config};
+use crate::dialing::{PARTY, SECRET};
+use crate::hub::{Hub, Peer};
 use crate::hubs::{SharedHub, Slots};
 use crate::recovering;
 
@@ -24,6 +26,12 @@ pub(crate) async fn run(shared: Rc<Shared>) {
     let Some(slots) = shared.hubs.slots() else { return };
     let raising = shared.clone();
     spawn_local(async move { raise_epochs(&raising).await });
+    let led = shared.clone();
+    spawn_local(async move {
+        if let Err(error) = leads_back(&led).await {
+            led.fail(error);
+        }
+    });
     loop {
         let event = poll_fn(|cx| slots.membership.borrow_mut().poll_event(cx)).await;
         match event {
@@ -40,6 +48,26 @@ pub(crate) async fn run(shared: Rc<Shared>) {
     }
 }
 
+/// Checks that the address which this node advertises leads to this node.
+async fn leads_back(shared: &Shared) -> io::Result<()> {
+    let Some(slots) = shared.hubs.slots() else { return Ok(()) };
+    let (address, secret) = {
+        let membership = slots.membership.borrow();
+        (membership.address().to_owned(), membership.secret().to_owned())
+    };
+    let headers = [(SECRET, secret), (PARTY, Peer::remote("", "").carried_text())];
+    let config = websocket_config(&shared.config.limits);
+    let why = match shared.dialer.open(&address, &headers, config).await {
+        Ok((_, name)) if name == slots.name() => return Ok(()),
+        Ok(_) => "another process answers there".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let text = format!(
+        "the address {address} does not lead back to this node: {why}; name one with --advertise that clients and nodes reach"
+    );
+    Err(io::Error::new(io::ErrorKind::AddrNotAvailable, text))
+}
+
 fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherited: Inherited) {
     let registry: Rc<dyn Registry> = Rc::from(registry);
     let (number, sessions) = (registry.slot(), inherited.sessions.len());
@@ -51,7 +79,7 @@ fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherit
             let hub = slots.add(number, hub);
             recovering::attend_all(shared, &hub);
             if let Some(gate) = hub.borrow().gate() {
-                spawn_local(watch(registry, gate));
+                spawn_local(watch(registry, gate, hub.clone()));
             }
         }
         Err(error) => {
@@ -61,10 +89,14 @@ fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherit
     }
 }
 
-/// Opens the gate of a slot whenever changes are confirmed, until its ownership ends.
-async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>) {
+/// Opens the gate of a slot whenever changes are confirmed, until its ownership ends. Sends the
+/// connections away that wait while the node may not send.
+async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>, hub: SharedHub) {
     let news = registry.news();
     while !registry.is_over() {
+        if gate.has_waiting() && !registry.may_send() {
+            hub.borrow_mut().disconnect(&Fault::moved(None));
+        }
         if gate.has_waiting() {
             // Nothing tells that the node may send again.
             let _looks = tokio::time::timeout(LOOK, news.notified()).await;

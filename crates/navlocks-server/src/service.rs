@@ -156,9 +156,10 @@ impl Service {
                     tracing::info!("nobody came for a while");
                     break Ok(());
                 }
-                () = shared.panicked.notified() => break Err(io::Error::other(
-                    "the service has failed, as the log says: start it again",
-                )),
+                () = shared.panicked.notified() => {
+                    let failed = || io::Error::other("the service has failed, as the log says: start it again");
+                    break Err(shared.fatal.take().unwrap_or_else(failed));
+                }
                 () = exhausted.notified() => break Err(io::Error::other(
                     "the state file cannot be written, and fencing tokens would repeat: make room in the state folder",
                 )),
@@ -266,7 +267,8 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
     if timeout(patience, emptied).await.is_err() {
         shared.could_not_tell(Some(shared.config.limits.lease_max));
     }
-    left.and(shared.hubs.first().borrow_mut().store.ended(shared.untold()))
+    let ended = shared.hubs.first().borrow_mut().store.ended(shared.untold());
+    left.and(ended)
 }
 
 /// The sockets of a service that is about to start.

@@ -9,24 +9,27 @@ import { INSECURE_HOST } from './site.js';
 
 const executablePath = process.env.NAVLOCKS_CHROMIUM ?? '/usr/bin/chromium';
 
-/** Why there is no browser to test in; false if there is. */
+/** The reason why there is no browser; false if there is one. */
 export const missing = existsSync(executablePath)
   ? false
-  : `there is no ${executablePath}: install Debian's package chromium, or say in NAVLOCKS_CHROMIUM where one is`;
+  : `there is no ${executablePath}: install Debian's package chromium, or set NAVLOCKS_CHROMIUM`;
 
-// The sandbox needs what containers often lack; the pages are our own.
+// Containers often cannot run the sandbox; the tests' own pages do not need it.
 const NO_SANDBOX = '--no-sandbox';
 
 function launch() {
   return chromium.launch({
     executablePath,
     args: [NO_SANDBOX, '--js-flags=--expose-gc', `--host-resolver-rules=MAP ${INSECURE_HOST} 127.0.0.1`],
-    // What pages have to expect from browsers is tested, so it is not switched off.
+    // The tests need the back/forward cache, which playwright disables by default.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
   });
 }
 
-/** Opens a page in a browser of its own that nobody watches: a watched one does not prerender. Returns how to end it. */
+/**
+ * Opens a page in a browser without a debugger, because a debugged one does not prerender. Returns
+ * a function that ends the browser.
+ */
 export function openUnwatched(address) {
   const given = ['--headless', NO_SANDBOX, '--no-first-run', `--user-data-dir=${scratch()}`, address];
   const child = spawn(executablePath, given, { stdio: 'ignore' });
@@ -37,7 +40,7 @@ export function openUnwatched(address) {
   };
 }
 
-/** One browser for all, and another one when it has crashed. */
+/** One browser for all tests, and another one after a crash. */
 export class Browsers {
   #browser;
 

@@ -1,7 +1,7 @@
-// A place with the browser's own locks.
+// A provider of the browser's own locks.
 
-import { takePart } from './place.js';
+import { startPlace } from './place.js';
 
 const { LockManager, Lock, navigator } = globalThis;
 
-takePart({ locks: navigator.locks, LockManager, Lock, navigator, global: globalThis });
+startPlace({ locks: navigator.locks, LockManager, Lock, navigator, global: globalThis });

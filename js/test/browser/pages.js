@@ -1,4 +1,4 @@
-// A web site of a few texts, for pages that a test makes itself.
+// A web site of a few texts, for pages that a test defines.
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';

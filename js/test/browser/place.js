@@ -1,15 +1,14 @@
-// A place in a browser where rows run, or where another client of a row lives: a page, a frame, or a worker of any kind.
-//
-// It is given a port. What comes first through it says what the place is for.
+// A place in a browser for cases or for their other clients: a page, a frame, or a worker.
+// The first message through its port names the role of the place.
 
-import { serve as obey } from '../conformance/agent.js';
-import { tryRow } from '../conformance/bench.js';
+import { serve } from '../conformance/agent.js';
+import { runCase } from '../conformance/bench.js';
 import { Client } from '../conformance/client.js';
-import { rowsFor } from '../conformance/rows.js';
+import { casesFor } from '../conformance/cases.js';
 
 const isWindow = typeof document === 'object';
 
-/** How a client can end by itself, and what it must be for that: see boss.js. */
+/** The ways in which a client can end itself; coordinator.js has the kind of client for each. */
 export const ends = isWindow
   ? {
       close: () => window.close(),
@@ -22,24 +21,24 @@ export const ends = isWindow
 const WAYS = ['close', 'reload', 'navigate', 'remove', 'stop'];
 
 const roles = {
-  /** A client that obeys orders. */
+  /** Executes commands of a case. */
   agent(port, { locks }) {
     const channel = {
       send: (message) => port.postMessage(message),
-      receive: (hear) => {
-        port.onmessage = ({ data }) => hear(data);
+      receive: (handle) => {
+        port.onmessage = ({ data }) => handle(data);
       },
     };
-    obey(locks, channel, ends);
+    serve(locks, channel, ends);
     port.postMessage('ready');
   },
 
-  /** Tries the rows that it is told to. */
-  rows(port, provider) {
+  /** Runs the requested cases. */
+  cases(port, provider) {
     const clients = [];
-    const rows = rowsFor({ ...provider, newClient }, provider.body);
+    const cases = casesFor({ ...provider, newClient }, provider.body);
 
-    /** Only pages can make clients of every kind, so the boss does. */
+    /** Lets the coordinator create a client: only pages can create every kind. */
     function newClient(way = 'kill') {
       return new Promise((resolve) => {
         const number = clients.push(resolve) - 1;
@@ -54,7 +53,7 @@ const roles = {
       } else if (killed !== undefined) {
         clients[killed]();
       } else {
-        port.postMessage({ ran: run, error: await tell(rows[run], limit) });
+        port.postMessage({ ran: run, error: await runToError(cases[run], limit) });
       }
     };
 
@@ -64,40 +63,40 @@ const roles = {
       });
       const channel = {
         send: (message) => agent.postMessage(message),
-        receive: (hear) => {
-          agent.onmessage = ({ data }) => hear(data);
+        receive: (handle) => {
+          agent.onmessage = ({ data }) => handle(data);
         },
         kill() {
           port.postMessage({ kill: number });
           return killing;
         },
-        // That it is over shows by its locks.
+        // The locks of the client show its end.
         ended: undefined,
       };
       return new Client(channel, WAYS);
     }
 
-    async function tell(row, limit) {
+    async function runToError(testCase, limit) {
       try {
-        await tryRow(row, { ...provider, newClient }, limit);
+        await runCase(testCase, { ...provider, newClient }, limit);
       } catch (error) {
         return String(error?.stack ?? error);
       }
     }
 
-    port.postMessage({ rows: rows.map(({ id, title }) => ({ id, title })) });
+    port.postMessage({ cases: cases.map(({ id, title }) => ({ id, title })) });
   },
 };
 
-/** Takes part, by the locks of a provider, or of a promise of one. */
-export function takePart(provider) {
-  function hear(event) {
+/** Starts the place with a provider, or a promise of one. */
+export function startPlace(provider) {
+  function begin(event) {
     const [port] = event.ports;
     if (port === undefined) return;
-    // A service worker lives as long as somebody waits for it.
+    // The browser keeps a service worker alive until this promise settles.
     event.waitUntil?.(new Promise(() => {}));
     port.onmessage = async ({ data: role }) => roles[role](port, await provider);
   }
-  addEventListener('message', hear);
-  addEventListener('connect', hear);
+  addEventListener('message', begin);
+  addEventListener('connect', begin);
 }

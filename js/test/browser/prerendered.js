@@ -1,22 +1,22 @@
-// What happens in a page that is prerendered and then seen, in order.
+// Records the events of a page that is prerendered and then activated.
 
 const url = new URLSearchParams(location.search).get('service');
 const events = [];
 
-function note(what) {
-  events.push(document.prerendering ? `${what}, unseen` : what);
+function note(event) {
+  events.push(document.prerendering ? `${event}, prerendering` : event);
 }
 
 const { WebSocket } = globalThis;
 globalThis.WebSocket = class extends WebSocket {
   constructor(...given) {
-    note('it dials');
+    note('connecting');
     super(...given);
   }
 };
-document.addEventListener('prerenderingchange', () => note('it is seen'));
+document.addEventListener('prerenderingchange', () => note('activated'));
 
-// Later than the WebSocket above.
+// Imported after WebSocket was replaced.
 const { connect, install } = await import('../../browser.js');
 const locks = install(globalThis, { url });
 const controller = new AbortController();
@@ -29,10 +29,10 @@ const calls = [
   connect(url).then((other) => other.close()),
 ];
 locks.request('c').catch(({ name }) => note(name));
-controller.abort('it was aborted');
-note('all is asked');
+controller.abort('aborted');
+note('all calls are made');
 
-document.addEventListener('prerenderingchange', () => note('all know'));
-await fetch('/asked', { method: 'POST' });
+document.addEventListener('prerenderingchange', () => note('last listener'));
+await fetch('/called', { method: 'POST' });
 await Promise.all(calls);
 await fetch('/done', { method: 'POST', body: JSON.stringify(events) });

@@ -1,8 +1,8 @@
-// A place with navlocks, through a service. The address of that stands in the place's own.
+// A provider of navlocks through a service. The address of the place has that of the service.
 
 import { connect, install, LockHandle } from '../../browser.js';
 import { Flag, installLineage, Lock as LineageLock } from '../../lineage.js';
-import { takePart } from './place.js';
+import { startPlace } from './place.js';
 
 const query = new URLSearchParams(location.search);
 const [url, lease] = [query.get('service'), Number(query.get('lease'))];
@@ -11,7 +11,9 @@ const locks = install(globalThis, { url, lease });
 const { LockManager, Lock, navigator } = globalThis;
 const common = { body, LockManager, Lock, LockHandle, navigator, global: globalThis, ordered: true };
 
-/** The rows of the standard are about what install() puts in place, all others about what connect() gives. */
+/**
+ * Returns the locks of install() for the standard's cases, and those of connect() for all others.
+ */
 async function createProvider() {
   const extended = await connect(url, { lease });
   if (body === undefined) return { ...common, locks, extended };
@@ -19,5 +21,5 @@ async function createProvider() {
   return { ...common, locks: extended, extended, lineage, installed: globalThis, indexedDB: globalThis.indexedDB };
 }
 
-// Not awaited here: a worker hears its port only if it listens from the beginning.
-takePart(createProvider());
+// Not awaited: a worker receives its port only if it listens from its start.
+startPlace(createProvider());

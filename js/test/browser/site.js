@@ -1,4 +1,4 @@
-// A small web site: the files of this package, for browsers to load as they are.
+// A small web site with the files of this package.
 
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -9,15 +9,15 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.json': 'application/json' };
 
-/** A name of the site that is not known to be loopback. */
+/** A host name of the site that browsers do not take for loopback. */
 export const INSECURE_HOST = 'insecure.test';
 
-/** Pages of one site may share memory, which they need to block a thread. */
+/** Lets pages share memory, which they need to block a thread. */
 export const headers = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-embedder-policy': 'require-corp',
   'cross-origin-resource-policy': 'cross-origin',
-  // A page of an opaque origin loads the same files.
+  // Pages of an opaque origin load the same files.
   'access-control-allow-origin': '*',
   'cache-control': 'no-cache',
 };
@@ -26,7 +26,7 @@ async function answer({ url }, response) {
   const path = pathOf(url);
   const type = types[extname(path)];
   try {
-    if (type === undefined) throw new Error('no file of a site');
+    if (type === undefined) throw new Error('not a file of the site');
     const body = await readFile(join(root, path));
     response.writeHead(200, { ...headers, 'content-type': type }).end(body);
   } catch {
@@ -41,7 +41,7 @@ function pathOf(url) {
 /**
  * Starts the site on a free port. Loopback counts as secure.
  *
- * @param calls what answers to a path instead of a file
+ * @param calls functions that answer certain paths instead of files
  */
 export async function startSite(calls = {}) {
   const listener = (request, response) => (calls[pathOf(request.url)] ?? answer)(request, response);
@@ -50,9 +50,9 @@ export async function startSite(calls = {}) {
   const { port } = server.address();
   return {
     origin: `http://127.0.0.1:${port}`,
-    /** The same files as another site, whose pages are secure too. */
+    /** The same files at another site, which is secure too. */
     other: `http://localhost:${port}`,
-    /** The same site by a name that chromium.js makes known, and that is no secure origin. */
+    /** The same files at an insecure origin, by a name that chromium.js maps. */
     insecure: `http://${INSECURE_HOST}:${port}`,
     async close() {
       server.closeAllConnections();

@@ -1,20 +1,20 @@
-// What another client does: obeys orders that come through a channel.
+// Another client of a case: executes the commands that come through a channel.
 
 /**
- * @param channel.send      posts a message to whoever gives orders
- * @param channel.receive   calls a function with each order
- * @param ends              further orders, ways in which this client can end
+ * @param channel.send      sends a message to the case
+ * @param channel.receive   calls a function with each command
+ * @param ends              further commands: the ways in which this client can end
  */
 export function serve(locks, channel, ends = {}) {
-  const asked = [];
+  const requests = [];
 
-  const orders = {
+  const commands = {
     ...ends,
 
-    async ask({ name, options }) {
-      const number = asked.length;
+    async request({ name, options }) {
+      const number = requests.length;
       const one = {};
-      asked.push(one);
+      requests.push(one);
       one.settled = new Promise((resolve) => {
         one.release = resolve;
       });
@@ -28,18 +28,18 @@ export function serve(locks, channel, ends = {}) {
           (error) => `rejected ${error?.name}`,
         )
         .then((outcome) => channel.send({ event: 'outcome', number, value: outcome }));
-      // When this is answered, the request was heard, however it travels.
+      // The answer shows that the lock space has received the request.
       await locks.query();
       return number;
     },
 
     async release({ number, value }) {
-      asked[number].release(value);
-      await asked[number].done;
+      requests[number].release(value);
+      await requests[number].done;
     },
 
-    /** Holds locks of the ancestors' APIs for ever. */
-    async holdAncestors({ acquired: [name], locked, flagged }) {
+    /** Holds locks of the older drafts for ever. */
+    async holdOlderLocks({ acquired: [name], locked, flagged }) {
       const { lineageOf } = await import('../../lineage.js');
       const { acquire, auto, requestFlag } = lineageOf(locks);
       const never = new Promise(() => {});
@@ -53,33 +53,33 @@ export function serve(locks, channel, ends = {}) {
       (await requestFlag(flagged, 'shared')).waitUntil(never);
     },
 
-    /** Who this client is in queries. */
+    /** Returns the id of this client in queries. */
     id({ name }) {
       const own = `${name} id of ${Math.random()}`;
       return locks.request(own, async () => (await locks.query()).held.find((info) => info.name === own).clientId);
     },
 
-    /** Many requests in both modes, some at once. */
+    /** Makes many requests in both modes, some concurrently. */
     async storm({ name, count }) {
       let left = count;
-      async function rain() {
+      async function requestAll() {
         while (left-- > 0) {
           const mode = Math.random() < 0.5 ? 'shared' : 'exclusive';
           await locks.request(name, { mode }, () => new Promise((resolve) => setTimeout(resolve)));
         }
       }
-      await Promise.all(Array.from({ length: 5 }, rain));
+      await Promise.all(Array.from({ length: 5 }, requestAll));
     },
 
-    /** Stops this thread for good. */
+    /** Blocks this thread for ever. */
     block() {
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
     },
   };
 
-  channel.receive(async ({ order, number, given }) => {
+  channel.receive(async ({ command, number, given }) => {
     try {
-      channel.send({ reply: number, value: await orders[order](given) });
+      channel.send({ reply: number, value: await commands[command](given) });
     } catch (error) {
       channel.send({ reply: number, error: String(error?.stack ?? error) });
     }

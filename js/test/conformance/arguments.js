@@ -1,4 +1,4 @@
-// Arguments: conversions, the order of checks, and that mistakes only reject.
+// Arguments: conversions, the order of checks, and errors as rejections.
 
 import { equal, ok, rejects, same } from './check.js';
 
@@ -30,7 +30,7 @@ export const args = [
   },
   {
     id: 'F22',
-    title: 'null and undefined are good options, other primitives are not',
+    title: 'null and undefined are valid options, other primitives are not',
     async run({ locks, base }) {
       for (const options of [null, undefined, {}, [], new Date(0)]) equal(await locks.request(base, options, () => 1), 1);
       for (const options of [5, 'x', true, Symbol('s'), 1n]) await rejects(locks.request(base, options, nothing), 'TypeError');
@@ -38,7 +38,7 @@ export const args = [
   },
   {
     id: 'F23',
-    title: 'a function in second place of three is the options',
+    title: 'a function as the second of three arguments is the options',
     async run({ locks, base }) {
       const options = () => ok(false, 'the options were called');
       options.mode = 'shared';
@@ -47,7 +47,7 @@ export const args = [
   },
   {
     id: 'G13',
-    title: 'arguments beyond the third are ignored, also undefined ones count',
+    title: 'arguments beyond the third are ignored, and undefined arguments count',
     async run({ locks, base }) {
       const called = [];
       const functions = ['second', 'third', 'fourth'].map((name) => () => (called.push(name), name));
@@ -59,7 +59,7 @@ export const args = [
   },
   {
     id: 'F24',
-    title: 'a mode is exclusive, shared or left out',
+    title: 'a mode is exclusive, shared or omitted',
     async run({ locks, base }) {
       for (const mode of ['foo', null, 'Shared', '', ' shared', 0, Symbol('s')]) {
         await rejects(locks.request(base, { mode }, nothing), 'TypeError', String(mode));
@@ -74,7 +74,7 @@ export const args = [
     async run(t) {
       const { locks, base } = t;
       const held = await t.hold(base);
-      const queued = t.ask(base, { ifAvailable: '' });
+      const queued = t.request(base, { ifAvailable: '' });
       equal(await locks.request(base, { ifAvailable: 'yes' }, (lock) => lock), null);
       equal(await locks.request(base, { steal: 'x' }, () => 'stolen'), 'stolen');
       await rejects(held.done, 'AbortError');
@@ -175,7 +175,7 @@ export const args = [
   },
   {
     id: 'F32',
-    title: 'a refused call leaves nothing behind',
+    title: 'a refused call leaves no request in the queue',
     async run(t) {
       const { locks, base } = t;
       const called = [];
@@ -198,7 +198,7 @@ export const args = [
   },
   {
     id: 'F33',
-    title: 'the wrong this rejects',
+    title: 'a wrong receiver rejects',
     async run({ base, provider: { LockManager } }) {
       const { request, query } = LockManager.prototype;
       for (const wrong of [{}, undefined, null, 5, LockManager.prototype, Object.create(LockManager.prototype)]) {
@@ -209,7 +209,7 @@ export const args = [
   },
   {
     id: 'M1',
-    title: 'mistakes are rejections of a Promise of this realm, never exceptions',
+    title: 'errors reject a Promise of this realm, and are never thrown',
     async run({ locks }) {
       const error = await rejects(locks.request(), 'TypeError');
       ok(error instanceof TypeError);
@@ -220,10 +220,10 @@ export const args = [
   },
 ];
 
-/** Options that note which members are read. */
+/** Returns options that note which members are read. */
 function tracked(read, values) {
   const options = {};
-  // Defined in another order than they are to be read in.
+  // Defined in another order than that of reading.
   for (const member of ['steal', 'signal', 'mode', 'ifAvailable']) {
     Object.defineProperty(options, member, {
       get() {

@@ -1,4 +1,4 @@
-// Assertions that need no platform: the same rows run in Node, in workers and in pages.
+// Assertions without a platform: the same cases run in Node, in workers and in pages.
 
 export class Failed extends Error {
   name = 'Failed';
@@ -12,13 +12,15 @@ export function equal(actual, expected, message = '') {
   if (!Object.is(actual, expected)) throw new Failed(`${message} ${show(actual)} instead of ${show(expected)}`.trim());
 }
 
-/** Equal as plain data. */
+/** Checks that two values are equal as JSON. */
 export function same(actual, expected, message = '') {
   const [a, b] = [JSON.stringify(actual), JSON.stringify(expected)];
   if (a !== b) throw new Failed(`${message} ${a} instead of ${b}`.trim());
 }
 
-/** The promise must reject: with an error of this name, or with this very value. Returns the error. */
+/**
+ * Checks that a promise rejects with an error of this name, or with this value. Returns the error.
+ */
 export async function rejects(promise, expected, message = '') {
   ok(promise instanceof Promise, `${message} no promise was returned`);
   let value;

@@ -1,89 +1,85 @@
-// Another client as a row sees it: gives orders to an agent.
+// Another client as a case sees it: sends commands to an agent.
 
 export class Client {
   #channel;
-  #orders = [];
-  #asked = [];
+  #commands = [];
+  #requests = [];
 
-  /** @param channel send, receive, kill: how to reach the agent, and how to end it from outside */
+  /** @param channel has send(), receive() and kill() of the agent */
   constructor(channel, ways) {
     this.#channel = channel;
     this.ways = ['kill', ...ways];
     for (const way of ways) this[way] = () => this.#end(way);
-    channel.receive((message) => this.#hear(message));
+    channel.receive((message) => this.#handle(message));
   }
 
-  /** A request: resolves when it was made. */
-  async ask(name, options = {}) {
-    const number = await this.#order('ask', { name, options });
-    const asked = this.#about(number);
-    return {
-      granted: asked.granted,
-      outcome: asked.outcome,
-      release: (value) => this.#order('release', { number, value }),
-    };
+  /** Makes a request. Resolves when the lock space has received it. */
+  async request(name, options = {}) {
+    const number = await this.#command('request', { name, options });
+    const { granted, outcome } = this.#requestOf(number);
+    return { granted, outcome, release: (value) => this.#command('release', { number, value }) };
   }
 
   async hold(name, options) {
-    const asked = await this.ask(name, options);
-    await asked.granted;
-    return asked;
+    const request = await this.request(name, options);
+    await request.granted;
+    return request;
   }
 
   /** Holds an acquire(), a requestLock() and a requestFlag(), each on these names. */
-  holdAncestors(acquired, locked, flagged) {
-    return this.#order('holdAncestors', { acquired, locked, flagged });
+  holdOlderLocks(acquired, locked, flagged) {
+    return this.#command('holdOlderLocks', { acquired, locked, flagged });
   }
 
   id(name) {
-    return this.#order('id', { name });
+    return this.#command('id', { name });
   }
 
   storm(name, count) {
-    return this.#order('storm', { name, count });
+    return this.#command('storm', { name, count });
   }
 
   block() {
-    this.#order('block', {});
+    this.#command('block', {});
   }
 
   kill() {
     return this.#channel.kill();
   }
 
-  /** Ends it, and waits for nobody to notice. */
+  /** Ends the client without waiting until its locks are released. */
   end() {
     return (this.#channel.end ?? this.#channel.kill)();
   }
 
   #end(way) {
-    this.#order(way, {});
+    this.#command(way, {});
     return this.#channel.ended;
   }
 
-  #order(order, given) {
+  #command(command, given) {
     return new Promise((resolve, reject) => {
-      const number = this.#orders.push({ resolve, reject }) - 1;
-      this.#channel.send({ order, number, given });
+      const number = this.#commands.push({ resolve, reject }) - 1;
+      this.#channel.send({ command, number, given });
     });
   }
 
-  #about(number) {
-    return (this.#asked[number] ??= { granted: deferred(), outcome: deferred() });
+  #requestOf(number) {
+    return (this.#requests[number] ??= { granted: deferred(), outcome: deferred() });
   }
 
-  #hear({ reply, error, event, number, value }) {
+  #handle({ reply, error, event, number, value }) {
     if (event !== undefined) {
-      this.#about(number)[event].resolve(value);
+      this.#requestOf(number)[event].resolve(value);
     } else if (error !== undefined) {
-      this.#orders[reply].reject(new Error(`in the other client: ${error}`));
+      this.#commands[reply].reject(new Error(`in the other client: ${error}`));
     } else {
-      this.#orders[reply].resolve(value);
+      this.#commands[reply].resolve(value);
     }
   }
 }
 
-/** A promise with its resolve. */
+/** Returns a promise with its resolve(). */
 function deferred() {
   let resolve;
   const promise = new Promise((settle) => {

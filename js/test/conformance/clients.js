@@ -14,7 +14,7 @@ export const clients = [
       const other = await t.client();
       const held = await other.hold(t.base);
       ok(!(await t.available(t.base)));
-      const waiting = t.ask(t.base);
+      const waiting = t.request(t.base);
       await held.release();
       await waiting.granted;
       waiting.release();
@@ -24,17 +24,17 @@ export const clients = [
   {
     id: 'F68',
     needs,
-    title: 'there is one order over all clients',
+    title: 'requests of all clients have one order',
     async run(t) {
       const others = [await t.client(), await t.client()];
       const held = await t.hold(t.base);
       const order = [];
       const waiting = [];
       for (let number = 0; number < 6; number++) {
-        const asked = await others[number % 2].ask(t.base);
-        waiting.push(asked.granted.then(() => {
+        const request = await others[number % 2].request(t.base);
+        waiting.push(request.granted.then(() => {
           order.push(number);
-          return asked.release();
+          return request.release();
         }));
       }
       held.release();
@@ -45,13 +45,13 @@ export const clients = [
   {
     id: 'G5',
     needs,
-    title: 'nobody overtakes across clients: S, X, S',
+    title: 'no request overtakes across clients: S, X, S',
     async run(t) {
       const [a, b, c] = [await t.client(), await t.client(), await t.client()];
       const held = await t.hold(t.base);
-      const s1 = await a.ask(t.base, shared);
-      const x2 = await b.ask(t.base);
-      const s3 = await c.ask(t.base, shared);
+      const s1 = await a.request(t.base, shared);
+      const x2 = await b.request(t.base);
+      const s3 = await c.request(t.base, shared);
       held.release();
       await s1.granted;
       equal((await t.query()).pending.length, 2);
@@ -66,13 +66,13 @@ export const clients = [
   {
     id: 'F113',
     needs,
-    title: 'pending requests come in the order of asking, across clients',
+    title: 'pending requests are listed in request order, across clients',
     async run(t) {
       const others = [await t.client(), await t.client(), await t.client()];
       const held = await t.hold(t.base);
       const ids = [];
       for (const other of others) ids.push(await other.id(t.base));
-      for (const index of [2, 0, 1]) await others[index].ask(t.base);
+      for (const index of [2, 0, 1]) await others[index].request(t.base);
       same((await t.query()).pending.map(({ clientId }) => clientId), [ids[2], ids[0], ids[1]]);
       held.release();
       await held.done;
@@ -101,8 +101,8 @@ export const clients = [
       const [a, b] = [t.name(' a'), t.name(' b')];
       const mine = await t.hold(a);
       const theirs = await other.hold(b);
-      const iWant = t.ask(b);
-      const theyWant = await other.ask(a);
+      const iWant = t.request(b);
+      const theyWant = await other.request(a);
       const { held, pending } = await t.query();
       const holder = (name) => held.find((info) => info.name === name).clientId;
       const wanter = (name) => pending.find((info) => info.name === name).clientId;
@@ -143,15 +143,15 @@ export const clients = [
   {
     id: 'G14',
     needs,
-    title: 'a steal right after the grant is heard of',
+    title: 'a steal right after the grant rejects the victim',
     async run(t) {
       const other = await t.client();
       for (let round = 0; round < 20; round++) {
         const held = await t.hold(t.base);
-        const theirs = await other.ask(t.base);
+        const theirs = await other.request(t.base);
         held.release();
         await held.done;
-        const thief = t.ask(t.base, { steal: true });
+        const thief = t.request(t.base, { steal: true });
         equal(await theirs.outcome, 'rejected AbortError');
         await thief.granted;
         thief.release();
@@ -172,7 +172,7 @@ export const clients = [
       thief.release();
       await thief.done;
       const mine = await t.hold(t.base);
-      const theirThief = await other.ask(t.base, { steal: true });
+      const theirThief = await other.request(t.base, { steal: true });
       await rejects(mine.done, 'AbortError');
       await theirThief.granted;
       await theirThief.release();
@@ -181,12 +181,12 @@ export const clients = [
   {
     id: 'F120',
     needs,
-    title: 'when a client dies its locks and requests go, and the queue goes on',
+    title: 'the end of a client removes its locks and requests, and the queue advances',
     async run(t) {
       const [holder, waiter] = [await t.client(), await t.client()];
       await holder.hold(t.base);
-      await waiter.ask(t.base);
-      const mine = t.ask(t.base);
+      await waiter.request(t.base);
+      const mine = t.request(t.base);
       await waiter.kill();
       await t.quiet();
       equal(mine.lock, undefined);
@@ -204,8 +204,8 @@ export const clients = [
     async run(t) {
       const other = await t.client();
       const first = await t.hold(t.base, shared);
-      await other.ask(t.base);
-      const second = t.ask(t.base, shared);
+      await other.request(t.base);
+      const second = t.request(t.base, shared);
       await t.quiet();
       equal(second.lock, undefined);
       await other.kill();
@@ -218,7 +218,7 @@ export const clients = [
   {
     id: 'F121',
     needs,
-    title: "only the dead client's locks go",
+    title: "only the dead client's locks are released",
     async run(t) {
       const [doomed, other] = [await t.client(), await t.client()];
       await doomed.hold(t.name(' a'));
@@ -235,14 +235,14 @@ export const clients = [
   {
     id: 'F122',
     needs,
-    title: 'every way to end counts',
+    title: 'every way to end a client releases its locks',
     async run(t) {
       const ways = (await t.client()).ways;
       ok(ways.includes('kill'));
       for (const way of ways) {
         const other = await t.client(way);
         await other.hold(t.base);
-        const mine = t.ask(t.base);
+        const mine = t.request(t.base);
         await other[way]();
         await mine.granted;
         mine.release();
@@ -253,33 +253,33 @@ export const clients = [
   {
     id: 'F123',
     needs,
-    title: 'a dead client hears of nothing: its callbacks do not run',
+    title: 'callbacks of a dead client do not run',
     async run(t) {
       const other = await t.client();
       const held = await t.hold(t.base);
-      const theirs = await other.ask(t.base);
-      let heard;
+      const theirs = await other.request(t.base);
+      let delivered;
       theirs.outcome.then((outcome) => {
-        heard = outcome;
+        delivered = outcome;
       });
       await other.kill();
       held.release();
       await held.done;
-      // Granted at the latest when the service hears of that end.
+      // The grant shows that the lock space has noticed the end.
       await t.locks.request(t.base, () => {});
       await t.quiet();
-      equal(heard, undefined);
+      equal(delivered, undefined);
     },
   },
   {
     id: 'F124',
     needs,
-    title: 'death between request and grant, and between grant and callback, leaks nothing',
+    title: 'a client that ends between request, grant and callback leaks no lock',
     async run(t) {
       for (let round = 0; round < 5; round++) {
         const other = await t.client();
         const held = await t.hold(t.base);
-        await other.ask(t.base);
+        await other.request(t.base);
         held.release();
         await other.kill();
         equal(await t.locks.request(t.base, () => 'granted'), 'granted');
@@ -289,15 +289,15 @@ export const clients = [
   {
     id: 'G16',
     needs,
-    title: 'a client that dies while its event loop is blocked after the grant releases',
+    title: 'a client that ends while its event loop is blocked after the grant releases its lock',
     async run(t) {
       const other = await t.client();
       const held = await t.hold(t.base);
-      await other.ask(t.base);
+      await other.request(t.base);
       other.block();
       held.release();
       await held.done;
-      const mine = t.ask(t.base);
+      const mine = t.request(t.base);
       await other.kill();
       await mine.granted;
       mine.release();
@@ -307,12 +307,12 @@ export const clients = [
   {
     id: 'F132',
     needs,
-    title: 'primary and successors: each death promotes the next',
+    title: 'each end of a holder grants the next client in the queue',
     async run(t) {
       const [first, second, third] = [await t.client(), await t.client(), await t.client()];
       await first.hold(t.base);
-      const next = await second.ask(t.base);
-      const last = await third.ask(t.base);
+      const next = await second.request(t.base);
+      const last = await third.request(t.base);
       await first.kill();
       await next.granted;
       await second.kill();

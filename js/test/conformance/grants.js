@@ -77,7 +77,7 @@ export const grants = [
   },
   {
     id: 'F42',
-    title: 'a lock tells its name and mode, also when it is over',
+    title: 'a lock has its name and mode, also after its end',
     async run({ locks, base }) {
       const exclusive = await locks.request(base, (lock) => lock);
       const shared = await locks.request(base, { mode: 'shared' }, (lock) => lock);
@@ -93,7 +93,7 @@ export const grants = [
   },
   {
     id: 'F44',
-    title: 'what a callback throws, at once or later, is what the promise rejects with',
+    title: 'the promise rejects with the error of the callback, thrown or rejected',
     async run({ locks, base }) {
       for (const reason of [new Error('thrown'), undefined, 'text', { plain: true }]) {
         await rejects(locks.request(base, () => { throw reason; }), { value: reason });
@@ -103,7 +103,7 @@ export const grants = [
   },
   {
     id: 'F45',
-    title: 'a callback that throws releases',
+    title: 'a callback that throws releases the lock',
     async run(t) {
       await rejects(t.locks.request(t.base, () => { throw new Error('thrown'); }), 'Error');
       ok(await t.available(t.base));
@@ -111,7 +111,7 @@ export const grants = [
   },
   {
     id: 'G1',
-    title: 'a callback that throws lets the next one in line have the lock',
+    title: 'a callback that throws passes the lock to the next waiter',
     async run({ locks, base }) {
       const thrown = locks.request(base, () => { throw new Error('thrown'); });
       const next = locks.request(base, () => 'granted');
@@ -126,7 +126,7 @@ export const grants = [
       equal(await locks.request(base, () => ({ then: (resolve) => resolve(7) })), 7);
       let followed = false;
       const thenable = { then() { followed = true; } };
-      // Not passed on through a promise, which would follow it.
+      // Kept out of a promise, which would follow the thenable.
       const thrown = await locks.request(base, () => { throw thenable; }).then(() => [], (error) => [error]);
       equal(thrown[0], thenable);
       equal(followed, false);
@@ -185,7 +185,7 @@ export const grants = [
   },
   {
     id: 'F50',
-    title: 'a release comes after the requests made before it',
+    title: 'a release takes effect after the requests made before it',
     async run(t) {
       const [a, b] = [t.name(' a'), t.name(' b')];
       const granted = [];
@@ -199,7 +199,7 @@ export const grants = [
   },
   {
     id: 'M2',
-    title: 'a release stands in one line with requests: a later request does not see it done',
+    title: 'requests made before a release are processed before it',
     async run(t) {
       const order = [];
       const first = t.locks.request(t.base, () => order.push('first'));
@@ -226,8 +226,8 @@ export const grants = [
     },
   },
   {
-    id: 'F52',
-    title: 'the result is the very value, fulfilled or rejected',
+    id: 'F52 D14',
+    title: 'the result is the same value, fulfilled or rejected',
     async run({ locks, base }) {
       const value = { very: 'value' };
       equal(await locks.request(base, async () => value), value);
@@ -240,10 +240,10 @@ export const grants = [
     title: 'the next request is granted before the old promise resolves',
     async run(t) {
       const old = await t.hold(t.base);
-      const next = t.ask(t.base);
+      const next = t.request(t.base);
       old.release('value');
       equal(await old.done, 'value');
-      // Asked when the promise has resolved: the grant is older.
+      // The query follows the promise, and the grant precedes it.
       const { held, pending } = await t.query();
       same([held.length, pending.length], [1, 0]);
       await next.granted;

@@ -1,4 +1,4 @@
-// ifAvailable: now or not at all.
+// The option ifAvailable.
 
 import { equal, ok, rejects, same } from './check.js';
 
@@ -26,7 +26,7 @@ export const ifAvailable = [
   },
   {
     id: 'F71',
-    title: 'what the callback does with null becomes the result',
+    title: 'the result of a callback that gets null is the result of the request',
     async run(t) {
       const held = await t.hold(t.base);
       const reason = new Error('thrown');
@@ -39,7 +39,7 @@ export const ifAvailable = [
   },
   {
     id: 'F72 D15',
-    title: 'a miss is never queued, and answered once',
+    title: 'an unavailable request is never queued, and its callback runs once',
     async run(t) {
       const held = await t.hold(t.base);
       const answers = [];
@@ -64,10 +64,10 @@ export const ifAvailable = [
   },
   {
     id: 'F73',
-    title: 'a queue makes it unavailable although the held modes agree',
+    title: 'a waiter makes a lock unavailable even if the held modes are compatible',
     async run(t) {
       const held = await t.hold(t.base, { mode: 'shared' });
-      const writer = t.ask(t.base);
+      const writer = t.request(t.base);
       ok(!(await t.available(t.base, 'shared')));
       held.release();
       await writer.granted;
@@ -77,10 +77,10 @@ export const ifAvailable = [
   },
   {
     id: 'G4',
-    title: 'null when the queue is not empty, and not a wait',
+    title: 'a request gets null if the queue is not empty, and does not wait',
     async run(t) {
       const held = await t.hold(t.base, { mode: 'shared' });
-      const writer = t.ask(t.base);
+      const writer = t.request(t.base);
       equal(await t.locks.request(t.base, { mode: 'shared', ifAvailable: true }, (lock) => lock), null);
       held.release();
       await writer.granted;
@@ -90,7 +90,7 @@ export const ifAvailable = [
   },
   {
     id: 'F74',
-    title: 'a miss leaves the queue as it was',
+    title: 'an unavailable request does not change the queue',
     async run(t) {
       const held = await t.hold(t.base);
       const order = [];
@@ -104,7 +104,7 @@ export const ifAvailable = [
   },
   {
     id: 'F75',
-    title: 'the answer comes asynchronously, either way',
+    title: 'the callback runs asynchronously in both cases',
     async run(t) {
       let ran = false;
       const free = t.locks.request(t.base, iA, () => { ran = true; });

@@ -1,4 +1,4 @@
-// query.
+// The method query().
 
 import { equal, ok, same } from './check.js';
 
@@ -18,7 +18,7 @@ export const queries = [
     title: 'an entry has name, mode and clientId of its own',
     async run(t) {
       const held = await t.hold(t.base, { mode: 'shared' });
-      const waiting = t.ask(t.base);
+      const waiting = t.request(t.base);
       const { held: [a], pending: [b] } = await t.query();
       for (const info of [a, b]) {
         same(Object.keys(info).sort(), ['clientId', 'mode', 'name']);
@@ -56,7 +56,7 @@ export const queries = [
     async run(t) {
       const shared = { mode: 'shared' };
       const readers = await Promise.all([1, 2, 3].map(() => t.hold(t.base, shared)));
-      const waiting = [{}, shared, shared].map((options) => t.ask(t.base, options));
+      const waiting = [{}, shared, shared].map((options) => t.request(t.base, options));
       const { held, pending } = await t.query();
       same([held.length, pending.map(({ mode }) => mode)], [3, ['exclusive', 'shared', 'shared']]);
       for (const one of [...readers, ...waiting]) one.release();
@@ -65,11 +65,11 @@ export const queries = [
   },
   {
     id: 'F113',
-    title: 'pending requests of a name come in the order of asking',
+    title: 'pending requests of a name are listed in request order',
     async run(t) {
       const held = await t.hold(t.base);
       const modes = ['shared', 'exclusive', 'exclusive', 'shared', 'exclusive'];
-      const waiting = modes.map((mode) => t.ask(t.base, { mode }));
+      const waiting = modes.map((mode) => t.request(t.base, { mode }));
       same((await t.query()).pending.map(({ mode }) => mode), modes);
       for (const one of [held, ...waiting]) one.release();
       await Promise.all(waiting.map(({ done }) => done));
@@ -92,8 +92,8 @@ export const queries = [
     id: 'F117',
     title: 'a query sees every request made before it',
     async run(t) {
-      const first = t.ask(t.base);
-      const second = t.ask(t.base);
+      const first = t.request(t.base);
+      const second = t.request(t.base);
       const { held, pending } = await t.query();
       same([held.length, pending.length], [1, 1]);
       first.release();
@@ -103,13 +103,13 @@ export const queries = [
   },
   {
     id: 'M5',
-    title: 'a request followed by a query in one go is held or pending there',
+    title: 'a query in the same task lists the request before it',
     async run(t) {
-      const asked = t.ask(t.base);
+      const request = t.request(t.base);
       const { held, pending } = await t.query();
       equal(held.length + pending.length, 1);
-      asked.release();
-      await asked.done;
+      request.release();
+      await request.done;
     },
   },
   {

@@ -1,4 +1,4 @@
-// Who waits for whom.
+// The order of grants on one name, and independence of names.
 
 import { equal, ok, same } from './check.js';
 
@@ -16,11 +16,11 @@ export const scheduling = [
   },
   {
     id: 'F61',
-    title: 'shared locks are held side by side',
+    title: 'shared locks are held concurrently',
     async run(t) {
       const held = [await t.hold(t.base, shared), await t.hold(t.base, shared)];
       same((await t.query()).held.map(({ mode }) => mode), ['shared', 'shared']);
-      await letGo(held);
+      await releaseAll(held);
     },
   },
   {
@@ -30,7 +30,7 @@ export const scheduling = [
       for (const [mode, expected] of [['shared', [false, true]], ['exclusive', [false, false]]]) {
         const held = await t.hold(t.base, { mode });
         same([await t.available(t.base, 'exclusive'), await t.available(t.base, 'shared')], expected);
-        await letGo([held]);
+        await releaseAll([held]);
       }
     },
   },
@@ -39,14 +39,14 @@ export const scheduling = [
     title: 'an exclusive request waits for every shared holder',
     async run(t) {
       const held = await Promise.all([1, 2, 3].map(() => t.hold(t.base, shared)));
-      const writer = t.ask(t.base);
+      const writer = t.request(t.base);
       for (const one of held) {
         await t.quiet();
         equal(writer.lock, undefined);
-        await letGo([one]);
+        await releaseAll([one]);
       }
       await writer.granted;
-      await letGo([writer]);
+      await releaseAll([writer]);
     },
   },
   {
@@ -54,36 +54,36 @@ export const scheduling = [
     title: 'a reader does not pass a waiting writer',
     async run(t) {
       const first = await t.hold(t.base, shared);
-      const writer = t.ask(t.base);
-      const second = t.ask(t.base, shared);
+      const writer = t.request(t.base);
+      const second = t.request(t.base, shared);
       await t.quiet();
       equal(second.lock, undefined);
-      await letGo([first]);
+      await releaseAll([first]);
       await writer.granted;
       await t.quiet();
       equal(second.lock, undefined);
-      await letGo([writer]);
+      await releaseAll([writer]);
       await second.granted;
-      await letGo([second]);
+      await releaseAll([second]);
     },
   },
   {
     id: 'F65',
-    title: "a writer's release lets in all readers up to the next writer",
+    title: "a writer's release grants all readers up to the next writer",
     async run(t) {
       const writer = await t.hold(t.base);
-      const [r1, r2, w, r3] = [shared, shared, {}, shared].map((options) => t.ask(t.base, options));
-      await letGo([writer]);
+      const [r1, r2, w, r3] = [shared, shared, {}, shared].map((options) => t.request(t.base, options));
+      await releaseAll([writer]);
       await Promise.all([r1.granted, r2.granted]);
       await t.quiet();
       same([w.lock, r3.lock], [undefined, undefined]);
       const { held, pending } = await t.query();
       same([held.map(({ mode }) => mode), pending.map(({ mode }) => mode)], [['shared', 'shared'], ['exclusive', 'shared']]);
-      await letGo([r1, r2]);
+      await releaseAll([r1, r2]);
       await w.granted;
-      await letGo([w]);
+      await releaseAll([w]);
       await r3.granted;
-      await letGo([r3]);
+      await releaseAll([r3]);
     },
   },
   {
@@ -91,12 +91,12 @@ export const scheduling = [
     title: 'names do not affect each other',
     async run(t) {
       const held = await t.hold(t.name(' a'));
-      const blocked = t.ask(t.name(' a'));
+      const blocked = t.request(t.name(' a'));
       equal(await t.locks.request(t.name(' b'), () => 'b'), 'b');
       equal(blocked.lock, undefined);
-      await letGo([held]);
+      await releaseAll([held]);
       await blocked.granted;
-      await letGo([blocked]);
+      await releaseAll([blocked]);
     },
   },
   {
@@ -105,40 +105,40 @@ export const scheduling = [
     async run(t) {
       const held = await t.hold(t.base);
       ok(!(await t.available(t.base)));
-      await letGo([held]);
+      await releaseAll([held]);
     },
   },
   {
     id: 'F69',
-    title: 'ten thousand other locks change no answer',
+    title: 'ten thousand other locks do not affect a request',
     patience: 12,
     async run(t) {
       const others = await Promise.all(Array.from({ length: 10_000 }, (_, index) => t.hold(t.name(` ${index}`))));
       for (let count = 0; count < 100; count++) equal(await t.locks.request(t.name(' hot'), () => count), count);
       ok(!(await t.available(t.name(' 5000'))));
-      await letGo(others);
+      await releaseAll(others);
       ok(await t.available(t.name(' 5000')));
     },
   },
   {
     id: 'F130',
-    title: 'a deadlock blocks only those in it',
+    title: 'a deadlock blocks only its own requests',
     async run(t) {
       const [a, b] = [await t.hold(t.name(' A')), await t.hold(t.name(' B'))];
-      const [wantsB, wantsA] = [t.ask(t.name(' B')), t.ask(t.name(' A'))];
+      const [wantsB, wantsA] = [t.request(t.name(' B')), t.request(t.name(' A'))];
       await t.quiet();
       same([wantsA.lock, wantsB.lock], [undefined, undefined]);
       equal(await t.locks.request(t.name(' C'), () => 'C'), 'C');
-      await letGo([a]);
+      await releaseAll([a]);
       await wantsA.granted;
-      await letGo([b, wantsA]);
+      await releaseAll([b, wantsA]);
       await wantsB.granted;
-      await letGo([wantsB]);
+      await releaseAll([wantsB]);
     },
   },
   {
     id: 'F131',
-    title: 'several locks in a strict order: a thousand random pairs come to an end',
+    title: 'a thousand random pairs of locks in a strict order do not deadlock',
     patience: 12,
     async run(t) {
       const { locks } = t;
@@ -160,7 +160,7 @@ export const scheduling = [
   },
 ];
 
-async function letGo(held) {
+async function releaseAll(held) {
   for (const { release } of held) release();
   await Promise.all(held.map(({ done }) => done));
 }

@@ -1,4 +1,4 @@
-// The shape of the interfaces, as WebIDL gives it.
+// The shape of the interfaces, as WebIDL defines it.
 
 import { equal, ok, same, throws } from './check.js';
 
@@ -56,14 +56,14 @@ export const shape = [
   },
   {
     id: 'F13',
-    title: 'objects have their interface and nothing of their own',
+    title: 'objects have their interface and no properties of their own',
     async run({ locks, base, provider: { LockManager, Lock, global } }) {
       ok(locks instanceof LockManager);
       equal(Object.prototype.toString.call(locks), '[object LockManager]');
       same(Reflect.ownKeys(locks), []);
       await locks.request(base, (lock) => {
         ok(lock instanceof Lock);
-        // Locks that are not installed may have more than the standard's.
+        // The package's own locks may have more members than the standard's.
         if (global !== undefined) equal(Object.getPrototypeOf(lock), Lock.prototype);
         equal(Object.prototype.toString.call(lock), '[object Lock]');
         same(Reflect.ownKeys(lock), []);
@@ -72,7 +72,7 @@ export const shape = [
   },
   {
     id: 'F13',
-    title: 'interface objects and prototypes have nothing else that shows',
+    title: 'interface objects and prototypes have no other members',
     async run({ provider: { LockManager, Lock } }) {
       for (const [object, members] of [[LockManager, ['query', 'request']], [Lock, ['mode', 'name']]]) {
         same(Reflect.ownKeys(object).map(String).sort(), ['length', 'name', 'prototype']);
@@ -91,7 +91,7 @@ export const shape = [
   },
   {
     id: 'F13',
-    title: 'attributes of a lock know their own objects only, whatever those inherit from',
+    title: 'attributes of a lock accept locks alone, whatever their prototype',
     async run({ locks, base, provider: { Lock } }) {
       const lock = await locks.request(base, { mode: 'shared' }, (lock) => lock);
       const values = { name: base, mode: 'shared' };
@@ -99,7 +99,7 @@ export const shape = [
         const { get } = Object.getOwnPropertyDescriptor(Lock.prototype, key);
         equal(get.call(lock), value);
         for (const wrong of [Object.create(lock), Object.create(Lock.prototype), new Proxy(lock, {}), locks, null, 5]) {
-          throws(() => get.call(wrong), TypeError, `${key} of a stranger`);
+          throws(() => get.call(wrong), TypeError, `${key} of another object`);
         }
         throws(() => {
           'use strict';
@@ -113,7 +113,7 @@ export const shape = [
   },
   {
     id: 'F13',
-    title: 'the global object has the interfaces, where for-in does not show them',
+    title: 'the global object has the interfaces as non-enumerable properties',
     needs: ['global'],
     async run({ provider: { global, LockManager, Lock } }) {
       for (const [name, object] of Object.entries({ LockManager, Lock })) {

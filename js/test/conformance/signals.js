@@ -4,8 +4,8 @@ import { equal, ok, rejects, same } from './check.js';
 
 export const signals = [
   {
-    id: 'F80',
-    title: 'an aborted signal rejects with its reason, and nothing is asked',
+    id: 'F80 D11',
+    title: 'an aborted signal rejects with its reason, and no request is made',
     async run(t) {
       let called = false;
       const callback = () => { called = true; };
@@ -21,11 +21,11 @@ export const signals = [
   },
   {
     id: 'F81',
-    title: 'an abort takes a pending request out of the queue, with its reason',
+    title: 'an abort removes a pending request from the queue, with its reason',
     async run(t) {
       const held = await t.hold(t.base);
       const controller = new AbortController();
-      const waiting = t.ask(t.base, { signal: controller.signal });
+      const waiting = t.request(t.base, { signal: controller.signal });
       equal((await t.query()).pending.length, 1);
       const reason = new Error('enough');
       controller.abort(reason);
@@ -39,11 +39,11 @@ export const signals = [
   },
   {
     id: 'G3',
-    title: 'an aborted request is in no snapshot any more, at once',
+    title: 'an aborted request is in no later snapshot',
     async run(t) {
       const held = await t.hold(t.base);
       const controller = new AbortController();
-      t.ask(t.base, { signal: controller.signal });
+      t.request(t.base, { signal: controller.signal });
       controller.abort();
       equal((await t.query()).pending.length, 0);
       held.release();
@@ -52,11 +52,11 @@ export const signals = [
   },
   {
     id: 'F82',
-    title: 'the queue goes on after an abort',
+    title: 'the queue advances after an abort',
     async run(t) {
       const held = await t.hold(t.base);
       const controller = new AbortController();
-      const aborted = t.ask(t.base, { signal: controller.signal });
+      const aborted = t.request(t.base, { signal: controller.signal });
       const next = t.locks.request(t.base, () => 'granted');
       controller.abort();
       held.release();
@@ -66,12 +66,12 @@ export const signals = [
   },
   {
     id: 'F83',
-    title: 'an abort in the middle lets compatible followers through',
+    title: 'an abort in the middle of a queue grants compatible waiters behind it',
     async run(t) {
       const reader = await t.hold(t.base, { mode: 'shared' });
       const controller = new AbortController();
-      const writer = t.ask(t.base, { signal: controller.signal });
-      const follower = t.ask(t.base, { mode: 'shared' });
+      const writer = t.request(t.base, { signal: controller.signal });
+      const follower = t.request(t.base, { mode: 'shared' });
       await t.quiet();
       equal(follower.lock, undefined);
       controller.abort();
@@ -84,12 +84,12 @@ export const signals = [
   },
   {
     id: 'G2',
-    title: 'an abort in the middle wakes those behind it while the first still holds',
+    title: 'an abort in the middle of a queue grants waiters behind it beside the first holder',
     async run(t) {
       const reader = await t.hold(t.base, { mode: 'shared' });
       const controller = new AbortController();
-      t.ask(t.base, { signal: controller.signal });
-      const followers = [1, 2, 3].map(() => t.ask(t.base, { mode: 'shared' }));
+      t.request(t.base, { signal: controller.signal });
+      const followers = [1, 2, 3].map(() => t.request(t.base, { mode: 'shared' }));
       controller.abort();
       await Promise.all(followers.map(({ granted }) => granted));
       equal((await t.query()).held.length, 4);
@@ -104,12 +104,12 @@ export const signals = [
     title: 'an abort in the same turn as the request: no callback, no leaked lock',
     async run(t) {
       const controller = new AbortController();
-      const asked = t.ask(t.base, { signal: controller.signal });
+      const request = t.request(t.base, { signal: controller.signal });
       controller.abort();
-      await rejects(asked.done, 'AbortError');
+      await rejects(request.done, 'AbortError');
       ok(await t.available(t.base));
       await t.quiet();
-      equal(asked.lock, undefined);
+      equal(request.lock, undefined);
     },
   },
   {
@@ -117,19 +117,19 @@ export const signals = [
     title: 'an abort takes effect at once, even after promise jobs have run',
     async run(t) {
       const controller = new AbortController();
-      const asked = t.ask(t.base, { signal: controller.signal });
+      const request = t.request(t.base, { signal: controller.signal });
       await null;
       await null;
       controller.abort();
-      await rejects(asked.done, 'AbortError');
+      await rejects(request.done, 'AbortError');
       ok(await t.available(t.base));
       await t.quiet();
-      equal(asked.lock, undefined);
+      equal(request.lock, undefined);
     },
   },
   {
-    id: 'F85',
-    title: 'an abort after the grant, or after the release, changes nothing',
+    id: 'F85 D12',
+    title: 'an abort after the grant, or after the release, has no effect',
     async run(t) {
       const controller = new AbortController();
       const held = await t.hold(t.base, { signal: controller.signal });
@@ -150,10 +150,10 @@ export const signals = [
     async run(t) {
       const held = await t.hold(t.base);
       const controller = new AbortController();
-      const first = t.ask(t.base, { signal: controller.signal });
-      const second = t.ask(t.base);
+      const first = t.request(t.base, { signal: controller.signal });
+      const second = t.request(t.base);
       held.release();
-      // The first is granted when the release is done; its callback has a turn of its own, which has not come.
+      // The release grants the first, whose callback has a later turn.
       await held.done;
       controller.abort();
       await rejects(first.done, 'AbortError');
@@ -165,12 +165,12 @@ export const signals = [
   },
   {
     id: 'F87',
-    title: 'one signal ends all its pending requests and none of its held locks',
+    title: 'one signal aborts all its pending requests and none of its held locks',
     async run(t) {
       const controller = new AbortController();
       const { signal } = controller;
       const held = await t.hold(t.base, { signal });
-      const waiting = Array.from({ length: 100 }, () => t.ask(t.base, { signal }));
+      const waiting = Array.from({ length: 100 }, () => t.request(t.base, { signal }));
       controller.abort('enough');
       for (const { done } of waiting) await rejects(done, { value: 'enough' });
       const { held: holders, pending } = await t.query();
@@ -184,12 +184,12 @@ export const signals = [
     title: 'AbortSignal.timeout and AbortSignal.any work with their reasons',
     async run(t) {
       const held = await t.hold(t.base);
-      // Some runtimes do not stay alive for the timer of a signal.
+      // In some runtimes the timer of a signal does not keep the process alive.
       const alive = setInterval(() => {}, 1000);
-      await rejects(t.ask(t.base, { signal: AbortSignal.timeout(5) }).done, 'TimeoutError');
+      await rejects(t.request(t.base, { signal: AbortSignal.timeout(5) }).done, 'TimeoutError');
       clearInterval(alive);
       const [first, second] = [new AbortController(), new AbortController()];
-      const either = t.ask(t.base, { signal: AbortSignal.any([first.signal, second.signal]) });
+      const either = t.request(t.base, { signal: AbortSignal.any([first.signal, second.signal]) });
       second.abort('second');
       first.abort('first');
       await rejects(either.done, { value: 'second' });
@@ -199,7 +199,7 @@ export const signals = [
   },
   {
     id: 'F89',
-    title: 'a grant stops listening to the signal',
+    title: 'a grant removes its request from the signal',
     patience: 12,
     async run({ locks, base }) {
       const controller = new AbortController();
@@ -214,7 +214,7 @@ export const signals = [
         return EventTarget.prototype.removeEventListener.apply(this, given);
       };
       for (let count = 0; count < 1000; count++) await locks.request(base, { signal }, () => equal(listening, 0));
-      // One that waits listens, in whatever way: an abort ends that one, and not the holder.
+      // An abort ends the pending request, and not the holder.
       const holder = locks.request(base, { signal }, async () => {
         const ended = rejects(locks.request(base, { signal }, () => ok(false, 'the waiter was granted')), 'AbortError');
         controller.abort();
@@ -226,7 +226,7 @@ export const signals = [
   },
   {
     id: 'G10',
-    title: 'a long-lived signal on a thousand granted requests ends none of them later',
+    title: 'a late abort of a signal does not affect a thousand granted requests',
     patience: 12,
     async run(t) {
       const controller = new AbortController();
@@ -242,15 +242,15 @@ export const signals = [
   },
   {
     id: 'D10',
-    title: 'an abort is heard even when another listener stops the event',
+    title: 'an abort takes effect even if another listener stops the event',
     needs: ['resists'],
     async run(t) {
       const held = await t.hold(t.base);
       const controller = new AbortController();
       controller.signal.addEventListener('abort', (event) => event.stopImmediatePropagation());
-      const asked = t.ask(t.base, { signal: controller.signal });
-      controller.abort('heard');
-      await rejects(asked.done, { value: 'heard' });
+      const request = t.request(t.base, { signal: controller.signal });
+      controller.abort('reason');
+      await rejects(request.done, { value: 'reason' });
       held.release();
       await held.done;
     },

@@ -1,4 +1,4 @@
-// steal.
+// The option steal.
 
 import { equal, ok, rejects, same } from './check.js';
 
@@ -7,7 +7,7 @@ const steal = { steal: true };
 export const steals = [
   {
     id: 'F90',
-    title: 'a free lock is simply granted',
+    title: 'a steal of a free lock is granted',
     async run({ locks, base }) {
       equal(await locks.request(base, steal, (lock) => lock.name), base);
     },
@@ -72,11 +72,11 @@ export const steals = [
   },
   {
     id: 'F95',
-    title: 'the code of a victim goes on, and its end releases nothing',
+    title: 'the callback of a victim continues, and its end releases no lock',
     async run(t) {
       const victim = await t.hold(t.base);
       const thief = await t.hold(t.base, steal);
-      const next = t.ask(t.base);
+      const next = t.request(t.base);
       victim.release();
       await rejects(victim.done, 'AbortError');
       await t.quiet();
@@ -89,7 +89,7 @@ export const steals = [
   },
   {
     id: 'G9',
-    title: "a victim's late end does not release the thief",
+    title: "a victim's late end does not release the thief's lock",
     async run(t) {
       for (const end of ['release', 'fail']) {
         const victim = await t.hold(t.base);
@@ -105,7 +105,7 @@ export const steals = [
   },
   {
     id: 'F96',
-    title: 'other names are untouched',
+    title: 'a steal does not affect other names',
     async run(t) {
       const [a, b] = [await t.hold(t.name(' a')), await t.hold(t.name(' b'))];
       await t.locks.request(t.name(' a'), steal, () => {});
@@ -116,10 +116,10 @@ export const steals = [
   },
   {
     id: 'G8',
-    title: 'other names and their queues are untouched',
+    title: 'a steal does not affect other names and their queues',
     async run(t) {
       const [a, b] = [await t.hold(t.name(' a')), await t.hold(t.name(' b'))];
-      const queued = t.ask(t.name(' b'));
+      const queued = t.request(t.name(' b'));
       await t.locks.request(t.name(' a'), steal, () => {});
       await t.quiet();
       equal(queued.lock, undefined);
@@ -131,7 +131,7 @@ export const steals = [
   },
   {
     id: 'F97',
-    title: 'a thief goes before the queue, which keeps its order',
+    title: 'a thief overtakes the queue, which keeps its order',
     async run(t) {
       const victim = await t.hold(t.base);
       const order = [];
@@ -146,10 +146,10 @@ export const steals = [
   },
   {
     id: 'F98',
-    title: 'stolen before its callback ran: the callback runs, the promise rejects',
+    title: 'a lock stolen before its callback: the callback runs, the promise rejects',
     async run(t) {
-      const victim = t.ask(t.base);
-      const thief = t.ask(t.base, steal);
+      const victim = t.request(t.base);
+      const thief = t.request(t.base, steal);
       const lock = await victim.granted;
       equal(lock.name, t.base);
       await rejects(victim.done, 'AbortError');
@@ -160,14 +160,14 @@ export const steals = [
   },
   {
     id: 'S9',
-    title: 'stolen before its callback ran: its lock knows that it is lost',
+    title: 'a lock stolen before its callback: its signal is aborted in the callback',
     needs: ['extended'],
     async run(t) {
       let known;
       const victim = t.extended.request(t.base, (lock) => {
         known = [lock.signal.aborted, lock.signal.reason.name, lock.signal.reason.cause];
       });
-      const thief = t.ask(t.base, steal, t.extended);
+      const thief = t.request(t.base, steal, t.extended);
       const error = await rejects(victim, 'AbortError');
       equal(error.cause, 'Stolen');
       same(known, [true, 'AbortError', 'Stolen']);
@@ -177,7 +177,7 @@ export const steals = [
   },
   {
     id: 'F99',
-    title: 'one can steal from oneself, within the callback',
+    title: 'a client can steal from itself, within the callback',
     async run(t) {
       let inner;
       const outer = t.locks.request(t.base, () => {

@@ -1,11 +1,11 @@
-// A process that talks to a service: it reads lines such as `request ["a"] shared tag` and `release
-// 1`, and writes what it hears.
+// A client process: sends each JSON line of its input to a service, and prints each message that it
+// receives.
 
 import { createInterface } from 'node:readline';
-import { Talker } from './talker.js';
+import { WireClient } from './wire-client.js';
 
-const talker = await Talker.connect(process.argv[2]);
-talker.heard = (message) => console.log(JSON.stringify(message));
+const client = await WireClient.connect(process.argv[2]);
+client.onMessage = (message) => console.log(JSON.stringify(message));
 console.log('"ready"');
-for await (const line of createInterface(process.stdin)) talker.say(JSON.parse(line));
-talker.close();
+for await (const line of createInterface(process.stdin)) client.send(JSON.parse(line));
+client.close();

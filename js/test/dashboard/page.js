@@ -1,4 +1,4 @@
-// The dashboard in a browser, for tests and for pictures.
+// The dashboard and its clients, for tests and screenshots.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,11 +33,11 @@ export class Dashboard {
   }
 }
 
-/** A process of its own that holds locks, as `holder.js` does. */
+/** A client in a process of its own, see holder.js. */
 export class Holder {
   #child;
   #lines;
-  #heard = [];
+  #received = [];
   #wake = () => {};
 
   static async start(url) {
@@ -46,10 +46,10 @@ export class Holder {
     holder.#child = spawn(process.execPath, [program, url], { stdio: ['pipe', 'pipe', 'inherit'] });
     holder.#lines = createInterface(holder.#child.stdout);
     holder.#lines.on('line', (line) => {
-      holder.#heard.push(JSON.parse(line));
+      holder.#received.push(JSON.parse(line));
       holder.#wake();
     });
-    await holder.hears((message) => message === 'ready');
+    await holder.receive((message) => message === 'ready');
     return holder;
   }
 
@@ -57,24 +57,24 @@ export class Holder {
     return this.#child.pid;
   }
 
-  say(message) {
+  send(message) {
     this.#child.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Requests names under a number. */
+  /** Requests names, with this number of the request. */
   request(id, names, options = {}) {
-    this.say({ request: { id, names: [names].flat(), ...options } });
+    this.send({ request: { id, names: [names].flat(), ...options } });
   }
 
   async hold(id, names, options) {
     this.request(id, names, options);
-    await this.hears((message) => message.granted?.id === id);
+    await this.receive((message) => message.granted?.id === id);
   }
 
-  /** Resolves with the first message of this kind, past or future. */
-  async hears(isWanted) {
+  /** Resolves with the first matching message, past or future. */
+  async receive(matches) {
     for (;;) {
-      const found = this.#heard.find(isWanted);
+      const found = this.#received.find(matches);
       if (found !== undefined) return found;
       await new Promise((resolve) => {
         this.#wake = resolve;

@@ -1,7 +1,7 @@
-// Takes the pictures of docs/dashboard.md: `node test/dashboard/screenshots.js [SECONDS] [FOLDER]`.
+// Takes the screenshots of docs/dashboard.md: `node test/dashboard/screenshots.js [SECONDS]
+// [FOLDER]`.
 //
-// It starts a service, the scene and the dashboard. Into another FOLDER it takes every view, light
-// and dark, wide and narrow.
+// With FOLDER it takes every view in light and dark, wide and narrow.
 
 import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +24,7 @@ const VIEWS = {
 };
 const SIZES = { wide: { width: 1280, height: 860 }, narrow: { width: 390, height: 844 } };
 
-/** The pictures of the page, beside those of all views that are wide and light. */
+/** Screenshots of the page in addition to the wide and light ones. */
 const OTHERS = ['names-wide-dark', 'blocking-narrow-light', 'deadlocks-narrow-dark'];
 
 const isWanted = (picture) => process.argv[3] !== undefined || picture.endsWith('-wide-light') || OTHERS.includes(picture);
@@ -39,7 +39,7 @@ const page = await context.newPage();
 await page.goto(dashboard.url);
 await page.waitForSelector('.live');
 const scene = await startScene(service);
-// The pictures of time need some.
+// The view of time needs a history.
 await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 for (const [size, viewport] of Object.entries(SIZES)) {
   await page.setViewportSize(viewport);

@@ -1,4 +1,4 @@
-// CommonJS.
+// Uses the package from CommonJS.
 
 const { locks, Lock, LockManager } = require('navlocks');
 

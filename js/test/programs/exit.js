@@ -1,4 +1,4 @@
-// The process ends while workers hold, wait and are granted.
+// Exits while workers request, hold and release locks.
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';

@@ -1,4 +1,4 @@
-// Nothing is pending: a process that used locks, and holds one, comes to its end.
+// Ends although it holds a lock: no request is pending.
 
 import { locks } from 'navlocks';
 

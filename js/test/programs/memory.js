@@ -1,4 +1,4 @@
-// Names used once each, some at once, some aborted, in rounds: what does each round leave behind?
+// Uses names once each, some concurrently, some aborted, and prints the memory after each round.
 // node --expose-gc memory.js ROUNDS NAMES
 
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ const [rounds, names] = process.argv.slice(2).map(Number);
 const BATCH = 1000;
 let next = 0;
 
-// A client of the same lock space, to count what is kept in it.
+// A client of the same lock space, which counts its contents.
 const addon = createRequire(import.meta.url)('../../native/navlocks.node');
 const handle = addon.open('', 'counts', new Float64Array(1024), () => {});
 
@@ -27,7 +27,7 @@ async function use(batches) {
 }
 
 async function settled() {
-  // Past the last tasks, in which promises and entries of the round may still be.
+  // Waits for the last tasks, which may still refer to entries of the round.
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
   globalThis.gc();
   globalThis.gc();

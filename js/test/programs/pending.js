@@ -1,4 +1,4 @@
-// A worker holds a lock for a while; the main thread has nothing to wait for but that lock.
+// The main thread waits only for a lock that a worker holds for a while.
 
 import { Worker } from 'node:worker_threads';
 import { locks } from 'navlocks';

@@ -1,4 +1,4 @@
-// The same in a cluster: each worker is a process with a connection of its own.
+// Runs service-counter.js in a Node cluster: each worker is a process with its own connection.
 
 import cluster from 'node:cluster';
 import { count } from './service-counter.js';

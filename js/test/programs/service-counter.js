@@ -1,9 +1,9 @@
-// Adds to a number in a file, which only a lock keeps right.
+// Increments a number in a file under a lock.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'navlocks';
 
-/** Adds one so many times, and ends. */
+/** Increments the number `times` times. */
 export async function count(url, file, times) {
   const locks = await connect(url);
   for (let time = 0; time < times; time++) {

@@ -1,14 +1,14 @@
-// Holds a lock over a connection with a short lease, and says what becomes of it.
+// Holds a lock over a connection with a short lease, and prints its outcomes.
 
 import { connect } from 'navlocks';
 
 const [url, lease] = process.argv.slice(2);
 const locks = await connect(url, { lease: Number(lease) });
-const asked = locks.hold('held');
+const request = locks.hold('held');
 await locks.query();
-console.log('asked');
-const lock = await asked;
+console.log('requested');
+const lock = await request;
 lock.signal.addEventListener('abort', () => console.log(`lost ${lock.signal.reason.cause} ${lock.held}`));
 console.log('held');
-// Whoever wakes from a long sleep may be asked first.
+// After a stop, input may arrive before any timer runs.
 process.stdin.on('data', () => console.log(`answer ${lock.held}`));

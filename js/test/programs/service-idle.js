@@ -1,4 +1,4 @@
-// Connected, and a lock is held: the process comes to its end all the same, and takes leave.
+// Ends although it is connected and holds a lock.
 
 import { connect } from 'navlocks';
 

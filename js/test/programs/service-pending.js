@@ -1,4 +1,4 @@
-// Nothing to wait for but a lock that somebody else holds: the process stays until it is granted.
+// Waits only for a lock of another client, which keeps the process alive.
 
 import { connect } from 'navlocks';
 

@@ -1,4 +1,4 @@
-// The addon is loaded by workers only, one after the other: tokens go on where the last one ended.
+// Loads the addon in workers only, one after the other: tokens keep growing.
 
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';

@@ -1,4 +1,4 @@
-// navigator.locks as install() puts it in place.
+// The provider of navigator.locks after install().
 
 import { install, locks as extended } from 'navlocks';
 

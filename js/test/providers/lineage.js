@@ -1,4 +1,4 @@
-// The ancestors on the locks of this process, by the package's own names.
+// The provider of the older drafts on the locks of this process.
 
 import { LockHandle, locks } from 'navlocks';
 import * as direct from 'navlocks/lineage';

@@ -1,9 +1,9 @@
-// The platform's own navigator.locks.
+// The provider of the platform's own navigator.locks.
 
 const { navigator } = globalThis;
 const { locks } = navigator;
 
-// Not every platform has the interfaces where WebIDL puts them.
+// Some platforms lack the global interfaces of WebIDL.
 const LockManager = globalThis.LockManager ?? locks.constructor;
 const Lock = globalThis.Lock ?? (await locks.request('the class of a lock', (lock) => lock.constructor));
 

@@ -1,4 +1,4 @@
-// The package itself.
+// The provider of the package's own `locks`.
 
 import { Lock, LockHandle, LockManager, locks } from 'navlocks';
 

@@ -1,10 +1,12 @@
-// What the providers of a service have in common.
+// The common part of the providers of a service.
 
 import { connect, Lock, LockHandle, LockManager } from 'navlocks';
 import { isAgent, startAgent } from '../processes.js';
 import { commonUrl } from '../service.js';
 
-/** Over TCP a dead client is gone after its lease. Whoever tries the rows may be slow, or be stopped for a while. */
+/**
+ * Leases over TCP: long for the test, which may be slow, and short for agents, which are killed.
+ */
 const LEASE_MS = 600_000;
 const AGENT_LEASE_MS = 2000;
 

@@ -1,5 +1,5 @@
-// The locks of this process for a realm whose functions refuse every receiver but their global
-// object, as those of browsers do.
+// The provider of a realm whose functions refuse every receiver but their global object, as in
+// browsers.
 
 import { createExtended } from '../../extended.js';
 import { createInterfaces } from '../../locks.js';

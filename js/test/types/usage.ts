@@ -1,4 +1,4 @@
-// Checked by tsc, never run: what a program may and may not write.
+// Correct and wrong programs. tsc checks this file, and no test runs it.
 
 import { connect, install, Lock, type LockHandle, LockManager, locks, type Loss, type ServiceLocks } from 'navlocks';
 import * as browser from 'navlocks/browser';

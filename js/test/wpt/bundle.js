@@ -1,12 +1,11 @@
-// The package as one minified classic script: the public tests are classic scripts and want their
-// locks before they begin.
+// The package as one minified classic script, because the public tests are classic scripts.
 
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
 const resolveDir = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A script that installs navlocks for browsers. Where install() refuses, as in an insecure context, nothing is there. */
+/** Returns a script that installs navlocks for browsers, except in insecure contexts. */
 export function bundle(options) {
   const contents = `
     import { install } from './browser.js';

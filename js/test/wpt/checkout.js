@@ -1,31 +1,31 @@
-// The public tests of the Web Locks API, in a checkout of web-platform-tests. The variable WPT says where that is.
+// The public tests of the Web Locks API, in a checkout of web-platform-tests that WPT names.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const root = process.env.WPT ?? '';
 
-/** Why there is nothing to run; false if there is. */
+/** The reason why there are no tests; false if there are some. */
 export const missing = existsSync(join(root, 'web-locks')) && existsSync(join(root, 'resources', 'testharness.js'))
   ? false
   : root === ''
-    ? 'WPT is not set: let it name a checkout of https://github.com/web-platform-tests/wpt'
+    ? 'WPT is not set: set it to a checkout of https://github.com/web-platform-tests/wpt'
     : `${root} is no checkout of web-platform-tests: it needs web-locks/ and resources/testharness.js`;
 
-/** Where a script of many globals runs unless it says so. */
+/** The globals of a script without a list of its own. */
 const GLOBALS = ['window', 'dedicatedworker'];
 
-/** The text of a file of the checkout; its path begins with a slash. */
+/** Returns the text of a file of the checkout; its path begins with a slash. */
 export function read(path) {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** What `// META: key=value` lines say for a key. */
+/** Returns the values of a key in lines such as `// META: key=value`. */
 export function meta(path, key) {
   return [...read(path).matchAll(/^\/\/ META: (\w+)=(.*)$/gm)].filter(([, found]) => found === key).map(([, , value]) => value.trim());
 }
 
-/** The scripts that a test wants before itself, as paths of the checkout. */
+/** Returns the scripts that a test loads first, as paths of the checkout. */
 export function scriptsOf(path) {
   return meta(path, 'script').map((script) => new URL(script, `http://site${path}`).pathname);
 }
@@ -37,30 +37,30 @@ function files() {
     .sort();
 }
 
-/** Scripts that any runtime can try. */
+/** Returns the scripts that any runtime can run. */
 export function scripts() {
   return files().filter((path) => path.endsWith('.any.js'));
 }
 
-/** Pages that use a window's Worker, and nothing else that Node lacks. */
+/** Pages that need only Worker of the members that Node lacks. */
 const WORKER_PAGES = ['/web-locks/workers.https.html'];
 
-/** Tests that Node can try. */
+/** Returns the tests that Node can run. */
 export function programs() {
   return [...scripts(), ...files().filter((path) => WORKER_PAGES.includes(path))];
 }
 
-/** The scripts of a page in their order: each has a path of the checkout, or a text. */
+/** Returns the scripts of a page in order, each as a path of the checkout or as a text. */
 export function scriptsOfPage(path) {
   return [...read(path).matchAll(/<script(?: src="([^"]*)")?>(.*?)<\/script>/gs)].map(([, source, text]) =>
     source === undefined ? { text } : { path: new URL(source, `http://site${path}`).pathname },
   );
 }
 
-/** What each global of a browser is to load. */
+/** The file type that each global of a browser loads. */
 const WRAPPERS = { window: 'html', dedicatedworker: 'worker.html', sharedworker: 'sharedworker.html', serviceworker: 'serviceworker.html' };
 
-/** Every page to open in a browser: its path, the test's, and the global that it is about. */
+/** Returns every page for a browser: its path, the path of the test, and the global. */
 export function pages() {
   const wrapped = scripts().flatMap((test) => {
     const globals = meta(test, 'global').flatMap((list) => list.split(','));

@@ -7,13 +7,13 @@ import { pages } from './checkout.js';
 import { subtestsOf } from './results.js';
 import { startPublicSite } from './site.js';
 
-/** More than the patience of any test. */
+/** Longer than the time limit of any test. */
 const LIMIT_MS = 240_000;
 
-/** Long enough that a lock is released by its client's end alone. */
+/** So long that only the end of a client releases its locks. */
 const LEASE_MS = 600_000;
 
-/** A worker made of a blob has no address at which the site could put navlocks before its script. */
+/** Loads navlocks in workers of a blob, whose scripts the site does not serve. */
 const BLOBS = `{
   const { Worker, Blob, URL, location } = globalThis;
   globalThis.Worker = function (url, ...given) {
@@ -24,7 +24,7 @@ const BLOBS = `{
 }`;
 
 /**
- * Opens every page whose path is wanted.
+ * Opens every page that `wanted` accepts.
  *
  * @yields { place, test, name, passed, message } for every subtest
  */
@@ -34,7 +34,7 @@ export async function* runInChromium({ native, wanted }) {
   try {
     for (const given of pages().filter(({ path }) => wanted(path))) {
       const browser = await browsers.open();
-      // A test may count all locks, so each has a service of its own.
+      // Tests may count all locks, so each has a service of its own.
       const service = native ? undefined : await Service.start(['--lease-max', '10m', ...site.origins.flatMap((origin) => ['--allow-origin', origin])]);
       site.navlocks = native ? '' : bundle({ url: service.tcp, lease: LEASE_MS });
       const context = await browser.newContext();
@@ -55,7 +55,7 @@ function address(site, path) {
   return `${path.includes('non-secure') ? site.insecure : site.origins[0]}${path}`;
 }
 
-/** The page says what passed. */
+/** Returns the results that the page reports. */
 async function report(page, url) {
   try {
     await page.goto(url);
@@ -66,15 +66,15 @@ async function report(page, url) {
   }
 }
 
-/** The page does not crash before it is content. */
+/** Checks that the page does not crash before it removes its class `test-wait`. */
 async function survive(page, url) {
   const name = 'the page survives';
   const crash = new Promise((resolve, reject) => page.once('crash', () => reject(new Error('the page crashed'))));
   crash.catch(() => {});
   try {
     await Promise.race([crash, page.goto(url)]);
-    const content = page.waitForFunction(() => !document.documentElement.classList.contains('test-wait'), undefined, { timeout: LIMIT_MS, polling: 50 });
-    await Promise.race([crash, content]);
+    const done = page.waitForFunction(() => !document.documentElement.classList.contains('test-wait'), undefined, { timeout: LIMIT_MS, polling: 50 });
+    await Promise.race([crash, done]);
     return [{ name, passed: true }];
   } catch (error) {
     return [{ name, passed: false, message: String(error) }];

@@ -1,4 +1,5 @@
-// The public tests that need no browser, in Node: each in a process of its own, since some never let go of their locks.
+// The public tests that need no browser, in Node. Each has a process, because some never release
+// their locks.
 
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -8,13 +9,13 @@ import { subtestsOf } from './results.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
 
-/** A test that has no end by then has failed. */
+/** A test that runs longer has failed. */
 const LIMIT_MS = 120_000;
 
 /**
- * @param node    the program to run
- * @param locks   whose locks, see program.js
- * @param thread  whether to try them in a thread that is not the main one
+ * @param node    the path of Node
+ * @param locks   returns the locks to test, see program.js
+ * @param thread  whether to run them in a worker thread
  * @yields { test, name, passed, message } for every subtest
  */
 export async function* runInNode({ node, locks, thread = false, wanted }) {

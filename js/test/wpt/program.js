@@ -1,7 +1,7 @@
-// One public test in Node, in the main thread or in another one. Prints what passed as JSON.
+// Runs one public test in Node, in the main thread or a worker, and prints its results as JSON.
 // node program.js LOCKS PATH [thread]
 //
-// LOCKS: `native`, `installed` for those of the process, or the address of a service.
+// LOCKS: `native`, `installed` for the locks of the process, or the address of a service.
 
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -11,10 +11,10 @@ import { read, root, scriptsOf, scriptsOfPage } from './checkout.js';
 
 const [locks, path, place, isSecureContext = path.includes('.https.')] = isMainThread ? process.argv.slice(2) : workerData;
 
-/** Hears what the global of the web would hear. */
+/** Receives the events of the web's global object. */
 const events = new EventTarget();
 
-/** Node 20 has no such interface. */
+/** The interface that Node 20 lacks. */
 class Navigator {
   #agent = `Node.js/${process.versions.node}`;
 
@@ -23,14 +23,14 @@ class Navigator {
   }
 }
 
-/** What a script of the web expects of its global, and Node does not have. */
+/** Defines the globals that scripts of the web need and Node lacks. */
 async function becomeWeb() {
   const { fetch } = globalThis;
   Object.assign(globalThis, {
     self: globalThis,
     location: new URL(path, 'http://localhost'),
     GLOBAL: { isWindow: () => true, isWorker: () => false, isShadowRealm: () => false },
-    // What is exposed here is what a window would have.
+    // The tests check what a window exposes.
     Window: class Window {},
     Worker: WebWorker,
     isSecureContext,
@@ -59,7 +59,7 @@ async function fileResponse(url) {
   return new Response(readFileSync(pathToFileURL(`${root}${url}`)));
 }
 
-/** A worker as the web has them, of a script of the checkout. */
+/** A web worker with a script of the checkout. */
 class WebWorker extends EventTarget {
   #thread;
 
@@ -87,14 +87,14 @@ function load(script) {
 function loadPage() {
   for (const script of scriptsOfPage(path)) {
     if (script.text !== undefined) runInThisContext(script.text, { filename: path });
-    // The harness is there already.
+    // The harness is already loaded.
     else if (!script.path.startsWith('/resources/')) load(script.path);
   }
 }
 
-/** The thread behind a WebWorker. */
+/** Runs the script of a WebWorker in this thread. */
 function serve() {
-  // Scripts answer the target of the message.
+  // Scripts reply to the target of the message.
   events.postMessage = (message) => parentPort.postMessage(message);
   load(path);
   parentPort.on('message', (data) => events.dispatchEvent(new MessageEvent('message', { data })));

@@ -1,9 +1,9 @@
-// What a public test found, as a list: its subtests, and itself as one of them.
+// The results of a public test: those of its subtests, and of the test as a whole.
 
-/** The name of the subtest that a whole test is. */
+/** The name of the result of the whole test. */
 export const WHOLE = 'the test ends as it should';
 
-/** testharness.js says 0 of what passed. */
+/** The status of a passed test in testharness.js. */
 const PASSED = 0;
 
 export function subtestsOf({ status, message, subtests }) {

@@ -1,5 +1,5 @@
-// Runs the public tests of the Web Locks API from a checkout of web-platform-tests, on navlocks and on what runtimes have of
-// their own, and says what failed and why. WPT=CHECKOUT npm run wpt [PART OF A PATH]
+// Runs the public tests of the Web Locks API on navlocks and on the runtimes' own locks, and prints
+// the failures. Usage: WPT=CHECKOUT npm run wpt [PART OF A PATH]
 
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ if (missing) {
   process.exit(0);
 }
 
-// These want a browser, a service or a checkout.
+// These modules need a browser, a service or a checkout.
 const { missing: noChromium } = await import('../browser/chromium.js');
 const { runInChromium } = await import('./chromium.js');
 const { runInNode } = await import('./node.js');
@@ -27,7 +27,7 @@ if (!pages().some(({ path }) => wanted(path))) {
 }
 const newest = fileURLToPath(new URL('../../peers/node_modules/.bin/node', import.meta.url));
 
-/** A fresh service for each test: some leave locks behind. */
+/** Starts a service for each test, because some leave locks behind. */
 async function freshService() {
   return (await Service.start()).unix;
 }
@@ -42,7 +42,7 @@ async function* nodes() {
     yield { name, run: () => runInNode({ node, locks: () => 'installed', wanted }) };
     yield { name: `${name}, thread`, run: () => runInNode({ node, locks: () => 'installed', thread: true, wanted }) };
     yield { name: `${name}, service`, run: () => runInNode({ node, locks: freshService, wanted }) };
-    // Node has locks of its own since then.
+    // Node has its own locks since version 24.
     if (Number(major) >= 24) yield { name, native: true, run: () => runInNode({ node, locks: () => 'native', wanted }) };
   }
 }
@@ -58,7 +58,7 @@ async function* columns() {
 
 let bugs = 0;
 
-/** Tells of every failure, and counts by place. */
+/** Prints every failure, and counts by place. */
 async function count({ name, native = false, run }) {
   const counts = new Map();
   for await (const subtest of run()) {

@@ -1,4 +1,5 @@
-// A web site of the public tests: the checkout's files, and what its own server would make of them.
+// A web site of the public tests: the files of the checkout, and those that its own server
+// generates.
 
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -14,7 +15,7 @@ const WORKERS = ['worker', 'sharedworker', 'serviceworker'];
 /** Two secure origins of different sites. */
 const HOSTS = ['localhost', '127.0.0.1'];
 
-/** A test's result, and its patience: the machine may be busy. */
+/** Stores the results of a test, and extends its time limit for busy machines. */
 const REPORT = `
   setup({ output: false, timeout_multiplier: 3 });
   add_completion_callback((tests, { status, message }) => {
@@ -26,8 +27,8 @@ const REPORT = `
   });
 `;
 
-/** Which global a script finds itself in, as the checkout's own server says it. */
-function globalSays(kind) {
+/** Returns the code by which the checkout's own server describes the global of a script. */
+function describeGlobal(kind) {
   return `self.GLOBAL = { isWindow: () => ${kind === 'window'}, isWorker: () => ${kind !== 'window'}, isShadowRealm: () => false };`;
 }
 
@@ -45,7 +46,7 @@ function page(...scripts) {
   return `<!doctype html><meta charset="utf-8"><title>test</title>${harness.join('')}${scripts.join('')}`;
 }
 
-/** Files that exist only on the checkout's own server. Undefined if this one does not. */
+/** Returns a file that the checkout's own server generates; undefined for other paths. */
 function generated(path, navlocks) {
   const [, stem, kind, type] = /^(.*\.any)(?:\.(\w+))?\.(html|js)$/.exec(path) ?? [];
   if (path === '/navlocks.js') return navlocks;
@@ -53,17 +54,17 @@ function generated(path, navlocks) {
   if (path === '/resources/WebIDLParser.js') return read('/resources/webidl2/lib/webidl2.js');
   if (type === 'html' && kind === undefined) {
     const scripts = [...scriptsOf(`${stem}.js`), `${stem}.js`].map((script) => `<script src="${script}"></script>`);
-    return page(`<script>${globalSays('window')}</script>`, ...scripts);
+    return page(`<script>${describeGlobal('window')}</script>`, ...scripts);
   }
   if (type === 'html') return page(`<script>${START[kind](`${stem}.${kind}.js`)}</script>`);
   if (type === 'js' && kind !== undefined) {
     const scripts = ['/navlocks.js', '/resources/testharness.js', ...scriptsOf(`${stem}.js`), `${stem}.js`];
-    return `${globalSays(kind)}\nimportScripts(${scripts.map((script) => `'${script}'`)});\ndone();`;
+    return `${describeGlobal(kind)}\nimportScripts(${scripts.map((script) => `'${script}'`)});\ndone();`;
   }
   return undefined;
 }
 
-/** Files with blanks for the addresses of the site. They ask for https, and a loopback address is as secure. */
+/** Fills in the addresses of the site, with http: a loopback address is secure too. */
 function filled(body, port) {
   return body
     .replaceAll(/\{\{ports\[\w+\]\[\d\]\}\}/g, port)
@@ -74,7 +75,7 @@ function filled(body, port) {
 
 /** Starts the site on a free port. `navlocks` is the script that every worker loads first. */
 export async function startPublicSite() {
-  /** What pages leave for each other, by its address. */
+  /** Messages between pages, by address. */
   const letters = new Map();
   const site = { navlocks: '', close };
 
@@ -93,14 +94,14 @@ export async function startPublicSite() {
     const made = generated(path, site.navlocks);
     if (made !== undefined) return made;
     if (!(extname(path) in TYPES) || !existsSync(join(root, path))) return undefined;
-    // A worker keeps its address, and imports its own script under another one: a service worker has each address once.
+    // The worker imports its own script under another address: a service worker loads each once.
     if (WORKERS.includes(request.headers['sec-fetch-dest'])) return `importScripts('/navlocks.js', '${path}?plain');`;
     return path.includes('.sub.') ? filled(read(path), server.address().port) : read(path);
   }
 
   const server = createServer(async (request, response) => {
     const type = TYPES[extname(new URL(request.url, 'http://site').pathname)];
-    // On the way back a browser takes what it has stored; a letter is read once. A page that is never stored is never put aside.
+    // A message is read once, so it must not be stored. Pages must be, for the back/forward cache.
     const keep = type === undefined ? 'no-store' : 'no-cache';
     const headers = { 'access-control-allow-origin': '*', 'cache-control': keep, 'content-type': `${type ?? 'text/plain'}; charset=utf-8` };
     try {

@@ -1,4 +1,5 @@
-//! A client process on record: asks for locks at random until its standard input ends.
+//! A client process that records its steps: it requests locks at random until its standard input
+//! ends.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -41,13 +42,13 @@ fn run(errand: Errand) -> Result<(), String> {
         for task in played {
             task.await.map_err(|error| format!("{who}: {error}"))?.map_err(said)?;
         }
-        // Whoever just ends keeps the others waiting until the service notices.
+        // Without this, other clients would wait until the service notices the end.
         locks.disconnect().await;
         Ok(())
     })
 }
 
-/// The locks that the address stands for. A service that is being restarted is waited for, and so do all requests.
+/// Connects to the locks of the address. Requests wait while a service restarts.
 async fn connect(
     url: &str,
     partition: &str,

@@ -54,6 +54,7 @@ fn contests(options: &Options, notes: &mut Vec<String>) -> Result<Vec<Contest>, 
         hand_overs: if options.quick { 5 } else { 200 },
         hand_over_time: Duration::from_millis(if options.quick { 20 } else { 2500 }),
         settle: Duration::ZERO,
+        probe: Duration::ZERO,
     };
     let place = |server: &Rc<Server>, address: Address| Place {
         runtime: Rc::clone(&runtime),

@@ -37,7 +37,6 @@ pub(super) struct Joining {
 }
 
 /// The time that an election in etcd and a new connection may take, beside the node lease.
-#[cfg(feature = "etcd")]
 const ALLOWANCE: Duration = Duration::from_secs(2);
 
 impl Joining {
@@ -46,12 +45,11 @@ impl Joining {
         self.etcd.cluster.is_some()
     }
 
-    /// Returns the leases of sessions that a fail-over allows: the default, the shortest.
-    pub(super) fn leases(&self, lease: Duration, lease_min: Duration) -> (Duration, Duration) {
-        match self.is_wanted() {
-            true => (lease.max(self.node_lease * 2), lease_min.max(self.node_lease * 2)),
-            false => (lease, lease_min),
-        }
+    /// Returns the shortest lease that a client can ask for. In a cluster a session must outlive a
+    /// fail-over: its client believes in its locks for 7/8 of the lease.
+    pub(super) fn lease_min(&self, lease_min: Duration) -> Duration {
+        let failover = (self.node_lease + ALLOWANCE) * 8 / 7 + Duration::from_millis(1);
+        if self.is_wanted() { lease_min.max(failover) } else { lease_min }
     }
 
     /// Returns the address to advertise.

@@ -45,6 +45,9 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Origins of web pages that may come in too, and share their locks with others.
     pub shared_origins: Vec<SharedOrigins>,
+    /// In a cluster: a file with certificates of authorities to trust when this node connects to
+    /// others, instead of the system's.
+    pub node_roots: Option<PathBuf>,
     /// What to do about deadlocks.
     pub deadlocks: DeadlockPolicy,
     /// What is allowed.

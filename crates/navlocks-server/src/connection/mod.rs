@@ -1,6 +1,7 @@
 //! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said
 //! in one go.
 
+mod carrier;
 mod closing;
 mod shared;
 mod strangers;
@@ -67,30 +68,33 @@ pub(crate) async fn serve<S>(
     let mut connection = Connection::new(stream, peer, share.clone(), shared.clone());
     let end = poll_fn(|cx| connection.poll(cx)).await;
     poll_fn(|cx| share.poll_caught_up(cx)).await;
-    let Connection { stream, outbox, joined, lease, frames, .. } = connection;
+    let Connection { stream, peer, outbox, joined, lease, frames, .. } = connection;
     let fault = match end {
         End::Broken => {
             drop(stream);
-            if let Some(joined) = joined
-                && joined.hub.borrow_mut().detach(joined.session, joined.number, Instant::now())
-            {
-                let presence = joined.hub.borrow().presence_of(joined.session);
-                match presence {
-                    Some(path) => spawn_local(outlive(shared.clone(), joined, path)),
-                    None => spawn_local(expire(shared.clone(), joined)),
-                };
+            if let Some(joined) = joined {
+                detach(shared, joined);
             }
             return;
+        }
+        End::Carry { hello, owner } => {
+            match carrier::connect(&shared, &peer, &owner, hello).await {
+                Ok(owner) => return carrier::carry(stream, owner).await,
+                Err(fault) => Some(fault),
+            }
         }
         End::Left => None,
         End::Fault(fault) => Some(fault),
     };
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
-    if let Some(Joined { hub, session, number }) = joined {
-        let mut hub = hub.borrow_mut();
-        // A session that the registry keeps outlives the service.
-        if !(hub.is_retired() || last && hub.registry.is_durable()) {
-            hub.leave(session, number, Instant::now());
+    let moved = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::Moved);
+    if let Some(joined) = joined {
+        let hub = joined.hub.clone();
+        if moved {
+            detach(shared.clone(), joined);
+        } else if !(last && hub.borrow().registry.is_durable()) {
+            // A session that the registry keeps outlives the service.
+            hub.borrow_mut().leave(joined.session, joined.number, Instant::now());
         }
     }
     let closed = close(stream, fault, (frames, &outbox), &shared.config.limits).await;
@@ -98,6 +102,19 @@ pub(crate) async fn serve<S>(
         shared.could_not_tell(lease);
     }
     drop(seat);
+}
+
+/// Lets a session go on without its connection, as long as it may.
+fn detach(shared: Rc<Shared>, joined: Joined) {
+    let Joined { hub, session, number } = &joined;
+    if hub.borrow().is_retired() || !hub.borrow_mut().detach(*session, *number, Instant::now()) {
+        return;
+    }
+    let presence = hub.borrow().presence_of(*session);
+    match presence {
+        Some(path) => spawn_local(outlive(shared, joined, path)),
+        None => spawn_local(expire(shared, joined)),
+    };
 }
 
 /// Waits for the end of the lease of a session whose connection broke, and ends it then unless it
@@ -180,6 +197,8 @@ enum End {
     Left,
     /// The service ends it, and says why.
     Fault(Fault),
+    /// Another node owns its locks, and its messages are carried there.
+    Carry { hello: Utf8Bytes, owner: String },
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -248,10 +267,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 None => return Poll::Ready(End::Left),
             };
             let now = *now.get_or_insert_with(Instant::now);
+            let mut hello = Utf8Bytes::default();
             let taken = match message {
                 Message::Text(text) => {
                     bytes += text.len();
-                    self.take(&text, now)
+                    let taken = self.take(&text, now);
+                    hello = text;
+                    taken
                 }
                 Message::Ping(payload) => {
                     // The library has put the pong into its own buffer, which has no limit.
@@ -278,6 +300,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // A question can be long to answer, so others come first.
                 Ok(Taken::Question) => break,
                 Ok(Taken::Bye) => return Poll::Ready(End::Left),
+                Ok(Taken::Elsewhere(owner)) => {
+                    return Poll::Ready(End::Carry { hello, owner });
+                }
                 Err(fault) => return Poll::Ready(self.rejected(fault)),
             }
         }
@@ -297,7 +322,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let text = "the first message of a connection is hello";
                 return Err(Fault::new(FaultCode::BadState, text));
             };
-            let hub = self.shared.hubs.find(&self.peer, &hello.partition)?;
+            let hub = match self.shared.hubs.find(&self.peer, &hello.partition) {
+                Ok(hub) => hub,
+                Err(fault) => {
+                    let carries = hello.carry && !self.peer.carried;
+                    return match carrier::owner_of(&fault).filter(|_| carries) {
+                        Some(owner) => Ok(Taken::Elsewhere(owner.to_owned())),
+                        None => Err(fault),
+                    };
+                }
+            };
             let (session, number) =
                 hub.borrow_mut().hello(&self.peer, &hello, &self.outbox, now)?;
             self.lease = hub.borrow().lease(session);
@@ -398,6 +432,8 @@ enum Taken {
     Message,
     Question,
     Bye,
+    /// A hello whose session belongs to this node.
+    Elsewhere(String),
 }
 
 /// Nothing can be written any more.

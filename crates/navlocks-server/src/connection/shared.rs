@@ -1,6 +1,7 @@
 //! The state that all tasks of a service share. One thread runs them all.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,12 +15,17 @@ use tokio_rustls::TlsAcceptor;
 use super::strangers::Strangers;
 use super::turns::Pacing;
 use crate::config::{Access, Config, Limits, Origins};
+use crate::dialing::Dialer;
 use crate::hub::{Hub, Metrics, Peer, Share};
 use crate::hubs::Hubs;
 
 /// The state that all tasks of a service share.
 pub(crate) struct Shared {
     pub(crate) hubs: Hubs,
+    /// In a cluster: the way to other nodes.
+    pub(crate) dialer: Dialer,
+    /// Why the service has to end, if that is known.
+    pub(crate) fatal: RefCell<Option<io::Error>>,
     pub(crate) config: Config,
     /// Which pages may come in.
     pub(crate) origins: Origins,
@@ -90,6 +96,8 @@ impl Shared {
         Self {
             origins,
             hubs,
+            dialer: Dialer::new(config.node_roots.clone()),
+            fatal: RefCell::default(),
             places: Places::new(&config),
             access: RefCell::new(config.access.clone()),
             tls: RefCell::new(tls),
@@ -168,6 +176,12 @@ impl Shared {
         count.set(count.get() + 1);
         self.arrivals.set(self.arrivals.get() + 1);
         Some(Seat { shared: self.clone(), local: address.is_none(), stranger, share: None })
+    }
+
+    /// Ends the service with this error.
+    pub(crate) fn fail(&self, error: io::Error) {
+        self.fatal.borrow_mut().get_or_insert(error);
+        self.panicked.notify_one();
     }
 
     /// A client with this lease may not know that the service ends.

@@ -53,7 +53,7 @@ impl Hub {
         (session.slot, session.present) = (slot, present);
         session.claim = Some(BTreeMap::new());
         self.sessions.insert_claimed(number, session);
-        self.recovery.begin_claim(number);
+        self.recovery.begin_claim(number, &mut self.registry);
         Ok(number)
     }
 
@@ -262,7 +262,7 @@ impl Hub {
     /// again.
     pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
         let Some(session) = self.sessions.remove(number) else { return };
-        self.recovery.abandon_claim(number, session.heard);
+        self.recovery.abandon_claim(number, session.heard, &mut self.registry);
         for client in session.clients.values() {
             let _nothing = self.end_client(client, now);
         }

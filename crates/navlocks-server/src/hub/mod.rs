@@ -6,10 +6,11 @@
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
 //! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
-//! sends the rest of its effects. After a start with the state of an earlier hub it also calls
+//! does the rest of its work. After a start with the state of an earlier hub it also calls
 //! [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
 //! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
+mod backlog;
 mod claims;
 mod clients;
 mod common;
@@ -32,7 +33,7 @@ mod tokens;
 mod turns;
 mod views;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -44,8 +45,9 @@ use navlocks_wire::{Ask, Fault};
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
+use backlog::Unfinished;
 pub(crate) use partitions::PartitionKey;
-use partitions::{Around, Partition, PartitionIndex, Partitions};
+use partitions::{Around, Partition, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
 use tokens::Tokens;
@@ -79,8 +81,8 @@ pub struct Hub {
     places: Places,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
-    /// Partitions with effects that are not sent yet, in turn.
-    unfinished: VecDeque<PartitionIndex>,
+    /// The work that inputs left, in turn.
+    unfinished: VecDeque<Unfinished>,
     /// Questions that wait for the end of grace.
     questions: Vec<(u32, Ask)>,
     /// Whether new sessions are taken.
@@ -143,15 +145,17 @@ impl Hub {
     pub(crate) fn new(
         limits: Limits,
         deadlocks: DeadlockPolicy,
-        (mut store, registry): (Store, Registry),
+        (mut store, mut registry): (Store, Registry),
         common: Common,
         now: Instant,
     ) -> Self {
         let found = store.take_found();
         let places = Places::after(&found);
-        let sessions = found.sessions.iter().map(|it| it.number);
+        let sessions: HashSet<u32> = found.sessions.iter().map(|it| it.number).collect();
+        let recovery = Recovery::new(found, now);
+        recovery.note_waits(&mut registry);
         Self {
-            sessions: Sessions::new(sessions.collect()),
+            sessions: Sessions::new(sessions),
             partitions: Partitions::default(),
             tokens: Tokens::above(store.tokens_before()),
             metrics: common.metrics.clone(),
@@ -159,7 +163,7 @@ impl Hub {
             slot: None,
             limits,
             deadlocks,
-            recovery: Recovery::new(found, now),
+            recovery,
             store,
             registry,
             places,
@@ -203,17 +207,6 @@ impl Hub {
         }
     }
 
-    /// Sends a part of what an earlier input left: one that grants a lock to thousands of waiters,
-    /// for example. Returns whether more is left; no other input should come before that is sent.
-    pub fn go_on(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.unfinished.pop_front() {
-            let (partitions, mut around) = self.around(now);
-            partitions[index].go_on(&mut around);
-            self.settle(now);
-        }
-        !self.unfinished.is_empty()
-    }
-
     /// The partitions, and beside them what a step in one needs.
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
@@ -242,6 +235,11 @@ impl Hub {
     /// are, and go on elsewhere.
     pub(crate) fn retire(&mut self, fault: &Fault) {
         self.open = false;
+        self.disconnect(fault);
+    }
+
+    /// Ends all connections with this fault. Their sessions go on.
+    pub(crate) fn disconnect(&mut self, fault: &Fault) {
         for number in self.sessions.numbers() {
             let outbox = self.sessions.get(number).and_then(|session| session.outbox.as_ref());
             outbox.inspect(|outbox| outbox.end(fault.clone()));
@@ -257,10 +255,14 @@ impl Hub {
     /// free.
     pub(crate) fn dissolve(&mut self, now: Instant) -> bool {
         const SESSIONS_AT_A_TIME: usize = 16;
+        // Tenants wait until the effects of their inputs are sent, if only to closed connections.
+        if self.go_on(now) {
+            return true;
+        }
         for number in self.sessions.numbers().into_iter().take(SESSIONS_AT_A_TIME) {
             self.end_without_slow(number, None, now);
         }
-        self.sessions.len() > 0
+        self.sessions.len() > 0 || !self.unfinished.is_empty()
     }
 }
 

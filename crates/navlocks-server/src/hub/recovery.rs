@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use navlocks_core::Mode;
 use navlocks_wire::{self as wire, Cause, RequestKey};
 
-use crate::store::{Found, Registry, RequestRecord, SessionRecord, Standing, with_margin};
+use crate::store::{
+    Found, Registry, RequestRecord, SessionRecord, Standing, boot_ms, millis, with_margin,
+};
 
 /// The sessions that are waited for.
 #[derive(Debug, Default)]
@@ -58,13 +60,23 @@ impl Unclaimed {
     }
 }
 
+/// Returns how long a lease may last since a service last heard of its client. Earlier services may
+/// have waited for a part of it.
+fn left(lease: Duration, until_ms: u64) -> Duration {
+    let whole = with_margin(lease);
+    match until_ms {
+        0 => whole,
+        until_ms => whole.min(Duration::from_millis(until_ms.saturating_sub(boot_ms()))),
+    }
+}
+
 impl Recovery {
     /// Begins with what the earlier service left.
     pub(crate) fn new(found: Found, now: Instant) -> Self {
         let Found { sessions, requests, blind, whole, taken, given } = found;
         let mut recovery = Self { blind, whole, taken, given, ..Self::default() };
         for record in sessions {
-            let until = record.lease.map(|lease| now + with_margin(lease));
+            let until = record.lease.map(|lease| now + left(lease, record.until_ms));
             let requests = HashMap::new();
             let unclaimed = Unclaimed { requests, until, record, claiming: false, claimed: false };
             recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
@@ -76,6 +88,16 @@ impl Recovery {
             }
         }
         recovery
+    }
+
+    /// Notes in the registry until when each session is waited for, so that services which are
+    /// killed in turn wait for one lease in all.
+    pub(crate) fn note_waits(&self, registry: &mut Registry) {
+        for record in self.unclaimed.values().map(|it| &it.record) {
+            if let (Some(lease), 0) = (record.lease, record.until_ms) {
+                registry.set_until(record.slot, boot_ms() + millis(with_margin(lease)));
+            }
+        }
     }
 
     fn want(&mut self, request: &RequestRecord) {
@@ -192,17 +214,22 @@ impl Recovery {
         (victims.len(), freed)
     }
 
-    /// Notes that a connection claims a session.
-    pub(crate) fn begin_claim(&mut self, session: u32) {
+    /// Notes that a connection claims a session: from now on its client may count its lease anew.
+    pub(crate) fn begin_claim(&mut self, session: u32, registry: &mut Registry) {
         if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
+            registry.set_until(unclaimed.record.slot, 0);
             unclaimed.claiming = true;
         }
     }
 
     /// Notes that a claim broke off. The client was last heard of at this moment, and may count its
     /// lease from there.
-    pub(crate) fn abandon_claim(&mut self, session: u32, heard: Instant) {
+    pub(crate) fn abandon_claim(&mut self, session: u32, heard: Instant, registry: &mut Registry) {
         if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
+            if let Some(lease) = unclaimed.record.lease {
+                let until_ms = boot_ms() + millis(with_margin(lease));
+                registry.set_until(unclaimed.record.slot, until_ms);
+            }
             (unclaimed.claiming, unclaimed.claimed) = (false, false);
             unclaimed.until = unclaimed.record.lease.map(|lease| heard + with_margin(lease));
         }

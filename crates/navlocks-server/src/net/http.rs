@@ -14,6 +14,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use navlocks_wire::{self as wire, Fault, FaultCode};
+use subtle::ConstantTimeEq as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -23,6 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::origin;
 use crate::connection::{self, Seat, Shared, websocket_config};
 use crate::dashboard::{self, Refusal};
+use crate::dialing::{NODE, PARTY, SECRET};
 use crate::hub::Outbox;
 use crate::hub::{Peer, Viewing};
 
@@ -124,8 +126,15 @@ fn answer(
                 "/" => visitor(request.headers(), door, shared),
                 path => viewer(request.headers(), door, path, shared),
             };
+            let is_carried = visitor.as_ref().is_ok_and(|peer: &Peer| peer.carried);
             *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
-            dashboard::switch_protocols(&accept)
+            let mut answer = dashboard::switch_protocols(&accept);
+            if let (true, Some(slots)) = (is_carried, shared.hubs.slots())
+                && let Ok(name) = HeaderValue::from_str(slots.name())
+            {
+                answer.headers_mut().insert(NODE, name);
+            }
+            answer
         }
         Err(answer) => {
             shared.metrics().refused_connections.inc();
@@ -159,6 +168,9 @@ fn handshake(headers: &HeaderMap) -> Result<String, Box<Answer>> {
 
 /// Who wants to come in by this door, if they may.
 fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fault> {
+    if let Some(carried) = headers.get(SECRET) {
+        return carried_client(headers, carried.as_bytes(), shared);
+    }
     let origin = origin::origin(headers, &shared.origins)?;
     if let Door::Unix(pid) = door {
         return Ok(Peer::local(*pid).of_origin(&origin));
@@ -170,6 +182,21 @@ fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fa
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };
     Ok(Peer::remote(tenant, &origin).with_token(token))
+}
+
+/// Which client another node of the cluster carries, if it is one.
+fn carried_client(headers: &HeaderMap, secret: &[u8], shared: &Shared) -> Result<Peer, Fault> {
+    let is_node = shared
+        .hubs
+        .slots()
+        .is_some_and(|slots| slots.membership.borrow().secret().as_bytes().ct_eq(secret).into());
+    let party = headers.get(PARTY).and_then(|party| party.to_str().ok());
+    let peer = party.filter(|_| is_node).and_then(Peer::carried);
+    peer.ok_or_else(|| {
+        tracing::warn!("a connection pretends to be a node of the cluster");
+        let text = "only nodes of this cluster carry messages of others, and this is none";
+        Fault::new(FaultCode::Unauthorized, text)
+    })
 }
 
 /// Which dashboard wants to come in by this door, if it may.

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use navlocks_core::HashKey;
 use navlocks_wire::{Cause, RequestKey};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
@@ -268,6 +269,7 @@ fn session_record(session: crate::cluster::SessionRecord) -> SessionRecord {
         process: None,
         party: 0,
         present: false,
+        until_ms: 0,
         proof: session.proof,
     }
 }
@@ -278,13 +280,19 @@ fn boot() -> Option<u128> {
     u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()
 }
 
+/// Returns the milliseconds since the start of the machine, sleep included: all processes agree.
+pub(crate) fn boot_ms() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000
+}
+
 /// A little more than a lease: clocks differ, and a client that is told by a closed socket needs a
 /// moment as well.
 pub(crate) fn with_margin(lease: Duration) -> Duration {
     lease + lease / 10 + Duration::from_millis(100)
 }
 
-fn millis(lease: Duration) -> u64 {
+pub(crate) fn millis(lease: Duration) -> u64 {
     u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -60,6 +60,9 @@ pub(crate) struct SessionRecord {
     pub(crate) party: u64,
     /// The client listens at its path of presence.
     pub(crate) present: bool,
+    /// The milliseconds since the start of the machine after which its lease has passed, if an
+    /// earlier service waits for it already; otherwise zero.
+    pub(crate) until_ms: u64,
     /// In a cluster, instead of secret and party: the proof that its client must show.
     pub(crate) proof: String,
 }
@@ -156,6 +159,9 @@ const THIEF_REQUEST: usize = 6;
 const NEXT: usize = 7;
 /// The hashes in a slot of kind [`MORE`].
 const MORE_HASHES: std::ops::Range<usize> = 1..7;
+
+/// The word of a session's slot with the end of the wait for it.
+const UNTIL: usize = 7;
 
 // The flags of a session's slot.
 const LIVE: u64 = 1;
@@ -309,6 +315,16 @@ impl Registry {
         {
             let flags = sessions.get(slot, 0);
             sessions.set(slot, 0, flags | PRESENT);
+        }
+    }
+
+    /// Notes until when a successor waits for the claim of a session, in milliseconds since the
+    /// start of the machine; zero if its client is here.
+    pub(crate) fn set_until(&mut self, slot: Index, until_ms: u64) {
+        if let Some(Tables { sessions, .. }) = &mut self.tables
+            && slot != 0
+        {
+            sessions.set(slot, UNTIL, until_ms);
         }
     }
 
@@ -506,14 +522,14 @@ fn find(sessions: &mut Table, requests: &mut Table) -> Option<Found> {
 }
 
 fn session_slot(record: &SessionRecord) -> Slot {
-    let SessionRecord { number, secret, lease, process, party, present, .. } = record;
+    let SessionRecord { number, secret, lease, process, party, present, until_ms, .. } = record;
     let secret = u128::from_le_bytes(*secret);
     let lease = lease.map_or(0, |lease| lease.as_millis() as u64);
     let flags = LIVE | if *present { PRESENT } else { 0 };
     let (pid, started) =
         process.map_or((0, 0), |process| (u64::from(process.pid), process.started));
     let number = u64::from(*number) << 32 | flags;
-    [number, secret as u64, (secret >> 64) as u64, lease, pid, started, *party, 0]
+    [number, secret as u64, (secret >> 64) as u64, lease, pid, started, *party, *until_ms]
 }
 
 fn session_record(slot: Index, words: &Slot) -> SessionRecord {
@@ -527,6 +543,7 @@ fn session_record(slot: Index, words: &Slot) -> SessionRecord {
         process: (process.pid != 0).then_some(process),
         party: words[6],
         present: words[0] & PRESENT != 0,
+        until_ms: words[UNTIL],
         proof: String::new(),
     }
 }
@@ -610,6 +627,7 @@ mod tests {
             process: Some(Process { pid: 4711, started: 99 }),
             party: 12,
             present: false,
+            until_ms: 0,
             proof: String::new(),
         }
     }

@@ -351,6 +351,28 @@ fn session_without_a_claim_is_over_when_its_lease_has_passed() {
 }
 
 #[test]
+fn services_killed_in_turn_wait_for_one_lease_in_all() {
+    let service = Running::start();
+    let (mut gone, _) = Client::tcp(service.tcp());
+    gone.hold(1, "a");
+    let mut service = restart(service);
+    drop(gone);
+    let left = |service: &Running| {
+        let mut client = Client::unix(service.unix());
+        let asked = Instant::now();
+        let left = recovery(&mut client)[0].left_ms.expect("a lease");
+        (asked + Duration::from_millis(left), Instant::now() + Duration::from_millis(left))
+    };
+    let (_, latest) = left(&service);
+    for _ in 0..5 {
+        service = restart(service);
+    }
+    let (earliest, _) = left(&service);
+    // Both are the end of one lease, in whole milliseconds.
+    assert!(earliest <= latest + Duration::from_millis(2), "{:?}", earliest - latest);
+}
+
+#[test]
 fn lease_of_a_claim_that_breaks_off_counts_from_its_last_message() {
     let service = Running::with(short_leases);
     let (mut holder, welcome) = Client::tcp(service.tcp());

@@ -240,8 +240,8 @@ impl Target {
     }
 }
 
-/// Returns true if the owner may get what the listed nodes get: everything encrypted, if it was, and
-/// the token. A client of a Unix socket has shown none, so it stays there.
+/// Returns true if the owner may get what the listed nodes get: everything encrypted, if it was,
+/// and the token. A client of a Unix socket has shown none, so it stays there.
 fn may_follow(owner: &Url, options: &Options) -> bool {
     let (addresses, shows_token) = (&options.addresses, options.token.is_some());
     let is_weaker = addresses.are_encrypted() && !owner.is_encrypted();

@@ -1,8 +1,8 @@
-// Streams of events: the events of a lock space, and contention.
+// Event streams of a lock space, and contention.
 
 import { equal, ok, rejects, same } from '../check.js';
 
-/** Reads a stream until a number of events about a row's own names came. */
+/** Reads a stream until it has a number of events about the case's own names. */
 async function read(stream, base, count) {
   const events = [];
   while (events.length < count) {
@@ -17,7 +17,7 @@ const types = (events) => events.map(({ type }) => type);
 export const events = [
   {
     id: 'extension',
-    title: 'events tell the life of each request, in order, with all that inspect tells',
+    title: 'events follow each request in order, with the details of inspect()',
     async run({ extended: locks, name, base }) {
       const stream = locks.events();
       const held = await locks.hold(name(), { tag: 'first' });
@@ -39,7 +39,7 @@ export const events = [
   },
   {
     id: 'extension',
-    title: 'events tell the thief, the cause of a loss, and a request that was taken back',
+    title: 'events have the thief, the cause of a loss, and withdrawn requests',
     async run({ extended: locks, name, base }) {
       const stream = locks.events();
       const held = await locks.hold(name());
@@ -59,7 +59,7 @@ export const events = [
   },
   {
     id: 'extension',
-    title: 'events of other clients come too, and the end of a client ends its requests',
+    title: 'a stream has events of other clients, and the end of a client ends its requests',
     needs: ['newClient'],
     async run(bench) {
       const { extended: locks, name, base } = bench;
@@ -67,7 +67,7 @@ export const events = [
       const mine = await locks.hold(name('mine'));
       const other = await bench.client();
       await other.hold(name());
-      await other.ask(name('mine'));
+      await other.request(name('mine'));
       await other.kill();
       const events = await read(stream, base, 7);
       mine.release();
@@ -81,7 +81,7 @@ export const events = [
   },
   {
     id: 'extension',
-    title: 'a stream that is read too slowly loses the oldest events, and tells how many',
+    title: 'a slow stream drops the oldest events, and has a gap with their number',
     async run({ extended: locks, name, base, quiet }) {
       const stream = locks.events({ capacity: 4 });
       const other = locks.events();
@@ -98,7 +98,7 @@ export const events = [
   },
   {
     id: 'extension',
-    title: 'return() ends a reader that waits, and a later stream has later events alone',
+    title: 'return() ends a pending read, and a later stream has only later events',
     async run({ extended: locks, name, base }) {
       const first = locks.events();
       await locks.request(name('before'), () => {});
@@ -117,7 +117,7 @@ export const events = [
   },
   {
     id: 'extension',
-    title: 'contended() resolves when a request waits, also when one waits already',
+    title: 'contended() resolves when a request waits, also if it already waits',
     async run({ extended: locks, name }) {
       const held = await locks.hold(name());
       const watched = held.contended();
@@ -127,7 +127,7 @@ export const events = [
       equal(await held.contended(), true);
       held.release();
       (await first).release();
-      // In a callback too.
+      // The lock of a callback has the method too.
       const polite = locks.request(name(), async (lock) => lock.contended());
       const next = locks.request(name(), () => 'next');
       same(await Promise.all([polite, next]), [true, 'next']);
@@ -135,7 +135,7 @@ export const events = [
   },
   {
     id: 'extension',
-    title: 'contended() resolves with false when the lock is over before',
+    title: 'contended() resolves with false if the lock ends first',
     async run({ extended: locks, name }) {
       const released = await locks.hold(name());
       const one = released.contended();

@@ -1,4 +1,4 @@
-// Locks without a callback: `hold()`, its handles, and how these are lost.
+// Locks without a callback: `hold()`, its handles, and their loss.
 
 import { equal, ok, rejects, same } from '../check.js';
 
@@ -22,7 +22,7 @@ export const handles = [
   },
   {
     id: 'decision 1',
-    title: 'a handle that would be lost already is an error instead',
+    title: 'hold() rejects if the lock was lost before the delivery',
     async run({ extended: locks, name }) {
       const victim = locks.hold(name());
       const thief = locks.hold(name(), { steal: true });
@@ -32,7 +32,7 @@ export const handles = [
   },
   {
     id: 'decision 3',
-    title: 'a second release does nothing and says so',
+    title: 'a second release has no effect and returns false',
     async run({ extended: locks, name }) {
       const held = await locks.hold(name());
       const next = locks.hold(name());
@@ -43,7 +43,7 @@ export const handles = [
   },
   {
     id: 'decision 4',
-    title: 'forceRelease takes all holders of a name in one step, and tells them',
+    title: 'forceRelease() releases all holders of a name in one step, and their signals abort',
     async run({ extended: locks, name }) {
       const readers = await Promise.all([1, 2].map(() => locks.hold(name(), { mode: 'shared' })));
       const scoped = await locks.hold([name(), name('other')], { mode: 'shared' });
@@ -60,7 +60,7 @@ export const handles = [
   },
   {
     id: 'decision 1',
-    title: 'a handle is a Lock that can be disposed of, whatever its members were replaced with',
+    title: 'a handle is a disposable Lock, even if its members were replaced',
     async run({ extended: locks, name, available, provider: { Lock, LockHandle } }) {
       const handle = await locks.hold(name());
       ok(handle instanceof Lock && handle instanceof LockHandle);
@@ -95,7 +95,7 @@ export const handles = [
   },
   {
     id: 'X28',
-    title: 'hold gives null when the lock is not available',
+    title: 'hold() resolves with null if the lock is not available',
     async run({ extended: locks, name }) {
       const held = await locks.hold(name());
       equal(await locks.hold(name(), { ifAvailable: true }), null);
@@ -105,7 +105,7 @@ export const handles = [
   },
   {
     id: 'F81',
-    title: 'a signal aborts every hold that waits, and none that was granted',
+    title: 'a signal aborts every pending hold(), and no granted one',
     async run({ extended: locks, name }) {
       const controller = new AbortController();
       const { signal } = controller;

@@ -1,4 +1,4 @@
-// Questions about locks and requests: tokens, tags, blockers, deadlocks.
+// Details of locks and requests: tokens, tags, blockers, deadlocks.
 
 import { equal, ok, same } from '../check.js';
 
@@ -22,7 +22,7 @@ export const reports = [
   },
   {
     id: 'extension',
-    title: 'inspect tells id, scope, client, tag and since when; blockers tells the ids',
+    title: 'inspect() returns id, scope, client, tag and time, and blockers() returns ids',
     async run({ extended: locks, name }) {
       const [a, b] = [name('a'), name('b')];
       const start = Date.now() - 1000;
@@ -54,7 +54,7 @@ export const reports = [
       const other = await bench.client();
       const mine = await locks.hold(a);
       await other.hold(b);
-      await other.ask(a);
+      await other.request(a);
       const wanted = locks.hold(b);
       const about = async () => (await locks.deadlocks()).filter(({ clients }) => clients.includes(locks.clientId));
       const [deadlock] = await about();

@@ -49,7 +49,7 @@ export const scopes = [
   },
   {
     id: 'X36',
-    title: 'a shared request overtakes waiting writers only if told to',
+    title: 'a shared request overtakes waiting writers only with the option overtake',
     async run({ extended: locks, name }) {
       const reader = await locks.hold(name(), { mode: 'shared' });
       const writer = locks.hold(name());
@@ -65,7 +65,7 @@ export const scopes = [
   },
   {
     id: 'decision 5',
-    title: 'a steal with a scope takes every lock that it intersects',
+    title: 'a steal with a scope ends every lock that it intersects',
     async run({ extended: locks, name }) {
       const [a, b, c] = [name('a'), name('b'), name('c')];
       const victims = [await locks.hold([a, b]), await locks.hold(c)];
@@ -77,7 +77,7 @@ export const scopes = [
   },
   {
     id: 'X37 F133',
-    title: 'partitions share nothing',
+    title: 'partitions are independent',
     async run({ extended: locks, name }) {
       const [one, two] = [locks.partition(name('one')), locks.partition(name('two'))];
       equal(locks.partition(name('one')), one);

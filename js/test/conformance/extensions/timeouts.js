@@ -13,7 +13,7 @@ export const timeouts = [
   },
   {
     id: 'D09',
-    title: 'a timeout rejects with TimeoutError, leaves the queue, and lets followers go',
+    title: 'a timeout rejects with TimeoutError, leaves the queue, and grants waiters behind it',
     async run({ extended: locks, name }) {
       const reader = await locks.hold(name(), { mode: 'shared' });
       const writer = locks.hold(name(), { timeout: 20 });
@@ -40,7 +40,7 @@ export const timeouts = [
   },
   {
     id: 'D09',
-    title: 'a timeout that is no time is a TypeError, one that never ends is none',
+    title: 'an invalid timeout is a TypeError, and an infinite one is no timeout',
     async run({ extended: locks, name }) {
       for (const timeout of [-1, NaN, 'soon', {}]) await rejects(locks.hold(name(), { timeout }), 'TypeError');
       for (const timeout of [Infinity, 2 ** 40, '60000']) (await locks.hold(name(), { timeout })).release();
@@ -51,7 +51,7 @@ export const timeouts = [
   },
   {
     id: 'T06',
-    title: 'a grant stops the clock: the lock is held when its timeout has passed',
+    title: 'a grant stops the timer: the lock is held after its timeout',
     async run({ extended: locks, name, available }) {
       const work = async () => {
         await new Promise((resolve) => setTimeout(resolve, 300));

@@ -6,7 +6,7 @@ import { about, acquired } from './tools.js';
 export const acquire = [
   {
     id: 'P01 D01 D02',
-    title: 'acquire with and without options gives what the callback gives',
+    title: 'acquire with and without options resolves with the result of its callback',
     async run({ lineage: { acquire }, name }) {
       equal(await acquire(name(), () => 1), 1);
       equal(await acquire(name(), async () => 2), 2);
@@ -64,7 +64,7 @@ export const acquire = [
   },
   {
     id: 'P07',
-    title: 'query tells names and modes alone, held ones in grant order',
+    title: 'query returns names and modes alone, held locks in grant order',
     async run(t) {
       const [a, b] = [t.name('a'), t.name('b')];
       const held = [acquired(t, b), acquired(t, a, { mode: 'shared' })];
@@ -80,7 +80,7 @@ export const acquire = [
   },
   {
     id: 'P08',
-    title: 'a lock tells name and mode, and has no other member',
+    title: 'a lock has name and mode, and no other member',
     async run({ lineage: { acquire }, name }) {
       const lock = await acquire(name(), { mode: 'shared' }, (given) => given);
       same([lock.name, lock.mode], [name(), 'shared']);
@@ -91,7 +91,7 @@ export const acquire = [
   },
   {
     id: 'P09 decision 10',
-    title: 'nothing is stolen by default',
+    title: 'a request does not steal by default',
     async run(t) {
       const held = acquired(t, t.name());
       await held.granted;
@@ -105,7 +105,7 @@ export const acquire = [
   },
   {
     id: 'P10 P11 P12',
-    title: 'a steal ends the holders and the queue, and is granted at once',
+    title: 'a steal ends holders and waiters, and is granted at once',
     async run(t) {
       const held = acquired(t, t.name());
       await held.granted;
@@ -137,7 +137,7 @@ export const acquire = [
   },
   {
     id: 'P14',
-    title: 'a miss calls back with null, once, and is not queued',
+    title: 'an unavailable request calls back with null, once, and is not queued',
     async run(t) {
       const { lineage: { acquire }, name } = t;
       const held = acquired(t, name());
@@ -175,14 +175,14 @@ export const acquire = [
   },
   {
     id: 'P15',
-    title: 'a signal that was aborted before is not looked at',
+    title: 'a signal that was aborted before the call is ignored',
     async run({ lineage: { acquire }, name }) {
       equal(await acquire(name(), { signal: AbortSignal.abort() }, () => 'granted'), 'granted');
     },
   },
   {
     id: 'P16',
-    title: 'forceRelease takes all holders in one step, tells them, and leaves the queue',
+    title: 'forceRelease releases all holders in one step, rejects their promises, and keeps the queue',
     async run(t) {
       const { name } = t;
       const readers = [acquired(t, name(), { mode: 'shared' }), acquired(t, name(), { mode: 'shared' })];
@@ -200,12 +200,12 @@ export const acquire = [
   },
   {
     id: 'P17 Q21 X38',
-    title: 'the end of a client gives the locks of its acquire, requestLock and requestFlag to the next',
+    title: 'the end of a client releases the locks of its acquire, requestLock and requestFlag',
     needs: ['newClient'],
     async run(t) {
       const { lineage: { acquire, explicit }, name } = t;
       const other = await t.client();
-      await other.holdAncestors([name('a')], [name('b'), name('c')], [name('d')]);
+      await other.holdOlderLocks([name('a')], [name('b'), name('c')], [name('d')]);
       same(await Promise.all(['a', 'b', 'c', 'd'].map((one) => t.available(name(one)))), [false, false, false, false]);
       const first = acquire(name('a'), () => 'granted');
       const second = explicit.requestLock([name('b'), name('d')]);
@@ -216,7 +216,7 @@ export const acquire = [
   },
   {
     id: 'P18',
-    title: 'names are free',
+    title: 'names that start with a hyphen are allowed',
     async run({ lineage: { acquire, explicit }, name }) {
       const reserved = `-${name()}`;
       equal(await acquire(reserved, (lock) => lock.name), reserved);
@@ -225,7 +225,7 @@ export const acquire = [
   },
   {
     id: 'P01',
-    title: 'installLineage puts every name where its document has it',
+    title: 'installLineage defines every name where its document has it',
     needs: ['installed'],
     async run({ name, provider: { installed } }) {
       const { navigator, requestFlag, requestLock } = installed;

@@ -1,5 +1,5 @@
-// The adapters between release models, character by character as the explainer writes them. Only
-// `await` without `async` is mended.
+// The adapters between release models, copied from the explainer, with `async` added where it was
+// missing.
 
 export function explicitFromAuto({ requestLock }) {
   async function requestExplicitLock(...args) {

@@ -19,7 +19,7 @@ async function openDatabase(name) {
   return complete(request);
 }
 
-/** The additions that the explainer assumes: a promise of the end, and a transaction that lasts as long as a promise. */
+/** Begins a transaction with the members of the explainer: `complete` and `waitUntil()`. */
 function begin(database, mode) {
   const tx = database.transaction('store', mode);
   tx.complete = complete(tx);
@@ -38,7 +38,7 @@ function begin(database, mode) {
   return tx;
 }
 
-/** Whether a promise is settled after some other things of its kind have happened. */
+/** Returns whether a promise is settled after all earlier deliveries. */
 async function isSettled(promise, { quiet }) {
   let settled = false;
   promise.then(() => {
@@ -92,7 +92,7 @@ export const databases = [
   },
   {
     id: 'X34 D26 decision 11',
-    title: 'a real database lets readonly beside readonly and nothing else: as shared beside shared',
+    title: 'a real database runs only readonly transactions concurrently, like shared locks',
     needs,
     async run(t) {
       const { name, lineage: { explicit } } = t;

@@ -4,7 +4,7 @@ import { equal, rejects, same } from '../check.js';
 import { autoFromExplicit, explicitFromAuto, explicitFromScoped, scopedFromExplicit } from './adapters.js';
 import { deferred } from './tools.js';
 
-/** An adapter to the explicit model: held until the member that the caller put there is called. */
+/** Checks an adapter to the explicit model: its lock is held until `release()` is called. */
 async function tryExplicit({ name, available, quiet }, requestExplicitLock) {
   const lock = await requestExplicitLock(name());
   await quiet();
@@ -27,8 +27,8 @@ export const explainer = [
     async run({ lineage: { explicit }, name, quiet }) {
       const [a, b, c] = [name('a'), name('b'), name('c')];
       const granted = new Map();
-      const ask = (number, scope, mode) => explicit.requestLock(scope, { mode }).then((lock) => granted.set(number, lock));
-      const all = [ask(1, a, 'exclusive'), ask(2, b, 'shared'), ask(3, b, 'shared'), ask(4, [a, b], 'exclusive'), ask(5, b, 'shared'), ask(6, c, 'exclusive')];
+      const request = (number, scope, mode) => explicit.requestLock(scope, { mode }).then((lock) => granted.set(number, lock));
+      const all = [request(1, a, 'exclusive'), request(2, b, 'shared'), request(3, b, 'shared'), request(4, [a, b], 'exclusive'), request(5, b, 'shared'), request(6, c, 'exclusive')];
       const now = async () => {
         await quiet();
         return [...granted.keys()].sort();
@@ -108,7 +108,7 @@ export const explainer = [
   },
   {
     id: 'X21 X22',
-    title: 'an explicit lock is held until it is released, also after a throw; twice does nothing',
+    title: 'an explicit lock is held until it is released, also after a throw; a second release has no effect',
     async run({ lineage: { explicit }, name, available, quiet }) {
       let kept;
       const careless = async () => {
@@ -124,7 +124,7 @@ export const explainer = [
   },
   {
     id: 'X24 D02',
-    title: 'with a callback it is held as long as that runs, and gives its result',
+    title: 'a lock with a callback is held while the callback runs, and resolves with its result',
     async run({ lineage: { requestLock, Lock }, name, available, quiet }) {
       const result = await requestLock(name(), async (lock) => {
         same([lock instanceof Lock, lock.scope, lock.mode], [true, [name()], 'shared']);
@@ -135,7 +135,7 @@ export const explainer = [
       equal(result, 'result');
       equal(await available(name()), true);
       const reason = new Error('thrown');
-      // A promise that the lock waits for and that rejects ends the lock, and not the callback.
+      // A rejected promise of the lock ends the lock, and not the callback.
       const early = await requestLock(name(), async (lock) => {
         await rejects(lock.waitUntil(Promise.reject(reason)), { value: reason });
         return [await available(name()), lock.release()];
@@ -159,7 +159,7 @@ export const explainer = [
   },
   {
     id: 'X25',
-    title: 'both by the one name requestLock, whose form is told by its arguments',
+    title: 'requestLock has both forms, chosen by its arguments',
     async run(t) {
       await tryExplicit(t, explicitFromAuto(t.lineage));
       await tryExplicit(t, explicitFromScoped(t.lineage));
@@ -206,13 +206,13 @@ export const explainer = [
       let during;
       await requestScopedLock(name(), async () => { during = await available(name()); });
       equal(during, false);
-      // The promise of the adapter is resolved one microtask before the lock is released.
+      // The promise of the adapter resolves one microtask before the release.
       await lineage.auto.requestLock(name());
     },
   },
   {
     id: 'X26 X28 D04',
-    title: 'exclusive and waiting are the defaults; a miss gives null in every model',
+    title: 'exclusive and waiting are the defaults; an unavailable request gets null in every model',
     async run({ lineage: { auto, explicit, scoped }, name }) {
       const lock = await explicit.requestLock(name());
       equal(lock.mode, 'exclusive');

@@ -26,7 +26,7 @@ export const flags = [
   },
   {
     id: 'T03 T09',
-    title: 'without a timeout it waits, in the usual order',
+    title: 'a request without a timeout waits, in the usual order',
     async run({ lineage: { requestFlag, explicit }, name, quiet }) {
       const lock = await explicit.requestLock(name());
       const order = [];
@@ -70,7 +70,7 @@ export const flags = [
   },
   {
     id: 'T06',
-    title: 'the timeout stops at the grant: the flag is held when it has passed',
+    title: 'a grant stops the timer: the flag is held after its timeout',
     async run({ lineage: { requestFlag }, name, available }) {
       const flag = await requestFlag(name(), 'exclusive', { timeout: 250 });
       const work = deferred();
@@ -84,7 +84,7 @@ export const flags = [
   },
   {
     id: 'T07',
-    title: 'a race of timeout and grant has one outcome, and leaks nothing',
+    title: 'a race of timeout and grant has one outcome, and leaks no lock',
     patience: 4,
     async run(t) {
       const { lineage: { requestFlag, explicit }, name } = t;

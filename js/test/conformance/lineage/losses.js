@@ -1,20 +1,19 @@
-// Locks of the ancestors that are taken away: each surface tells, with the cause, and no rejection
-// is left unhandled.
+// Lost locks of the older drafts: each API reports the cause, and no rejection is unhandled.
 
 import { equal, rejects, same } from '../check.js';
 import { deferred, watchUnhandled } from './tools.js';
 
-/** How a lock is taken away, and which cause its errors have. */
+/** The ways to lose a lock, by cause. */
 const ways = {
   Stolen: ({ locks }, name) => locks.request(name, { steal: true }, () => {}),
   ForceReleased: ({ extended }, name) => extended.forceRelease(name),
 };
 
-function lossRows(cause) {
+function lossCases(cause) {
   return [
     {
       id: 'X24',
-      title: `a lock of the callback form that is ${cause}: its promise and released reject, its signal aborts`,
+      title: `a lock with a callback that is ${cause}: its promise and released reject, its signal aborts`,
       async run(t) {
         const { name, lineage: { scoped } } = t;
         const [work, granted] = [deferred(), deferred()];
@@ -58,10 +57,10 @@ function lossRows(cause) {
 }
 
 export const losses = [
-  ...Object.keys(ways).flatMap(lossRows),
+  ...Object.keys(ways).flatMap(lossCases),
   {
     id: 'X24',
-    title: 'a loss that no caller looks at leaves no unhandled rejection',
+    title: 'a loss without a handler leaves no unhandled rejection',
     async run(t) {
       const { name, lineage: { auto, explicit, requestFlag, scoped } } = t;
       const watch = watchUnhandled();

@@ -56,7 +56,7 @@ export const scopes = [
   },
   {
     id: 'Q06 Q07 Q10',
-    title: 'a scope waits whole, reserves its place, and frees it when aborted',
+    title: 'a scope waits as a whole, reserves its place, and frees it when aborted',
     async run(t) {
       const { lineage: { auto, explicit }, name } = t;
       const [a, b] = [name('a'), name('b')];
@@ -107,7 +107,7 @@ export const scopes = [
   },
   {
     id: 'Q11 Q12 Q19 X23 D01 D14',
-    title: 'the promise gives a lock, which releases itself',
+    title: 'the promise resolves with a lock, which releases itself',
     async run({ lineage: { auto, Lock }, name, available }) {
       const lock = await auto.requestLock(name());
       ok(lock instanceof Lock);
@@ -119,7 +119,7 @@ export const scopes = [
   },
   {
     id: 'Q12',
-    title: 'nobody needs to look at it for that',
+    title: 'a lock releases itself even if its promise is ignored',
     async run({ lineage: { auto }, name }) {
       auto.requestLock(name());
       const next = await auto.requestLock(name());
@@ -128,7 +128,7 @@ export const scopes = [
   },
   {
     id: 'Q13 X23',
-    title: 'who awaits the lock always comes in time',
+    title: 'a caller that awaits the lock can always extend it',
     async run({ lineage: { auto, requestFlag }, name }) {
       for (let round = 0; round < 100; round++) {
         const lock = await auto.requestLock(name());
@@ -141,7 +141,7 @@ export const scopes = [
   },
   {
     id: 'Q14 Q15 X23',
-    title: 'it is held until all promises fulfil, also those added meanwhile',
+    title: 'a lock is held until all its promises fulfil, also those added meanwhile',
     async run({ lineage: { auto }, name, available, quiet }) {
       const [first, second] = [deferred(), deferred()];
       const lock = await auto.requestLock(name());
@@ -158,7 +158,7 @@ export const scopes = [
   },
   {
     id: 'Q16 X23',
-    title: 'a rejection releases at once and is passed on',
+    title: 'a rejection releases the lock at once, and rejects released',
     async run({ lineage: { auto, explicit }, name }) {
       const lock = await auto.requestLock(name());
       const [pending, failing] = [deferred(), deferred()];
@@ -174,7 +174,7 @@ export const scopes = [
   },
   {
     id: 'Q17 Q18',
-    title: 'waitUntil returns released, and rejects with TypeError when it is too late',
+    title: 'waitUntil returns released, and rejects with TypeError after the release',
     async run({ lineage: { auto }, name }) {
       const lock = await auto.requestLock(name());
       equal(lock.waitUntil(Promise.resolve()), lock.released);
@@ -184,7 +184,7 @@ export const scopes = [
   },
   {
     id: 'Q20',
-    title: 'an abort ends a request that waits, and is ignored after the grant',
+    title: 'an abort ends a pending request, and is ignored after the grant',
     async run({ lineage: { auto, explicit, scoped }, name, available }) {
       const controller = new AbortController();
       const { signal } = controller;
@@ -196,7 +196,7 @@ export const scopes = [
       ];
       const reason = new Error('the reason of the signal');
       controller.abort(reason);
-      // A new AbortError, as the document has it; the reason is its cause.
+      // The draft has a new AbortError, whose cause is the reason.
       for (const error of await Promise.all(waiting)) same([error instanceof DOMException, error.cause === reason], [true, true]);
       equal((await rejects(auto.requestLock(name(), { signal }), 'AbortError')).cause, reason);
       equal(await available(name()), false);
@@ -205,7 +205,7 @@ export const scopes = [
   },
   {
     id: 'Q19 X26',
-    title: 'options that a document does not have are not even read',
+    title: 'options of other documents are not read',
     async run({ lineage: { auto, explicit, scoped, requestFlag }, name, quiet }) {
       const held = await explicit.requestLock(name());
       const read = [];

@@ -1,13 +1,15 @@
-// Helpers of the rows of the ancestors.
+// Helpers of the cases of the older drafts.
 
-/** A promise with its resolve and reject. */
+/** Returns a promise with its resolve() and reject(). */
 export function deferred() {
   const parts = {};
   parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
   return parts;
 }
 
-/** An acquire() that holds until told: `granted` resolves with the lock, `done` settles as the request does. */
+/**
+ * Calls acquire() and holds until `release`. `granted` resolves with the lock, `done` settles last.
+ */
 export function acquired({ lineage }, name, options = {}) {
   const { promise, resolve } = deferred();
   const result = { release: resolve };
@@ -21,13 +23,13 @@ export function acquired({ lineage }, name, options = {}) {
   return result;
 }
 
-/** Held and pending of these names, as texts. */
+/** Returns the held and pending requests of these names, as texts. */
 export async function about({ lineage }, ...names) {
   const { held, pending } = await lineage.query();
   return [held, pending].map((rows) => rows.filter(({ name }) => names.includes(name)).map(({ name, mode }) => `${mode} ${name}`));
 }
 
-/** Counts rejections that nobody handles, until it is stopped. */
+/** Collects unhandled rejections until it is stopped. */
 export function watchUnhandled() {
   const reasons = [];
   const { process } = globalThis;

@@ -1,4 +1,4 @@
-// A page's project, whose library has no disposable objects by itself.
+// A page's project without the library esnext.disposable.
 
 import { connect, type LockHandle, type Locks } from 'navlocks/browser';
 import { lineageOf } from 'navlocks/lineage';

@@ -1,11 +1,10 @@
-// Actions of an operator: a preview of what is lost, and the name to be typed, before anything is
-// done.
+// Actions of an operator: the page shows a preview of the losses, and the operator types the name.
 
 import { h } from './dom.js';
 import { count, plural } from './format.js';
-import { names, toast, who } from './parts.js';
+import { names, toast, clientOf } from './parts.js';
 
-/** Shows what an action would do, and does it when its name was typed. */
+/** Shows the losses of an action, and performs it after the operator has typed the name. */
 export async function act(link, action, title, typed, refresh) {
   let preview;
   try {
@@ -36,10 +35,10 @@ export async function act(link, action, title, typed, refresh) {
   const dialog = h('dialog', { 'aria-labelledby': 'act-title', on: { close: () => dialog.remove() } },
     h('form', { on: { submit } },
       h('h2', { id: 'act-title' }, title),
-      h('p', { class: 'note' }, preview.count === 0 ? 'Nobody loses a lock or a request by it.' : `${plural(preview.count, 'request')} ${preview.count === 1 ? 'is' : 'are'} lost, and ${preview.count === 1 ? 'its client is' : 'their clients are'} told:`),
-      preview.losses.length > 0 ? h('ul', {}, preview.losses.map((entry) => h('li', {}, who(entry), h('div', { class: 'note' }, entry.token === undefined ? 'waits for ' : 'holds ', names(entry))))) : undefined,
+      h('p', { class: 'note' }, preview.count === 0 ? 'No client loses a lock or a request.' : `${plural(preview.count, 'request')} ${preview.count === 1 ? 'is' : 'are'} lost, and ${preview.count === 1 ? 'its client is' : 'their clients are'} notified:`),
+      preview.losses.length > 0 ? h('ul', {}, preview.losses.map((entry) => h('li', {}, clientOf(entry), h('div', { class: 'note' }, entry.token === undefined ? 'waits for ' : 'holds ', names(entry))))) : undefined,
       preview.count > preview.losses.length ? h('p', { class: 'note' }, `and ${count(preview.count - preview.losses.length)} more`) : undefined,
-      h('label', { for: 'typed' }, 'Type ', h('span', { class: 'name' }, typed), ' to go on'),
+      h('label', { for: 'typed' }, 'Type ', h('span', { class: 'name' }, typed), ' to continue'),
       field, wrong,
       h('div', { class: 'buttons' }, h('button', { type: 'button', on: { click: () => dialog.close() } }, 'Cancel'), button)));
   document.body.append(dialog);

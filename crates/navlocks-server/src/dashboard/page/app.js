@@ -1,5 +1,4 @@
-// The frame of the dashboard: where the reader is, how fresh the picture is, and the way to the
-// service.
+// The frame of the dashboard: the current view, the age of its data, and the connection.
 
 import * as clients from './clients.js';
 import * as deadlocks from './deadlocks.js';
@@ -17,10 +16,10 @@ const VIEWS = { names, name: queue, blocking: tree, deadlocks, time, clients, ev
 const TABS = [['names', 'Names'], ['blocking', 'Blocking'], ['deadlocks', 'Deadlocks'], ['time', 'Time'], ['clients', 'Clients'], ['events', 'Events']];
 const KEYS = { 1: 'names', 2: 'blocking', 3: 'deadlocks', 4: 'time', 5: 'clients', 6: 'events' };
 
-/** How often the page asks, at most. */
+/** The shortest time between two queries of the page. */
 const REFRESH_MS = 1000;
-/** How often it looks for deadlocks and partitions, whatever view it shows. */
-const GLANCE_MS = 3000;
+/** The time between two queries for deadlocks and partitions, in every view. */
+const SUMMARY_MS = 3000;
 
 const app = document.getElementById('app');
 
@@ -34,8 +33,8 @@ let paused = false;
 let rights;
 let spaces = [];
 let live = 0;
-let asking = false;
-let again = false;
+let isLoading = false;
+let isStale = false;
 
 const link = new Link(() => {
   if (link.state === UP) {
@@ -45,7 +44,7 @@ const link = new Link(() => {
   draw();
 });
 
-// ---- asking
+// ---- queries
 
 async function greet() {
   try {
@@ -53,29 +52,29 @@ async function greet() {
   } catch {
     return;
   }
-  glance();
+  loadSummary();
   refresh();
 }
 
-async function glance() {
+async function loadSummary() {
   if (link.state !== UP || paused || document.hidden) return;
   try {
     const found = await link.ask('deadlocks');
     live = found.rings.filter((ring) => ring['over-ms'] === undefined).length;
-    // Only the partitions are wanted, which come with an overview of no name.
+    // An overview without a name has the list of partitions alone.
     spaces = (await link.ask({ overview: { space: { partition: '\0' } } })).spaces;
   } catch {
-    // The next glance will do.
+    // The next summary follows soon.
   }
 }
 
 async function refresh() {
   if (link.state !== UP) return;
-  if (asking) {
-    again = true;
+  if (isLoading) {
+    isStale = true;
     return;
   }
-  asking = true;
+  isLoading = true;
   const { path, query } = at;
   const key = JSON.stringify(at);
   try {
@@ -84,10 +83,10 @@ async function refresh() {
   } catch (error) {
     if (key === JSON.stringify(at)) wrong = error.message;
   }
-  asking = false;
+  isLoading = false;
   draw();
-  if (again) {
-    again = false;
+  if (isStale) {
+    isStale = false;
     refresh();
   }
 }
@@ -95,11 +94,11 @@ async function refresh() {
 setInterval(() => {
   if (!paused && !document.hidden) refresh();
 }, REFRESH_MS);
-setInterval(glance, GLANCE_MS);
-setInterval(() => !asking && draw(), REFRESH_MS);
+setInterval(loadSummary, SUMMARY_MS);
+setInterval(() => !isLoading && draw(), REFRESH_MS);
 document.addEventListener('visibilitychange', () => !document.hidden && refresh());
 
-// ---- where the reader is
+// ---- navigation
 
 function go(path, query, quietly) {
   history[quietly || path === at.path ? 'replaceState' : 'pushState'](null, '', linkTo(path, query));
@@ -142,7 +141,7 @@ function pause() {
 function draw() {
   const view = VIEWS[at.path] ?? names;
   document.title = `${live > 0 ? `(${live}) ` : ''}${view.title} · navlocks`;
-  const next = link.state === REFUSED ? door() : frame(view);
+  const next = link.state === REFUSED ? login() : frame(view);
   if (app.firstChild === null) app.append(next);
   else morph(app.firstChild, next);
 }
@@ -161,14 +160,14 @@ function frame(view) {
 
 function content(view) {
   const isOfView = data !== undefined && JSON.parse(dataOf).path === at.path;
-  if (!isOfView) return h('p', { class: 'note' }, link.state === UP ? 'Looking …' : '');
+  if (!isOfView) return h('p', { class: 'note' }, link.state === UP ? 'Loading …' : '');
   return view.render(data, { query: at.query, go, rights, link, refresh });
 }
 
 function banner() {
   if (link.state === DOWN) {
     const since = link.downSince === undefined ? '' : ` for ${duration(Date.now() - link.downSince)}`;
-    return h('div', { class: 'banner bad', role: 'status' }, `The service is out of reach${since}. The page tries again by itself; what is below is old.`);
+    return h('div', { class: 'banner bad', role: 'status' }, `The service is out of reach${since}. The page reconnects automatically and shows old data meanwhile.`);
   }
   if (wrong !== undefined) return h('div', { class: 'banner', role: 'status' }, wrong);
   return h('div', { hidden: true });
@@ -178,7 +177,7 @@ function freshness() {
   const state = link.state === UP ? (paused ? 'paused' : '') : 'down';
   const old = dataAt === 0 ? 0 : Date.now() - dataAt;
   const text = link.state !== UP ? 'offline' : paused ? `paused, ${duration(old)} old` : old < 2500 ? 'live' : `${duration(old)} old`;
-  return h('span', { class: `live ${state}`, title: `${link.service}. The picture is ${duration(old)} old.` }, text);
+  return h('span', { class: `live ${state}`, title: `${link.service}. The data is ${duration(old)} old.` }, text);
 }
 
 function spaceChoice() {
@@ -198,20 +197,20 @@ function spaceChoice() {
   return h('select', { 'aria-label': 'Partition', id: 'space', value: chosen === undefined ? '' : value(chosen), on: { change } }, h('option', { value: '' }, at.path === 'time' ? 'Default partition' : 'All partitions'), options);
 }
 
-/** The entrance, where the service takes a token. */
-function door() {
+/** Returns the form for an access token. */
+function login() {
   const { code, message } = link.refusal ?? {};
   const enter = (event) => {
     event.preventDefault();
     const token = document.getElementById('token').value.trim();
     if (token !== '') link.enter(token);
   };
-  const asks = code === 'unauthorized';
-  return h('main', { id: 'door', class: 'door card' },
+  const needsToken = code === 'unauthorized';
+  return h('main', { id: 'login', class: 'login card' },
     h('form', { class: 'body', on: { submit: enter } },
       h('div', { class: 'brand' }, h('img', { src: '/dashboard/icon.svg', alt: '' }), 'navlocks'),
-      h('p', { class: 'note' }, asks ? 'This service takes an access token. It stays in this tab and is sent to the service alone.' : plain(message ?? '')),
-      asks ? [h('input', { id: 'token', type: 'password', 'aria-label': 'Access token', placeholder: 'Access token', autocomplete: 'off' }), sessionStorage.getItem('navlocks.key') ? h('p', { class: 'wrong', role: 'alert' }, 'The service does not know this token.') : undefined, h('button', { class: 'main', type: 'submit' }, 'Open the dashboard')] : undefined));
+      h('p', { class: 'note' }, needsToken ? 'This service requires an access token. The token stays in this tab and is sent to the service alone.' : plain(message ?? '')),
+      needsToken ? [h('input', { id: 'token', type: 'password', 'aria-label': 'Access token', placeholder: 'Access token', autocomplete: 'off' }), sessionStorage.getItem('navlocks.key') ? h('p', { class: 'wrong', role: 'alert' }, 'The service does not know this token.') : undefined, h('button', { class: 'main', type: 'submit' }, 'Open the dashboard')] : undefined));
 }
 
 link.begin();

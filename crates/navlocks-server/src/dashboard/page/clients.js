@@ -1,4 +1,4 @@
-// Clients: the sessions, their connections, what is left of their leases.
+// The view of clients: sessions, their connections, and the rest of their leases.
 
 import { act } from './acting.js';
 import { h } from './dom.js';
@@ -19,9 +19,9 @@ export function render(data, { query, go, rights, link: link_, refresh }) {
   const { rows, count: all, matching, unclaimed = [] } = data;
   const page = Math.max(1, Number(query.page) || 1);
   return [
-    h('div', { class: 'head' }, h('h1', {}, plural(all, 'session')), h('span', { class: 'note' }, 'Those without a connection come first: what they hold is released when their lease is over.')),
+    h('div', { class: 'head' }, h('h1', {}, plural(all, 'session')), h('span', { class: 'note' }, 'Sessions without a connection come first: the service releases their locks when the lease ends.')),
     unclaimed.length > 0 ? h('section', { class: 'card' },
-      h('header', {}, h('h2', {}, `${plural(unclaimed.length, 'session')} of an earlier service`), h('span', { class: 'note' }, 'The service was started again. Their locks are held for them until they come back, or their time is up.')),
+      h('header', {}, h('h2', {}, `${plural(unclaimed.length, 'session')} of an earlier service`), h('span', { class: 'note' }, 'The service was restarted. It reserves their locks until they reconnect or their lease ends.')),
       h('table', {}, h('tbody', {}, unclaimed.map(({ session, pid, held, 'left-ms': left }) => h('tr', {},
         h('td', { 'data-label': 'Session' }, String(session)), h('td', {}, pid === undefined ? 'over TCP' : `pid ${pid}`), h('td', { class: 'num' }, plural(held, 'lock')),
         h('td', { class: 'num' }, left === undefined ? 'until its process ends' : `for ${duration(left)} at most`)))))) : undefined,

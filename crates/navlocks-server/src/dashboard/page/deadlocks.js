@@ -1,9 +1,9 @@
-// Deadlocks: one boxed ring for each cycle, with a sentence that says how to break it.
+// The view of deadlocks: a picture of each cycle, and how to break it.
 
 import { act } from './acting.js';
 import { h } from './dom.js';
 import { duration, exact, moment, plain, plural } from './format.js';
-import { copy, copyJson, empty, isDefaultSpace, name, spaceName, whoText } from './parts.js';
+import { copy, copyJson, empty, isDefaultSpace, name, spaceName, clientText } from './parts.js';
 
 export const title = 'Deadlocks';
 
@@ -15,11 +15,11 @@ export function render(data, context) {
   const over = rings.filter((ring) => !isLive(ring));
   return [
     h('div', { class: 'head' }, h('h1', {}, live.length === 0 ? 'No deadlock' : plural(live.length, 'deadlock')),
-      h('span', { class: 'note' }, live.length === 0 ? 'No clients wait for each other in a circle at this moment.' : 'None of these requests will ever be granted unless one client gives up a lock.')),
+      h('span', { class: 'note' }, live.length === 0 ? 'No clients wait for each other at this moment.' : 'None of these requests can be granted until a client releases a lock.')),
     skipped.length > 0 ? h('p', { class: 'wrong' }, `Too many requests to look at in ${skipped.map(spaceName).join(', ')}.`) : undefined,
     live.length > 0 ? h('div', { class: 'rings' }, live.map((ring) => ringCard(ring, context))) : undefined,
-    live.length === 0 && over.length === 0 ? h('section', { class: 'card' }, empty('None was seen', 'Deadlocks are looked for while a dashboard is open, and by the service itself with ', h('code', {}, '--deadlocks report'), '. The last fifty stay here.')) : undefined,
-    over.length > 0 ? [h('div', { class: 'head later' }, h('h1', {}, 'Earlier'), h('span', { class: 'note' }, 'The last fifty are kept while the service runs.')), h('div', { class: 'rings' }, over.map((ring) => ringCard(ring, context)))] : undefined,
+    live.length === 0 && over.length === 0 ? h('section', { class: 'card' }, empty('No deadlock was found', 'The service searches for deadlocks while a dashboard is open, and always with ', h('code', {}, '--deadlocks report'), '. It keeps the last fifty.')) : undefined,
+    over.length > 0 ? [h('div', { class: 'head later' }, h('h1', {}, 'Earlier'), h('span', { class: 'note' }, 'The service keeps the last fifty while it runs.')), h('div', { class: 'rings' }, over.map((ring) => ringCard(ring, context)))] : undefined,
   ];
 }
 
@@ -36,7 +36,7 @@ function ringCard(ring, { rights, link, refresh }) {
       isDefaultSpace(ring.space) ? undefined : h('span', { class: 'space' }, spaceName(ring.space))),
     h('div', { class: 'body' },
       picture(ring.hops),
-      ring.others > 0 ? h('p', { class: 'note' }, `${plural(ring.others, 'further client')} caught in it.`) : undefined,
+      ring.others > 0 ? h('p', { class: 'note' }, `${plural(ring.others, 'further client')} involved.`) : undefined,
       live && victim !== undefined ? h('p', { class: 'advice' }, advice(victim)) : undefined,
       h('div', { class: 'buttons' },
         h('button', { class: 'small', type: 'button', on: { click: () => copy(ticket(ring), 'text copied') } }, 'Copy as text'),
@@ -47,7 +47,7 @@ function ringCard(ring, { rights, link, refresh }) {
           : undefined)));
 }
 
-/** The lock that was held for the shortest time: to lose it costs least. */
+/** Returns the lock that was held for the shortest time: its loss costs least. */
 function cheapest({ hops }) {
   const locks = hops.map((hop, index) => ({ lock: hop.by, waiter: hop.waits, holder: hops[(index + 1) % hops.length] })).filter(({ lock }) => lock?.token !== undefined);
   return locks.sort((a, b) => a.lock.ms - b.lock.ms)[0];
@@ -55,11 +55,11 @@ function cheapest({ hops }) {
 
 function advice({ lock, waiter }) {
   const [first] = lock.names;
-  return ['To break it, release ', name(first, 40), ` of ${whoText(lock)}: it was held for ${duration(lock.ms)}, the shortest of them. `,
-    waiter === undefined ? '' : `Then ${whoText(waiter)} goes on. `, 'In a terminal: ', h('span', { class: 'name' }, `navlocks release --force '${plain(first)}'`)];
+  return ['To break it, release ', name(first, 40), ` of ${clientText(lock)}: it was held for ${duration(lock.ms)}, the shortest of them. `,
+    waiter === undefined ? '' : `Then ${clientText(waiter)} is granted. `, 'In a terminal: ', h('span', { class: 'name' }, `navlocks release --force '${plain(first)}'`)];
 }
 
-/** The text for a ticket. */
+/** Returns a description of the deadlock for a ticket. */
 export function ticket(ring) {
   const { hops } = ring;
   const lines = hops.map((hop, index) => {
@@ -68,11 +68,11 @@ export function ticket(ring) {
     const who = hop.waits ?? lock;
     const holds = lock === undefined ? '' : ` ${lock.token === undefined ? 'wants' : 'holds'} ${lock.names.map((one) => `"${plain(one)}"`).join(', ')} (request ${lock.request}) and`;
     const waits = hop.waits === undefined ? ` waits until client ${next.client} ends, which it started` : ` waits for "${plain(hop.name?.[0] ?? '')}" since ${duration(hop.waits.ms)} (request ${hop.waits.request})`;
-    return `${index + 1}. ${who === undefined ? `client ${hop.client}` : whoText(who)}${holds}${waits}`;
+    return `${index + 1}. ${who === undefined ? `client ${hop.client}` : clientText(who)}${holds}${waits}`;
   });
   const victim = cheapest(ring);
   const found = `Deadlock of ${plural(hops.length, 'client')} in partition ${spaceName(ring.space)}, found ${exact(ring['found-ms'])}, ${isLive(ring) ? `lasting ${duration(ring['found-ms'])}` : `over ${exact(ring['over-ms'])}`}`;
-  const way = victim === undefined ? [] : [`To break it: navlocks release --force '${plain(victim.lock.names[0])}', of ${whoText(victim.lock)}.`];
+  const way = victim === undefined ? [] : [`To break it: navlocks release --force '${plain(victim.lock.names[0])}', of ${clientText(victim.lock)}.`];
   return [found, ...lines, ...way, ''].join('\n');
 }
 
@@ -88,12 +88,12 @@ function printTicket(ring) {
 
 // ---- the picture
 
-/** The size of the picture that is being drawn, and of its boxes. */
+/** The size of the current picture, and of its boxes. */
 let WIDTH = 520;
 let BOX = { width: 200, height: 62 };
 
 function picture(hops) {
-  // Letters keep their size on a narrow screen, and boxes give way.
+  // On a narrow screen boxes shrink and letters keep their size.
   const narrow = innerWidth < 560;
   WIDTH = narrow ? 340 : 520;
   BOX = { width: narrow ? 152 : 200, height: 62 };
@@ -154,7 +154,7 @@ function arrow(from, to, middle, hop, count) {
     h('text', { class: 'mono', x: half.x, y: half.y + 4, 'text-anchor': 'middle' }, wanted));
 }
 
-/** Where the line from the middle of a box to a point leaves the box, and a little further. */
+/** Returns the point, `gap` outside a box, where the line from its centre leaves it. */
 function edge(centre, towards, gap) {
   const dx = towards.x - centre.x;
   const dy = towards.y - centre.y;

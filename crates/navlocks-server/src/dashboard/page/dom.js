@@ -1,9 +1,9 @@
-// Elements, made and brought up to date. Text is only ever text: nothing here parses markup.
+// Creates and updates elements. No function parses markup, so text stays text.
 
 const SVG = 'http://www.w3.org/2000/svg';
 const SVG_TAGS = new Set(['svg', 'g', 'path', 'rect', 'line', 'circle', 'text', 'polyline', 'title', 'defs', 'marker', 'tspan']);
 
-/** Makes an element. `on` is an object of listeners; other properties are attributes. */
+/** Creates an element. `on` is an object of listeners; other properties are attributes. */
 export function h(tag, properties, ...children) {
   const { on, ...attributes } = properties ?? {};
   const element = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
@@ -27,12 +27,12 @@ function append(element, children) {
   }
 }
 
-/** One listener for each kind, which calls what the latest version of the element says. */
+/** Adds one listener for a kind of event, which calls the handler of the latest version. */
 function listen(element, kind) {
   element.addEventListener(kind, (event) => element.kept?.on?.[kind]?.(event));
 }
 
-/** Changes `old` into `next`, keeping what stays: the focus, the place of a scroll, a selection. */
+/** Changes `old` into `next`, and keeps the focus, scroll positions and the selection. */
 export function morph(old, next) {
   if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName || old.id !== next.id) {
     old.replaceWith(next);
@@ -61,7 +61,7 @@ export function morph(old, next) {
     else morph(present, child);
   }
   while (old.childNodes.length > children.length) old.lastChild.remove();
-  // A select shows what was chosen only once its options are there.
+  // The value of a select needs its options.
   if (value !== undefined && old !== document.activeElement && old.value !== String(value)) old.value = value;
   return old;
 }

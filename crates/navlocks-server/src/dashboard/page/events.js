@@ -1,8 +1,8 @@
-// Events as they happen, with a filter. The page's pause stops them.
+// The view of events, with a filter.
 
 import { h } from './dom.js';
 import { count, exact, moment } from './format.js';
-import { copyJson, empty, isDefaultSpace, mode, names, spaceName, spaceOf, text, who } from './parts.js';
+import { copyJson, empty, isDefaultSpace, mode, names, spaceName, spaceOf, text, clientOf } from './parts.js';
 
 const KEPT = 300;
 
@@ -21,7 +21,7 @@ export async function ask(link, { name = '', tag = '', client = '', mode: wanted
   }
   const data = await link.ask({ events: { after: last, filter } });
   if (key !== of) return undefined;
-  // A service that was started anew counts anew.
+  // The numbers start again after a restart of the service.
   if (data.last < last) events = [];
   const now = Date.now();
   missed = data.missed;
@@ -38,12 +38,12 @@ export function render(data, { query, go }) {
   const set = (key) => ({ target }) => go('events', { ...query, [key]: target.value });
   const field = (key, label, kind) => h('div', { class: kind }, h('input', { type: 'search', id: `filter-${key}`, 'aria-label': label, placeholder: label, value: query[key] ?? '', on: { input: set(key) } }));
   return [
-    h('div', { class: 'head' }, h('h1', {}, 'Events'), h('span', { class: 'note' }, 'The newest first. Pause to read.')),
+    h('div', { class: 'head' }, h('h1', {}, 'Events'), h('span', { class: 'note' }, 'The newest come first. Pause to read.')),
     h('form', { class: 'filters', role: 'search', on: { submit: (event) => event.preventDefault() } }, field('name', 'Search names', 'grow'), field('tag', 'Tag', 'tight'), field('client', 'Client, session, pid …', 'tight')),
-    missed ? h('p', { class: 'note' }, 'More happened than fits here: some events are left out.') : undefined,
+    missed ? h('p', { class: 'note' }, 'Some events are missing: there were too many.') : undefined,
     h('section', { class: 'card' },
       data.length === 0
-        ? empty('Nothing happened yet', 'Requests, grants, releases, losses and actions of operators appear here as they happen.')
+        ? empty('No events yet', 'Requests, grants, releases, losses and actions of operators appear here as they happen.')
         : [h('header', {}, h('h2', {}, `${count(data.length)} latest`), h('span', { class: 'end' }, copyJson(data))),
           h('table', { class: 'dense' },
             h('thead', {}, h('tr', {}, ['Time', 'Event', 'Names', 'Client'].map((label) => h('th', { scope: 'col' }, label)), h('th', { class: 'wide', scope: 'col' }, 'Mode'), h('th', { class: 'wide', scope: 'col' }, 'Request'))),
@@ -56,7 +56,7 @@ function rowOf({ at, what, entry, author, space }) {
     h('td', { class: 'when' }, h('time', { title: exact(Date.now() - at), datetime: exact(Date.now() - at) }, moment(Date.now() - at))),
     h('td', {}, h('span', { class: `what ${what.split(' ')[0]}` }, what), author === undefined ? undefined : h('span', { class: 'space' }, ' by ', text(author, 40))),
     h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : names(entry, space), isDefaultSpace(space) ? undefined : h('span', { class: 'space' }, ` ${spaceName(space)}`)),
-    h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : who(entry)),
+    h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : clientOf(entry)),
     h('td', { class: 'wide' }, entry === undefined ? '' : h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
     h('td', { class: 'wide' }, entry?.request ?? ''));
 }

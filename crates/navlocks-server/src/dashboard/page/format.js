@@ -1,6 +1,6 @@
-// Numbers, times and names as people read them.
+// Formats numbers, times and names.
 
-/** About how long it is, in one or two units. */
+/** Returns a duration in one or two units. */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = Math.floor(ms / 1000);
@@ -12,7 +12,7 @@ export function duration(ms) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The same in one unit, for tables and axes. */
+/** Returns a duration in one unit, for tables and axes. */
 export function short(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${Math.floor(ms / 1000)} s`;
@@ -21,14 +21,14 @@ export function short(ms) {
   return `${Math.floor(ms / 86_400_000)} d`;
 }
 
-/** The moment so many milliseconds ago, by the clock on the wall. */
+/** Returns the local time of day, `ago` milliseconds before `now`. */
 export function moment(ago, now = Date.now()) {
   const at = new Date(now - ago);
   const two = (number) => String(number).padStart(2, '0');
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-/** The same, with its date and its milliseconds. */
+/** Returns the same moment with its date and milliseconds. */
 export function exact(ago, now = Date.now()) {
   return new Date(now - ago).toISOString();
 }
@@ -39,9 +39,9 @@ export const count = (number) => counts.format(number);
 
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-// ---- text of strangers
+// ---- untrusted text
 
-/** What has no shape of its own, changes the direction of others, or pretends to be a space. */
+/** Characters that are invisible, change the direction of text, or look like a space. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\u034f]|(?! )\p{Zs}/u;
 const LETTERS = /[\p{L}\p{M}]+/gu;
 const LATIN = /\p{Script=Latin}/u;
@@ -50,8 +50,8 @@ const LIKE_LATIN = /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Sc
 const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
 
 /**
- * A text as pieces that can be told apart by eye: what is hidden, turns the direction, or looks
- * like another letter is written as an escape. Together the pieces lose nothing.
+ * Divides a text into readable pieces and escapes. Characters that are invisible, change the
+ * direction, or look like another letter become escapes.
  */
 export function pieces(text) {
   const odd = new Set();
@@ -78,14 +78,14 @@ export function pieces(text) {
   return found;
 }
 
-/** Full-width letters, letters in circles, mathematical ones. */
+/** Returns whether a character looks like ASCII: full-width, circled and mathematical letters. */
 function looksLikeAscii(character) {
   if (character < '\u0080') return false;
   const plain = character.normalize('NFKC');
   return plain !== character && /[!-~]/.test(plain);
 }
 
-/** The same as one string. */
+/** Returns the pieces as one string. */
 export function plain(text) {
   return pieces(text).map((piece) => piece.text).join('');
 }

@@ -1,4 +1,4 @@
-// The connection with the service: one WebSocket, questions and their answers.
+// The connection to the service: one WebSocket for queries and answers.
 
 const SUBPROTOCOL = 'navlocks.1';
 const TOKEN = 'navlocks.token.';
@@ -7,10 +7,10 @@ const KEY = 'navlocks.key';
 const PAUSE_MS_MIN = 300;
 const PAUSE_MS_MAX = 4000;
 const PING_MS = 5_000;
-/** A hidden tab is woken once a minute at least, so this is long enough. */
+/** Long enough for a hidden tab, whose timers run at least once a minute. */
 const LEASE_MS = 60_000;
 
-/** Where the page is with its service. */
+// The states of the connection.
 export const DIALS = 'dials';
 export const UP = 'up';
 export const DOWN = 'down';
@@ -18,14 +18,14 @@ export const REFUSED = 'refused';
 
 export class Link {
   state = DIALS;
-  /** Why the service refused, as it says. */
+  /** The refusal of the service, { code, message }. */
   refusal = undefined;
   downSince = undefined;
-  /** What the service calls itself. */
+  /** The name and version of the service. */
   service = '';
   #changed;
   #socket;
-  #asked = new Map();
+  #queries = new Map();
   #next = 1;
   #pause = PAUSE_MS_MIN;
 
@@ -34,7 +34,7 @@ export class Link {
     setInterval(() => this.state === UP && this.#socket.send('{"ping":1}'), PING_MS);
   }
 
-  /** Trades the token of the address for a key, if there is one, and connects. */
+  /** Exchanges the token of the address for a key, if there is one, and connects. */
   async begin() {
     const token = /^#token=([\w-]{8,512})$/.exec(location.hash)?.[1];
     if (token !== undefined) {
@@ -44,7 +44,7 @@ export class Link {
         this.#become(REFUSED, { code: 'used', message: (await answer.text()).trim() });
         return;
       }
-      // A service that is no gateway takes the token itself.
+      // A service without a gateway accepts the token itself.
       sessionStorage.setItem(KEY, answer.ok ? await answer.text() : token);
     }
     this.#dial();
@@ -74,10 +74,10 @@ export class Link {
       this.#become(UP);
     } else if (message.answer !== undefined) {
       const { id, reply } = message.answer;
-      const asked = this.#asked.get(id);
-      this.#asked.delete(id);
-      if (reply.refused !== undefined) asked?.reject(new Error(reply.refused.message));
-      else asked?.resolve(Object.values(reply.view)[0]);
+      const query = this.#queries.get(id);
+      this.#queries.delete(id);
+      if (reply.refused !== undefined) query?.reject(new Error(reply.refused.message));
+      else query?.resolve(Object.values(reply.view)[0]);
     } else if (message.error !== undefined) {
       const { code } = message.error;
       if (code === 'unauthorized' || code === 'forbidden-origin') this.#become(REFUSED, message.error);
@@ -86,8 +86,8 @@ export class Link {
 
   #closed(socket) {
     if (socket !== this.#socket) return;
-    for (const { reject } of this.#asked.values()) reject(new Error('the service is out of reach'));
-    this.#asked.clear();
+    for (const { reject } of this.#queries.values()) reject(new Error('the service is out of reach'));
+    this.#queries.clear();
     if (this.state === REFUSED) return;
     this.#become(DOWN);
     setTimeout(() => this.#dial(), this.#pause);
@@ -102,13 +102,13 @@ export class Link {
     this.#changed();
   }
 
-  /** Asks for a view. */
+  /** Queries the data of a view. */
   ask(view) {
     if (this.state !== UP) return Promise.reject(new Error('the service is out of reach'));
     const id = this.#next;
     this.#next += 1;
     this.#socket.send(JSON.stringify({ ask: { id, question: { view } } }));
-    return new Promise((resolve, reject) => this.#asked.set(id, { resolve, reject }));
+    return new Promise((resolve, reject) => this.#queries.set(id, { resolve, reject }));
   }
 }
 

@@ -1,8 +1,8 @@
-// The overview: all names in use, those with waiters first.
+// The view of all names in use, names with waiters first.
 
 import { h } from './dom.js';
 import { count, plural } from './format.js';
-import { copyJson, empty, isDefaultSpace, level, link, mode, nameLink, shortAge, spaceName, spaceOf, who } from './parts.js';
+import { copyJson, empty, isDefaultSpace, level, link, mode, nameLink, shortAge, spaceName, spaceOf, clientOf } from './parts.js';
 
 const ROWS = 50;
 
@@ -66,7 +66,7 @@ function table(data, query, go) {
   const page = Math.max(1, Number(query.page) || 1);
   if (rows.length === 0 && page === 1) {
     return h('section', { class: 'card' }, filtered
-      ? empty('No name matches', `${plural(names, 'name')} in use; none passes the filter.`)
+      ? empty('No name matches', `${plural(names, 'name')} in use; none matches the filter.`)
       : empty('Nothing is held', 'Locks appear here as soon as a program requests one. Try ', h('code', {}, 'navlocks run demo -- sleep 60')));
   }
   const several = rows.some((row) => !isDefaultSpace(row.space));
@@ -89,7 +89,7 @@ function table(data, query, go) {
 
 function rowOf(row, several) {
   const { first, held, waiting } = row;
-  const holder = held === 0 ? h('span', { class: 'none' }, 'not held: a waiter needs other names too') : who(first);
+  const holder = held === 0 ? h('span', { class: 'none' }, 'not held: a waiter needs other names too') : clientOf(first);
   return h(
     'tr',
     { class: waiting > 0 ? level(row['wait-ms']) : '' },

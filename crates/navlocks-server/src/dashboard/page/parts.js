@@ -1,9 +1,9 @@
-// Parts that several views share: names, clients, links, copies.
+// Elements that several views share: names, clients, links, copy buttons.
 
 import { h } from './dom.js';
 import { duration, exact, pieces, plain, short } from './format.js';
 
-/** From here on a wait is worth a look, and from here on it is a problem. */
+/** Waits from which a row is marked as a warning, and as a problem. */
 export const WARN_MS = 5_000;
 export const BAD_MS = 30_000;
 
@@ -11,7 +11,7 @@ export const level = (ms) => (ms >= BAD_MS ? 'bad' : ms >= WARN_MS ? 'warn' : ''
 
 const SHOWN_MAX = 72;
 
-/** A text of a stranger, whole or its two ends. */
+/** Returns untrusted text, or its two ends if it is long. */
 export function text(value, max = SHOWN_MAX) {
   if (value === '') return h('i', { class: 'none' }, '(empty name)');
   if (value.length <= max) return pieces(value).map(piece);
@@ -26,14 +26,14 @@ export function name(value, max) {
   return h('bdi', { class: 'name', title: long ? plain(value.slice(0, 400)) : undefined }, text(value, max));
 }
 
-/** A link to the view of a name. A long one is found by its first request. */
+/** Returns a link to the view of a name. A long name is identified by its first request. */
 export function nameLink(value, { space, request, length, max } = {}) {
   const long = (length ?? 0) > 0 || value.length > 160;
   const query = long ? { first: request } : { name: value };
   return h('a', { href: link('name', { ...query, ...spaceQuery(space) }) }, name(value, max), long && length ? h('span', { class: 'space' }, ` ${length} characters`) : undefined);
 }
 
-/** The names of a request. */
+/** Returns links to the names of a request. */
 export function names(entry, space) {
   const links = entry.names.map((value) => nameLink(value, { space, request: entry.request, max: 40 }));
   const joined = links.flatMap((one, index) => (index === 0 ? [one] : [', ', one]));
@@ -42,21 +42,21 @@ export function names(entry, space) {
 
 export const mode = (entry) => entry.mode ?? 'exclusive';
 
-/** A client: its tag if it has one, its process, its number. */
-export function who(entry) {
+/** Returns a client with its tag, its process and its number. */
+export function clientOf(entry) {
   const id = [entry.pid === undefined ? undefined : `pid ${entry.pid}`, `client ${entry.client}`].filter(Boolean).join(' · ');
   if (!entry.tag) return h('span', { class: 'who' }, h('span', { class: 'id' }, id));
   return h('span', { class: 'who' }, h('bdi', { class: 'tag' }, text(entry.tag, 48)), ' ', h('span', { class: 'id' }, id));
 }
 
-/** The same as one line of plain text. */
-export function whoText(entry) {
+/** Returns a client as one line of text. */
+export function clientText(entry) {
   const tag = entry.tag ? `${plain(entry.tag)} ` : '';
   const pid = entry.pid === undefined ? '' : `pid ${entry.pid}, `;
   return `${tag}(${pid}client ${entry.client})`;
 }
 
-/** How long something has lasted, with the exact moment at which it began. */
+/** Returns a duration with the exact moment of its start as a tooltip. */
 export const age = (ms, kind = duration) => h('time', { title: `since ${exact(ms)}`, datetime: exact(ms) }, kind(ms));
 export const shortAge = (ms) => age(ms, short);
 
@@ -68,7 +68,7 @@ export function spaceName({ partition = '', tenant = '', origin = '' }) {
 
 export const isDefaultSpace = ({ partition = '', tenant = '', origin = '' } = {}) => partition + tenant + origin === '';
 
-// ---- links: all that a view needs is in its address, behind the # sign, which no browser sends
+// ---- links: the address has the whole state of a view, behind the # sign, which no browser sends
 
 export function link(view, query = {}) {
   const known = Object.entries(query).filter(([, value]) => value !== undefined && value !== '' && value !== null);
@@ -86,7 +86,7 @@ export function route() {
   return { path: path || 'names', query };
 }
 
-/** encodeURIComponent throws at a lone surrogate, so code units are escaped one by one. */
+/** Escapes code units one by one: encodeURIComponent() throws at a lone surrogate. */
 function escapeUnits(value) {
   return value.replace(/[^\w./:@,;-]/g, (unit) => `~${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -100,13 +100,13 @@ export function spaceQuery(space) {
   return { partition, tenant, origin };
 }
 
-/** The partition that an address names, if it names one. */
+/** Returns the partition in an address, if there is one. */
 export function spaceOf({ partition, tenant, origin, space }) {
   if (space === 'one' || partition || tenant || origin) return { partition: partition ?? '', tenant: tenant ?? '', origin: origin ?? '' };
   return undefined;
 }
 
-// ---- copies
+// ---- copy buttons
 
 export async function copy(value, what = 'copied') {
   await navigator.clipboard.writeText(value);

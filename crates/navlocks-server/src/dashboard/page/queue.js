@@ -1,9 +1,9 @@
-// One name: its holders, a bar, its waiters in order.
+// The view of one name: its holders, a bar, and its waiters in queue order.
 
 import { act } from './acting.js';
 import { h } from './dom.js';
 import { count, plain, plural } from './format.js';
-import { age, copyJson, empty, isDefaultSpace, level, link, mode, names, shortAge, spaceName, spaceOf, text, who } from './parts.js';
+import { age, copyJson, empty, isDefaultSpace, level, link, mode, names, shortAge, spaceName, spaceOf, text, clientOf } from './parts.js';
 
 const ROWS = 50;
 
@@ -20,7 +20,7 @@ export function render(data, { query, rights, link: link_, refresh }) {
     const wanted = query.first === undefined ? h('bdi', { class: 'name' }, text(query.name ?? '', 400)) : `The name of request ${query.first}`;
     return [
       h('div', { class: 'head' }, h('h1', {}, wanted)),
-      h('section', { class: 'card' }, empty('It is free', 'No request holds this name or waits for it. The page shows the next one as it comes.')),
+      h('section', { class: 'card' }, empty('The name is free', 'No request holds it or waits for it. The page shows the next request at once.')),
     ];
   }
   const { name, space, held, waiting, holders, waiters } = data;
@@ -31,7 +31,7 @@ export function render(data, { query, rights, link: link_, refresh }) {
       h('span', { class: 'note' }, plural(held, 'holder'), ', ', plural(waiting, 'waiter'), isDefaultSpace(space) ? '' : ` in ${spaceName(space)}`),
       h('span', { class: 'end' }, copyJson(data))),
     h('section', { class: 'card' },
-      h('header', {}, h('h2', {}, 'The queue'), h('span', { class: 'note' }, 'Holders are solid. Waiters follow in the order in which they are served; shared ones side by side go together.')),
+      h('header', {}, h('h2', {}, 'The queue'), h('span', { class: 'note' }, 'Holders are solid. Waiters follow in queue order; shared neighbours are granted together.')),
       h('div', { class: 'body' }, h('div', { class: 'line' }, runs(holders, 'held'), more(held - holders.length), waiting > 0 ? h('span', { class: 'bar', role: 'separator' }) : undefined,
         runs(waiters.map(({ entry }) => entry), 'waits'), more(waiting - waiters.length - (Number(query.page ?? 1) - 1) * ROWS)))),
     holdersTable(holders, name, { rights, link: link_, refresh }),
@@ -41,7 +41,7 @@ export function render(data, { query, rights, link: link_, refresh }) {
 
 const more = (number) => (number > 0 ? h('span', { class: 'note' }, `and ${count(number)} more`) : undefined);
 
-/** Neighbours that are shared stand in one box. */
+/** Groups shared neighbours into one box. */
 function runs(entries, kind) {
   const groups = [];
   for (const entry of entries) {
@@ -64,14 +64,14 @@ function chip(entry, kind) {
 
 function holdersTable(holders, name, { rights, link: link_, refresh }) {
   if (holders.length === 0) {
-    return h('section', { class: 'card' }, empty('Not held', 'Its first waiter needs other names at the same time, and those are not free yet.'));
+    return h('section', { class: 'card' }, empty('Not held', 'The first waiter needs other names at the same time, which are not free yet.'));
   }
   return h('section', { class: 'card' },
     h('header', {}, h('h2', {}, holders.length === 1 ? 'Held by' : 'Holders')),
     h('table', {},
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Client'), h('th', { scope: 'col' }, 'Mode'), h('th', { class: 'num', scope: 'col' }, 'Held for'), h('th', { class: 'num wide', scope: 'col' }, 'Token'), h('th', { class: 'wide', scope: 'col' }, 'Request'), h('th', { scope: 'col' }, 'Names'), rights?.acts ? h('th', {}, h('span', { class: 'sr' }, 'Actions')) : undefined)),
       h('tbody', {}, holders.map((entry) => h('tr', {},
-        h('td', { class: 'lead' }, who(entry)),
+        h('td', { class: 'lead' }, clientOf(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
         h('td', { class: 'num', 'data-label': 'for' }, age(entry.ms)),
         h('td', { class: 'num wide' }, String(entry.token ?? '')),
@@ -86,17 +86,17 @@ function waitersTable(waiters, { waiting }, query) {
   const page = Math.max(1, Number(query.page) || 1);
   const last = Math.ceil(waiting / ROWS);
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, plural(waiting, 'waiter')), h('span', { class: 'note' }, 'Held locks in the way are hard blockers; earlier requests that wait themselves are soft ones.')),
+    h('header', {}, h('h2', {}, plural(waiting, 'waiter')), h('span', { class: 'note' }, 'Hard blockers are held locks; soft blockers are earlier pending requests.')),
     h('table', {},
       h('thead', {}, h('tr', {}, h('th', { class: 'num', scope: 'col' }, '#'), h('th', { scope: 'col' }, 'Client'), h('th', { scope: 'col' }, 'Mode'), h('th', { class: 'num', scope: 'col' }, 'Waits for'), h('th', { class: 'num', scope: 'col' }, 'Hard'), h('th', { class: 'num', scope: 'col' }, 'Soft'), h('th', { class: 'wide', scope: 'col' }, 'First blocker'), h('th', { class: 'wide', scope: 'col' }, 'Names'))),
       h('tbody', {}, waiters.map(({ entry, hard, soft, by }, index) => h('tr', { class: level(entry.ms) },
         h('td', { class: 'num' }, count((page - 1) * ROWS + index + 1)),
-        h('td', {}, who(entry)),
+        h('td', {}, clientOf(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
         h('td', { class: 'num heat', 'data-label': 'waits' }, age(entry.ms)),
         h('td', { class: 'num', 'data-label': 'hard' }, count(hard)),
         h('td', { class: 'num', 'data-label': 'soft' }, count(soft)),
-        h('td', { class: 'wide' }, by.length > 0 ? who(by[0]) : ''),
+        h('td', { class: 'wide' }, by.length > 0 ? clientOf(by[0]) : ''),
         h('td', { class: 'wide' }, names(entry)))))),
     last > 1 ? h('nav', { class: 'pages', 'aria-label': 'Pages' }, `Page ${page} of ${count(last)}`,
       page > 1 ? h('a', { href: link('name', { ...query, page: page - 1 }) }, '‹ Back') : undefined,

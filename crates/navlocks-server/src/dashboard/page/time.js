@@ -1,8 +1,8 @@
-// Time: the last ten minutes of one partition, with a slider. What held what at a moment of them?
+// The view of time: the last ten minutes of one partition, and the locks held at a chosen moment.
 
 import { h } from './dom.js';
 import { count, duration, exact, moment, plain, plural, short } from './format.js';
-import { copyJson, empty, link, mode, name, names, spaceName, spaceOf, who } from './parts.js';
+import { copyJson, empty, link, mode, name, names, spaceName, spaceOf, clientOf } from './parts.js';
 
 const WINDOW_MS = 60_000;
 
@@ -18,17 +18,17 @@ export async function ask(link_, query) {
 export function render(data, { query, go }) {
   const { waiting, ago, space } = data;
   if (waiting.length === 0) {
-    return [heading(space, ''), h('section', { class: 'card' }, empty('Nothing is recorded for this partition', 'The service records while a dashboard is open, and all the time with ', h('code', {}, 'navlocks serve --dashboard'), '.'))];
+    return [heading(space, ''), h('section', { class: 'card' }, empty('This partition has no record', 'The service records while a dashboard is open, and always with ', h('code', {}, 'navlocks serve --dashboard'), '.'))];
   }
   const note = `recorded for ${duration(data['recorded-ms'])}`;
-  return [heading(space, note, data), overTime(data, query, go), atMoment(data, ago), lanes(data, ago), heat(data), h('div', { class: 'two' }, histogram('How long requests waited', data['wait-counts']), histogram('How long locks were held', data['hold-counts']))];
+  return [heading(space, note, data), overTime(data, query, go), atMoment(data, ago), lanes(data, ago), heat(data), h('div', { class: 'two' }, histogram('Waiting times', data['wait-counts']), histogram('Holding times', data['hold-counts']))];
 }
 
 const heading = (space, note, data) => h('div', { class: 'head' }, h('h1', {}, 'The last ten minutes'), h('span', { class: 'note' }, `partition ${spaceName(space)}${note === '' ? '' : `, ${note}`}`), data === undefined ? undefined : h('span', { class: 'end' }, copyJson(data)));
 
 // ---- waiters over time
 
-/** The sizes of the plot: letters keep theirs on a narrow screen. */
+/** Returns the size of the plot. On a narrow screen it shrinks and letters keep their size. */
 const plotOf = () => ({ width: innerWidth < 760 ? 340 : 1000, height: 150, left: innerWidth < 760 ? 34 : 44, bottom: 22 });
 
 function overTime(data, query, go) {
@@ -66,7 +66,7 @@ function niceTop(value) {
   return [1, 2, 5, 10].map((step) => step * scale).find((step) => step >= value);
 }
 
-// ---- what held what at that moment
+// ---- locks and requests at the chosen moment
 
 const isHeld = (span, ago) => span['granted-ms'] !== undefined && span['granted-ms'] >= ago && (span['ended-ms'] ?? -1) < ago;
 const isWaiting = (span, ago) => span['asked-ms'] >= ago && !(span['granted-ms'] >= ago) && (span['ended-ms'] ?? -1) < ago;
@@ -77,13 +77,13 @@ function atMoment({ lanes: all, 'lanes-ms': reach, space }, ago) {
   const rows = [...spans.filter((span) => isHeld(span, ago)).map((span) => [span, 'held']), ...spans.filter((span) => isWaiting(span, ago)).map((span) => [span, 'waits'])];
   const shown = rows.slice(0, 8);
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, `What held what ${moments}`), h('span', { class: 'note', title: exact(ago) }, ago > reach ? 'Requests of that time were dropped: more happened since than is kept.' : '')),
+    h('header', {}, h('h2', {}, `Locks and waiters ${moments}`), h('span', { class: 'note', title: exact(ago) }, ago > reach ? 'The service has dropped requests of that time, because there were too many later ones.' : '')),
     rows.length === 0
-      ? empty('Nothing was held', ago === 0 ? 'Nothing is held or waited for.' : 'Move the slider to another moment.')
+      ? empty('No lock was held', ago === 0 ? 'No request holds a lock or waits.' : 'Move the slider to another moment.')
       : h('table', {}, h('tbody', {}, shown.map(([span, state]) => h('tr', {},
         h('td', {}, h('span', { class: `pill ${state === 'waits' ? 'warn' : 'good'}` }, state)),
         h('td', {}, names(span.entry, space)),
-        h('td', {}, who(span.entry)),
+        h('td', {}, clientOf(span.entry)),
         h('td', { class: 'wide' }, h('span', { class: `mode ${mode(span.entry)}` }, mode(span.entry))),
         h('td', { class: 'num' }, state === 'held' ? `for ${duration(span['granted-ms'] - ago)}` : `for ${duration(span['asked-ms'] - ago)}`))),
       rows.length > shown.length ? h('tr', {}, h('td', { colspan: 5, class: 'note' }, `and ${count(rows.length - shown.length)} more`)) : undefined)));
@@ -94,7 +94,7 @@ function atMoment({ lanes: all, 'lanes-ms': reach, space }, ago) {
 function lanes({ lanes: all, 'more-lanes': more }, ago) {
   const width = 1000;
   const x = (before) => Math.min(width, Math.max(0, width - ((before - ago) / WINDOW_MS) * width));
-  // A client can hold one lock and wait for another: holds are above, waits below.
+  // A client can hold one lock and wait for another: held locks are above, waits below.
   const bar = (kind, from, to, label) => {
     const waits = kind.startsWith('waits');
     const left = x(from);
@@ -112,9 +112,9 @@ function lanes({ lanes: all, 'more-lanes': more }, ago) {
     ];
   };
   const visible = all.filter((lane) => lane.spans.some((span) => (span['ended-ms'] ?? 0) <= ago + WINDOW_MS && span['asked-ms'] >= ago));
-  // Those that come and go, or wait, tell more than those that hold one lock all the time.
-  const tells = ({ spans }) => spans.length > 1 || spans.some((span) => span['granted-ms'] === undefined || span['asked-ms'] - span['granted-ms'] > 5);
-  visible.sort((a, b) => tells(b) - tells(a));
+  // Clients with several requests or waits come before those that hold one lock all the time.
+  const isActive = ({ spans }) => spans.length > 1 || spans.some((span) => span['granted-ms'] === undefined || span['asked-ms'] - span['granted-ms'] > 5);
+  visible.sort((a, b) => isActive(b) - isActive(a));
   return h('section', { class: 'card' },
     h('header', {}, h('h2', {}, ago === 0 ? 'The last minute, by client' : `The minute before ${moment(ago)}, by client`), h('span', { class: 'note' }, more > 0 ? `${plural(more, 'further client')} not shown` : ''), h('span', { class: 'legend end' }, key('k-wait', 'waits'), key('k-held', 'holds'), key('k-shared', 'holds, shared'), key('k-lost', 'lost'))),
     visible.length === 0
@@ -130,11 +130,11 @@ function lanes({ lanes: all, 'more-lanes': more }, ago) {
 function heat({ heat: rows, 'heat-ms': cell, space }) {
   const most = Math.max(1, ...rows.flatMap(({ ms }) => ms));
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, 'Names that cost most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}, the last one now`)),
+    h('header', {}, h('h2', {}, 'Names with most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}, the last one now`)),
     rows.length === 0
-      ? empty('Nobody had to wait', '')
+      ? empty('No request waited', '')
       : h('div', { class: 'body' }, h('div', { class: 'strip' }, rows.map(({ name: value, ms: known }) => {
-        // Before the recording began there is nothing to show, and the strip is as long as later.
+        // The strip has its full length from the start of the record.
         const ms = [...Array(Math.max(0, 30 - known.length)).fill(0), ...known];
         const sum = ms.reduce((all, one) => all + one, 0);
         return [

@@ -1,8 +1,8 @@
-// The blocking tree: root blockers first, those that wait below them.
+// The blocking tree: root blockers first, waiters below them.
 
 import { h } from './dom.js';
 import { count, plural } from './format.js';
-import { copyJson, empty, isDefaultSpace, level, nameLink, names, shortAge, spaceName, spaceOf, who } from './parts.js';
+import { copyJson, empty, isDefaultSpace, level, nameLink, names, shortAge, spaceName, spaceOf, clientOf } from './parts.js';
 
 export const title = 'Blocking';
 
@@ -12,13 +12,13 @@ export function render(data) {
   const { roots, count: all, skipped = [] } = data;
   const behind = roots.reduce((sum, root) => sum + root.behind, 0);
   return [
-    h('div', { class: 'head' }, h('h1', {}, 'Who blocks whom'),
-      h('span', { class: 'note' }, roots.length === 0 ? '' : `${plural(all, 'client')} ${all === 1 ? 'holds' : 'hold'} up ${plural(behind, 'request')}`)),
+    h('div', { class: 'head' }, h('h1', {}, 'Blocked requests'),
+      h('span', { class: 'note' }, roots.length === 0 ? '' : `${plural(all, 'client')} ${all === 1 ? 'blocks' : 'block'} ${plural(behind, 'request')}`)),
     skipped.length > 0 ? h('p', { class: 'wrong' }, `Too many requests to look at in ${skipped.map(spaceName).join(', ')}.`) : undefined,
     h('section', { class: 'card' },
       roots.length === 0
-        ? empty('Nobody waits', 'Every request holds its lock. As soon as one has to wait, the client in its way is here.')
-        : [h('header', {}, h('h2', {}, 'Root blockers'), h('span', { class: 'note' }, 'Each waits for nothing itself, or is part of a deadlock. The largest queue comes first.'), h('span', { class: 'end' }, copyJson(data))),
+        ? empty('No request waits', 'Every request holds its lock. The page lists a client here as soon as it blocks a request.')
+        : [h('header', {}, h('h2', {}, 'Root blockers'), h('span', { class: 'note' }, 'A root blocker waits for no lock, or is part of a deadlock. The largest queue comes first.'), h('span', { class: 'end' }, copyJson(data))),
           h('ul', { class: 'tree' }, roots.map((root) => nodeOf(root, true)))]),
   ];
 }
@@ -29,7 +29,7 @@ function nodeOf(node, isRoot) {
   return h('li', {},
     h('div', { class: 'node' },
       isRoot ? h('span', { class: `behind ${behind >= 10 ? 'bad' : ''}` }, `${count(behind)} behind`) : undefined,
-      who(entry),
+      clientOf(entry),
       node.deadlocked ? h('a', { class: 'pill bad', href: '#/deadlocks' }, 'deadlock') : undefined,
       isRoot
         ? h('span', { class: 'note' }, waits(entry) ? 'wants ' : 'holds ', names(entry, space), ' for ', shortAge(entry.ms))

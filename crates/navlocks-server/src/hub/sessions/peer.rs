@@ -2,6 +2,9 @@
 
 use std::rc::Rc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use crate::config::TokenId;
 
 /// The other end of a connection. What it may see follows from this and from nothing it says in a
@@ -20,6 +23,8 @@ pub struct Peer {
     pub(crate) token: Option<TokenId>,
     /// The rights of a dashboard, if it is one.
     pub(crate) viewing: Option<Viewing>,
+    /// Another node carries its messages.
+    pub(crate) carried: bool,
 }
 
 /// The rights of a dashboard.
@@ -36,13 +41,26 @@ pub(crate) struct Viewing {
 impl Peer {
     /// A process at the other end of a Unix socket.
     pub fn local(pid: Option<u32>) -> Self {
-        Self { tenant: "".into(), origin: "".into(), pid, local: true, token: None, viewing: None }
+        Self { pid, local: true, ..Self::remote("", "") }
     }
 
     /// Somebody at the other end of a network.
     pub fn remote(tenant: &str, origin: &str) -> Self {
         let (tenant, origin) = (tenant.into(), origin.into());
-        Self { tenant, origin, pid: None, local: false, token: None, viewing: None }
+        Self { tenant, origin, pid: None, local: false, token: None, viewing: None, carried: false }
+    }
+
+    /// A client whose messages another node carries, as that node describes it.
+    pub(crate) fn carried(text: &str) -> Option<Self> {
+        let text = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (tenant, origin, local): (String, String, bool) = serde_json::from_slice(&text).ok()?;
+        Some(Self { local, carried: true, ..Self::remote(&tenant, &origin) })
+    }
+
+    /// Returns the description of a client for the node to which its messages are carried.
+    pub(crate) fn carried_text(&self) -> String {
+        let party = serde_json::json!([&*self.tenant, &*self.origin, self.local]);
+        URL_SAFE_NO_PAD.encode(party.to_string())
     }
 
     /// The same for a program that shares the locks of a web origin.

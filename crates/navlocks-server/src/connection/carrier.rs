@@ -1,0 +1,123 @@
+//! Carries the messages of a client that cannot reach the node which owns its locks.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use navlocks_wire::{Fault, FaultCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+
+use super::{Shared, websocket_config};
+use crate::dialing::{Link, PARTY, SECRET};
+use crate::hub::Peer;
+
+/// A side that takes nothing for so long is gone.
+const WRITE_MAX: Duration = Duration::from_secs(30);
+
+/// Messages that are carried in one direction before the other has its turn.
+const BATCH: usize = 64;
+
+/// Connects to the owner for a client, and sends its hello.
+///
+/// # Errors
+///
+/// The owner cannot be reached from here either.
+pub(super) async fn connect(
+    shared: &Shared,
+    peer: &Rc<Peer>,
+    owner: &str,
+    hello: Utf8Bytes,
+) -> Result<Link, Fault> {
+    let opened = async {
+        let Some(slots) = shared.hubs.slots() else { return Err(io::Error::other("no cluster")) };
+        let secret = slots.membership.borrow().secret().to_owned();
+        let headers = [(SECRET, secret), (PARTY, peer.carried_text())];
+        let config = websocket_config(&shared.config.limits);
+        let (mut link, _) = shared.dialer.open(owner, &headers, config).await?;
+        link.send(Message::Text(hello)).await.map_err(io::Error::other)?;
+        Ok(link)
+    };
+    opened.await.map_err(|error| {
+        tracing::warn!(owner, %error, "the owner of a client's locks cannot be reached");
+        Fault::moved(None)
+    })
+}
+
+/// Carries messages both ways until one side ends. Each side learns how the other one did: a side
+/// that breaks breaks the other one too.
+pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+    mut client: WebSocketStream<S>,
+    mut owner: Link,
+) {
+    let is_over = |moved: Result<bool, Error>| !matches!(moved, Ok(true));
+    loop {
+        let over = tokio::select! {
+            message = client.next() => is_over(pass(message, &mut client, &mut owner).await),
+            message = owner.next() => is_over(pass(message, &mut owner, &mut client).await),
+        };
+        if over {
+            return;
+        }
+    }
+}
+
+/// Passes on this message and those that have arrived behind it. Returns false after the last one.
+async fn pass<F, T>(
+    first: Option<Result<Message, Error>>,
+    from: &mut WebSocketStream<F>,
+    to: &mut WebSocketStream<T>,
+) -> Result<bool, Error>
+where
+    F: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut next = first;
+    let mut answers = false;
+    for _ in 0..BATCH {
+        match next {
+            Some(Ok(Message::Text(text))) => timely(to.feed(Message::Text(text))).await?,
+            // The library answers a ping by itself, at the next flush.
+            Some(Ok(Message::Ping(_))) => answers = true,
+            Some(Ok(Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Binary(bytes))) => timely(to.feed(Message::Binary(bytes))).await?,
+            Some(Ok(Message::Close(close))) => {
+                timely(to.send(Message::Close(close))).await?;
+                // Both sides see the end of the other.
+                let _closed = timely(from.flush()).await;
+                return Ok(false);
+            }
+            // The messages before the end count.
+            Some(Err(error)) => {
+                timely(to.flush()).await?;
+                return Err(error);
+            }
+            None => {
+                timely(to.flush()).await?;
+                return Ok(false);
+            }
+        }
+        next = match from.next().now_or_never() {
+            Some(next) => next,
+            None => break,
+        };
+    }
+    if answers {
+        timely(from.flush()).await?;
+    }
+    timely(to.flush()).await?;
+    Ok(true)
+}
+
+async fn timely(sending: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let late = |_| Error::Io(io::ErrorKind::TimedOut.into());
+    timeout(WRITE_MAX, sending).await.map_err(late)?
+}
+
+/// Returns the address of the owner if this refusal lets a node carry.
+pub(super) fn owner_of(fault: &Fault) -> Option<&str> {
+    fault.to.as_deref().filter(|_| fault.code == FaultCode::Moved)
+}

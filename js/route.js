@@ -1,0 +1,172 @@
+// The next address that a session dials, as `route` of the Rust client has it.
+//
+//   the last good address, then the list ──▶ node ──moved, with an address──▶ owner
+//                   ▲                         ▲                                 │
+//                   └── moved, without one ───┴──── carry ◀── out of reach ─────┘
+
+import { isEncrypted, isInClear } from './addresses.js';
+import { Moment } from './lease.js';
+import { append, dropFirst, each, removed, some } from './lists.js';
+import { refusalOf } from './refusals.js';
+
+/**
+ * How often in a row an address that a node named is dialled without a pause: two nodes may disagree
+ * for a moment.
+ */
+const HOPS_MAX = 4;
+
+/** How many milliseconds an owner that was out of reach is not dialled again. */
+const UNREACHABLE_MS = 60_000;
+
+/** For the way to an owner, where another node can carry the messages. */
+const OWNER_MS_MAX = 1000;
+
+/** For the way to an address, and for the way to one of several. */
+const DIAL_MS_MAX = 10_000;
+const DIAL_ONE_MS_MIN = 2000;
+const DIAL_LEASED_MS_MIN = 250;
+
+export class Route {
+  #addresses;
+  #token;
+  #parse;
+  /** Where clients that were given the same list differ. */
+  #first;
+  /** The addresses that are dialled before the next pause. */
+  #round;
+  /** Rounds without an answer. */
+  #rounds = 0;
+  /** The address that was last welcoming. */
+  #good;
+  #hops = 0;
+  /** Owners that were out of reach: { key, since }. */
+  #unreachable = [];
+  /** The address to dial; the node that named it as an owner; whether it carries the messages. */
+  target;
+  /** Whether several nodes may be dialled. */
+  isCluster;
+
+  /**
+   * @param addresses what readAddresses() made
+   * @param token     whether a token is shown
+   * @param parse     understands an address that a node names
+   */
+  constructor(addresses, token, parse) {
+    this.#addresses = addresses;
+    this.#token = token;
+    this.#parse = parse;
+    this.#first = Math.floor(Math.random() * addresses.length);
+    this.isCluster = addresses.length > 1;
+    this.#beginRound();
+  }
+
+  /** How many milliseconds the way to the target may take, for a session with this lease. */
+  limit(lease) {
+    const eighth = lease === undefined ? Infinity : lease / 8;
+    if (this.target.namedBy !== undefined) return Math.min(eighth, OWNER_MS_MAX);
+    if (!this.isCluster) return DIAL_MS_MAX;
+    const even = Math.max(DIAL_MS_MAX / this.#addresses.length, DIAL_ONE_MS_MIN);
+    // A network that is slower than that is given more time in each round.
+    return Math.min(Math.min(Math.max(eighth, DIAL_LEASED_MS_MIN), even) * 2 ** this.#rounds, DIAL_MS_MAX);
+  }
+
+  /** The target has welcomed the session. */
+  reached() {
+    this.#good = this.target.address;
+    this.#unreachable = removed(this.#unreachable, ({ key }) => key === keyOf(this.#good));
+    this.#rounds = 0;
+    this.#beginRound();
+  }
+
+  /** A connection was there for long enough that a further `moved` is no quarrel of nodes. */
+  settled() {
+    this.#hops = 0;
+  }
+
+  /**
+   * Whether no further attempt can succeed. The refusal of an owner before the hello is none of
+   * those: the node that named it can carry the messages.
+   */
+  isFinal({ code }, isGreeted) {
+    return refusalOf(code).final && (isGreeted || this.target.namedBy === undefined);
+  }
+
+  /** Chooses the next target after an attempt that failed. Returns whether to dial it at once. */
+  failed({ code, to }, isGreeted) {
+    const { address, namedBy, carries } = this.target;
+    if (code === 'moved') return this.#follow(address, carries, to);
+    if (namedBy === undefined || isGreeted) return this.#advance();
+    append(this.#unreachable, { key: keyOf(address), since: new Moment() });
+    this.target = { address: namedBy, carries: true };
+    return true;
+  }
+
+  /** Chooses the next target after the node that had welcomed the session said `moved`. */
+  moved(to) {
+    return this.#follow(this.#good, false, to);
+  }
+
+  /** Follows a node to the owner that it named, or lets the node carry the messages there. */
+  #follow(from, carried, to) {
+    this.isCluster = true;
+    this.#rounds = 0;
+    const owner = typeof to === 'string' ? this.#parse(to) : undefined;
+    if (owner === undefined || keyOf(owner) === keyOf(from) || this.#hops >= HOPS_MAX) {
+      this.#hops = 0;
+      this.#advance();
+      return false;
+    }
+    this.#hops++;
+    this.#unreachable = removed(this.#unreachable, ({ since }) => since.age >= UNREACHABLE_MS);
+    const isUnreachable = some(this.#unreachable, ({ key }) => key === keyOf(owner));
+    if (this.#mayFollow(owner) && !isUnreachable) this.target = { address: owner, namedBy: from, carries: false };
+    else if (!carried) this.target = { address: from, carries: true };
+    else {
+      this.#advance();
+      return false;
+    }
+    return true;
+  }
+
+  /**
+   * Whether the owner may get what the listed nodes get: everything encrypted, if it was, and the
+   * token. A client of a Unix socket has shown none, so it stays there.
+   */
+  #mayFollow(owner) {
+    if (owner.url === undefined || this.#addresses[0].url === undefined) return false;
+    if (isEncrypted(this.#addresses[0]) && !isEncrypted(owner)) return false;
+    return !this.#token || !isInClear(owner) || some(this.#addresses, isInClear);
+  }
+
+  /** Goes on with the next known address; after the last one, from the start after a pause. */
+  #advance() {
+    if (this.#round.length === 0) {
+      this.#rounds++;
+      this.#beginRound();
+      return false;
+    }
+    this.#takeNext();
+    return true;
+  }
+
+  /** Begins with the address that was last good. */
+  #beginRound() {
+    this.#round = this.#good === undefined ? [] : [this.#good];
+    const { length } = this.#addresses;
+    each(this.#addresses, (_, index) => {
+      const address = this.#addresses[(this.#first + index) % length];
+      if (this.#good === undefined || keyOf(address) !== keyOf(this.#good)) append(this.#round, address);
+    });
+    this.#takeNext();
+  }
+
+  #takeNext() {
+    this.target = { address: this.#round[0], carries: false };
+    dropFirst(this.#round, 1);
+  }
+}
+
+/** What two equal addresses have in common. */
+function keyOf({ path, url }) {
+  return url === undefined ? `unix:${path}` : url.href;
+}

@@ -1,0 +1,58 @@
+// The conformance cases in pages, frames and all kinds of workers of a real Chromium, through a
+// real service.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { Browsers, missing } from './browser/chromium.js';
+import { KINDS, runCases } from './browser/conformance.js';
+import { headers, startSite } from './browser/site.js';
+import { Service } from './service.js';
+
+/** So long that only the end of a client releases its locks, and never the end of a lease. */
+const lease = 600_000;
+
+describe('Chromium', { skip: missing }, () => {
+  const browsers = new Browsers();
+  let site;
+  let service;
+
+  before(async () => {
+    site = await startSite({ '/test/browser/bundled.js': serveBundle });
+    service = await Service.start(['--lease-max', '10m', '--allow-origin', site.origin]);
+  });
+
+  after(async () => {
+    await browsers.close();
+    await site.close();
+    await service.kill();
+  });
+
+  for (const kind of KINDS) {
+    test(`the standard's cases pass in Chromium: ${kind}`, (t) => runAll(t, { kind }, 100));
+    test(`the extensions' cases pass in Chromium: ${kind}`, (t) => runAll(t, { kind, body: 'extensions' }, 20));
+    test(`the older drafts' cases pass in Chromium: ${kind}`, (t) => runAll(t, { kind, body: 'lineage' }, 50));
+  }
+
+  test("the standard's cases pass in Chromium, bundled and minified", (t) => runAll(t, { kind: 'page', provider: 'bundled' }, 100));
+
+  /** Runs every case of a body in a place. */
+  async function runAll(t, place, least) {
+    const given = { provider: 'service', ...place, service: service.tcp, lease };
+    let count = 0;
+    for await (const { id, title, passed, error } of runCases(() => browsers.open(), site.origin, given)) {
+      count++;
+      t.diagnostic(`${passed ? 'ok' : 'not ok'} ${id} ${title}`);
+      assert.ok(passed, `${id} ${title}: ${error}`);
+    }
+    assert.ok(count > least, `only ${count} cases`);
+  }
+});
+
+/** Serves browser/service.js and its imports as one minified script. */
+async function serveBundle(_, response) {
+  const entryPoints = [fileURLToPath(new URL('./browser/service.js', import.meta.url))];
+  const { outputFiles } = await build({ entryPoints, bundle: true, minify: true, format: 'esm', write: false });
+  response.writeHead(200, { ...headers, 'content-type': 'text/javascript' }).end(outputFiles[0].contents);
+}

@@ -1,0 +1,372 @@
+// A cluster, as its clients see it: lists of addresses, nodes that name the owner of the locks, and
+// sessions of partitions. The nodes are peers that the test plays.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { test } from 'node:test';
+import { connect } from 'navlocks';
+import WebSocket from 'ws';
+import { readAddresses } from '../addresses.js';
+import { parseAddress } from '../dial.js';
+import { Pauses } from '../pauses.js';
+import { Route } from '../route.js';
+import { Session } from '../session.js';
+import { becomes, fails, lost } from './outcomes.js';
+import { hold, Script } from './script.js';
+
+const SESSION = { session: 7, secret: 'a secret', epoch: 1, cluster: true, 'lease-ms': 60_000 };
+const MOVED = { ...SESSION, epoch: 2, resumed: true, claim: true };
+const PLACE = [1, 40];
+
+/** Nodes of a cluster: { script, url } each. They close with the test. */
+async function startNodes(t, count) {
+  const nodes = [];
+  for (let index = 0; index < count; index++) {
+    const script = new Script();
+    nodes.push({ script, url: await script.listen(0, '127.0.0.1') });
+    t.after(() => script.close());
+  }
+  return nodes;
+}
+
+/** An address where no process listens. */
+async function deadUrl() {
+  const script = new Script();
+  const url = await script.listen(0, '127.0.0.1');
+  script.close();
+  return url;
+}
+
+function moves(peer, to) {
+  peer.say({ error: { code: 'moved', message: 'elsewhere', to } });
+}
+
+/** The next connection, up to its hello. */
+async function greeted({ script }) {
+  const peer = await script.accept();
+  return { peer, hello: (await peer.hear()).hello };
+}
+
+async function hearClaim(peer, expected) {
+  for (const request of expected) assert.deepEqual(await peer.hear(), { request });
+  assert.equal(await peer.hear(), 'claimed');
+}
+
+function createRoute(list, token = false) {
+  const addresses = readAddresses(list, parseAddress, (sentence) => assert.fail(sentence));
+  return new Route(addresses, token, parseAddress);
+}
+
+function dialled({ target: { address, carries } }) {
+  return [address.url?.href ?? address.path, carries];
+}
+
+const GONE = { code: 'unreachable', message: 'nobody listens' };
+
+test('dead addresses of a list are passed over', async (t) => {
+  const [node] = await startNodes(t, 1);
+  // The first address to be dialled differs from client to client.
+  for (let round = 0; round < 10; round++) {
+    const urls = [await deadUrl(), node.url, await deadUrl()];
+    const list = round % 2 === 0 ? urls : `${urls}`.replaceAll(',ws://', ',');
+    const [locks, peer] = await node.script.connect(list, SESSION);
+    const held = await hold(locks, peer, 'a', 1);
+    peer.drop();
+    const { peer: again } = await greeted(node);
+    again.welcome(MOVED);
+    await hearClaim(again, [{ id: 1, names: ['a'], token: 1 }]);
+    assert.equal(held.held, true);
+    await locks.close();
+  }
+});
+
+test('a list without a living node is a NetworkError, and a bad list a SyntaxError that names it', async () => {
+  const error = await fails(connect([await deadUrl(), await deadUrl()]), 'NetworkError');
+  assert.equal(error.cause, 'unreachable');
+  const bad = [
+    ['wss://a,', 'empty'],
+    ['wss://a,,b', 'empty'],
+    ['a,wss://b', 'no address'],
+    ['wss://a,http://b', "'http://b'"],
+    ['wss://a,b:port', "'wss://b:port'"],
+    ['unix:/a,unix:/b', 'Unix socket'],
+    ['unix:/a,ws://b', 'Unix socket'],
+    ['ws://b,unix:/a', 'Unix socket'],
+    ['wss://a,ws://b', 'mixes'],
+  ];
+  for (const [list, problem] of bad) {
+    const { message } = await fails(connect(list), 'SyntaxError');
+    assert.ok(message.includes(list) && message.includes(problem), message);
+  }
+  await fails(connect([]), 'SyntaxError');
+  assert.deepEqual(readAddresses('unix:/a,b', parseAddress), [{ path: '/a,b' }]);
+});
+
+test('a node sends the client to the owner, which hears the same hello', async (t) => {
+  const [node, owner] = await startNodes(t, 2);
+  const connected = connect(node.url, { partition: 'p', lease: 9000 });
+  const { peer, hello } = await greeted(node);
+  assert.deepEqual(hello, { version: 1, partition: 'p', 'lease-ms': 9000 });
+  moves(peer, owner.url);
+  const there = await greeted(owner);
+  assert.deepEqual(there.hello, hello);
+  there.peer.welcome(SESSION);
+  const locks = await connected;
+  await hold(locks, there.peer, 'a', 1);
+  await locks.close();
+});
+
+test('the first connection waits while no node owns the locks', async (t) => {
+  const [node] = await startNodes(t, 1);
+  const connected = connect(node.url);
+  for (let round = 0; round < 3; round++) moves((await greeted(node)).peer);
+  (await greeted(node)).peer.welcome(SESSION);
+  const locks = await connected;
+  assert.equal(locks.connection.state, 'connected');
+  await locks.close();
+});
+
+test('a lock and a place are claimed from the owner that a planned move names', async (t) => {
+  const [node, owner] = await startNodes(t, 2);
+  const [locks, peer] = await node.script.connect(node.url, SESSION);
+  const held = await hold(locks, peer, 'a', 1);
+  const waits = locks.hold('b');
+  await peer.hear();
+  peer.say({ pending: { id: 2, place: PLACE } });
+  moves(peer, owner.url);
+  const there = await greeted(owner);
+  assert.deepEqual([there.hello.resume.session, there.hello.resume.epoch, there.hello.resume.alive], [7, 1, [1, 2]]);
+  assert.equal(held.held, true);
+  there.peer.welcome(MOVED);
+  await hearClaim(there.peer, [
+    { id: 1, names: ['a'], token: 1 },
+    { id: 2, names: ['b'], place: PLACE },
+  ]);
+  there.peer.say({ granted: { id: 2, token: 20 } });
+  assert.equal((await waits).fencingToken, 20);
+  assert.equal(held.held, true);
+  await locks.close();
+});
+
+test('a lock is claimed after a take-over that takes its time', async (t) => {
+  const [node] = await startNodes(t, 1);
+  const [locks, peer] = await node.script.connect(node.url, SESSION);
+  const held = await hold(locks, peer, 'a', 1);
+  const owner = await deadUrl();
+  peer.drop();
+  for (let round = 0; round < 3; round++) {
+    // The node knows no better, and cannot carry.
+    const first = await greeted(node);
+    assert.equal(first.hello.carry, undefined);
+    moves(first.peer, owner);
+    const carried = await greeted(node);
+    assert.equal(carried.hello.carry, true);
+    moves(carried.peer, owner);
+    moves((await greeted(node)).peer);
+  }
+  assert.deepEqual([locks.connection.state, held.held], ['unreachable', true]);
+  const { peer: again } = await greeted(node);
+  again.welcome(MOVED);
+  await hearClaim(again, [{ id: 1, names: ['a'], token: 1 }]);
+  assert.equal(held.held, true);
+  await locks.close();
+});
+
+test('a node carries for a client that cannot reach the owner, stopped or dead', async (t) => {
+  const [node] = await startNodes(t, 1);
+  // A process that is stopped takes connections all the same.
+  const stopped = createServer().listen(0, '127.0.0.1');
+  const sockets = [];
+  stopped.on('connection', (socket) => sockets.push(socket));
+  t.after(() => {
+    stopped.close();
+    sockets.forEach((socket) => socket.destroy());
+  });
+  await new Promise((resolve) => stopped.once('listening', resolve));
+  for (const owner of [await deadUrl(), `ws://127.0.0.1:${stopped.address().port}`]) {
+    const connected = connect(node.url, { lease: 400 });
+    moves((await greeted(node)).peer, owner);
+    const { peer, hello } = await greeted(node);
+    assert.equal(hello.carry, true);
+    peer.welcome(SESSION);
+    const locks = await connected;
+    await hold(locks, peer, 'a', 1);
+    // It is remembered.
+    peer.drop();
+    moves((await greeted(node)).peer, owner);
+    const again = await greeted(node);
+    assert.equal(again.hello.carry, true);
+    again.peer.welcome({ ...SESSION, resumed: true });
+    await becomes(locks, 'connected');
+    await locks.close();
+  }
+});
+
+test('an owner that does not know the session begins another one', async (t) => {
+  const [node, owner] = await startNodes(t, 2);
+  const [locks, peer] = await node.script.connect(node.url, SESSION);
+  const held = await hold(locks, peer, 'a', 1);
+  const waits = locks.hold('b');
+  await peer.hear();
+  moves(peer, owner.url);
+  (await greeted(owner)).peer.say({ error: { code: 'unknown-session', message: 'never heard of it' } });
+  const { peer: there, hello } = await greeted(owner);
+  assert.equal(hello.resume, undefined);
+  there.welcome({ ...SESSION, session: 8, epoch: 2 });
+  assert.equal(await lost(held), 'ServiceGone');
+  assert.deepEqual(await there.hear(), { request: { id: 2, names: ['b'] } });
+  await Promise.all([locks.close(), fails(waits, 'AbortError')]);
+});
+
+test('a partition of a cluster is a session of its own, shared by those who ask for it', async (t) => {
+  const [node, owner] = await startNodes(t, 2);
+  const [locks, peer] = await node.script.connect(node.url, { ...SESSION, origin: 'https://shop.example', epoch: 5 }, { partition: 'a', lease: 9000 });
+  const builds = locks.partition('b');
+  assert.deepEqual(builds.space, { origin: 'https://shop.example', partition: 'b' });
+  const waits = builds.hold('x');
+  const { peer: asked, hello } = await greeted(node);
+  assert.deepEqual(hello, { version: 1, partition: 'b', 'lease-ms': 9000 });
+  moves(asked, owner.url);
+  const { peer: second } = await greeted(owner);
+  // Epochs are those of a slot.
+  second.welcome({ ...SESSION, session: 8, epoch: 2 });
+  assert.deepEqual(await second.hear(), { request: { id: 1, names: ['x'] } });
+  second.say({ granted: { id: 1, token: 1 } });
+  const held = await waits;
+  assert.equal(builds.clientId, '8.0');
+  // Partitions of a connection share their sessions, from wherever they are opened.
+  builds.partition('a');
+  assert.deepEqual(await peer.hear(), { open: { client: 1, partition: 'a' } });
+  builds.partition('b');
+  assert.deepEqual(await second.hear(), { open: { client: 1, partition: 'b' } });
+  await hold(locks, peer, 'x', 1);
+  // The end of a connection ends all its sessions.
+  const closed = locks.close();
+  assert.equal(await peer.hear(), 'bye');
+  assert.equal(await second.hear(), 'bye');
+  await closed;
+  assert.equal(await lost(held), 'ClientEnded');
+  for (const ended of [locks, builds, locks.partition('c')]) await fails(ended.hold('x'), 'InvalidStateError');
+});
+
+test('a page takes a list too, and follows nodes to the owner', async (t) => {
+  const [node, owner] = await startNodes(t, 2);
+  globalThis.WebSocket ??= WebSocket;
+  const page = await import('navlocks/browser');
+  const connected = page.connect(`${await deadUrl()},${node.url.slice('ws://'.length)}`);
+  moves((await greeted(node)).peer, owner.url);
+  (await greeted(owner)).peer.welcome(SESSION);
+  const locks = await connected;
+  const other = locks.partition('b');
+  // The list is the same, and the first address to be dialled a dead one or this.
+  const { peer, hello } = await greeted(node);
+  assert.equal(hello.partition, 'b');
+  peer.welcome({ ...SESSION, session: 8 });
+  const held = await hold(other, peer, 'x', 1);
+  assert.equal(held.fencingToken, 1);
+  await locks.close();
+  for (const list of ['wss://a,ws://b', 'wss://a,,b', 'a,wss://b', undefined]) await fails(page.connect(list), 'SyntaxError');
+});
+
+test('a round dials each address once and begins with the last good one', () => {
+  const route = createRoute('ws://a,b,c');
+  const rounds = [];
+  for (let count = 0; count < 2; count++) {
+    const round = [];
+    do round.push(dialled(route)[0]);
+    while (route.failed(GONE, false));
+    rounds.push(round);
+    assert.deepEqual([...round].sort(), ['ws://a/', 'ws://b/', 'ws://c/']);
+  }
+  assert.deepEqual(rounds[0], rounds[1]);
+  while (dialled(route)[0] !== rounds[0][1]) route.failed(GONE, false);
+  route.reached();
+  assert.deepEqual(dialled(route), [rounds[0][1], false]);
+  assert.equal(route.failed(GONE, false), true);
+  assert.deepEqual(dialled(route), [rounds[0][0], false]);
+  const firsts = new Set(Array.from({ length: 200 }, () => dialled(createRoute('ws://a,b,c'))[0]));
+  assert.equal(firsts.size, 3);
+});
+
+test('an owner that must not get the token is not dialled', () => {
+  const cases = [
+    ['wss://a', true, 'wss://b/', true],
+    ['wss://a', true, 'ws://b/', false],
+    ['wss://a', false, 'ws://b/', false],
+    ['wss://a', false, 'ws://127.0.0.1/', false],
+    ['ws://a', false, 'ws://b/', true],
+    ['ws://127.0.0.1', true, 'ws://b/', false],
+    ['ws://127.0.0.1', true, 'ws://127.0.0.1:2/', true],
+    ['ws://[::1]', true, 'wss://b/', true],
+    // There the token goes in clear already.
+    ['ws://a', true, 'ws://b/', true],
+    ['unix:/a', false, 'wss://b/', false],
+    ['ws://a', false, 'unix:/b', false],
+  ];
+  for (const [list, token, to, follows] of cases) {
+    const route = createRoute(list, token);
+    const [first] = dialled(route);
+    assert.equal(route.failed({ code: 'moved', to }, true), true);
+    assert.deepEqual(dialled(route), follows ? [to, false] : [first, true], `${list} to ${to}`);
+  }
+});
+
+test('nodes that disagree are followed four times before a pause', () => {
+  const route = createRoute('ws://a');
+  for (let round = 0; round < 2; round++) {
+    for (const to of ['ws://b/', 'ws://a/', 'ws://b/', 'ws://a/']) {
+      assert.equal(route.failed({ code: 'moved', to }, true), true);
+      assert.deepEqual(dialled(route), [to, false]);
+    }
+    assert.equal(route.failed({ code: 'moved', to: 'ws://b/' }, true), false);
+    assert.deepEqual(dialled(route), ['ws://a/', false]);
+  }
+  // A node that names itself has nobody to name.
+  assert.equal(route.failed({ code: 'moved', to: 'ws://a/' }, true), false);
+});
+
+test('an owner that refuses before the hello is no end, and a node that cannot carry is no reason to hurry', () => {
+  const route = createRoute('ws://a');
+  route.failed({ code: 'moved', to: 'ws://b/' }, true);
+  assert.equal(route.isFinal({ code: 'unauthorized' }, false), false);
+  assert.equal(route.isFinal({ code: 'unauthorized' }, true), true);
+  assert.equal(route.failed({ code: 'unauthorized' }, false), true);
+  assert.deepEqual(dialled(route), ['ws://a/', true]);
+  assert.equal(route.isFinal({ code: 'unauthorized' }, false), true);
+  assert.equal(route.failed({ code: 'moved', to: 'ws://b/' }, true), false);
+  assert.deepEqual(dialled(route), ['ws://a/', false]);
+});
+
+test('the way to a node takes a part of the lease only', () => {
+  const route = createRoute('ws://a,b,c,d,e');
+  assert.deepEqual([route.limit(undefined), route.limit(8000)], [2000, 1000]);
+  for (let count = 0; count < 5; count++) route.failed(GONE, false);
+  assert.equal(route.limit(8000), 2000);
+  route.failed({ code: 'moved', to: 'ws://f/' }, true);
+  assert.deepEqual([route.limit(undefined), route.limit(4000)], [1000, 500]);
+  assert.equal(createRoute('ws://a').limit(1000), 10_000);
+});
+
+test('a session that a take-over waits for makes short pauses', async () => {
+  const pauses = [];
+  const longest = await new Promise((resolve) => {
+    // Timers of attempts are longer, and run never; those of pauses run at once.
+    const runAtOnce = (work, milliseconds) => {
+      if (milliseconds > 1000) return;
+      if (pauses.push(milliseconds) === 50) resolve(Math.max(...pauses));
+      else queueMicrotask(work);
+    };
+    const platform = { exception: (name, message) => new DOMException(message, name), Promise, setTimeout: runAtOnce, clearTimeout() {} };
+    const dial = () => Promise.reject(GONE);
+    const options = { createRoute: () => createRoute('ws://a,b'), dial, partition: '', patience: Infinity };
+    new Session(options, { ...platform, deliveries: { add() {} }, keepAlive() {} }).start();
+  });
+  assert.ok(longest >= 100 && longest <= 200, `${longest}`);
+});
+
+test('a cluster is dialled five times a second during a take-over', () => {
+  const pauses = new Pauses(1000);
+  const longest = Math.max(...Array.from({ length: 100 }, () => pauses.nextInTakeover()));
+  assert.ok(longest >= 100 && longest <= 200, `${longest}`);
+  assert.equal(pauses.next(), 1000);
+});

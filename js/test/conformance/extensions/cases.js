@@ -1,0 +1,9 @@
+// The cases of the package's extensions, for all extended locks.
+
+import { events } from './events.js';
+import { handles } from './handles.js';
+import { reports } from './reports.js';
+import { scopes } from './scopes.js';
+import { timeouts } from './timeouts.js';
+
+export const extensions = [scopes, timeouts, handles, reports, events].flat();
