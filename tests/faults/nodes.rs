@@ -122,7 +122,7 @@ impl Nodes {
         block_on(connect.timeout(PATIENCE).into_future()).expect("a node answers")
     }
 
-    /// What etcd says about nodes and slots.
+    /// Reads nodes and slots from etcd.
     pub(crate) fn view(&self) -> Option<ClusterView> {
         let address = format!("etcd://{}", self.etcd.addresses().join(","));
         let address = Address::parse(&address).expect("an address");
@@ -170,7 +170,7 @@ impl Nodes {
         })
     }
 
-    /// What a node said.
+    /// Returns the log of a node.
     pub(crate) fn log(&self, number: usize) -> String {
         let log = self.folder.path().join(format!("n{number}.log"));
         std::fs::read_to_string(log).unwrap_or_default()

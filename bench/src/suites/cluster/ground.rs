@@ -35,7 +35,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// What etcd says about nodes and slots.
+    /// Reads nodes and slots from etcd.
     fn view(&self) -> Result<ClusterView, String> {
         let etcd = format!("etcd://{}", self.members.addresses().join(","));
         let address = EtcdAddress::parse(&etcd).map_err(|error| error.to_string())?;

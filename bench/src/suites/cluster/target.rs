@@ -1,4 +1,4 @@
-//! What a cluster aims at.
+//! The targets of a cluster.
 
 use super::{CARRIED, ETCD, SERVICE};
 use crate::harness::Row;
