@@ -5,6 +5,7 @@ use crate::harness::{Contest, Options, Row};
 mod engine;
 mod inprocess;
 mod service;
+mod cluster;
 mod cli;
 mod node;
 mod abuse;
@@ -15,6 +16,7 @@ pub(crate) const SUITES: &[Suite] = &[
     engine::SUITE,
     inprocess::SUITE,
     service::SUITE,
+    cluster::SUITE,
     cli::SUITE,
     node::SUITE,
     abuse::SUITE,

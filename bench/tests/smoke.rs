@@ -74,7 +74,8 @@ fn run_without_suite_lists_the_suites() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
-    for suite in ["engine", "inprocess", "service", "cli", "node", "abuse", "dashboard"] {
+    for suite in ["engine", "inprocess", "service", "cluster", "cli", "node", "abuse", "dashboard"]
+    {
         assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
     }
 }
@@ -195,6 +196,31 @@ fn service_suite_runs_every_case_against_every_peer_that_is_there() {
         ("bytes per client in memory-idle", "echo"),
     ] {
         assert!(present(&text, &[peer]).is_empty() || text.contains(target), "no target: {target}");
+    }
+}
+
+#[test]
+fn cluster_suite_runs_every_case_against_every_peer_that_is_there() {
+    let text = run_and_clean_up("cluster");
+    if present(&text, &["navlocks"]).is_empty() {
+        return;
+    }
+    let ratios = ratios(&text);
+    for case in ["cycle-1", "cycle-16", "cycle-64", "handoff-p50", "handoff-p99"] {
+        for peer in present(&text, &["service", "etcd", "carried"]) {
+            assert!(ratios.contains_key(&(case.to_string(), peer.to_string())), "{case} {peer}");
+        }
+    }
+    assert!(ratios.contains_key(&("writes-per-1k".to_string(), "etcd".to_string())), "{text}");
+    for target in [
+        "times service on cycle-1",
+        "times etcd on handoff-p50",
+        "writes to etcd per 1,000 cycles",
+        "first grant after a kill",
+        "first grant after an owner left",
+        "locks lost by kills",
+    ] {
+        assert!(text.contains(target), "no target: {target}");
     }
 }
 

@@ -65,7 +65,7 @@ impl Cluster {
     }
 }
 
-/// Values that tests share, as long as one of them uses them.
+/// Values that tests share, as long as one of them uses each.
 type Shared<K, T> = Mutex<Vec<(K, Weak<T>)>>;
 
 fn shared<K: Copy + PartialEq, T>(all: &Shared<K, T>, key: K, start: impl FnOnce() -> T) -> Arc<T> {

@@ -34,7 +34,7 @@ fn plan(time: Duration) -> Plan {
         clients: CLIENTS,
         time,
         // A client that was killed makes its partition wait for its lease at the next fail-over.
-        pause: Duration::from_secs(6),
+        pause: Duration::from_secs(10),
         service: 1,
         stop: Duration::from_secs(1),
         patience: Duration::from_secs(40),
@@ -212,13 +212,15 @@ fn clients_of_a_cluster_keep_locks_and_places_whatever_becomes_of_nodes_and_etcd
     let pen = Pen::new(folder.path(), Who::from("vandal")).expect("a record");
     let mut vandal = Vandal { nodes: &mut nodes, pen, dice: Dice::new(seed, u64::MAX) };
     let (begin, mut strikes) = (Instant::now(), 0);
-    // Each of them at first, then as the dice say.
+    // Each in turn, from one that the dice choose.
     let first = vandal.dice.roll(FAULTS.len() as u64) as usize;
     while begin.elapsed() < time {
         let fault = FAULTS[(first + strikes) % FAULTS.len()];
         vandal.strike(fault).expect("the cluster comes back");
         strikes += 1;
-        sleep(vandal.dice.up_to(Duration::from_secs(2)));
+        // Slots move back under load; then grace has the time to end now and then.
+        vandal.nodes.await_balance(NODES);
+        sleep(vandal.dice.up_to(Duration::from_secs(6)));
     }
     let ended = conducted.join().expect("no panic").expect("all can be started and written");
     let mut survivors = 0;

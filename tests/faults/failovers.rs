@@ -107,6 +107,20 @@ fn owner_killed_during_grace_costs_no_lock_and_no_place() {
     queue.assert_unharmed(&nodes);
 }
 
+#[test]
+fn client_that_leaves_during_a_fail_over_lets_no_other_wait_for_its_lease() {
+    let mut nodes = Nodes::start("leaves-in-fail-over", 2, 1);
+    let (leaving, other) = (client(&nodes), client(&nodes));
+    let lock = request(&leaving, "x").expect("it is free");
+    nodes.kill(nodes.owner(PARTITION));
+    let left = thread::spawn(move || {
+        drop(lock);
+        block_on(leaving.disconnect());
+    });
+    drop(request(&other, "x").expect("no lease is waited for"));
+    left.join().expect("no panic");
+}
+
 fn await_other_owner(nodes: &Nodes, than: usize) -> usize {
     let begin = Instant::now();
     loop {

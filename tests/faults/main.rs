@@ -21,6 +21,7 @@ mod nodes;
 mod failovers;
 mod fenced;
 mod clustered;
+mod example;
 
 mod wish;
 mod simulation;

@@ -122,7 +122,7 @@ impl Nodes {
         block_on(connect.timeout(PATIENCE).into_future()).expect("a node answers")
     }
 
-    /// Returns nodes and slots, as etcd has them.
+    /// Reads nodes and slots from etcd.
     pub(crate) fn view(&self) -> Option<ClusterView> {
         let address = format!("etcd://{}", self.etcd.addresses().join(","));
         let address = Address::parse(&address).expect("an address");

@@ -5,6 +5,7 @@ mod etcd;
 mod folder;
 mod memory;
 mod navlocks;
+mod nodes;
 mod package;
 mod postgres;
 mod process;
@@ -203,6 +204,7 @@ pub struct Program {
 pub use self::echo::PROGRAM as ECHO;
 pub use self::etcd::{Members as EtcdMembers, PROGRAM as ETCD};
 pub use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
+pub use self::nodes::Nodes as NavlocksNodes;
 pub use self::postgres::PROGRAM as POSTGRES;
 pub use self::redis::{LOGGED as REDIS_AOF, PROGRAM as REDIS};
 

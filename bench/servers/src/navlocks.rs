@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use super::folder::Folder;
+use super::package::find;
 use super::process::End;
 use super::{Address, Program, Server, output};
 
@@ -25,6 +26,10 @@ fn build() -> Result<PathBuf, String> {
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--package", "navlocks-cli", "--bin", "navlocks"]);
     build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);
+    // Clusters need the compiler of etcd's protocol to be built.
+    if find("protoc").is_some() {
+        build.args(["--features", "etcd"]);
+    }
     // Removed because the build script of `ring` watches them: with them half of the service is
     // built again.
     for (name, _) in std::env::vars_os() {

@@ -17,7 +17,7 @@ pub fn program(name: &str, package: &str) -> Result<PathBuf, String> {
     find(name).ok_or_else(|| format!("package {package} has no {name}"))
 }
 
-fn find(name: &str) -> Option<PathBuf> {
+pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     folders.push("/usr/sbin".into());

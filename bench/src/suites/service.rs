@@ -1,10 +1,10 @@
 //! Lock services: how fast clients in one process get locks from a server in another.
 
-mod case;
+pub(super) mod case;
 mod client;
 mod echo;
-mod etcd;
-mod navlocks;
+pub(super) mod etcd;
+pub(super) mod navlocks;
 mod peer;
 mod postgres;
 mod redis;

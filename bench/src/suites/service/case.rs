@@ -24,29 +24,29 @@ const CONNECTING_MAX: usize = 64;
 
 /// The place and the duration of a case.
 #[derive(Clone, Copy)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     /// How long clients work in a round.
-    pub(super) time: Duration,
+    pub(crate) time: Duration,
     /// How many hand-overs there are in a round at most, and how long they may take together.
-    pub(super) hand_overs: usize,
-    pub(super) hand_over_time: Duration,
+    pub(crate) hand_overs: usize,
+    pub(crate) hand_over_time: Duration,
     /// How long clients are idle before memory is read.
-    pub(super) settle: Duration,
+    pub(crate) settle: Duration,
     /// How long other clients try to get locks that are held.
-    pub(super) probe: Duration,
+    pub(crate) probe: Duration,
 }
 
 /// A server that the clients of a case connect to.
 #[derive(Clone)]
-pub(super) struct Place {
-    pub(super) runtime: Rc<Runtime>,
-    pub(super) server: Rc<Server>,
-    pub(super) address: Address,
-    pub(super) extent: Extent,
+pub(crate) struct Place {
+    pub(crate) runtime: Rc<Runtime>,
+    pub(crate) server: Rc<Server>,
+    pub(crate) address: Address,
+    pub(crate) extent: Extent,
 }
 
 impl Place {
-    pub(super) fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
+    pub(crate) fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
         let bounded = async { tokio::time::timeout(ROUND_MAX, work).await };
         match self.runtime.block_on(bounded) {
             Ok(Ok(output)) => output,
@@ -57,7 +57,7 @@ impl Place {
 }
 
 /// The cases, for a service whose type is not known.
-pub(super) trait Cases {
+pub(crate) trait Cases {
     /// Acquire and release by this many clients, each with its own name.
     fn cycle(&self, place: Place, clients: usize) -> Round;
     /// From the release by one client to the grant of the other: the median and the 99th
@@ -172,9 +172,9 @@ impl<S: Service> Cases for S {
 }
 
 /// A client and the name that it uses.
-pub(super) struct Named<C> {
-    pub(super) client: C,
-    pub(super) name: String,
+pub(crate) struct Named<C> {
+    pub(crate) client: C,
+    pub(crate) name: String,
 }
 
 /// Returns an unused name: some peers remember a client that left silently for a while.
@@ -184,7 +184,7 @@ fn fresh_name() -> String {
 }
 
 /// New clients, each with a name of its own.
-pub(super) async fn connect<S: Service>(
+pub(crate) async fn connect<S: Service>(
     service: S,
     address: Address,
     count: usize,
@@ -240,7 +240,7 @@ async fn work<C: Client>(
 }
 
 /// Each client takes the lock of its name.
-pub(super) async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
+pub(crate) async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
     every(clients, |mut named| async move {
         named.client.acquire(&named.name).await?;
         Ok(named)
@@ -249,7 +249,7 @@ pub(super) async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Na
 }
 
 /// Each client goes.
-pub(super) async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
+pub(crate) async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
     every(clients, |named| named.client.close()).await?;
     Ok(())
 }

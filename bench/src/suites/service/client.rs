@@ -7,7 +7,7 @@ use std::time::Duration;
 use servers::Address;
 
 /// A way to use a lock service.
-pub(super) trait Service: Copy + Send + 'static {
+pub(crate) trait Service: Copy + Send + 'static {
     type Client: Client;
 
     /// True if a second client waits for the first; false for the bare round trip.
@@ -21,7 +21,7 @@ pub(super) trait Service: Copy + Send + 'static {
 }
 
 /// A client, which has at most one lock.
-pub(super) trait Client: Send + 'static {
+pub(crate) trait Client: Send + 'static {
     /// Waits until it holds the lock of the name.
     fn acquire(&mut self, name: &str) -> impl Future<Output = io::Result<()>> + Send;
 

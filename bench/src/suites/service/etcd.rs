@@ -17,9 +17,9 @@ use servers::Address;
 const LEASE_SECONDS: u64 = 600;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Etcd;
+pub(crate) struct Etcd;
 
-pub(super) struct EtcdClient {
+pub(crate) struct EtcdClient {
     requests: SendRequest<Bytes>,
     /// The task that moves the frames.
     connection: JoinHandle<()>,

@@ -10,9 +10,9 @@ use super::client::{Client, Service};
 use servers::Address;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Navlocks;
+pub(crate) struct Navlocks;
 
-pub(super) struct NavlocksClient {
+pub(crate) struct NavlocksClient {
     locks: Locks,
     held: Option<Lock>,
 }

@@ -367,7 +367,7 @@ async fn attended<T>(
     poll_fn(|cx| {
         // Nothing is sent; but the driver is woken when the users leave.
         while session.next_said(cx.waker()).is_some() {}
-        if session.is_leaving() {
+        if session.may_end() {
             return Poll::Ready(None);
         }
         session.check_lease();

@@ -223,6 +223,13 @@ impl Session {
         self.lock().link == LinkState::Leaving
     }
 
+    /// Returns true if the driver may end without a connection. The next owner of a cluster's locks
+    /// would wait for a session that has not ended, and other clients with it.
+    pub(super) fn may_end(&self) -> bool {
+        let state = self.lock();
+        state.link == LinkState::Leaving && !(state.cluster && state.secret.is_some())
+    }
+
     /// Returns when the connection counts as dead although it is open, unless the service answers
     /// before.
     pub(super) fn silent_from(&self) -> Instant {
