@@ -267,7 +267,8 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
     if timeout(patience, emptied).await.is_err() {
         shared.could_not_tell(Some(shared.config.limits.lease_max));
     }
-    left.and(shared.hubs.first().borrow_mut().store.ended(shared.untold()))
+    let ended = shared.hubs.first().borrow_mut().store.ended(shared.untold());
+    left.and(ended)
 }
 
 /// The sockets of a service that is about to start.

@@ -28,6 +28,7 @@ pub(crate) mod recovery;
 mod resuming;
 mod sessions;
 pub(crate) mod shares;
+mod slots;
 mod tokens;
 mod turns;
 mod views;
@@ -49,7 +50,6 @@ use partitions::{Around, Partition, PartitionIndex, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
 use tokens::Tokens;
-use views::Views;
 
 pub(crate) use common::Common;
 pub use frame::Frame;
@@ -60,6 +60,7 @@ pub use outbox::Outbox;
 pub use sessions::Peer;
 pub(crate) use sessions::Viewing;
 pub(crate) use shares::Share;
+pub(crate) use slots::{SharedHub, Slots};
 
 /// The state of a service.
 #[derive(Debug)]
@@ -86,7 +87,6 @@ pub struct Hub {
     /// Whether new sessions are taken.
     open: bool,
     next_connection: u64,
-    pub(crate) views: Views,
 }
 
 impl Hub {
@@ -168,7 +168,6 @@ impl Hub {
             questions: Vec::new(),
             open: true,
             next_connection: 1,
-            views: Views::default(),
         }
     }
 
@@ -231,6 +230,10 @@ impl Hub {
         self.metrics.pending.inc_by((all - held) as i64);
         self.metrics.partitions.inc_by(self.partitions.len() as i64);
         self.metrics.sessions.inc_by(self.sessions.len() as i64);
+        if self.slot.is_some() {
+            self.metrics.slots.inc();
+            self.metrics.slots_recovering.inc_by(i64::from(self.recovery.hides_holders()));
+        }
     }
 
     /// Returns the gate of its slot, in a cluster.
@@ -240,8 +243,9 @@ impl Hub {
 
     /// Stops to serve: sends all connections this fault and nothing more. Sessions are left as they
     /// are, and go on elsewhere.
-    pub(crate) fn retire(&mut self, fault: &Fault) {
+    pub(crate) fn retire(&mut self, fault: &Fault, now: Instant) {
         self.open = false;
+        self.keep_histories(now);
         for number in self.sessions.numbers() {
             let outbox = self.sessions.get(number).and_then(|session| session.outbox.as_ref());
             outbox.inspect(|outbox| outbox.end(fault.clone()));
