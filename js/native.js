@@ -17,12 +17,12 @@ const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'
 /** Types of events, as in native/src/inbox.rs. */
 const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost'];
 
-// Kinds of mail, as in native/src/space.rs.
+// What mail says, as in native/src/inbox.rs: the number of a type of event, or what is for mail alone.
 const GRANTED = 1;
 const UNAVAILABLE = 2;
-const LOST = 3;
-const CONTENDED = 5;
-const EVENTS = 6;
+const LOST = 6;
+const CONTENDED = 7;
+const EVENTS = 8;
 
 // Layout of the addon's answer: slot of a new request, amount of mail, whether there is more, mail.
 const SLOT = 0;

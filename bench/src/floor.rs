@@ -1,13 +1,13 @@
-//! The bare floor: what named locks cost with no features at all.
+//! The bare floor: the cost of named locks without any features.
 //!
-//! A standard `HashMap` from name to queue, and per name one intrusive doubly linked queue through a
-//! slab of 16-byte entries. Shared and exclusive, first come first served, release and abort in
-//! constant time, names gone when their queue is empty. Nothing else: no clients, no scopes, no
-//! events, no tokens, no check that an id is still alive.
+//! A standard `HashMap` from name to queue, and per name one intrusive doubly linked queue through
+//! a slab of 16-byte entries. Shared and exclusive, first come first served, release and abort in
+//! constant time, names dropped with their queue. Nothing else: no clients, scopes, events, tokens
+//! or checks of ids.
 //!
-//! It is written to be as fast as this shape can be, because everything else is measured against it:
-//! a name is allocated once per call and shared by map and queue, `request` hashes once, and
-//! `release` hashes only when the name goes away.
+//! It is as fast as this shape can be, because everything else is compared with it: a name is
+//! allocated once per call and shared by map and queue, `request` hashes once, and `release` hashes
+//! only when the name is dropped.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry as Slot, RandomState};
@@ -19,7 +19,8 @@ use navlocks_core::Mode;
 /// Stands for "no entry" in the links.
 const NIL: u32 = u32::MAX;
 
-/// An entry's index in the slab. Reused after its entry is gone; the caller must not use it then.
+/// The index of an entry in the slab. Reused after its entry is gone; the caller must not use it
+/// then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Id(u32);
 
@@ -33,11 +34,11 @@ struct Entry {
 
 /// The entries of one name: held ones first, then pending ones.
 struct Queue {
-    /// None: a free place.
+    /// The name; none in a free slot.
     name: Option<Rc<str>>,
     head: u32,
     tail: u32,
-    /// The first entry that waits.
+    /// The first waiter.
     pending: u32,
 }
 
@@ -61,7 +62,7 @@ impl<H: BuildHasher + Default> Floor<H> {
         }
     }
 
-    /// Asks for a lock. The flag says whether it is held at once; otherwise it waits.
+    /// Requests a lock. The flag is true if it is held at once; otherwise it is pending.
     #[inline]
     pub(crate) fn request(&mut self, name: &str, mode: Mode) -> (Id, bool) {
         match self.names.entry(Rc::from(name)) {
@@ -103,7 +104,7 @@ impl<H: BuildHasher + Default> Floor<H> {
         (Id(id), held)
     }
 
-    /// Gives a held lock back and tells who holds one now because of it, in queue order.
+    /// Releases a held lock. Passes the requests that it grants to `granted`, in queue order.
     #[inline]
     pub(crate) fn release(&mut self, id: Id, granted: impl FnMut(Id)) {
         let queue = self.unlink(id.0);
@@ -114,20 +115,20 @@ impl<H: BuildHasher + Default> Floor<H> {
         }
     }
 
-    /// Takes a waiting entry out and tells who holds a lock now because of it.
+    /// Aborts a pending request. Passes the requests that this grants to `granted`.
     #[inline]
     pub(crate) fn abort(&mut self, id: Id, granted: impl FnMut(Id)) {
         let next = self.entries[id.0 as usize].next;
         let queue = self.unlink(id.0);
         let line = &mut self.queues[queue as usize];
-        // Only the first waiter holds others back from what is held now. A waiter is never alone.
+        // Only the first waiter blocks others from joining the holders. A waiter is never alone.
         if line.pending == id.0 {
             line.pending = next;
             self.grant(queue, granted);
         }
     }
 
-    /// Removes the entry from its queue and puts it on the free list.
+    /// Removes the entry from its queue and adds it to the free list.
     #[inline]
     fn unlink(&mut self, id: u32) -> u32 {
         let Entry { prev, next, queue, .. } = self.entries[id as usize];
@@ -171,7 +172,7 @@ impl<H: BuildHasher + Default> Floor<H> {
     }
 }
 
-/// A place in the slab for one more entry.
+/// Returns a slot for one more entry.
 #[inline]
 fn insert(entries: &mut Vec<Entry>, free: &mut u32) -> u32 {
     if *free == NIL {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_ones_follow_each_other() {
+    fn exclusive_requests_are_granted_in_order() {
         let mut floor = Floor::new();
         let (first, held) = floor.request(NAME, Exclusive);
         assert!(held);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_meet() {
+    fn names_are_independent() {
         let mut floor = Floor::new();
         let (a, _) = floor.request("a", Exclusive);
         let (b, held) = floor.request("b", Exclusive);
@@ -234,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn shared_runs_are_granted_together_and_nobody_overtakes() {
+    fn shared_requests_are_granted_together_and_none_overtakes() {
         let mut floor = Floor::new();
         let (writer, _) = floor.request(NAME, Exclusive);
         let run: Vec<Id> = (0..3).map(|_| floor.request(NAME, Shared).0).collect();
         let (next, _) = floor.request(NAME, Exclusive);
         let (late, _) = floor.request(NAME, Shared);
         assert_eq!(release(&mut floor, writer), run);
-        // A shared request behind a waiting exclusive one waits, whoever holds the lock.
+        // A shared request behind a pending exclusive one waits, whatever the holder.
         let (later, held) = floor.request(NAME, Shared);
         assert!(!held);
         assert_eq!(release(&mut floor, run[1]), []);
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn aborting_the_first_waiter_lets_shared_ones_in() {
+    fn abort_of_first_waiter_grants_shared_ones() {
         let mut floor = Floor::new();
         let (reader, _) = floor.request(NAME, Shared);
         let (writer, _) = floor.request(NAME, Exclusive);
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn aborts_anywhere_keep_the_order_of_the_rest() {
+    fn aborts_keep_the_order_of_the_rest() {
         let mut floor = Floor::new();
         let (holder, _) = floor.request(NAME, Exclusive);
         let waiting: Vec<Id> = (0..5).map(|_| floor.request(NAME, Exclusive).0).collect();
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stays_of_a_name_that_was_used() {
+    fn unused_name_leaves_nothing() {
         let mut floor: Floor = Floor::new();
         for round in 0..100 {
             let (first, _) = floor.request(&format!("name {round}"), Exclusive);

@@ -5,35 +5,37 @@ use std::time::Instant;
 
 use crate::stats;
 
-/// How a run was asked for.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     /// A thousandth of every size and two rounds: shows that everything runs, not how fast.
     pub(crate) quick: bool,
     /// Only the cases whose name starts with this.
     pub(crate) filter: Option<String>,
-    /// Our side without the peers, for a profiler to look at.
+    /// Measures our side without the peers, for a profiler.
     pub(crate) alone: bool,
-    /// Rounds that count; one more goes before them to warm up.
+    /// Rounds that count; one more before them warms up.
     pub(crate) rounds: usize,
 }
 
 impl Options {
-    /// A size or a number of operations, as this run wants it.
+    /// Returns a size or a number of operations, scaled for this run.
     pub(crate) fn scaled(&self, size: usize) -> usize {
         if self.quick { (size / 1000).max(10) } else { size }
     }
 }
 
-/// What a number of a case is; always a cost, so less is better.
+/// The unit of a case; always a cost, so less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Nanoseconds per operation.
     Nanoseconds,
-    /// Nanoseconds per operation as well, told as operations per second.
+    /// Nanoseconds per operation, shown as operations per second.
     Rate,
     /// Bytes per entry.
     Bytes,
+    /// How many there are, possibly none.
+    Count,
 }
 
 /// One round of one side: the cost of each case of the contest, in their order.
@@ -44,10 +46,12 @@ struct Side {
     setup: Box<dyn FnOnce() -> Round>,
 }
 
-/// The same work for several sides, measured in turn. One round may answer several cases.
+/// The same work on several sides, measured in turn. One round may answer several cases.
 pub(crate) struct Contest {
     cases: Vec<String>,
     unit: Unit,
+    /// That of the last case, where it is another one.
+    last_unit: Option<Unit>,
     rounds_max: usize,
     sides: Vec<Side>,
 }
@@ -55,10 +59,16 @@ pub(crate) struct Contest {
 impl Contest {
     pub(crate) fn new(cases: &[&str], unit: Unit) -> Self {
         let cases = cases.iter().map(ToString::to_string).collect();
-        Self { cases, unit, rounds_max: usize::MAX, sides: Vec::new() }
+        Self { cases, unit, last_unit: None, rounds_max: usize::MAX, sides: Vec::new() }
     }
 
-    /// No more rounds than this, where each takes long.
+    /// Prints the last case in this unit.
+    pub(crate) fn last_in(mut self, unit: Unit) -> Self {
+        self.last_unit = Some(unit);
+        self
+    }
+
+    /// Limits the rounds, where each takes long.
     pub(crate) fn rounds_max(mut self, rounds: usize) -> Self {
         self.rounds_max = rounds;
         self
@@ -81,12 +91,15 @@ impl Contest {
         // Bytes are the same in every round.
         let (rounds, warm_up) = match self.unit {
             Unit::Nanoseconds | Unit::Rate => (options.rounds.min(self.rounds_max), 1),
-            Unit::Bytes => (1, 0),
+            Unit::Bytes | Unit::Count => (1, 0),
         };
         let peers: Vec<&str> = self.sides.iter().map(|side| side.peer).collect();
         let mut sides: Vec<Round> = self.sides.into_iter().map(|side| (side.setup)()).collect();
         let mut rows: Vec<Row> =
             (self.cases.iter()).map(|case| Row::new(case, self.unit, &peers)).collect();
+        if let (Some(row), Some(unit)) = (rows.last_mut(), self.last_unit) {
+            row.unit = unit;
+        }
         for round in 0..warm_up + rounds {
             for (position, run) in sides.iter_mut().enumerate() {
                 progress(&format!(
@@ -108,7 +121,7 @@ impl Contest {
     }
 }
 
-/// Runs the contests that the filter leaves, one after the other.
+/// Runs the contests that match the filter, one after the other.
 pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> Vec<Row> {
     let wanted = |case: &String| {
         options.filter.as_ref().is_none_or(|start| case.starts_with(start.as_str()))
@@ -152,13 +165,15 @@ impl Row {
         self.cells.iter().find(|cell| cell.peer == peer)
     }
 
-    /// Their cost over ours: above 1, we are faster or smaller.
+    /// Returns their cost over ours: above 1, we are faster or smaller.
     ///
     /// The median of the rounds' own ratios, since a slow phase of the machine hits both sides of a round.
+    /// A count may be zero, so one is added on both sides.
     pub(crate) fn ratio(&self, theirs: &Cell) -> f64 {
+        let more = if self.unit == Unit::Count { 1.0 } else { 0.0 };
         let ratios: Vec<f64> = (theirs.rounds.iter())
             .zip(&self.ours().rounds)
-            .map(|(theirs, ours)| theirs / ours)
+            .map(|(theirs, ours)| (theirs + more) / (ours + more))
             .collect();
         stats::median(&ratios)
     }
@@ -174,18 +189,18 @@ impl Cell {
     }
 }
 
-/// Nanoseconds per operation of some work.
+/// Returns the nanoseconds per operation of some work.
 pub(crate) fn time_per_op(operations: usize, work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_nanos() as f64 / operations as f64
 }
 
-/// Says on a terminal what runs now, over what it said before.
+/// Shows the present case on a terminal, over the line before.
 fn progress(text: &str) {
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {
-        // Nobody misses a progress line that could not be written.
+        // A progress line that cannot be written is not an error.
         let _ = write!(stderr, "\r\x1b[K{text}");
         let _ = stderr.flush();
     }
@@ -199,20 +214,29 @@ mod tests {
         Options { quick: false, filter: None, alone: false, rounds: 3 }
     }
 
-    /// A side that costs 100, 1, 2, 3 times `unit` in its rounds.
+    /// Returns a side that costs 100, 1, 2, 3 times `unit` in its rounds.
     fn fake(unit: f64) -> Round {
         let mut costs = [100.0, 1.0, 2.0, 3.0].into_iter();
         Box::new(move || vec![costs.next().unwrap_or(0.0) * unit])
     }
 
     #[test]
-    fn the_warm_up_is_dropped_and_the_ratio_is_theirs_over_ours() {
+    fn warm_up_is_dropped_and_ratio_is_theirs_over_ours() {
         let contest = Contest::new(&["case"], Unit::Nanoseconds)
             .side("ours", || fake(1.0))
             .side("theirs", || fake(4.0));
         let rows = run(vec![contest], &options());
         assert_eq!(rows[0].ours().rounds, [1.0, 2.0, 3.0]);
         assert_eq!(rows[0].ratio(&rows[0].cells[1]), 4.0);
+    }
+
+    #[test]
+    fn ratio_of_counts_is_finite_when_nothing_is_counted() {
+        let contest = Contest::new(&["case"], Unit::Count)
+            .side("ours", || fake(0.0))
+            .side("theirs", || fake(1.0));
+        let rows = run(vec![contest], &options());
+        assert_eq!(rows[0].ratio(&rows[0].cells[1]), 101.0);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Counts live heap bytes, only while asked to.
+//! Counts live heap bytes, only during a measurement.
 //!
-//! The ready-made counting allocators (`stats_alloc`, `peak_alloc`, `allocation-counter`) count every
-//! allocation of the process with atomics or thread-locals, which would be a tenth or more of what is
-//! timed here. This one costs a relaxed load and a predictable branch unless a measurement is on.
+//! The existing counting allocators (`stats_alloc`, `peak_alloc`, `allocation-counter`) count every
+//! allocation of the process with atomics or thread-locals, a tenth or more of the times measured
+//! here. This one costs a relaxed load and a predictable branch outside measurements.
 //!
-//! Counted is what the allocator sets aside, its header and rounding included (on Linux; elsewhere what
-//! the code asked for): a name of 12 bytes in a `String` of its own takes 32, and a side that
-//! makes many small allocations is not to look as good as one that makes a few large ones.
+//! It counts the bytes that the allocator reserves, header and rounding included (on Linux;
+//! elsewhere the requested bytes). A name of 12 bytes in its own `String` takes 32, so many small
+//! allocations do not look as good as a few large ones.
 
 #![allow(
     unsafe_code,
@@ -25,8 +25,8 @@ static HEAP: CountingHeap = CountingHeap;
 
 struct CountingHeap;
 
-// SAFETY: every method hands its arguments to `System` and its answer back; the counting beside it
-// touches only atomics and never allocates.
+// SAFETY: every method passes its arguments to `System` and returns its answer; the counting only
+// uses atomics and never allocates.
 unsafe impl GlobalAlloc for CountingHeap {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -56,13 +56,13 @@ unsafe impl GlobalAlloc for CountingHeap {
         count(-1, block, layout);
         // SAFETY: the caller's promise, passed on.
         let moved = unsafe { System.realloc(block, layout, size) };
-        // Nobody here goes on without the memory it asked for.
+        // A failed allocation ends the program, so it is not counted apart.
         count(1, moved, Layout::from_size_align(size, layout.align()).unwrap_or(layout));
         moved
     }
 }
 
-/// Counts a live block that comes (1) or goes (-1).
+/// Counts a live block that is allocated (1) or freed (-1).
 #[inline]
 fn count(sign: isize, block: *mut u8, layout: Layout) {
     if COUNTING.load(Relaxed) {
@@ -72,7 +72,7 @@ fn count(sign: isize, block: *mut u8, layout: Layout) {
     }
 }
 
-/// Bytes that the allocator set aside for a live block.
+/// Returns the bytes that the allocator reserved for a live block.
 #[cold]
 fn set_aside(block: *mut u8, layout: Layout) -> usize {
     if block.is_null() {
@@ -86,16 +86,16 @@ fn set_aside(block: *mut u8, layout: Layout) -> usize {
     bytes.max(layout.size())
 }
 
-/// Bytes a piece of work left on the heap, and the most it had there at one moment.
+/// The bytes that some work left on the heap, and its peak.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     pub(crate) live: f64,
     pub(crate) peak: f64,
 }
 
-/// Runs the work with counting on; what it returns is still alive when the bytes are read.
+/// Runs the work with counting on; its result is still alive when the bytes are read.
 ///
-/// One measurement at a time, and no other thread allocating meanwhile.
+/// One measurement at a time, and no other thread may allocate meanwhile.
 pub(crate) fn measure<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     LIVE.store(0, Relaxed);
     PEAK.store(0, Relaxed);

@@ -1,8 +1,8 @@
-//! What the numbers depend on and a reader must know.
+//! The facts about the machine that the figures depend on.
 
 use std::fs;
 
-/// One line: the processor, its cores, and whether this process is pinned to some of them.
+/// Returns one line: the processor, its cores, and whether this process is pinned to some of them.
 pub(crate) fn facts() -> String {
     let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -22,7 +22,7 @@ pub(crate) fn facts() -> String {
     format!("{model}, cores online {online}, usable {usable}, {placed}; {build}")
 }
 
-/// The value of a `key : value` line of a file under /proc.
+/// Returns the value of a `key : value` line of a file under /proc.
 fn field(path: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines()

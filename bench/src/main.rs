@@ -1,5 +1,5 @@
 //! Measurements side by side: navlocks and its peers in the same run, in interleaved rounds.
-//! How to run and to read them is in README.md.
+//! README.md explains how to run and read them.
 
 mod floor;
 mod harness;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(code) => code,
-        // The reader of a pipe has seen enough.
+        // The reader of the pipe has closed it.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: cannot print: {error}");
@@ -64,7 +64,7 @@ fn list(out: &mut impl Write) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// None: no suite was named.
+/// Reads the arguments; none if no suite was named.
 fn parse(
     mut words: impl Iterator<Item = String>,
 ) -> Result<Option<(&'static Suite, Options)>, String> {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_told() {
+    fn unknown_arguments_are_errors() {
         for line in ["nonsense", "engine --filter", "engine --rounds 0"] {
             assert!(parse(words(line)).is_err(), "{line}");
         }

@@ -1,11 +1,11 @@
-//! What a suite prints: a table for people, then the ratio lines for programs.
+//! The output of a suite: a table for people, then the ratio lines for programs.
 
 use std::fmt;
 
 use crate::harness::{Cell, Row, Unit};
 use crate::stats;
 
-/// The tables: a row with a side that the table above it has no column for begins a new one.
+/// The tables: a side without a column in the table above begins a new table.
 pub(crate) struct Tables<'a>(pub(crate) &'a [Row]);
 
 impl fmt::Display for Tables<'_> {
@@ -70,7 +70,7 @@ fn text(row: &Row, cell: &Cell) -> String {
     text
 }
 
-/// The unit that a cell is printed in, all of it.
+/// The unit in which a whole cell is printed.
 struct Scale {
     word: &'static str,
     of_cost: fn(f64) -> f64,
@@ -84,11 +84,12 @@ impl Scale {
             Unit::Nanoseconds => ("ns", |cost| cost),
             Unit::Rate => ("/s", |cost| 1e9 / cost),
             Unit::Bytes => ("B", |cost| cost),
+            Unit::Count => ("of them", |cost| cost),
         };
         Self { word, of_cost }
     }
 
-    /// The digits that matter.
+    /// Returns the significant digits.
     fn digits(&self, value: f64) -> String {
         let value = (self.of_cost)(value);
         if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
@@ -122,26 +123,26 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_has_one_unit() {
+    fn cell_has_one_unit() {
         let row = row();
         assert_eq!(text(&row, row.ours()), "200 ns (100–20000)");
         assert_eq!(text(&row, &row.cells[1]), "100 ns (50.0–10000) ×0.50");
     }
 
     #[test]
-    fn a_ratio_line_is_four_words() {
+    fn ratio_line_is_four_words() {
         assert_eq!(Ratios(&[row()]).to_string(), "ratio hot floor 0.500\n");
     }
 
     #[test]
-    fn a_rate_is_told_per_second_and_its_range_rises() {
+    fn rate_is_shown_per_second_with_a_rising_range() {
         let row = Row { unit: Unit::Rate, ..row() };
         assert_eq!(text(&row, row.ours()), "5000000 /s (50000–10000000)");
         assert_eq!(text(&row, &row.cells[1]), "10000000 /s (100000–20000000) ×0.50");
     }
 
     #[test]
-    fn a_new_side_begins_a_new_table() {
+    fn new_side_begins_a_new_table() {
         let mut other = row();
         other.cells[1].peer = "redis";
         let fewer = Row { cells: vec![row().cells.remove(0)], ..row() };

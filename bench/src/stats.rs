@@ -1,6 +1,6 @@
-//! Medians: the machines are noisy, and one slow round must not decide.
+//! Medians: one slow round of a noisy machine must not decide.
 
-/// The middle value; the mean of the two middle ones for an even count.
+/// Returns the middle value; the mean of the two middle ones for an even count.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -12,7 +12,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The value that so many of a hundred are not above.
+/// Returns the value that this percentage of all values does not exceed.
 pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -32,21 +32,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_ignores_one_outlier() {
+    fn median_ignores_one_outlier() {
         assert_eq!(median(&[3.0, 1000.0, 1.0]), 3.0);
         assert_eq!(median(&[4.0, 1.0, 1000.0, 2.0]), 3.0);
         assert_eq!(median(&[7.0]), 7.0);
     }
 
     #[test]
-    fn a_percentile_is_one_of_the_values() {
+    fn percentile_is_one_of_the_values() {
         let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         assert_eq!((percentile(&values, 50), percentile(&values, 99)), (100.0, 198.0));
         assert_eq!(percentile(&[7.0], 99), 7.0);
     }
 
     #[test]
-    fn the_range_is_the_range() {
+    fn range_is_from_smallest_to_largest() {
         assert_eq!((min(&[2.0, 1.0, 3.0]), max(&[2.0, 1.0, 3.0])), (1.0, 3.0));
     }
 }

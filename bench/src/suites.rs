@@ -21,20 +21,20 @@ pub(crate) const SUITES: &[Suite] = &[
     dashboard::SUITE,
 ];
 
-/// The word for our own side.
+/// The name of our own side.
 pub(crate) const OURS: &str = "navlocks";
 
-/// One word of the command line.
+/// A suite, by its word on the command line.
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What to measure. Called once, right before it is measured: what it needs to run is started here.
+    /// Returns the plan. Called once, right before the measurement: it starts the servers.
     pub(crate) plan: fn(&Options) -> Plan,
-    /// What was aimed at and what was reached, from the measured rows.
+    /// Compares the measured rows with the targets.
     pub(crate) targets: fn(&[Row]) -> Vec<Target>,
 }
 
-/// What a suite will do, and what its reader has to know.
+/// The contests of a suite, and notes for its reader.
 pub(crate) struct Plan {
     pub(crate) notes: Vec<String>,
     pub(crate) contests: Vec<Contest>,
@@ -46,7 +46,7 @@ impl From<Vec<Contest>> for Plan {
     }
 }
 
-/// Something aimed at: a cost that should not be above its limit.
+/// A target: a cost that should not exceed its limit.
 pub(crate) struct Target {
     pub(crate) text: String,
     pub(crate) measured: f64,

@@ -2,23 +2,23 @@
 
 use std::sync::OnceLock;
 
-/// The one name that everybody wants: twelve bytes, like all the others.
+/// The contended name: twelve bytes, like all the others.
 pub(crate) const HOT: &str = "the-hot-name";
 
-/// Distinct names of twelve bytes, packed so that reading them costs every side the least.
+/// Distinct names of twelve bytes, packed so that reading them is cheap for every side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names {
     text: &'static str,
 }
 
-/// The length of every name here, the one the memory targets speak of.
+/// The length of every name here; the memory targets assume it.
 const NAME_BYTES: usize = 12;
 
-/// As many as the largest case wants.
+/// The number of names of the largest case.
 const NAMES_MAX: usize = 1_000_000;
 
 impl Names {
-    /// The first so many names; all cases share one copy.
+    /// Returns the first names; all cases share one copy.
     pub(crate) fn first(count: usize) -> Self {
         static TEXT: OnceLock<String> = OnceLock::new();
         let text = TEXT.get_or_init(|| (0..NAMES_MAX).map(|n| format!("lock{n:08}")).collect());
@@ -39,9 +39,9 @@ impl Names {
     }
 }
 
-/// Puts the items in an order that looks random and is the same every time.
+/// Puts the items in a random-looking order that is the same every time.
 pub(crate) fn shuffle<T>(items: &mut [T]) {
-    // A linear congruential generator's high bits are plenty to defeat prefetching.
+    // The high bits of a linear congruential generator suffice to defeat prefetching.
     let mut state: u64 = 0x9E37_79B9_7F4A_7C15;
     for last in (1..items.len()).rev() {
         state =

@@ -1,4 +1,4 @@
-//! The whole thing runs and says what its readers rely on. No time is asserted.
+//! Every suite runs and prints the lines that its readers rely on. No time is asserted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
-    // A test changes nothing on the machine: a peer that is not there is left out.
+    // A test installs nothing: a missing peer is skipped.
     command.args(arguments).env("NAVLOCKS_BENCH_INSTALL", "no");
     command
 }
@@ -17,7 +17,8 @@ fn bench(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the command starts")
 }
 
-/// An empty folder for temporary files. Its path is short, for Unix sockets, and open to the peers' accounts.
+/// Makes an empty folder for temporary files. Its path is short, for Unix sockets, and open to the
+/// peers' accounts.
 fn temporary(name: &str) -> PathBuf {
     let path = PathBuf::from("/tmp").join(format!("smoke-{}-{name}", std::process::id()));
     fs::create_dir(&path).expect("it is new");
@@ -29,7 +30,7 @@ fn assert_empty(folder: &Path) {
     fs::remove_dir(folder).expect("nothing was left behind");
 }
 
-/// The peers that the run did not leave out.
+/// Returns the peers that the run did not skip.
 fn present<'a>(text: &str, peers: &[&'a str]) -> Vec<&'a str> {
     let program = |peer: &str| peer.split('-').next().map(str::to_string).unwrap_or_default();
     let there = |peer: &str| !text.contains(&format!("left out: {}: ", program(peer)));
@@ -40,7 +41,8 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("it prints text")
 }
 
-/// The ratio lines: (case, peer) to value. Panics on a line that is none of `ratio CASE PEER VALUE`.
+/// Returns the ratio lines: (case, peer) to value. Panics on a line that is none of `ratio CASE
+/// PEER VALUE`.
 fn ratios(text: &str) -> BTreeMap<(String, String), f64> {
     text.lines()
         .filter(|line| line.starts_with("ratio "))
@@ -54,7 +56,7 @@ fn ratios(text: &str) -> BTreeMap<(String, String), f64> {
         .collect()
 }
 
-/// There is a ratio for each case and peer, and no other.
+/// Asserts that there is a ratio for each case and peer, and no other.
 fn assert_complete(ratios: &BTreeMap<(String, String), f64>, cases: &[&str], peers: &[&str]) {
     for case in cases {
         for peer in peers {
@@ -68,7 +70,7 @@ fn assert_complete(ratios: &BTreeMap<(String, String), f64>, cases: &[&str], pee
 }
 
 #[test]
-fn without_a_suite_the_suites_are_listed() {
+fn run_without_suite_lists_the_suites() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
@@ -78,14 +80,14 @@ fn without_a_suite_the_suites_are_listed() {
 }
 
 #[test]
-fn an_unknown_suite_is_an_error() {
+fn unknown_suite_is_an_error() {
     let output = bench(&["nonsense"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
 }
 
 #[test]
-fn the_engine_suite_runs_every_case_against_both_floors() {
+fn engine_suite_runs_every_case_against_both_floors() {
     let output = bench(&["engine", "--quick", "--rounds", "1"]);
     assert!(output.status.success(), "{output:?}");
     let text = stdout(&output);
@@ -120,7 +122,7 @@ fn the_engine_suite_runs_every_case_against_both_floors() {
 }
 
 #[test]
-fn the_inprocess_suite_runs_every_case_against_every_peer() {
+fn inprocess_suite_runs_every_case_against_every_peer() {
     let output = bench(&["inprocess", "--quick", "--rounds", "1"]);
     assert!(output.status.success(), "{output:?}");
     let text = stdout(&output);
@@ -145,7 +147,7 @@ fn the_inprocess_suite_runs_every_case_against_every_peer() {
     }
 }
 
-/// What a quick run of a suite prints. Nothing of its servers is left behind.
+/// Returns the output of a quick run of a suite. Asserts that its servers leave nothing behind.
 fn run_and_clean_up(suite: &str) -> String {
     let folder = temporary(suite);
     let output = command(&[suite, "--quick", "--rounds", "1"])
@@ -158,16 +160,17 @@ fn run_and_clean_up(suite: &str) -> String {
 }
 
 #[test]
-fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
+fn service_suite_runs_every_case_against_every_peer_that_is_there() {
     let text = run_and_clean_up("service");
     let ratios = ratios(&text);
     let cycling = ["echo", "redis", "redis-piped", "postgres", "etcd"];
     let passing_on = ["echo", "redis-spin", "redis-poll", "postgres", "etcd"];
-    let contests: [(&[&str], &[&str]); 4] = [
+    let contests: [(&[&str], &[&str]); 5] = [
         (&["cycle-1-", "cycle-16-", "cycle-64-"], &cycling),
         (&["crowd-10k-"], &["echo", "redis", "etcd"]),
         (&["handoff-p50-", "handoff-p99-"], &passing_on),
         (&["memory-idle", "memory-holding"], &["echo", "redis", "postgres", "etcd"]),
+        (&["restart", "restart-lost"], &["redis-aof", "postgres", "etcd"]),
     ];
     let mut expected = 0;
     for (cases, peers) in contests {
@@ -184,6 +187,7 @@ fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
         }
     }
     assert_eq!(ratios.len(), expected);
+    assert!(text.contains("locks lost in a restart"), "no target");
     for (target, peer) in [
         ("times redis on cycle-1-tcp", "redis"),
         ("times redis on cycle-64-unix", "redis"),
@@ -195,7 +199,7 @@ fn the_service_suite_runs_every_case_against_every_peer_that_is_there() {
 }
 
 #[test]
-fn the_cli_suite_runs() {
+fn cli_suite_runs() {
     let text = run_and_clean_up("cli");
     let ratios = ratios(&text);
     for (case, peers) in
@@ -209,10 +213,10 @@ fn the_cli_suite_runs() {
 }
 
 #[test]
-fn the_abuse_suite_runs() {
+fn abuse_suite_runs() {
     let text = run_and_clean_up("abuse");
     let ratios = ratios(&text);
-    for case in ["queries", "events", "places"] {
+    for case in ["queries", "events", "places", "grants", "clients"] {
         assert!(ratios.contains_key(&(case.to_string(), "idle".to_string())), "{case}");
         assert!(text.contains(&format!("slowest cycle beside {case}")), "no target of {case}");
     }
@@ -233,7 +237,7 @@ fn dashboard_suite_runs_every_case_where_a_browser_is() {
 }
 
 #[test]
-fn the_node_suite_runs_every_case_against_every_peer_that_is_there() {
+fn node_suite_runs_every_case_against_every_peer_that_is_there() {
     let output = bench(&["node", "--quick", "--rounds", "1"]);
     let text = stdout(&output);
     if !present(&text, &["navlocks"]).is_empty() {
@@ -280,7 +284,7 @@ fn the_node_suite_runs_every_case_against_every_peer_that_is_there() {
 }
 
 #[test]
-fn what_it_started_ends_when_it_is_told_to_end() {
+fn servers_end_with_the_run() {
     let folder = temporary("term");
     let mut child = command(&["service", "--filter", "cycle-1-"])
         .env("TMPDIR", &folder)
@@ -307,7 +311,7 @@ fn what_it_started_ends_when_it_is_told_to_end() {
 }
 
 #[test]
-fn the_filter_picks_cases() {
+fn filter_selects_cases() {
     let output = bench(&["engine", "--quick", "--rounds", "1", "--filter", "scope"]);
     let ratios = ratios(&stdout(&output));
     assert_eq!(ratios.len(), 4);

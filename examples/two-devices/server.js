@@ -1,9 +1,9 @@
-// Serves the page, the package's files as they are, and the way to a lock service that it starts itself.
+// Serves the page and the files of the package, and forwards to a lock service that it starts.
 //
 //   node server.js          for windows on this machine
-//   node server.js --lan    for all devices in the network, without any password: for a demonstration only
+//   node server.js --lan    for all devices in the network, without a password: a demonstration
 //
-// The command `navlocks` is found by the variable NAVLOCKS_BIN, in the checkout's target folder, or in the PATH.
+// NAVLOCKS_BIN names the command `navlocks`; without it the script searches target and PATH.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,7 +36,7 @@ const addresses = Object.values(networkInterfaces()).flat().filter(({ family, in
 const origins = ['localhost', '127.0.0.1', ...addresses.map(({ address }) => address)].map((host) => `http://${host}:${port}`);
 const service = await startService(origins);
 
-// Messages of a page to /locks go to the service, which listens to this machine alone.
+// The server forwards /locks to the service, which listens on this machine alone.
 server.on('upgrade', ({ rawHeaders }, page, head) => {
   const tunnel = connect(service, '127.0.0.1');
   const lines = rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${rawHeaders[index + 1]}`] : []));

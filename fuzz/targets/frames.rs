@@ -1,7 +1,9 @@
-//! Any bytes as frames, in both directions, and any conversation of clients with a service without sockets.
+//! Arbitrary bytes as frames in both directions, and conversations of clients with a service
+//! without sockets.
 //!
-//! The first byte says which. Texts: each line is read as a message of either side, and said over a connection that has said hello. A
-//! conversation: three bytes an op, so that every input makes sense and the fuzzer spends its time on behaviour.
+//! The first byte selects one. Texts: each line is read as a message of either side, and sent over
+//! a connection after its hello. Conversation: three bytes an operation, so that every input is
+//! valid and the fuzzer explores behaviour.
 
 #![no_main]
 
@@ -26,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Few connections, so that they meet.
+/// Few connections, so that their requests conflict.
 const CONNECTIONS: usize = 4;
 
 struct Stage {
@@ -128,7 +130,7 @@ impl Stage {
         (0..CONNECTIONS).for_each(|actor| self.listen_to(actor));
     }
 
-    /// Loses the connection, or not, and comes back with the same session, or with a new one.
+    /// Breaks the connection or not, and connects again with the same session or a new one.
     fn come_back(&mut self, who: usize, near: u64, how: u8) {
         let actor = &mut self.actors[who];
         if how & 1 == 0 {
@@ -154,7 +156,7 @@ impl Stage {
         self.service.check();
     }
 
-    /// Hears what was said, all of which must be messages.
+    /// Receives all messages, each of which must be valid.
     fn listen_to(&mut self, who: usize) {
         let actor = &mut self.actors[who];
         for text in self.service.hear(actor.connection) {
@@ -173,7 +175,7 @@ impl Stage {
     }
 }
 
-/// A text that is a message is the same message after it was written.
+/// Checks that a message is the same after it was written and read.
 fn same_after_writing<M>(text: &str)
 where
     M: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,

@@ -1,4 +1,4 @@
-//! A service without sockets and with a clock of its own: what the fuzz target plays with.
+//! A service without sockets and with a virtual clock, for the fuzz target.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use navlocks_server::hub::{Frame, Hub, Outbox, Peer};
 use navlocks_server::{DeadlockPolicy, Limits};
 use navlocks_wire::{self as wire, ToClient, ToService};
 
-/// A service that is only played: texts go in, texts come out, and time passes when it is told to.
+/// A simulated service: texts go in, texts come out, and time passes only by calls.
 #[derive(Debug)]
 pub(crate) struct Rehearsal {
     hub: Hub,
@@ -25,18 +25,18 @@ struct Connection {
 }
 
 impl Rehearsal {
-    /// A service with these limits, which remembers nothing.
+    /// Makes a service with these limits and without stored state.
     ///
     /// # Errors
     ///
-    /// The clock is wrong by centuries.
+    /// The system clock is wrong by centuries.
     pub(crate) fn new(limits: Limits, deadlocks: DeadlockPolicy) -> std::io::Result<Self> {
         let outbox_bytes_max = limits.outbox_bytes_max;
         let hub = Hub::without_store(limits, deadlocks)?;
         Ok(Self { hub, outbox_bytes_max, now: Instant::now(), connections: Vec::new() })
     }
 
-    /// A new connection, over a Unix socket or over TCP. Returns its number here.
+    /// Opens a connection, over a Unix socket or over TCP. Returns its number here.
     pub(crate) fn connect(&mut self, local: bool) -> usize {
         let peer = if local { Peer::local(None) } else { Peer::remote("", "") };
         let outbox = Outbox::new(self.outbox_bytes_max);
@@ -44,7 +44,7 @@ impl Rehearsal {
         self.connections.len() - 1
     }
 
-    /// Says a text over a connection. One that is closed does not mind.
+    /// Sends a text over a connection. A closed connection ignores it.
     pub(crate) fn say(&mut self, connection: usize, text: &str) {
         let Some(Some(open)) = self.connections.get_mut(connection) else { return };
         if open.outbox.ending().is_some() {
@@ -68,7 +68,7 @@ impl Rehearsal {
         }
     }
 
-    /// What was said over a connection since it was last asked.
+    /// Returns the texts that a connection received since the last call.
     pub(crate) fn hear(&mut self, connection: usize) -> Vec<String> {
         let mut texts = Vec::new();
         if let Some(Some(open)) = self.connections.get(connection) {
@@ -81,7 +81,7 @@ impl Rehearsal {
         texts
     }
 
-    /// A connection breaks.
+    /// Breaks a connection.
     pub(crate) fn cut(&mut self, connection: usize) {
         let Some(Some(cut)) = self.connections.get_mut(connection).map(Option::take) else {
             return;
@@ -91,13 +91,13 @@ impl Rehearsal {
         }
     }
 
-    /// Time passes, and leases lapse.
+    /// Advances the clock, which lets leases lapse.
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.hub.check_leases(self.now);
     }
 
-    /// Checks that the books of sessions and those of the engines agree.
+    /// Checks that the sessions agree with the engines.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Any sequence of inputs: the engine must do what the naive model does.
+//! Arbitrary sequences of inputs: the engine must do the same as the naive model.
 
 #![no_main]
 

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { locks } from 'navlocks';
@@ -119,4 +120,29 @@ test('F120 thirty workers with locks and requests are terminated at once', async
   assert.equal(await mine, 'granted');
   const { held, pending } = await locks.query();
   assert.deepEqual([...held, ...pending].filter(({ name }) => name.startsWith('crowd')), []);
+});
+
+test('partition without clients is freed, and its tokens go on', async () => {
+  const addon = createRequire(import.meta.url)('../native/navlocks.node');
+  const handle = addon.open('', 'counts', new Float64Array(1024), () => {});
+  const spaces = () => addon.census(handle)[4];
+  const before = spaces();
+  const code = `
+    import { locks } from ${JSON.stringify(import.meta.resolve('navlocks'))};
+    import { parentPort } from 'node:worker_threads';
+    const held = locks.partition('of a worker').request('a', (lock) => lock.fencingToken);
+    parentPort.postMessage(await held);
+    setInterval(() => {}, 1000);
+  `;
+  const url = new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+  let largest = 0;
+  for (let round = 0; round < 3; round++) {
+    const worker = new Worker(url);
+    const [token] = await once(worker, 'message');
+    assert.ok(token > largest, `${token} after ${largest}`);
+    largest = token;
+    assert.equal(spaces(), before + 1);
+    await worker.terminate();
+    assert.equal(spaces(), before);
+  }
 });

@@ -1,4 +1,4 @@
-//! Bugs that are seeded into the protocol, to see that the checker finds them.
+//! Bugs that are seeded into the protocol, to show that the checker finds them.
 
 use crate::scenario::Scenario;
 
@@ -7,7 +7,7 @@ use crate::scenario::Scenario;
 pub(crate) enum Bug {
     /// An owner serves until the whole node lease is over, instead of seven eighths.
     BeliefOfEightEighths,
-    /// A node that was stopped goes on serving without a look at the clock.
+    /// A node that was stopped continues to serve without reading the clock.
     BeliefIgnored,
     /// An owner waits for half of the session lease only.
     GraceCutShort,
@@ -19,16 +19,15 @@ pub(crate) enum Bug {
     EpochIgnoredByClient,
     /// A session is written to the registry after its welcome was sent.
     SessionRegisteredAfterWelcome,
-    /// A lapsed session stays in the registry, and its client claims what it does not believe in
-    /// any more.
+    /// A lapsed session stays in the registry, and its client claims locks that it has given up.
     EndNotRecorded,
     /// Sessions that missed the grace stay in the registry, and their clients claim likewise.
     GraceEndNotRecorded,
     /// An owner gives tokens beyond its reservation.
     TokensNotReserved,
-    /// A node takes a slot although the owner's key has changed since it looked.
+    /// A node takes a slot although the owner's key has changed since it read it.
     TakeoverComparesNothing,
-    /// The owner gives its slot away and goes on serving.
+    /// The owner gives its slot away and continues to serve.
     HandOverWithoutStop,
     /// A request with if-available is answered from an engine that is not rebuilt yet.
     IfAvailableAnsweredInGrace,

@@ -1,4 +1,4 @@
-//! Invariants of every state, and of the state that heals after it.
+//! Invariants of every state, and of the state after faults end.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -14,12 +14,12 @@ const HEALED_ONE_IN: u64 = 32;
 const HEALING_STEPS_MAX: usize = 400;
 
 impl State {
-    /// A steal by this request is recorded.
+    /// Returns true if a steal by this request is recorded.
     pub(crate) fn is_thief(&self, request: (ClientNumber, u8)) -> bool {
         self.registry.taken.iter().any(|taken| taken.thief == request)
     }
 
-    /// Tokens grow along the grants of a name, and waiters are served by place.
+    /// Checks that tokens grow along the grants of a name, and waiters are served by place.
     pub(crate) fn note_grant(&mut self, entry: Entry, token: Token, entries: &[Entry]) {
         for (name, (exclusive, all)) in self.history.granted.iter_mut().enumerate() {
             if entry.ask.scope & (1 << name) == 0 {
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// An accepted claim means that there was no other grant in between.
+    /// Checks that an accepted claim had no other grant in between.
     pub(crate) fn note_accepted_claim(&mut self, ask: Ask, token: Token) {
         for (name, (exclusive, all)) in self.history.granted.iter().enumerate() {
             let latest = if ask.shared { exclusive } else { all };
@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-/// The rule that a state breaks.
+/// Returns the rule that a state breaks.
 pub(crate) fn violation(cluster: &Cluster, state: &State) -> Option<&'static str> {
     if has_two_holders(cluster, state) {
         return Some("two clients believe that they hold the lock");
@@ -70,7 +70,7 @@ pub(crate) fn violation(cluster: &Cluster, state: &State) -> Option<&'static str
     None
 }
 
-/// Compares the requests that clients believe in. The victim of a recorded steal may not know yet.
+/// Compares the locks that clients take for held. The victim of a recorded steal may not know yet.
 fn has_two_holders(cluster: &Cluster, state: &State) -> bool {
     let held = |(number, client): (usize, &Client)| {
         let request = client.request?;
@@ -86,7 +86,7 @@ fn has_two_holders(cluster: &Cluster, state: &State) -> bool {
     pairs.any(|(one, other)| one.conflicts(*other))
 }
 
-/// After faults end, every request is answered and nothing is held or pending that no client owns.
+/// Checks that after faults end, every request is answered and no request without a client is left.
 pub(crate) fn heals(cluster: &Cluster, state: &State) -> bool {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
@@ -120,7 +120,8 @@ fn is_healed(cluster: &Cluster, state: &State) -> bool {
     clients.all(is_done) && owner.is_some_and(serves)
 }
 
-/// The step of a cluster in which all messages arrive, nodes renew and clients find the owner.
+/// Returns the next step of a cluster in which all messages arrive, nodes renew and clients find
+/// the owner.
 fn healing_step(cluster: &Cluster, state: &State) -> Step {
     let clients = 0..state.clients.len() as u8;
     let nodes = 0..state.nodes.len() as u8;

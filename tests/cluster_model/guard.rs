@@ -1,4 +1,4 @@
-//! Which steps are possible in a state.
+//! The steps that are possible in a state.
 
 use crate::bug::Bug;
 use crate::notes::Note;
@@ -8,7 +8,7 @@ use crate::state::{
 };
 
 impl Cluster {
-    /// Whether an owner may send grants, welcomes and pongs now.
+    /// Returns true if an owner may send grants, welcomes and pongs now.
     pub(crate) fn believes(&self, node: &Node) -> bool {
         match self.bug {
             Some(Bug::BeliefIgnored) => true,
@@ -17,7 +17,7 @@ impl Cluster {
         }
     }
 
-    /// Whether a client believes in its locks now.
+    /// Returns true if a client takes its locks for held now.
     pub(crate) fn client_believes(&self, client: &Client) -> bool {
         is_within(client.belief, self.scenario.session_lease)
     }
@@ -31,7 +31,7 @@ impl Cluster {
         match step {
             Step::Tick => true,
             Step::SendRenewal(node) => {
-                // A renewal without any time passed changes nothing.
+                // A renewal before any time has passed changes nothing.
                 at(node).owner.is_some() && at(node).renewal.is_none() && at(node).renewed > 0
             }
             Step::ApplyRenewal(node) => at(node).renewal.is_some_and(|(_, applied)| !applied),
@@ -112,7 +112,7 @@ impl Cluster {
         }
     }
 
-    /// Rule 3: a whole node lease without a renewal, or a slot that was given away.
+    /// Returns true after a whole node lease without a renewal, or when the slot was given away.
     fn may_take(&self, state: &State, node: NodeNumber) -> bool {
         let taker = &state.nodes[usize::from(node)];
         let registry = &state.registry;
@@ -144,7 +144,7 @@ impl Cluster {
         self.believes(it) && (grace.won >= wait || all_claimed.all(|claimed| claimed))
     }
 
-    /// During grace only claims and pings are taken; the rest waits for its end.
+    /// Returns true if a node may take the message: during grace only claims and pings.
     fn may_receive(&self, state: &State, client: ClientNumber, node: NodeNumber) -> bool {
         let (client, node) = (usize::from(client), usize::from(node));
         let Some(message) = state.to_node[client][node].front() else { return false };
@@ -178,7 +178,7 @@ impl Cluster {
     }
 }
 
-/// Pings and renewals could go on for ever; a run has a few at any time.
+/// Bounds pings and renewals, which could repeat for ever.
 pub(crate) fn is_within_budget(state: &State, step: Step) -> bool {
     match step {
         Step::Ping(client) => state.clients[usize::from(client)].pings_left > 0,
@@ -187,12 +187,12 @@ pub(crate) fn is_within_budget(state: &State, step: Step) -> bool {
     }
 }
 
-/// A session that can send: a client works on while its claim is judged.
+/// Returns true if a session can send: a client continues while its claim is judged.
 fn is_at_work(session: Session) -> bool {
     matches!(session, Session::Live | Session::Claiming)
 }
 
-/// Within seven eighths of a lease.
+/// Returns true within seven eighths of a lease.
 fn is_within(age: Age, lease: Age) -> bool {
     u16::from(age) * 8 < u16::from(lease) * 7
 }

@@ -6,7 +6,7 @@ use crate::protocol::Cluster;
 use crate::state::{Ask, Body, Claim, ClientNumber, Entry, Known, NodeNumber, State};
 
 impl Cluster {
-    /// A claim counts once for each session and epoch, and never after the end of grace.
+    /// Takes a claim, once for each session and epoch, and never after the end of grace.
     pub(crate) fn receive_claim(
         &self,
         state: &mut State,
@@ -41,7 +41,7 @@ impl Cluster {
         }
     }
 
-    /// First the record that ends the sessions without a claim, then the first grant.
+    /// Ends grace: first records the end of sessions without a claim, then makes the first grant.
     pub(crate) fn end_grace(&self, state: &mut State, node: NodeNumber) {
         if !self.may_write(state, node) {
             return;
@@ -65,7 +65,7 @@ impl Cluster {
         self.judge(state, node, &grace.claims);
     }
 
-    /// Held claims in token order, then thieves, then waiters by place, then the others.
+    /// Seats held claims in token order, then thieves, then waiters by place, then the others.
     fn judge(&self, state: &mut State, node: NodeNumber, claims: &[(ClientNumber, Claim)]) {
         let mut order = claims.to_vec();
         if !self.has(Bug::ClaimsJudgedFirstCome) {

@@ -25,7 +25,7 @@ use protocol::{Cluster, HEALING, RULES};
 use scenario::Scenario;
 
 const THREADS: usize = 2;
-/// A larger scenario is looked at for so long, nearest states first.
+/// How long a larger scenario is explored, nearest states first.
 const SOAK_TIME: Duration = Duration::from_secs(180);
 
 fn is_soak() -> bool {

@@ -1,10 +1,10 @@
-//! Scenarios that a run must have reached at least once, so that no rule is checked in vain.
+//! Situations that a run must have reached at least once, so that every rule is really checked.
 //!
 //! They are kept beside the states and not in them: a history would multiply the states.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Something worth reaching: most are rows of the table of edge conditions.
+/// A situation worth reaching: most are edge conditions of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     HeldClaimAccepted,
@@ -60,7 +60,7 @@ impl Note {
     ];
 }
 
-/// Which notes were taken.
+/// The situations that were reached.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(AtomicU32);
 

@@ -1,4 +1,4 @@
-//! The protocol: the steps, and what each does.
+//! The protocol: its steps, and the effect of each.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(crate) const HEALING: &str = "all is answered after healing";
 /// Tokens reserved at a time.
 pub(crate) const TOKEN_BLOCK: u8 = 2;
 
-/// A scenario, played by nodes and clients.
+/// The nodes and clients of a scenario.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) scenario: Scenario,
@@ -102,7 +102,7 @@ impl Cluster {
         self.bug == Some(bug)
     }
 
-    /// The first node owns the slot and serves; sessions that begin early are known.
+    /// Returns the first state: the first node owns the slot and serves; early sessions are known.
     fn start(&self) -> State {
         let scenario = &self.scenario;
         let clients = scenario.scripts.len();
@@ -163,8 +163,8 @@ impl Cluster {
         state
     }
 
-    /// Makes states equal that have the same future: closed connections, messages that will be
-    /// ignored, idle timers.
+    /// Makes states with the same future equal: closed connections, messages to be ignored, idle
+    /// timers.
     fn forget_what_cannot_matter(&self, state: &mut State) {
         let is_last = state.registry.epoch == self.scenario.epochs;
         for (number, node) in state.nodes.iter_mut().enumerate() {
@@ -336,7 +336,7 @@ impl Cluster {
         state.to_node[usize::from(client)][usize::from(node)].push_back(message);
     }
 
-    /// Sends. Everything of an epoch must be sent before the next begins.
+    /// Sends a message. All messages of an epoch are sent before the next epoch begins.
     pub(crate) fn send_to_client(
         &self,
         state: &mut State,
@@ -352,7 +352,7 @@ impl Cluster {
         channel.push_back(ToClient { epoch, body });
     }
 
-    /// A new grace: nothing is known but the registry.
+    /// Returns the owner of a new grace: only the registry is known.
     pub(crate) fn new_owner(&self, state: &State) -> Owner {
         let reserved = state.registry.tokens_reserved_to;
         Owner {
@@ -366,7 +366,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the claim of a client: only locks that it still believes in.
+    /// Sends the claim of a client: only the locks that it still takes for held.
     fn claim(&self, state: &mut State, client: ClientNumber, node: NodeNumber) {
         let believes = self.client_believes(&state.clients[usize::from(client)]);
         let Some(owner) = &state.nodes[usize::from(node)].owner else { return };
@@ -380,7 +380,7 @@ impl Cluster {
         if it.request.is_none() {
             self.notes.take(Note::IdleSessionClaimsNothing);
         }
-        // A claim travels on a connection of its own.
+        // A claim has a connection of its own.
         state.to_node[usize::from(client)][usize::from(node)].clear();
         let claim = Claim { epoch, request: it.request, age: 0 };
         (it.session, it.epoch, it.at) = (Session::Claiming, epoch, node);

@@ -1,4 +1,4 @@
-//! The scenario of a run of the model: clients with their requests, and which faults may strike.
+//! The scenario of a run of the model: clients with their requests, and the faults that may happen.
 
 use crate::state::{Age, Ask, Epoch, Wait};
 
@@ -7,17 +7,17 @@ use crate::state::{Age, Ask, Epoch, Wait};
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) nodes: u8,
-    /// In ticks. Belief lasts seven eighths of it.
+    /// The node lease in ticks. An owner serves for seven eighths of it.
     pub(crate) node_lease: Age,
     pub(crate) session_lease: Age,
-    /// No further take-over after this many owners.
+    /// The most owners; no take-over follows.
     pub(crate) epochs: Epoch,
     pub(crate) restarts: u8,
     pub(crate) hand_over: bool,
-    /// Of each node, and of each client.
+    /// The most renewals of each node, and pings of each client.
     pub(crate) renewals: u8,
     pub(crate) pings: u8,
-    /// The first client holds its first lock when the run begins.
+    /// True if the first client holds its first lock when the run begins.
     pub(crate) is_held: bool,
     pub(crate) scripts: Vec<Script>,
 }
@@ -25,10 +25,10 @@ pub(crate) struct Scenario {
 /// The steps of one client, at times that the model chooses.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// Its session began before the run.
+    /// True if its session began before the run.
     pub(crate) begun: bool,
     pub(crate) says_bye: bool,
-    /// One after the other; each is released before the next.
+    /// Its requests, one after the other; each is released before the next.
     pub(crate) asks: Vec<Ask>,
 }
 
@@ -40,7 +40,8 @@ pub(crate) const X_IF_AVAILABLE: Ask = Ask { wait: Wait::IfAvailable, ..X };
 pub(crate) const X_STOLEN: Ask = Ask { wait: Wait::Steal, ..X };
 
 impl Scenario {
-    /// Two nodes, two clients, one take-over; leases so short that all their points are reached.
+    /// Makes a scenario of two nodes, two clients, one take-over, and leases short enough to reach
+    /// all their points.
     fn new(name: &'static str, first: &[Ask], second: &[Ask]) -> Self {
         let script = |asks: &[Ask]| Script { begun: true, says_bye: false, asks: asks.to_vec() };
         Self {
@@ -58,7 +59,7 @@ impl Scenario {
         }
     }
 
-    /// One client gets its session during the run.
+    /// One client begins its session during the run.
     pub(crate) fn beginning() -> Self {
         let mut scenario = Self::new("beginning", &[X], &[X]);
         (scenario.scripts[0].begun, scenario.is_held) = (false, false);
@@ -77,7 +78,7 @@ impl Scenario {
         Self::new("scopes", &[X_AND_Y], &[Y])
     }
 
-    /// Both clients can wait at once: the holder asks again behind the waiter.
+    /// Both clients can wait at once: the holder requests again behind the waiter.
     pub(crate) fn queueing() -> Self {
         Self::new("queueing", &[X, X], &[X])
     }
@@ -101,7 +102,7 @@ impl Scenario {
         Self { epochs: 3, ..Self::new("twice", &[X], &[X]) }
     }
 
-    /// A node starts again and finds its own key.
+    /// A node restarts and finds its own key.
     pub(crate) fn restarting() -> Self {
         Self { restarts: 1, ..Self::new("restarting", &[X], &[]) }
     }
@@ -121,12 +122,13 @@ impl Scenario {
         ]
     }
 
-    /// The same with a ping of each client.
+    /// Returns the same with a ping of each client.
     pub(crate) fn pinging(self) -> Self {
         Self { pings: 1, ..self }
     }
 
-    /// The same with leases of eight ticks and more, so that a tick is an eighth of the node lease.
+    /// Returns the same with leases of eight ticks and more, so that a tick is an eighth of the
+    /// node lease.
     pub(crate) fn in_eighths(self) -> Self {
         Self { node_lease: 8, session_lease: 16, ..self }
     }

@@ -1,4 +1,4 @@
-//! Nodes and clients take messages, and ownership changes.
+//! Messages to nodes and clients, and changes of ownership.
 
 use crate::bug::Bug;
 use crate::notes::Note;
@@ -9,7 +9,7 @@ use crate::state::{
 
 /// Ownership.
 impl Cluster {
-    /// A write transaction that compares the node's own key.
+    /// Applies a renewal: a write transaction that compares the node's own key.
     pub(crate) fn apply_renewal(&self, state: &mut State, node: NodeNumber) {
         let it = &mut state.nodes[usize::from(node)];
         if !it.alive {
@@ -24,7 +24,7 @@ impl Cluster {
         }
     }
 
-    /// One transaction ends the former owner's incarnation and reads the registry.
+    /// Takes the slot: one transaction ends the former owner's incarnation and reads the registry.
     pub(crate) fn take(&self, state: &mut State, node: NodeNumber) {
         let registry = &mut state.registry;
         if let Some(former) = registry.owner {
@@ -52,7 +52,8 @@ impl Cluster {
         (it.owner, it.renewed, it.renewal) = (Some(owner), self.scenario.node_lease + 1, None);
     }
 
-    /// A new incarnation of the node: its memory is gone, its former key is a stranger's.
+    /// Restarts a node as a new incarnation: its memory is gone, its former key belongs to another
+    /// one.
     pub(crate) fn restart(&self, state: &mut State, node: NodeNumber) {
         let it = &mut state.nodes[usize::from(node)];
         if it.alive {
@@ -65,7 +66,7 @@ impl Cluster {
         }
     }
 
-    /// The owner stops first, then gives its slot away.
+    /// Gives the slot away; the owner stops first.
     pub(crate) fn hand_over(&self, state: &mut State, node: NodeNumber) {
         self.notes.take(Note::SlotGivenAway);
         state.registry.owner = None;
@@ -75,7 +76,8 @@ impl Cluster {
         }
     }
 
-    /// Whether the owner's write is applied: it compares the epoch. A former owner learns it.
+    /// Returns true if the owner's write is applied: it compares the epoch. A former owner learns
+    /// it.
     pub(crate) fn may_write(&self, state: &mut State, node: NodeNumber) -> bool {
         let epoch = state.registry.epoch;
         let it = &mut state.nodes[usize::from(node)];
@@ -86,7 +88,7 @@ impl Cluster {
         is_owner
     }
 
-    /// The end of a session is recorded before its locks go to others.
+    /// Records the end of a session before other clients are granted its locks.
     pub(crate) fn lapse(&self, state: &mut State, node: NodeNumber, client: ClientNumber) {
         self.notes.take(Note::LeaseLapses);
         let is_recorded = !self.has(Bug::EndNotRecorded);
@@ -172,7 +174,7 @@ impl Cluster {
         }
     }
 
-    /// A steal is recorded before the loss and the grant are sent.
+    /// Records a steal before the loss and the grant are sent.
     fn steal(
         &self,
         state: &mut State,
@@ -200,7 +202,7 @@ impl Cluster {
         self.grant(state, node);
     }
 
-    /// Gives an entry its seat: with the place (0, 0) before all pending ones, without any behind.
+    /// Seats an entry: with the place (0, 0) before all pending ones, without a place behind them.
     pub(crate) fn seat(
         &self,
         state: &mut State,

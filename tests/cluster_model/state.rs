@@ -1,4 +1,4 @@
-//! The state of a cluster in the model: what etcd, the nodes, the clients and the network have.
+//! The state of a cluster in the model: etcd, nodes, clients and the network.
 //!
 //! Time is discrete and relative: every timer is an age in ticks that stops where nothing depends
 //! on it any more.
@@ -9,25 +9,25 @@ use std::collections::VecDeque;
 pub(crate) type ClientNumber = u8;
 /// A node, by its place in the model.
 pub(crate) type NodeNumber = u8;
-/// Ticks since something happened.
+/// Ticks since an event.
 pub(crate) type Age = u8;
 pub(crate) type Epoch = u8;
 pub(crate) type Token = u8;
 /// The place of a waiter: the epoch in which it got it, and its number there.
 pub(crate) type Place = (Epoch, u8);
 
-/// Everything.
+/// The state of the whole model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pub(crate) registry: Registry,
     pub(crate) nodes: Vec<Node>,
     pub(crate) clients: Vec<Client>,
-    /// Messages on their way, by client and node, oldest first.
+    /// Messages in flight, by client and node, oldest first.
     pub(crate) to_node: Vec<Vec<VecDeque<ToNode>>>,
     pub(crate) to_client: Vec<Vec<VecDeque<ToClient>>>,
     pub(crate) restarts: u8,
     pub(crate) history: History,
-    /// The first rule of the checker that was broken on the way here.
+    /// The first rule of the checker that was broken.
     pub(crate) violation: Option<&'static str>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Registry {
     pub(crate) owner: Option<NodeNumber>,
-    /// The owner's key is the one of the node's present incarnation.
+    /// True if the owner's key is that of the node's present incarnation.
     pub(crate) owner_is_current: bool,
     pub(crate) epoch: Epoch,
     pub(crate) sessions: Vec<bool>,
@@ -54,26 +54,27 @@ pub(crate) struct Taken {
 /// A node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Node {
-    /// Its incarnation stands in etcd.
+    /// True if its incarnation is in etcd.
     pub(crate) alive: bool,
-    /// Since it sent its last renewal that was answered.
+    /// Ticks since it sent its last answered renewal.
     pub(crate) renewed: Age,
-    /// A renewal under way: since it was sent, and whether etcd has applied it.
+    /// A renewal in flight: ticks since it was sent, and whether etcd has applied it.
     pub(crate) renewal: Option<(Age, bool)>,
     pub(crate) renewals_left: u8,
-    /// Since it saw the present revision of the owner's key; None if that key has changed since.
+    /// Ticks since it read the present revision of the owner's key; none if that key has changed
+    /// since.
     pub(crate) seen: Option<Age>,
     pub(crate) owner: Option<Owner>,
 }
 
-/// The memory of a node that owns the slot, or believes that it does.
+/// The memory of a node that owns the slot, or assumes so.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     pub(crate) epoch: Epoch,
     pub(crate) grace: Option<Grace>,
     /// Held entries in grant order, then pending ones in queue order.
     pub(crate) entries: Vec<Entry>,
-    /// Since the last message of each session that began or claimed here.
+    /// Ticks since the last message of each session that began or claimed here.
     pub(crate) heard: Vec<Option<Age>>,
     pub(crate) next_token: Token,
     pub(crate) tokens_reserved_to: Token,
@@ -83,9 +84,9 @@ pub(crate) struct Owner {
 /// The time of an owner before its first grant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grace {
-    /// Since the transaction that won the slot.
+    /// Ticks since the transaction that won the slot.
     pub(crate) won: Age,
-    /// In order of arrival.
+    /// The claims, in order of arrival.
     pub(crate) claims: Vec<(ClientNumber, Claim)>,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Grace {
 pub(crate) struct Claim {
     pub(crate) epoch: Epoch,
     pub(crate) request: Option<Request>,
-    /// Since it was sent.
+    /// Ticks since it was sent.
     pub(crate) age: Age,
 }
 
@@ -104,7 +105,7 @@ pub(crate) struct Entry {
     pub(crate) client: ClientNumber,
     pub(crate) request: u8,
     pub(crate) ask: Ask,
-    /// None while it is pending.
+    /// The token; none while it is pending.
     pub(crate) token: Option<Token>,
     pub(crate) place: Place,
 }
@@ -112,7 +113,7 @@ pub(crate) struct Entry {
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ask {
-    /// A bit for each name.
+    /// The scope, a bit for each name.
     pub(crate) scope: u8,
     pub(crate) shared: bool,
     pub(crate) wait: Wait,
@@ -126,17 +127,17 @@ pub(crate) enum Wait {
 }
 
 impl Ask {
-    /// Whether two requests exclude each other.
+    /// Returns true if two requests exclude each other.
     pub(crate) fn conflicts(self, other: Self) -> bool {
         self.scope & other.scope != 0 && !(self.shared && other.shared)
     }
 }
 
-/// A client and what it believes.
+/// A client and the state that it assumes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(crate) session: Session,
-    /// Since it sent its last message that was answered.
+    /// Ticks since it sent its last answered message.
     pub(crate) belief: Age,
     /// The epoch of its last welcome or claim.
     pub(crate) epoch: Epoch,
@@ -154,7 +155,7 @@ pub(crate) enum Session {
     None,
     Asked,
     Live,
-    /// A claim is on its way; what it names is in doubt until it is answered.
+    /// A claim is in flight; its locks are in doubt until it is answered.
     Claiming,
     Ended,
 }
@@ -191,7 +192,7 @@ pub(crate) struct ToClient {
     pub(crate) body: Body,
 }
 
-/// Ages are those of the messages that are answered.
+/// The answers, with the ages of the messages that they answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Body {
     Welcome(Age),
@@ -200,7 +201,7 @@ pub(crate) enum Body {
     Unavailable(u8),
     Lost(u8),
     Pong(Age),
-    /// The claim was judged: the request that it named, and what is left of it.
+    /// The claim was judged: the claimed request, and its outcome.
     Claimed(Option<(u8, Option<Known>)>, Age),
     /// The session is not known any more.
     Refused,
@@ -209,6 +210,6 @@ pub(crate) enum Body {
 /// The memory of the checker. No rule of the protocol reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct History {
-    /// Of each name, the largest tokens granted: exclusive ones, and all.
+    /// The largest tokens granted for each name: exclusive ones, and all.
     pub(crate) granted: Vec<(Token, Token)>,
 }

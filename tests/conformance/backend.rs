@@ -1,19 +1,20 @@
-//! What a backend offers to the tests.
+//! The interface of a backend to the tests.
 
 use navlocks::{DeadlockPolicy, Locks};
 
-/// A lock space of a test's own, and the way to its clients.
+/// A lock space of its own for each test, and its clients.
 pub(crate) trait Backend {
-    /// How often a test repeats a race between threads: as often as this backend can in about a second.
+    /// How often a test repeats a race between threads: as often as this backend can in about a
+    /// second.
     const ROUNDS: usize;
 
-    /// A new lock space, of which nobody else knows. It lasts as long as what is returned.
+    /// Makes a lock space that no other test uses. It lives as long as the returned value.
     fn start(deadlocks: DeadlockPolicy) -> Self;
 
-    /// A new client of it.
+    /// Makes a client of it.
     fn client(&self) -> Locks;
 
-    /// Several new clients.
+    /// Makes several clients.
     fn clients<const COUNT: usize>(&self) -> [Locks; COUNT] {
         std::array::from_fn(|_| self.client())
     }

@@ -1,4 +1,5 @@
-//! The examples of the crate, run and read. Each is a module here: its story is `run`, and its `main` only prints that.
+//! The examples of the crate, run with their output checked. Each is a module here: `run` does the
+//! work, and `main` only prints.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -23,10 +24,10 @@ mod timeout_and_steal;
 #[path = "../../crates/navlocks/examples/transfer.rs"]
 mod transfer;
 
-/// What an example does, and where it tells of it.
+/// The function of an example, and its output.
 type Run = fn(&mut dyn Write) -> Result<(), Box<dyn Error>>;
 
-/// The lines that an example prints.
+/// Returns the lines that an example prints.
 fn lines(run: Run) -> Vec<String> {
     let out = comes_back(move || {
         let mut out = Vec::new();
@@ -37,7 +38,7 @@ fn lines(run: Run) -> Vec<String> {
 }
 
 #[test]
-fn every_example_is_run_here() {
+fn every_example_is_run() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/navlocks/examples");
     let files = fs::read_dir(folder).unwrap();
     let files: BTreeSet<String> =
@@ -51,7 +52,7 @@ fn every_example_is_run_here() {
 }
 
 #[test]
-fn leader_election_passes_from_one_to_the_next() {
+fn leader_election_grants_the_next_candidate() {
     let lines = lines(leader_election::run);
     let (terms, ends) = lines.split_at(6);
     let mut leaders = BTreeSet::new();
@@ -104,10 +105,10 @@ fn timeout_and_steal_refuses_the_late_writer() {
 }
 
 #[test]
-fn graceful_handover_lets_the_backup_through() {
+fn graceful_handover_grants_the_backup() {
     let expected = [
         "indexer: opened the index and keeps it open",
-        "indexer: somebody waits, so it closes the index",
+        "indexer: a request waits, so it closes the index",
         "backup: copies the closed index",
         "indexer: opened the index again",
     ];

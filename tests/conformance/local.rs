@@ -1,4 +1,4 @@
-//! The arm in this process, and what only an arm without a network can promise.
+//! The arm in this process, and the promises that only hold without a network.
 
 use std::sync::Barrier;
 use std::thread;
@@ -8,7 +8,7 @@ use navlocks::{DeadlockPolicy, Locks};
 
 use crate::backend::Backend;
 use crate::patience::soon;
-use crate::watch::{caught_up, heard, hold, listen};
+use crate::watch::{caught_up, hold, received, subscribe};
 
 #[path = "body/mod.rs"]
 mod body;
@@ -28,11 +28,11 @@ impl Backend for Arm {
 }
 
 #[test]
-fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
+fn decision_3_release_that_races_with_a_steal_returns_the_outcome() {
     let arm = Arm::start(DeadlockPolicy::Ignore);
     let [holder, thief] = arm.clients();
     let together = Barrier::new(2);
-    let mut events = listen(&holder);
+    let mut events = subscribe(&holder);
     for _ in 0..Arm::ROUNDS {
         let lock = hold(holder.request("a"), "lock");
         let released = thread::scope(|scope| {
@@ -43,9 +43,9 @@ fn decision_3_a_release_racing_with_a_steal_says_whether_it_released() {
             together.wait();
             lock.release()
         });
-        let told = heard(&holder, &mut events);
-        let mut told = told.iter().filter(|event| event.tag.is_some());
-        let end = told.next_back().map(|event| event.what.clone());
+        let seen = received(&holder, &mut events);
+        let mut seen = seen.iter().filter(|event| event.tag.is_some());
+        let end = seen.next_back().map(|event| event.what.clone());
         match released {
             Ok(()) => assert_eq!(end, Some(Kind::Released)),
             Err(loss) => assert_eq!(end, Some(Kind::Lost(loss))),

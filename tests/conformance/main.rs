@@ -1,11 +1,11 @@
-//! What the async API promises, as one body of tests that every backend passes.
+//! The promises of the async API, as one body of tests that every backend passes.
 //!
-//! The body stands in `body/` and is written against whatever the including module calls `Arm`. To give it another arm, add a
-//! file such as `local.rs`: a type `Arm` that is a [`backend::Backend`], and the body by its path. `local::` before a test's name
-//! says which arm it ran on.
+//! The body is in `body/` and uses the `Arm` of the module that includes it. To add an arm, add a
+//! file such as `local.rs`: a type `Arm` that is a [`backend::Backend`], and the body by its path.
+//! `local::` before the name of a test is its arm.
 //!
-//! An answer may take a round trip to somebody else's process. So nothing here is expected to have happened because it was asked
-//! for: tests await outcomes, or ask [`watch`] until the state is as it should be.
+//! An answer may take a round trip to another process. So a test never assumes an effect right
+//! after a call: it awaits outcomes, or uses [`watch`] until the state is as it should be.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]

@@ -1,4 +1,4 @@
-//! Waiting that ends: a promise that is not kept fails its test instead of hanging it.
+//! Bounded waits: a promise that is not kept fails its test instead of hanging it.
 
 use std::fmt::Display;
 use std::panic::resume_unwind;
@@ -10,10 +10,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes, on any machine.
+/// Far more than any step here takes, on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Wakes a parked thread, and notes that it did.
+/// Wakes a parked thread, and records it.
 struct Alarm {
     rung: AtomicBool,
     sleeper: Thread,
@@ -26,9 +26,8 @@ impl Wake for Alarm {
     }
 }
 
-/// Runs a future to its end on this thread, and panics if that end does not come. Unlike
-/// `navlocks::blocking::block_on` it never polls without having been woken, so that a wake-up that
-/// is missing shows.
+/// Runs a future to its end on this thread, and panics if it does not end. Unlike
+/// `navlocks::blocking::block_on` it never polls without a wakeup, so that a lost wakeup shows.
 #[track_caller]
 pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), sleeper: thread::current() });
@@ -44,7 +43,11 @@ pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let late = future.as_mut().poll(&mut cx).is_ready();
-                let what = if late { "it came, but nobody was woken" } else { "nothing came" };
+                let what = if late {
+                    "lost wakeup: it came, but no task was woken"
+                } else {
+                    "nothing came"
+                };
                 panic!("{what} within {PATIENCE:?}");
             }
             thread::park_timeout(left);
@@ -65,7 +68,7 @@ pub(crate) fn eventually<T, E: Display>(mut attempt: impl FnMut() -> Result<T, E
     }
 }
 
-/// Runs something that may block for ever on a thread of its own, and panics if it does.
+/// Runs a function that may block for ever on a thread of its own, and panics if it does.
 #[track_caller]
 pub(crate) fn comes_back<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
@@ -77,7 +80,7 @@ pub(crate) fn comes_back<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
     }
 }
 
-/// What a future waits for until a test opens it.
+/// A gate that a future waits for until a test opens it.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<Mutex<Latch>>);
 
@@ -96,7 +99,8 @@ impl Gate {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Opens as soon as `future` has been polled in vain, and awaits it: whoever passes the gate knows that it sleeps.
+    /// Opens once `future` was polled and is pending, and awaits it: a task that passes the gate
+    /// knows that it sleeps.
     pub(crate) async fn open_asleep<T>(&self, future: impl IntoFuture<Output = T>) -> T {
         let mut future = pin!(future.into_future());
         std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! A service on a thread of its own, for the arms that reach it over a socket.
+//! A service for one test, on its own thread, for the arms that use a socket.
 
 use std::thread::{self, JoinHandle};
 
@@ -14,11 +14,11 @@ pub(crate) struct Running {
     url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Where its socket is.
+    /// The folder of its socket.
     _folder: TempDir,
 }
 
-/// How clients come to it.
+/// The transport of its clients.
 #[derive(Clone)]
 pub(crate) enum Transport {
     Unix,
@@ -37,7 +37,7 @@ impl Running {
                 config.tcp = vec!["127.0.0.1:0".parse().expect("an address")];
             }
         }
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -51,7 +51,7 @@ impl Running {
                 service.run(stopped).await.expect("the service ends in good order");
             });
         });
-        let addresses = told.recv().expect("the service has begun");
+        let addresses = receiver.recv().expect("the service has begun");
         let url = match &addresses[..] {
             [Address::Unix(path)] => format!("unix:{}", path.display()),
             [Address::Tcp(address)] => format!("ws://{address}"),
@@ -60,7 +60,7 @@ impl Running {
         Self { url, stop: Some(stop), thread: Some(thread), _folder: folder }
     }
 
-    /// A new connection.
+    /// Makes a connection.
     pub(crate) fn client(&self) -> Locks {
         soon(Locks::connect(&self.url)).expect("the service can be reached")
     }
@@ -87,7 +87,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.stop.take());
         let ended = self.thread.take().map(JoinHandle::join);
-        // A test that fails already has said enough.
+        // A failing test has printed its reason already.
         if !thread::panicking() {
             ended.expect("there was a thread").expect("the service did not panic");
         }

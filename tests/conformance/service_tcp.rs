@@ -1,4 +1,4 @@
-//! The arm that reaches a service over TCP, each client by a connection of its own.
+//! The arm through a service over TCP, with a connection for each client.
 
 use navlocks::{DeadlockPolicy, Locks};
 

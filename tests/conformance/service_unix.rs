@@ -1,4 +1,4 @@
-//! The arm that reaches a service over its Unix socket, each client by a connection of its own.
+//! The arm through a service over its Unix socket, with a connection for each client.
 
 use navlocks::{DeadlockPolicy, Locks};
 

@@ -1,11 +1,11 @@
-//! A future that a test polls by hand, so that it decides when somebody hears of something.
+//! A future that a test polls by hand, so that the test decides when its task learns of events.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use crate::patience::soon;
 
-/// A future that was polled once when it was made, and since then only when the test says so.
+/// A future that was polled once when it was made, and since then only by the test.
 pub(crate) struct Task<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
     output: Option<T>,
@@ -21,12 +21,12 @@ impl<'a, T> Task<'a, T> {
         task
     }
 
-    /// Gives the future a turn. True when it has come to its end.
+    /// Polls the future. Returns true when it is ready.
     pub(crate) fn poll(&mut self) -> bool {
         self.poll_for(Waker::noop())
     }
 
-    /// The same, on behalf of somebody who wants to be woken.
+    /// Polls the future with this waker.
     pub(crate) fn poll_for(&mut self, waker: &Waker) -> bool {
         if self.output.is_none() {
             let mut cx = Context::from_waker(waker);
@@ -37,13 +37,13 @@ impl<'a, T> Task<'a, T> {
         self.output.is_some()
     }
 
-    /// What the future gave, or will give if it is driven from now on.
+    /// Returns the result, driving the future if necessary.
     #[track_caller]
     pub(crate) fn join(self) -> T {
         soon(self.finish())
     }
 
-    /// The same, for somebody who can await.
+    /// Returns the same, as a future.
     pub(crate) async fn finish(self) -> T {
         match self.output {
             Some(output) => output,

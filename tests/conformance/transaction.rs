@@ -1,5 +1,5 @@
-//! Transactions defined on locks, as the explainer sketches them: one lock over all stores of a transaction, requested when it is
-//! created and held until it is complete.
+//! Transactions made of locks, as the explainer sketches them: one lock over all stores of a
+//! transaction, requested when it is created and held until it is complete.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -21,19 +21,19 @@ pub(crate) struct Database {
     committed: Arc<Mutex<Stores>>,
 }
 
-/// What a transaction may do.
+/// The access of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadOnly,
     ReadWrite,
 }
 
-/// Why a transaction did not commit. Nothing of it is stored then.
+/// Why a transaction did not commit. Nothing of it is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Aborted {
     /// Its lock was never granted.
     Request(RequestError),
-    /// Its lock was taken away before it was complete.
+    /// Its lock was lost before it was complete.
     Loss(Loss),
     /// It wrote to a store, and may only read.
     ReadOnly,
@@ -57,7 +57,7 @@ impl Error for Aborted {}
 type Operation = Box<dyn FnOnce(&mut View) -> Result<(), Aborted> + Send>;
 type Condition = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A transaction: operations that run, in order, once the lock is there.
+/// A transaction: operations that run, in order, once the lock is granted.
 pub(crate) struct Transaction {
     committed: Arc<Mutex<Stores>>,
     scope: Vec<&'static str>,
@@ -68,7 +68,7 @@ pub(crate) struct Transaction {
     conditions: Vec<Condition>,
 }
 
-/// What an operation sees: the stores as they are in its transaction.
+/// The stores as an operation of the transaction sees them.
 pub(crate) struct View {
     stores: Stores,
     access: Access,
@@ -79,7 +79,7 @@ impl Database {
         Self { name, committed: Arc::default() }
     }
 
-    /// A transaction over some stores. From now on it has its place among the others.
+    /// Makes a transaction over some stores, which is queued from now on.
     pub(crate) fn transaction<const COUNT: usize>(
         &self,
         locks: &Locks,
@@ -88,7 +88,7 @@ impl Database {
         access: Access,
     ) -> Transaction {
         let scope = Scope::from(stores.map(|store| format!("{}/{store}", self.name)));
-        // Reading is shared and writing exclusive; the explainer has it the wrong way round.
+        // Reading is shared and writing exclusive; the explainer has it reversed.
         let mode = match access {
             Access::ReadOnly => Mode::Shared,
             Access::ReadWrite => Mode::Exclusive,
@@ -103,7 +103,7 @@ impl Database {
         }
     }
 
-    /// What is committed under a key.
+    /// Returns the committed value of a key.
     pub(crate) fn committed(&self, store: &str, key: &str) -> Option<i64> {
         self.committed.lock().unwrap().get(store)?.get(key).copied()
     }
@@ -118,13 +118,13 @@ impl Transaction {
         self.operations.push(Box::new(operation));
     }
 
-    /// Keeps the transaction active until something else has ended.
+    /// Keeps the transaction active until another future has ended.
     pub(crate) fn wait_until(&mut self, condition: impl Future<Output = ()> + Send + 'static) {
         self.conditions.push(Box::pin(condition));
     }
 
-    /// Runs the operations when the turn comes, commits when nothing keeps the transaction active any more, and only then
-    /// releases the lock. To drop the future, or the transaction, is to abort it.
+    /// Runs the operations when the lock is granted, commits when nothing keeps the transaction
+    /// active, and then releases the lock. Dropping the future or the transaction aborts it.
     pub(crate) async fn complete(self) -> Result<(), Aborted> {
         let Self { committed, scope, access, place, operations, conditions } = self;
         let lock = place.finish().await.map_err(Aborted::Request)?;

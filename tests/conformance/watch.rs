@@ -1,19 +1,19 @@
-//! Looking at a lock space until it is as it should be. Requests are known by their tags.
+//! Queries of a lock space until it is as it should be. Tags name the requests.
 
 use navlocks::{Event, Events, Lock, LockInfo, Locks, Request, RequestError, Snapshot};
 
 use crate::patience::{eventually, soon};
 use crate::task::Task;
 
-/// The tags of locks or requests, in order.
+/// Returns the tags of locks or requests, in order.
 pub(crate) fn tags(infos: &[LockInfo]) -> Vec<&str> {
     infos.iter().map(|info| info.tag.as_deref().unwrap_or("untagged")).collect()
 }
 
-/// Queries until these and no others are held and pending, in this order.
+/// Queries until exactly these are held and pending, in this order.
 ///
-/// Ask through the client that acted last: it sees at least what it did itself, so a state that its act should not have
-/// led to is seen too.
+/// Query through the client that acted last: it sees at least its own acts, so a wrong state after
+/// its act is seen too.
 #[track_caller]
 pub(crate) fn shows<const HELD: usize, const PENDING: usize>(
     locks: &Locks,
@@ -30,20 +30,20 @@ pub(crate) fn shows<const HELD: usize, const PENDING: usize>(
     })
 }
 
-/// Asks something and waits for the answer: whatever this client did before has been done by then, and whatever it was to be
-/// told has arrived.
+/// Queries and waits for the answer: by then all earlier acts of this client are done, and all its
+/// notices have arrived.
 #[track_caller]
 pub(crate) fn caught_up(locks: &Locks) -> Snapshot {
     soon(locks.query()).unwrap()
 }
 
-/// A lock that is free, by its tag.
+/// Holds a lock that is free, by its tag.
 #[track_caller]
 pub(crate) fn hold(request: Request, tag: &'static str) -> Lock {
     soon(request.tag(tag)).unwrap()
 }
 
-/// A request that has to wait. It stands in the queue when this returns.
+/// Makes a request that has to wait. It is in the queue when this returns.
 #[track_caller]
 pub(crate) fn queue(
     locks: &Locks,
@@ -59,33 +59,33 @@ pub(crate) fn queue(
     task
 }
 
-/// A stream that hears of everything that is done from now on, by whomever.
+/// Makes a stream of all events from now on, of any client.
 #[track_caller]
-pub(crate) fn listen(locks: &Locks) -> Events {
+pub(crate) fn subscribe(locks: &Locks) -> Events {
     let events = locks.events();
     caught_up(locks);
     events
 }
 
-/// The next events, and then nothing up to a request that is made for this purpose.
+/// Returns the next events, up to a request that is made to end them.
 #[track_caller]
-pub(crate) fn heard(locks: &Locks, events: &mut Events) -> Vec<Event> {
-    const END: &str = "the end of what is heard";
+pub(crate) fn received(locks: &Locks, events: &mut Events) -> Vec<Event> {
+    const END: &str = "the end of what is received";
     drop(hold(locks.request(END), END));
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let mut ending = 3; // requested, granted, released
     while ending > 0 {
         let event = soon(events.recv()).expect("the client has not ended").unwrap();
         if event.tag.as_deref() == Some(END) {
             ending -= 1;
         } else {
-            heard.push(event);
+            received.push(event);
         }
     }
-    heard
+    received
 }
 
-/// What happened to whom, in words: `second granted`.
+/// Returns events as text: `second granted`.
 pub(crate) fn words(events: &[Event]) -> Vec<String> {
     use navlocks::events::Kind::*;
     let word = |event: &Event| {

@@ -1,4 +1,4 @@
-//! Random histories, and the runner that plays them by the thousand and shrinks the one that fails.
+//! Random histories, and the runner that plays thousands of them and shrinks one that fails.
 
 use std::env;
 use std::fmt::Display;
@@ -13,17 +13,17 @@ use proptest::sample::select;
 use proptest::strategy::Union;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-/// How many histories all the tests that compare the engine with the model play together, unless `NAVLOCKS_HISTORIES` says
-/// otherwise.
+/// The number of histories of all tests that compare the engine with the model;
+/// `NAVLOCKS_HISTORIES` sets another.
 const HISTORIES: u32 = 50_000;
 
-/// A part of all histories, for one test.
+/// Returns a share of all histories, for one test.
 pub(crate) fn histories(percent: u32) -> u32 {
     let all = variable("NAVLOCKS_HISTORIES").unwrap_or(HISTORIES);
     (u64::from(all) * u64::from(percent)).div_ceil(100) as u32
 }
 
-/// Where the random numbers begin: `NAVLOCKS_SEED`, or anywhere.
+/// Returns the seed of the random numbers: `NAVLOCKS_SEED`, or a random one.
 pub(crate) fn seed() -> u64 {
     variable("NAVLOCKS_SEED").unwrap_or_else(|| RandomState::new().hash_one("histories"))
 }
@@ -39,14 +39,15 @@ pub(crate) fn runner(cases: u32, seed: u64) -> TestRunner {
     let config = Config {
         cases,
         max_shrink_iters: 100_000,
-        // A failing history comes again by its seed.
+        // A failing history is reproduced by its seed.
         failure_persistence: None,
         ..Config::default()
     };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// Plays that many histories. A failure shows the shortest history found that fails, as a story, and how to come back to it.
+/// Plays this many histories. A failure prints the shortest failing history as a story, and how to
+/// reproduce it.
 pub(crate) fn check(
     test: &str,
     cases: u32,
@@ -63,7 +64,7 @@ pub(crate) fn check(
     }
 }
 
-/// The shortest history found that does not have the property.
+/// Returns the shortest history found that violates the property.
 pub(crate) fn counterexample(
     mut runner: TestRunner,
     histories: impl Strategy<Value = Vec<Op>>,
@@ -79,7 +80,8 @@ pub(crate) fn counterexample(
     }
 }
 
-/// The runner leaves ops out first and simplifies them then, once. What was not needed only afterwards goes here.
+/// Removes operations that became unnecessary: the runner first removes and then simplifies, only
+/// once.
 fn shorten(
     mut ops: Vec<Op>,
     property: impl Fn(&[Op]) -> Result<(), Divergence>,
@@ -100,7 +102,7 @@ fn shorten(
     (ops, divergence)
 }
 
-/// Histories with everything in them.
+/// Generates histories of all operations.
 pub(crate) fn any_ops(
     length: impl Into<proptest::collection::SizeRange>,
 ) -> impl Strategy<Value = Vec<Op>> {
@@ -133,7 +135,8 @@ pub(crate) fn any_ops(
     vec(op, length)
 }
 
-/// Histories of the verbs that seeds 000 and 001 share, one name a request.
+/// Generates histories of the operations that the standard and its first draft share, one name a
+/// request.
 pub(crate) fn single_name_ops(waits: &[Wait]) -> impl Strategy<Value = Vec<Op>> + use<> {
     let way = |&wait| {
         let weight = if wait == Wait::Queue { 6 } else { 1 };
@@ -150,7 +153,7 @@ pub(crate) fn single_name_ops(waits: &[Wait]) -> impl Strategy<Value = Vec<Op>> 
     vec(op, 1..=30)
 }
 
-/// How likely it is that somebody asks in this way.
+/// The weight of a mode and a wait in a history.
 type Way = (u32, Mode, Wait);
 
 fn request(scope: impl Strategy<Value = Scope>, ways: Vec<Way>) -> impl Strategy<Value = Op> {
@@ -181,7 +184,7 @@ fn seat() -> impl Strategy<Value = u8> {
     0..SEATS as u8
 }
 
-/// Anybody, or one of those to whom it matters.
+/// Chooses any client, or one with a special state.
 fn who(some: fn(u8) -> Who) -> impl Strategy<Value = Who> {
     prop_oneof![1 => seat().prop_map(Who::Seat), 3 => seat().prop_map(some)]
 }
@@ -190,7 +193,7 @@ fn policy() -> impl Strategy<Value = Policy> {
     prop_oneof![2 => Just(Policy::EvictOnContention), 1 => Just(Policy::ReleaseAtOnce)]
 }
 
-/// The first ones more often, so that requests meet.
+/// Chooses a name, the first ones more often, so that requests conflict.
 fn name() -> impl Strategy<Value = Name> {
     let [a, b, c, d, e] = NAMES;
     select(vec![a, a, a, a, a, b, b, c, d, e])

@@ -1,4 +1,4 @@
-//! The decisions that close what the sources leave open, as far as an engine shows them.
+//! The decisions about points that the sources leave open, as far as an engine shows them.
 
 use navlocks_core::{Request, RequestError, SuspendPolicy, Wait};
 
@@ -7,11 +7,11 @@ use crate::support::{NOTHING, Table, s, x};
 use SuspendPolicy::{EvictOnContention, ReleaseAtOnce};
 
 #[test]
-fn decision_3_a_second_release_reports_false() {
+fn decision_3_x21_second_release_returns_false() {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
     table.waits("C2", "next", x("a"));
-    // What is pending cannot be released either.
+    // A pending request cannot be released either.
     table.release_does_nothing("next");
     assert_eq!(table.release("lock"), ["granted next"]);
     table.release_does_nothing("lock");
@@ -19,7 +19,7 @@ fn decision_3_a_second_release_reports_false() {
 }
 
 #[test]
-fn decision_4_force_release_takes_every_lock_whose_scope_has_the_name() {
+fn decision_4_force_release_takes_every_lock_whose_scope_has_name() {
     let mut table = Table::new();
     table.holds("C1", "S ab", s(["a", "b"]));
     table.holds("C2", "S a", s("a"));
@@ -28,7 +28,7 @@ fn decision_4_force_release_takes_every_lock_whose_scope_has_the_name() {
     table.waits("C4", "X b", x("b"));
     table.waits("C4", "S c", s(["a", "c"]));
     let (count, events) = table.force_release("a");
-    // Requests that wait stay, whatever their scope; "b" is still held by another.
+    // Pending requests stay, whatever their scope; "b" is still held by another client.
     assert_eq!(count, 2);
     assert_eq!(events, ["lost S ab: force-released", "lost S a: force-released", "granted X a"]);
     assert_eq!(table.pending(), ["X b", "S c"]);
@@ -36,7 +36,7 @@ fn decision_4_force_release_takes_every_lock_whose_scope_has_the_name() {
 }
 
 #[test]
-fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
+fn decision_5_steal_with_scope_takes_every_lock_that_intersects() {
     let mut table = Table::new();
     table.holds("C1", "S ab", s(["a", "b"]));
     table.holds("C2", "X c", x("c"));
@@ -44,7 +44,8 @@ fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
     table.waits("C4", "X b", x("b"));
     table.waits("C5", "X ac", x(["a", "c"]));
     let events = table.request("C6", "thief", x(["a", "c"]).wait(Wait::Steal));
-    // The victims in grant order, then the thief, then whom a victim's other name lets go on.
+    // The victims in grant order, then the thief, then the request that a victim's other name
+    // blocked.
     assert_eq!(
         events,
         ["lost S ab: stolen by thief", "lost X c: stolen by thief", "granted thief", "granted X b"]
@@ -54,11 +55,11 @@ fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
 }
 
 #[test]
-fn decision_5_a_thief_goes_before_all_pending_ones_on_every_name() {
+fn decision_5_thief_goes_before_all_waiters_on_every_name() {
     let mut table = Table::new();
     table.holds("C1", "X a", x("a"));
     table.waits("C2", "X ab", x(["a", "b"]));
-    // "b" has no holder, only somebody in line: the thief goes first there too.
+    // "b" has no holder, only a waiter: the thief goes first there too.
     table.holds("C3", "thief", x("b").wait(Wait::Steal));
     assert_eq!(table.pending(), ["X ab"]);
     assert_eq!(table.release("X a"), NOTHING);
@@ -66,7 +67,7 @@ fn decision_5_a_thief_goes_before_all_pending_ones_on_every_name() {
 }
 
 #[test]
-fn decision_5_a_shared_steal_takes_from_shared_holders_too() {
+fn decision_5_shared_steal_takes_from_shared_holders_too() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     let events = table.request("C2", "thief", s("a").wait(Wait::Steal));
@@ -74,20 +75,20 @@ fn decision_5_a_shared_steal_takes_from_shared_holders_too() {
 }
 
 #[test]
-fn decision_7_evict_on_contention_keeps_the_locks_until_then() {
+fn decision_7_evict_on_contention_keeps_locks_until_contention() {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
     assert_eq!(table.suspend("C1", EvictOnContention), NOTHING);
     assert_eq!(table.held(), ["lock"]);
     assert_eq!(table.request("C2", "next", s("a")), ["evicted C1", "granted next"]);
-    // Evicted, it is still asleep: known, and not heard.
+    // The evicted client is still suspended and known, and receives nothing.
     assert_eq!(table.refusal("C1", x("b")), RequestError::ClientSuspended);
     assert_eq!(table.resume("C1"), ["lost lock: evicted"]);
     table.holds("C1", "awake", x("b"));
 }
 
 #[test]
-fn decision_7_several_sleepers_in_the_way_are_evicted_together() {
+fn decision_7_several_suspended_blockers_are_evicted_together() {
     let mut table = Table::new();
     for client in ["C1", "C2", "C3"] {
         table.client(client);
@@ -101,12 +102,12 @@ fn decision_7_several_sleepers_in_the_way_are_evicted_together() {
     assert_eq!(table.request("C4", "X", x("a")), ["evicted C1", "evicted C2", "granted X"]);
     assert_eq!(table.held(), ["S3", "X"]);
     assert_eq!(table.query(), ["evicted C3"]);
-    // There is nothing left to evict.
+    // No lock is left to evict.
     assert_eq!(table.query(), NOTHING);
 }
 
 #[test]
-fn decision_7_release_at_once_gives_the_locks_away_when_suspended() {
+fn decision_7_x30_d23_release_at_once_releases_locks_at_suspension() {
     let mut table = Table::new();
     table.holds("C1", "a", x("a"));
     table.holds("C1", "b", s("b"));
@@ -118,24 +119,24 @@ fn decision_7_release_at_once_gives_the_locks_away_when_suspended() {
 }
 
 #[test]
-fn decision_7_release_at_once_keeps_requests_in_line_and_passes_over_the_sleeper() {
+fn decision_7_release_at_once_keeps_requests_queued_and_skips_them() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "sleeper", x("a"));
     table.waits("C3", "next", x("a"));
     assert_eq!(table.suspend("C2", ReleaseAtOnce), NOTHING);
     assert_eq!(table.pending(), ["sleeper", "next"]);
-    // Nobody is evicted for contention or a query under this policy.
+    // Under this policy, contention and queries evict no client.
     table.waits("C4", "last", x("a"));
     assert_eq!(table.query(), NOTHING);
-    // Its turn comes while it sleeps: it never holds, the queue goes on.
+    // Its turn comes while it is suspended: it never holds, and the queue is processed.
     assert_eq!(table.release("holder"), ["granted next"]);
     assert_eq!(table.resume("C2"), ["lost sleeper: suspended"]);
     assert!(table.is_gone("sleeper"));
 }
 
 #[test]
-fn decision_7_release_at_once_spares_a_request_whose_turn_comes_after_the_sleep() {
+fn decision_7_release_at_once_grants_request_whose_turn_comes_after_resume() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "sleeper", x("a"));
@@ -145,7 +146,7 @@ fn decision_7_release_at_once_spares_a_request_whose_turn_comes_after_the_sleep(
 }
 
 #[test]
-fn decision_7_a_client_sleeps_and_wakes_once() {
+fn decision_7_second_suspend_or_resume_returns_false() {
     let mut table = Table::new();
     let client = table.client("C1");
     assert!(!table.manager.resume(client));
@@ -157,7 +158,7 @@ fn decision_7_a_client_sleeps_and_wakes_once() {
 }
 
 #[test]
-fn decision_10_nothing_steals_unless_told_to() {
+fn decision_10_d05_request_without_steal_takes_nothing() {
     assert_eq!(Request::exclusive("a").wait, Wait::Queue);
     assert_eq!(Request::shared("a").wait, Wait::Queue);
     let mut table = Table::new();
@@ -167,7 +168,7 @@ fn decision_10_nothing_steals_unless_told_to() {
 }
 
 #[test]
-fn f32_request_refused_by_the_engine_leaves_no_trace() {
+fn f32_request_refused_by_engine_leaves_no_trace() {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
 

@@ -36,7 +36,7 @@ fn scripts_that_nest_two_locks_in_opposite_order_are_a_deadlock() {
     let mut cycles = table.deadlocked_clients();
     cycles[0].sort();
     assert_eq!(cycles, [["child 1", "child 2", "script 1", "script 2"]]);
-    // The first script is killed, and all go on in their order.
+    // The first script is killed, and all others are granted in order.
     assert_eq!(table.terminate("script 1"), ["granted then a"]);
     assert!(table.deadlocked_clients().is_empty());
 }

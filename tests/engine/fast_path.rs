@@ -35,7 +35,7 @@ fn request_outcome_is_the_answer_and_no_event() {
 }
 
 #[test]
-fn steal_answers_with_a_token_between_the_losses_and_the_later_grants() {
+fn steal_answers_with_token_between_losses_and_later_grants() {
     let mut manager = manager();
     let client = manager.add_client();
     let (victim, _) = manager.request(client, Request::exclusive(["a", "b"])).unwrap();
@@ -50,7 +50,7 @@ fn steal_answers_with_a_token_between_the_losses_and_the_later_grants() {
     assert!(own < token);
 }
 
-/// A part of an event that both engines must agree on: slots differ, serials do not.
+/// The part of an event that is equal in both engines: slots differ, serials do not.
 type Told = (&'static str, u64, ClientId, Option<u64>);
 
 fn told(event: Event) -> Told {
@@ -91,7 +91,7 @@ struct Both {
     engines: [LockManager; 2],
     clients: Vec<ClientId>,
     requests: Vec<[RequestId; 2]>,
-    /// How many requests waited and were granted by a release.
+    /// How many pending requests were granted by a release.
     handed_over: usize,
     released: usize,
 }

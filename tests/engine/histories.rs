@@ -1,4 +1,4 @@
-//! Random histories: the engine and the naive models must tell the same story.
+//! Random histories: the engine and the naive models must produce the same events.
 //!
 //! `NAVLOCKS_HISTORIES` sets how many (50,000), `NAVLOCKS_SEED` which ones; a failure prints both.
 
@@ -18,8 +18,8 @@ use proptest::strategy::ValueTree;
 use crate::arbitrary::{any_ops, check, counterexample, histories, runner, single_name_ops};
 
 #[test]
-fn short_histories_follow_the_model() {
-    check("short_histories_follow_the_model", histories(60), any_ops(1..=14), run);
+fn x20_short_histories_follow_the_model() {
+    check("x20_short_histories_follow_the_model", histories(60), any_ops(1..=14), run);
 }
 
 #[test]
@@ -29,39 +29,41 @@ fn long_histories_follow_the_model() {
 
 #[test]
 fn histories_from_bytes_follow_the_model() {
-    // Three bytes are an op, so whole ops are left out when it shrinks.
+    // Three bytes are one operation, so that shrinking removes whole operations.
     let bytes = proptest::collection::vec(any::<[u8; 3]>(), 0..=40);
     let ops = bytes.prop_map(|bytes| History::from_bytes(bytes.as_flattened()).ops);
     check("histories_from_bytes_follow_the_model", histories(10), ops, run);
 }
 
-/// D21: for single names, the head of a queue (seed 001) grants the same as the intersection of scopes (seed 002).
+/// D21: for single names, the standard's head of a queue grants the same as the intersection of
+/// scopes.
 #[test]
 fn single_names_follow_the_standard() {
     check(
-        "single_names_follow_the_standard",
+        "single_names_follow_standard",
         histories(20),
         single_name_ops(&[Queue, IfAvailable, Steal]),
         |ops| play(ops, &mut [&mut Engine::new(), &mut SingleNamed::standard()]),
     );
 }
 
-/// D06, P11: the steal of seed 000 empties the queue, otherwise its scan of the whole queue grants the same.
+/// D06, P11: the steal of the draft with `acquire` empties the queue; otherwise its scan of the
+/// queue grants the same.
 #[test]
-fn single_names_follow_seed_000() {
+fn single_names_follow_the_draft_with_acquire() {
     check(
-        "single_names_follow_seed_000",
+        "single_names_follow_the_draft_with_acquire",
         histories(20),
         single_name_ops(&[Queue, IfAvailable, StealAll]),
         |ops| play(ops, &mut [&mut Engine::new(), &mut SingleNamed::scan()]),
     );
 }
 
-/// D21: without steal, all texts of the lineage are one.
+/// D21: without steal, all texts of the lineage grant the same.
 #[test]
-fn without_steal_all_texts_agree() {
+fn d21_histories_without_steal_agree_in_all_texts() {
     check(
-        "without_steal_all_texts_agree",
+        "d21_histories_without_steal_agree_in_all_texts",
         histories(20),
         single_name_ops(&[Queue, IfAvailable]),
         |ops| {
@@ -73,7 +75,7 @@ fn without_steal_all_texts_agree() {
     );
 }
 
-/// An engine that never hears of an abort.
+/// An engine that ignores every abort.
 #[derive(Default)]
 struct Deaf(Engine);
 
@@ -87,9 +89,9 @@ impl Witness for Deaf {
     }
 }
 
-/// The properties above are worth something only if a wrong engine fails them, and if people can read how.
+/// Shows that the properties above catch a wrong engine, and that people can read the failure.
 #[test]
-fn a_wrong_engine_is_caught_and_its_story_short() {
+fn wrong_engine_is_caught_with_a_short_history() {
     let wrong = |ops: &[Op]| play(ops, &mut [&mut Deaf::default()]);
     let found = counterexample(runner(1_000, 1), any_ops(1..=40), wrong);
     let (_, divergence) = found.expect("a deaf engine must be caught");
@@ -101,9 +103,9 @@ fn a_wrong_engine_is_caught_and_its_story_short() {
     assert!(divergence.objection.starts_with("snapshot:"), "{}", divergence.objection);
 }
 
-/// And only if everything happens in them.
+/// Shows that every kind of event happens in the histories.
 #[test]
-fn random_histories_are_eventful() {
+fn random_histories_have_every_kind_of_event() {
     let mut tally = Tally::default();
     let mut runner = runner(0, 2_000);
     let strategy = any_ops(1..=40);
@@ -119,9 +121,9 @@ fn random_histories_are_eventful() {
     }
 }
 
-/// What the fuzzer starts from is also played here, without a fuzzer.
+/// Plays the corpus of the fuzzer without a fuzzer.
 #[test]
-fn the_fuzz_corpus_follows_the_model() {
+fn fuzz_corpus_follows_the_model() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/verbs");
     let mut played = 0;
     for file in fs::read_dir(&corpus).expect("the corpus is part of the repository") {

@@ -1,4 +1,5 @@
-//! The embedding kit: spaces and hosts notify in engine order, and keep nothing of what is over.
+//! The embedding kit: spaces and hosts notify in engine order, and keep nothing of finished
+//! requests.
 
 use navlocks_core::kit::{
     About, Embedder, Host, HostError, HostSink, LimitExceeded, Limits, Member, Memory, Notes,
@@ -11,7 +12,7 @@ use navlocks_core::{
 
 const KEY: HashKey = HashKey::from_bytes([7; 16]);
 
-/// Attaches a label to each request.
+/// The embedder of these tests: attaches a label to each request.
 struct Labels;
 
 impl Embedder for Labels {
@@ -20,7 +21,7 @@ impl Embedder for Labels {
     type Tag = &'static str;
 }
 
-/// Writes down what the sink receives.
+/// Records the notices that the sink receives.
 #[derive(Default)]
 struct Record {
     now: u64,
@@ -57,7 +58,7 @@ impl Sink<Labels> for Record {
     }
 
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Labels>, notice: &Notice<'_, u64>) {
-        let label = notes.get(id).copied().unwrap_or("nobody");
+        let label = notes.get(id).copied().unwrap_or("unknown");
         self.notified.push(format!("{label}: {}", words(notice)));
     }
 
@@ -113,7 +114,7 @@ fn own_grant_stands_after_losses_and_before_later_grants() {
     );
 }
 
-/// A sink with room for a few notices.
+/// A sink with capacity for a few notices.
 #[derive(Default)]
 struct Few {
     record: Record,
@@ -136,7 +137,7 @@ impl Sink<Labels> for Few {
 }
 
 #[test]
-fn effects_beyond_the_room_of_a_sink_wait_and_keep_their_order() {
+fn effects_beyond_the_capacity_of_a_sink_wait_in_order() {
     const LABELS: [&str; 5] = ["1", "2", "3", "4", "5"];
     let prepared = || {
         let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
@@ -182,7 +183,7 @@ fn effects_beyond_the_room_of_a_sink_wait_and_keep_their_order() {
 }
 
 #[test]
-fn notices_say_since_when() {
+fn notices_have_the_time_of_request_and_grant() {
     let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
     let client = space.add_client();
     let first = request(&mut space, client, "first", &Request::exclusive("a"), &mut record);
@@ -219,7 +220,7 @@ fn holder_is_notified_of_contention_once_for_each_watch() {
     assert_eq!(record.take(), ["holder: contended"]);
     request(&mut space, client, "waiter", &Request::exclusive("b"), &mut record);
     assert!(record.take().is_empty());
-    // A watch of a contended lock is over at once.
+    // A watch of a contended lock fires at once.
     space.watch_contention(lock, &mut record);
     assert_eq!(record.take(), ["holder: contended"]);
     assert!(!space.is_idle());
@@ -241,7 +242,7 @@ fn unwatched_holder_is_not_notified_of_contention() {
     assert!(space.is_idle(), "the watch of a released lock is left");
 }
 
-/// Two clients that each hold one name and then want the other's.
+/// Makes two clients that each hold one name and then request the other's.
 fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, Refusal>) {
     let (mut space, mut record) = (space(policy), Record::default());
     let (one, two) = (space.add_client(), space.add_client());
@@ -256,7 +257,7 @@ fn deadlocked(policy: DeadlockPolicy) -> (Space<Labels>, Record, Result<Answer, 
 }
 
 #[test]
-fn refused_deadlock_leaves_nothing_of_the_request() {
+fn refused_deadlock_leaves_nothing_of_request() {
     let (mut space, mut record, made) = deadlocked(DeadlockPolicy::Refuse);
     let Err(Refusal::Deadlock(deadlock)) = made else { panic!("not refused: {made:?}") };
     assert_eq!(deadlock.clients.len(), 2);
@@ -278,7 +279,7 @@ fn refused_deadlock_leaves_nothing_of_the_request() {
 }
 
 #[test]
-fn reported_deadlock_keeps_the_request() {
+fn reported_deadlock_keeps_request() {
     let (space, mut record, made) = deadlocked(DeadlockPolicy::Report);
     assert_eq!(made, Ok(Answer::Pending));
     assert_eq!(record.take(), ["two a: deadlock of 2"]);
@@ -286,7 +287,7 @@ fn reported_deadlock_keeps_the_request() {
 }
 
 #[test]
-fn ignored_deadlock_is_not_looked_for() {
+fn ignored_deadlock_is_not_searched() {
     let (_, mut record, made) = deadlocked(DeadlockPolicy::Ignore);
     assert_eq!((made, record.take()), (Ok(Answer::Pending), vec![]));
 }
@@ -349,7 +350,7 @@ fn ended_client_loses_all_its_requests_before_others_are_granted() {
 }
 
 #[test]
-fn losses_of_a_suspended_client_keep_their_notes_when_slots_are_reused() {
+fn losses_of_suspended_client_keep_their_notes_when_slots_are_reused() {
     let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
     let (sleeper, other) = (space.add_client(), space.add_client());
     request(&mut space, sleeper, "sleeper", &Request::exclusive("a"), &mut record);
@@ -380,7 +381,7 @@ fn suspended_client_is_evicted_and_receives_its_losses_when_resumed() {
 }
 
 #[test]
-fn idle_space_drops_the_memory_of_its_notes_and_tags() {
+fn idle_space_drops_memory_of_its_notes_and_tags() {
     let (mut space, mut record) = (space(DeadlockPolicy::Ignore), Record::default());
     let client = space.add_client();
     let idle = space.memory();
@@ -444,7 +445,7 @@ fn gathered_space_keeps_notes_tags_times_and_watches() {
     assert!(last.starts_with("all: granted ") && last.ends_with(", requested at 99"), "{last}");
 }
 
-/// Writes down the notices of a host.
+/// Records the notices of a host.
 #[derive(Default)]
 struct Messages(Vec<(Member, u64, String)>);
 
@@ -461,7 +462,7 @@ fn host(limits: Limits) -> TestHost {
 }
 
 #[test]
-fn number_of_a_live_request_is_refused_and_free_again_afterwards() {
+fn number_of_live_request_is_refused_and_free_again_afterwards() {
     let (mut host, mut messages) = (host(Limits::default()), Messages::default());
     let group = host.add_group();
     let member = host.open(group, "p").unwrap();
@@ -560,7 +561,7 @@ fn limits_are_refused_by_name() {
 }
 
 #[test]
-fn memory_of_a_host_falls_to_nothing() {
+fn idle_host_uses_no_memory() {
     let (mut host, mut messages) = (host(Limits::default()), Messages::default());
     let group = host.add_group();
     for partition in ["p", "q"] {

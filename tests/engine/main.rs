@@ -1,4 +1,4 @@
-//! The engine, beside the naive model and row by row of the requirements.
+//! The engine, compared with the naive model and with each required behaviour.
 
 mod arbitrary;
 mod histories;
@@ -6,21 +6,20 @@ mod shards;
 mod replay;
 
 mod support;
-mod rows_f_names;
-mod rows_f_scheduling;
-mod rows_f_if_available;
-mod rows_f_signal;
-mod rows_f_steal;
-mod rows_f_query;
-mod rows_f_lifecycle;
-mod rows_f_usage;
-mod rows_g;
-mod rows_p;
-mod rows_q;
-mod rows_t;
-mod rows_x;
-mod rows_x20;
-mod rows_s;
+mod names;
+mod scheduling;
+mod scopes;
+mod if_available;
+mod abort;
+mod timeout;
+mod steal;
+mod query;
+mod clients;
+mod usage;
+mod memory;
+mod acquire;
+mod explainer;
+mod evaluation;
 mod decisions;
 mod tokens;
 mod families;

@@ -8,7 +8,7 @@ use navlocks_tests::replay::replay;
 
 use crate::arbitrary::{any_ops, check, histories};
 
-/// An engine of which only the snapshot counts.
+/// An engine of which only the snapshot is compared.
 #[derive(Default)]
 struct Replayed(Engine);
 
@@ -22,7 +22,7 @@ impl Witness for Replayed {
     }
 }
 
-/// A client that reconnects, or a node that reads the entries from somewhere else, comes to the same locks.
+/// A node that rebuilds the entries from another source has the same locks.
 #[test]
 fn replay_gives_the_same_held_set() {
     check("replay_gives_the_same_held_set", histories(10), any_ops(1..=40), |ops| {

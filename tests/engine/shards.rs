@@ -1,5 +1,5 @@
-//! A lock space in shards gives the same story as one manager, and one manager can take over at any
-//! moment.
+//! A lock space in shards produces the same events as one manager, and one manager can replace the
+//! shards at any time.
 
 use navlocks_core::{
     ClientId, Event, HashKey, LockManager, Name, Request, RequestId, Scope, Snapshot, State,
@@ -13,8 +13,8 @@ use crate::arbitrary::{any_ops, check, histories, single_name_ops};
 
 const SHARDS: usize = 4;
 
-/// Keeps single names in their shards, moves to the whole for anything else, and back when nothing
-/// is left.
+/// Keeps single names in their shards, moves to the whole for other requests, and back when it is
+/// empty.
 struct Divided {
     shards: [LockManager; SHARDS],
     whole: Option<LockManager>,
@@ -57,7 +57,7 @@ impl Divided {
         self.shard(request.slot() % SHARDS)
     }
 
-    /// The same input to all managers, which all answer the same.
+    /// Gives all managers the same input; all return the same.
     fn all<T: PartialEq + std::fmt::Debug>(&mut self, input: impl Fn(&mut LockManager) -> T) -> T {
         let managers = self.shards.iter_mut().chain(&mut self.whole);
         let answers: Vec<T> = managers.map(input).collect();
@@ -73,7 +73,7 @@ impl Divided {
         }
     }
 
-    /// A snapshot in the numbers of the model.
+    /// Returns a snapshot in the numbers of the model.
     fn in_words(&self, snapshot: &Snapshot) -> [Vec<(usize, usize)>; 2] {
         [&snapshot.held, &snapshot.pending].map(|infos| {
             let request = |id| self.requests.iter().position(|&known| known == id);
@@ -109,7 +109,7 @@ impl Witness for Divided {
                 let latest = self.requests.last();
                 assert!(latest.is_none_or(|latest| latest.serial() < request.serial()));
                 self.requests.push(request);
-                // Tokens of shards have gaps, so they are others than the model's.
+                // Tokens of shards have gaps, so they differ from the model's.
                 let decided = match (decided(answer), answer_of_model) {
                     (words::Decided::Granted { .. }, granted @ words::Decided::Granted { .. }) => {
                         granted
@@ -167,8 +167,7 @@ impl Witness for Divided {
     }
 }
 
-/// Whether divided or not, one manager made of all shows the same, and what only it can show is
-/// right.
+/// Checks that one manager made of all shards shows the same snapshot, and the right deadlocks.
 fn shards_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
     let made = divided.whole();
     let whole = divided.whole.as_ref().unwrap_or(&made);
@@ -190,14 +189,14 @@ fn shards_or_whole(divided: &Divided, snapshot: &Snapshot, model: &Scopes) {
     assert_eq!(numbers, expected);
 }
 
-/// Clients of a divided space are not suspended.
+/// Removes suspensions: clients of a divided space are not suspended.
 fn awake(ops: Vec<Op>) -> Vec<Op> {
     let awake = |op: &Op| !matches!(op, Op::Suspend(..) | Op::AdvanceToken(_));
     ops.into_iter().filter(awake).collect()
 }
 
 #[test]
-fn single_names_in_shards_follow_the_model() {
+fn single_names_in_shards_follow_model() {
     let waits = [
         words::Wait::Queue,
         words::Wait::IfAvailable,
@@ -206,15 +205,15 @@ fn single_names_in_shards_follow_the_model() {
         words::Wait::Overtake,
     ];
     let ops = single_name_ops(&waits).prop_map(awake);
-    check("single_names_in_shards_follow_the_model", histories(10), ops, |ops| {
+    check("single_names_in_shards_follow_model", histories(10), ops, |ops| {
         play(ops, &mut [&mut Divided::new()])
     });
 }
 
 #[test]
-fn scopes_that_gather_the_shards_follow_the_model() {
+fn scopes_that_gather_shards_follow_model() {
     let ops = any_ops(1..=40).prop_map(awake);
-    check("scopes_that_gather_the_shards_follow_the_model", histories(10), ops, |ops| {
+    check("scopes_that_gather_shards_follow_model", histories(10), ops, |ops| {
         play(ops, &mut [&mut Divided::new()])
     });
 }

@@ -1,5 +1,5 @@
-//! A lock table to be read aloud: clients and requests have names of the test's choosing, every input answers with the
-//! events it caused, in words, and the engine's invariants are checked after each input.
+//! A lock table for readable tests: clients and requests have names, every input returns its events
+//! as text, and the invariants of the engine are checked after each input.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,30 +8,30 @@ use navlocks_core::{
     Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
 
-/// What an input says that caused no event.
+/// The events of an input that caused none.
 pub(crate) const NOTHING: [&str; 0] = [];
 
-/// A manager with some key; nothing observable depends on which.
+/// Makes a manager with a fixed key; nothing observable depends on it.
 pub(crate) fn manager() -> LockManager {
     LockManager::new(HashKey::from_bytes(*b"any sixteen byte"))
 }
 
-/// An exclusive request that queues.
+/// Makes an exclusive request that queues.
 pub(crate) fn x(scope: impl Into<Scope>) -> Request {
     Request::exclusive(scope)
 }
 
-/// A shared request that queues.
+/// Makes a shared request that queues.
 pub(crate) fn s(scope: impl Into<Scope>) -> Request {
     Request::shared(scope)
 }
 
-/// A name from UTF-16 code units, which need not be well-formed.
+/// Makes a name from UTF-16 code units, which need not be well-formed.
 pub(crate) fn units(units: &[u16]) -> Name {
     Name::from_utf16(units)
 }
 
-/// A small generator (xorshift64*) so that a test's random history is the same everywhere.
+/// A small generator (xorshift64*), so that a random history is the same everywhere.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -40,7 +40,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -49,7 +49,7 @@ impl Dice {
     }
 }
 
-/// A partition whose clients and requests are called by words.
+/// A partition whose clients and requests have names.
 pub(crate) struct Table {
     pub(crate) manager: LockManager,
     clients: HashMap<String, ClientId>,
@@ -65,7 +65,7 @@ impl Table {
         Self::of(manager())
     }
 
-    /// A table over a manager that others already use.
+    /// Makes a table over a manager that is already in use.
     pub(crate) fn of(manager: LockManager) -> Self {
         Self {
             manager,
@@ -78,7 +78,7 @@ impl Table {
         }
     }
 
-    /// The client of that name; its first mention adds it. A terminated client keeps its name.
+    /// Returns the client of that name; its first use adds it. A terminated client keeps its name.
     pub(crate) fn client(&mut self, client: &str) -> ClientId {
         if let Some(&id) = self.clients.get(client) {
             return id;
@@ -94,7 +94,7 @@ impl Table {
         self.requests[request]
     }
 
-    /// Requests under the name `request`; answers what happened.
+    /// Requests under the name `request`. Returns the events.
     pub(crate) fn request(&mut self, client: &str, request: &str, asked: Request) -> Vec<String> {
         let owner = self.client(client);
         let (id, answer) = self.manager.request(owner, asked).expect("the client may ask");
@@ -115,7 +115,7 @@ impl Table {
         self.settle_with(own)
     }
 
-    /// Requests and is refused: no trace, no event.
+    /// Requests and expects a refusal: no trace, no event.
     pub(crate) fn refusal(&mut self, client: &str, asked: Request) -> RequestError {
         let owner = self.client(client);
         let before = (self.held(), self.pending());
@@ -125,13 +125,13 @@ impl Table {
         error
     }
 
-    /// Requests and is granted at once, and nothing else happens.
+    /// Requests and expects a grant at once, and no other event.
     pub(crate) fn holds(&mut self, client: &str, request: &str, asked: Request) {
         let events = self.request(client, request, asked);
         assert_eq!(events, [format!("granted {request}")]);
     }
 
-    /// Requests and has to wait, and nothing else happens.
+    /// Requests and expects to wait, and no event.
     pub(crate) fn waits(&mut self, client: &str, request: &str, asked: Request) {
         assert_eq!(self.request(client, request, asked), NOTHING);
         assert!(self.is_pending(request), "{request} should wait");
@@ -147,12 +147,12 @@ impl Table {
         self.settle()
     }
 
-    /// A release of what is not held: answers false and changes nothing.
+    /// Releases a request that is not held: returns false and changes nothing.
     pub(crate) fn release_does_nothing(&mut self, request: &str) {
         self.does_nothing(request, LockManager::release);
     }
 
-    /// An abort of what is not pending: answers false and changes nothing.
+    /// Aborts a request that is not pending: returns false and changes nothing.
     pub(crate) fn abort_does_nothing(&mut self, request: &str) {
         self.does_nothing(request, LockManager::abort);
     }
@@ -174,7 +174,7 @@ impl Table {
         events
     }
 
-    /// How many locks were taken away, and what happened.
+    /// Returns how many locks were taken away, and the events.
     pub(crate) fn force_release(&mut self, name: &str) -> (usize, Vec<String>) {
         let count = self.manager.force_release(&Name::from(name));
         (count, self.settle())
@@ -192,7 +192,7 @@ impl Table {
         self.settle()
     }
 
-    /// The standard's query, which may evict: what happened. The snapshot it answers is the state after it.
+    /// Runs the standard's query, which may evict. Returns the events.
     pub(crate) fn query(&mut self) -> Vec<String> {
         let answer = self.manager.query();
         let events = self.settle();
@@ -206,12 +206,12 @@ impl Table {
         self.manager.snapshot()
     }
 
-    /// The held requests in grant order.
+    /// Returns the held requests in grant order.
     pub(crate) fn held(&self) -> Vec<String> {
         self.words(&self.snapshot().held)
     }
 
-    /// The pending requests in queue order.
+    /// Returns the pending requests in queue order.
     pub(crate) fn pending(&self) -> Vec<String> {
         self.words(&self.snapshot().pending)
     }
@@ -232,26 +232,26 @@ impl Table {
         self.manager.state(self.id(request)).is_none()
     }
 
-    /// Whom a request waits for: held conflicts, then earlier conflicting requests.
+    /// Returns the blockers of a request: held conflicts, then earlier conflicting requests.
     pub(crate) fn blockers(&self, request: &str) -> (Vec<String>, Vec<String>) {
         let Blockers { hard, soft } = self.manager.blockers(self.id(request));
         let words = |ids: Vec<RequestId>| ids.into_iter().map(|id| self.word(id)).collect();
         (words(hard), words(soft))
     }
 
-    /// The clients of every deadlock.
+    /// Returns the clients of every deadlock.
     pub(crate) fn deadlocked_clients(&self) -> Vec<Vec<String>> {
         let words = |ids: &[ClientId]| ids.iter().map(|id| self.client_words[id].clone()).collect();
         self.manager.deadlocks().iter().map(|deadlock| words(&deadlock.clients)).collect()
     }
 
-    /// What happened since the last input, after the checks that hold after every input.
+    /// Returns the events since the last input, after checking the invariants.
     pub(crate) fn settle(&mut self) -> Vec<String> {
         self.settle_with(None)
     }
 
-    /// The same after a request that was granted at once: its grant stands before those with larger
-    /// tokens.
+    /// Returns the same after a request that was granted at once: its grant stands before those
+    /// with larger tokens.
     fn settle_with(&mut self, mut own: Option<Event>) -> Vec<String> {
         self.manager.check_invariants();
         let held = self.snapshot().held;
@@ -302,7 +302,7 @@ impl Table {
         }
     }
 
-    /// A request made behind the table's back (to have many of them) goes by its id.
+    /// Returns the name of a request, or its id if it was made without the table.
     fn word(&self, request: RequestId) -> String {
         self.request_words.get(&request).map_or_else(|| request.to_string(), Clone::clone)
     }

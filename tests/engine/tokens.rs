@@ -12,7 +12,7 @@ fn granted_token(manager: &mut LockManager) -> u64 {
 }
 
 #[test]
-fn a_manager_continues_where_another_one_ended() {
+fn manager_continues_tokens_of_an_earlier_one() {
     let mut manager = LockManager::new(HashKey::from_bytes([0; 16]));
     assert_eq!(granted_token(&mut manager), 1);
     manager.advance_token(FencingToken::new(100)).unwrap();
@@ -22,7 +22,7 @@ fn a_manager_continues_where_another_one_ended() {
 }
 
 #[test]
-fn a_token_that_leaves_no_room_is_refused_and_changes_nothing() {
+fn token_too_large_to_start_from_is_refused() {
     let mut manager = LockManager::new(HashKey::from_bytes([0; 16]));
     let absurd = FencingToken::new(u64::MAX);
     let refused = manager.advance_token(absurd);

@@ -1,4 +1,4 @@
-//! Histories that look wrong and prove nothing. A checker that cries here is of no use.
+//! Histories that look wrong and prove nothing: a checker that reports them is useless.
 
 use crate::story::verdict;
 
@@ -7,7 +7,7 @@ fn assert_clean(story: &str) {
 }
 
 #[test]
-fn one_after_the_other() {
+fn holders_one_after_the_other_are_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x
@@ -22,7 +22,7 @@ fn one_after_the_other() {
 }
 
 #[test]
-fn readers_beside_each_other() {
+fn concurrent_readers_are_clean() {
     assert_clean(
         "
         10 A1 asked shared queue x
@@ -35,9 +35,9 @@ fn readers_beside_each_other() {
     );
 }
 
-/// Nobody knows whether it would still have believed.
+/// The record does not show whether the client still took its lock for held.
 #[test]
-fn a_holder_that_did_not_look_again() {
+fn holder_without_a_second_check_is_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x
@@ -53,7 +53,7 @@ fn a_holder_that_did_not_look_again() {
 }
 
 #[test]
-fn a_holder_that_hears_late_of_the_steal() {
+fn victim_that_learns_late_of_the_steal_is_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x
@@ -71,9 +71,9 @@ fn a_holder_that_hears_late_of_the_steal() {
     );
 }
 
-/// The thief was first in the service, and heard first as well.
+/// The thief was first in the service, and received its grant first as well.
 #[test]
-fn a_holder_that_hears_of_its_lock_after_it_was_stolen() {
+fn grant_received_after_its_theft_is_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x
@@ -86,9 +86,9 @@ fn a_holder_that_hears_of_its_lock_after_it_was_stolen() {
     );
 }
 
-/// But a steal that was granted before the lock was has not taken it away.
+/// A steal that was granted before the lock was has not taken it.
 #[test]
-fn a_steal_from_somebody_else_is_no_excuse() {
+fn earlier_steal_does_not_explain_two_holders() {
     let story = "
         10 A1 asked exclusive queue x
         15 T1 asked exclusive steal x
@@ -105,7 +105,7 @@ fn a_steal_from_somebody_else_is_no_excuse() {
 }
 
 #[test]
-fn a_steal_whose_client_was_killed_before_it_heard() {
+fn steal_of_client_killed_before_the_grant_is_clean() {
     let story = |patience| {
         format!(
             "
@@ -123,14 +123,14 @@ fn a_steal_whose_client_was_killed_before_it_heard() {
         )
     };
     assert_clean(&story(5));
-    // Had it been asked for when the steal must have been over, nothing could excuse it.
+    // If it had been requested after the steal must have been over, nothing could explain it.
     let later = story(5).replace("10 A1", "19 A1");
     assert_eq!(verdict(&later).len(), 1);
     assert_clean(&story(7).replace("10 A1", "19 A1"));
 }
 
 #[test]
-fn a_name_that_was_force_released() {
+fn force_released_name_is_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x y
@@ -147,7 +147,7 @@ fn a_name_that_was_force_released() {
 
 /// The child of a command may live a moment longer than the command.
 #[test]
-fn a_holder_that_was_killed() {
+fn killed_holder_is_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x
@@ -162,7 +162,7 @@ fn a_holder_that_was_killed() {
     );
 }
 
-/// One that was in the queue, one that asked later and was held first, and something between them.
+/// Returns a story of a waiter, a later request that was held first, and an event between them.
 fn overtaken(between: &str, wait: &str, id: &str) -> String {
     format!(
         "
@@ -180,20 +180,20 @@ fn overtaken(between: &str, wait: &str, id: &str) -> String {
 }
 
 #[test]
-fn orders_that_nothing_is_known_about() {
+fn unknown_orders_are_clean() {
     assert_eq!(verdict(&overtaken("", "queue", "r1")).len(), 1);
     assert_eq!(verdict(&overtaken("", "20", "r1")).len(), 1);
     assert_eq!(verdict(&overtaken("", "if-available", "r1")).len(), 1);
-    // By right.
+    // It may overtake.
     assert_clean(&overtaken("", "overtake", "r1"));
     assert_clean(&overtaken("", "steal", "r1"));
-    // It asked again.
+    // It requested again.
     assert_clean(&overtaken("", "queue", "r3"));
     assert_clean(&overtaken("22 killing service\n 24 answered service", "queue", "r3"));
     assert_clean(&overtaken("22 stopping A\n 24 continued A", "queue", "r3"));
-    // It may not have been in the queue before the other asked.
+    // It may not have been in the queue before the other request.
     assert_clean(&overtaken("", "queue", "r1").replace("20 A1 pending", "26 A1 pending"));
-    // It may have been robbed before it heard.
+    // It may have lost its lock to a thief before it received the grant.
     assert_clean(&overtaken("22 T1 asked exclusive steal x\n 45 T1 held 3 r4", "queue", "r1"));
     // Its place outlasts a stop and a restart.
     assert_eq!(verdict(&overtaken("22 stopping A\n 24 continued A", "queue", "r1")).len(), 1);
@@ -202,14 +202,14 @@ fn orders_that_nothing_is_known_about() {
 }
 
 #[test]
-fn readers_do_not_wait_for_each_other() {
+fn readers_in_any_order_are_clean() {
     assert_clean(&overtaken("", "queue", "r1").replace("exclusive", "shared"));
     assert_clean(
         &overtaken("", "queue", "r1").replace("asked exclusive queue x", "asked exclusive queue y"),
     );
 }
 
-/// One that waits in the end, and something that may explain it.
+/// Returns a story of a waiter without an answer, and an event that may explain it.
 fn waiting(reason: &str) -> String {
     format!(
         "
@@ -221,34 +221,34 @@ fn waiting(reason: &str) -> String {
 }
 
 #[test]
-fn waiters_that_may_have_a_reason() {
+fn waiters_with_a_possible_blocker_are_clean() {
     assert_eq!(verdict(&waiting("")).len(), 1);
     let lock = "10 A1 asked shared queue x y\n 20 A1 held 1 r1";
     assert_clean(&waiting(lock));
     assert_eq!(verdict(&waiting(&lock.replace('x', "z"))).len(), 1);
-    // It was released just now.
+    // The lock was released just now.
     assert_clean(&waiting(&format!("{lock}\n 40 A1 releasing\n 41 A1 released")));
     assert_eq!(verdict(&waiting(&format!("{lock}\n 39 A1 releasing\n 40 A1 released"))).len(), 1);
     // Its holder is stopped, or was killed just now.
     assert_clean(&waiting(&format!("{lock}\n 22 stopping A")));
     assert_clean(&waiting(&format!("{lock}\n 40 killing A\n 41 killed A")));
-    // It asked just now; or was stopped, or is; or is gone.
+    // It requested just now; or was stopped, or is; or is gone.
     assert_clean(&waiting("").replace("15 B1", "41 B1"));
     assert_clean(&waiting("22 stopping B"));
     assert_clean(&waiting("22 stopping B\n 41 continued B"));
     assert_eq!(verdict(&waiting("22 stopping B\n 40 continued B")).len(), 1);
     assert_clean(&waiting("22 killing B\n 23 killed B"));
     assert_clean(&waiting("22 finished B"));
-    // The service is not there, or came back just now.
+    // The service is down, or came back just now.
     assert_clean(&waiting("22 killing service"));
     assert_clean(&waiting("22 stopping service\n 41 answered service"));
     assert_eq!(verdict(&waiting("22 stopping service\n 40 answered service")).len(), 1);
-    // Nobody said that all was over.
+    // The history has no end.
     assert_clean(&waiting("").replace("60 over 20", ""));
 }
 
 #[test]
-fn tokens_of_locks_that_were_asked_for_at_the_same_time() {
+fn tokens_of_concurrent_requests_are_clean() {
     assert_clean(
         "
         10 A1 asked exclusive queue x
@@ -259,7 +259,7 @@ fn tokens_of_locks_that_were_asked_for_at_the_same_time() {
     );
 }
 
-/// A lock that is lost, and something that may explain it.
+/// Returns a story of a lost lock, and an event that may explain it.
 fn lost(reason: &str, endurance: u64) -> String {
     format!(
         "
@@ -273,16 +273,16 @@ fn lost(reason: &str, endurance: u64) -> String {
 }
 
 #[test]
-fn locks_whose_loss_has_a_reason() {
+fn losses_with_a_possible_cause_are_clean() {
     assert_eq!(verdict(&lost("", 20)).len(), 1);
-    // Nothing was promised.
+    // No endurance was promised.
     assert_clean(&lost("", 0));
-    // It may have been robbed, also by a client that did not live to hear of it.
+    // It may have been stolen, also by a client that was killed before it received the grant.
     assert_clean(&lost("25 T1 asked exclusive steal y\n 30 T1 held 2 r2", 20));
     assert_clean(&lost("25 T1 asked exclusive force x\n 26 killing T\n 27 killed T", 20));
     assert_eq!(verdict(&lost("25 T1 asked exclusive steal z\n 30 T1 held 2 r2", 20)).len(), 1);
     assert_eq!(verdict(&lost("61 T1 asked exclusive steal x\n 65 T1 held 2 r2", 20)).len(), 1);
-    // It was stopped, the service was not there, or both by turns.
+    // The client was stopped, the service was down, or both in turn.
     let (stop, restart) = (
         "25 stopping A\n 40 continued A",
         "41 killing service\n 42 killed service\n 50 answered service",
@@ -293,7 +293,7 @@ fn locks_whose_loss_has_a_reason() {
     assert_eq!(verdict(&lost(restart, 10)).len(), 1);
     assert_clean(&lost(&format!("{stop}\n{restart}"), 24));
     assert_eq!(verdict(&lost(&format!("{stop}\n{restart}"), 25)).len(), 1);
-    // Shortly before it asked; or long before.
+    // Shortly before its request; or long before.
     assert_clean(&lost("1 stopping A\n 7 continued A", 5));
     assert_eq!(verdict(&lost("1 stopping A\n 4 continued A", 3)).len(), 1);
 }

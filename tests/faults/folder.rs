@@ -10,9 +10,9 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(test: &str) -> Self {
-        // In a short path, for a socket in it.
+        // A short path, because a socket is in it.
         let folder = env::temp_dir().join(format!("navlocks-{test}-{}", process::id()));
-        // Another process may have had this number once.
+        // An earlier process may have had this number.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder for records");
         Self(folder)

@@ -1,7 +1,8 @@
-//! Real processes, what they write down, and the checker that reads it. The checker is shown to find what it is there for, and
-//! nothing else.
+//! Real processes, their records, and the checker that reads them. The tests show that the checker
+//! finds each violation, and nothing else.
 //!
-//! `NAVLOCKS_SEED` sets the seed, which is printed; `NAVLOCKS_CHAOS_SECONDS` how long processes are disturbed.
+//! `NAVLOCKS_SEED` sets the seed, which is printed; `NAVLOCKS_CHAOS_SECONDS` how long processes are
+//! disturbed.
 #![allow(clippy::print_stdout, reason = "seed and counts, shown when a test has failed")]
 
 mod story;
@@ -16,6 +17,12 @@ mod serve;
 mod restarted;
 mod outages;
 
+mod nodes;
+mod failovers;
+mod fenced;
+mod clustered;
+
+mod wish;
 mod simulation;
 mod seeded;
 mod sessions;

@@ -1,4 +1,4 @@
-//! Outages of a real service, one by one: what becomes of locks and of waiters.
+//! Outages of a real service, one by one, and their effect on locks and waiters.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,10 +19,10 @@ use rustix::process::Signal;
 use crate::folder::Folder;
 use crate::serve::{NAVLOCKS, Running, Served};
 
-/// Longer than anything here takes that happens at all.
+/// Longer than any step here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client of the service, which waits for it as long as it takes.
+/// Makes a client of the service that waits for it for ever.
 fn client(served: &Served) -> Locks {
     block_on(Locks::connect(served.url()).patience(None).into_future())
         .expect("the service answers")
@@ -49,7 +49,7 @@ fn wait_on_a_thread(locks: &Locks, name: &'static str) -> JoinHandle<Result<Lock
     thread::spawn(move || request(&locks, name, PATIENCE))
 }
 
-/// Waits until so many requests are pending.
+/// Waits until this many requests are pending.
 fn await_pending(locks: &Locks, count: usize) {
     let begin = Instant::now();
     loop {
@@ -62,8 +62,8 @@ fn await_pending(locks: &Locks, count: usize) {
     }
 }
 
-/// A command under a lock, in a process of its own: it says when it has the lock, and ends with its
-/// input.
+/// Starts a command under a lock, in its own process: it prints when it holds the lock, and ends
+/// with its input.
 fn holder(served: &Served, name: &str) -> Running {
     let mut child = Command::new(NAVLOCKS)
         .args(["run", "--url", &served.url(), name, "--", "sh", "-c", "echo held; cat"])
@@ -126,7 +126,7 @@ fn locks_and_their_order_outlive_a_crash_loop() {
     service.kill();
     for round in 0..12 {
         let running = Running(served.start().expect("the service starts"));
-        // At any moment: before it listens, while claims come in, after.
+        // At any moment: before it listens, while claims arrive, after.
         thread::sleep(Duration::from_millis(7 * round));
         running.kill();
     }
@@ -144,7 +144,7 @@ fn locks_and_their_order_outlive_a_crash_loop() {
 }
 
 #[test]
-fn service_that_is_terminated_and_started_again_costs_no_lock() {
+fn terminated_and_restarted_service_loses_no_lock() {
     for unix in [true, false] {
         let folder = Folder::new(if unix { "terminated" } else { "terminated-tcp" });
         let mut served = match unix {
@@ -168,12 +168,12 @@ fn service_that_is_terminated_and_started_again_costs_no_lock() {
     }
 }
 
-/// A file that cannot grow stands for a disk that is full.
+/// A file that cannot grow simulates a full disk.
 #[test]
 fn full_disk_refuses_new_requests_and_loses_nothing() {
     let folder = Folder::new("full-disk");
     let mut served = Served::unix(folder.path());
-    // 256 KiB are what the tables have from the start, for 4,095 requests.
+    // The tables have 256 KiB from the start, for 4,095 requests.
     served.started_by(&["bash", "-c", "trap '' XFSZ; ulimit -f 256; exec \"$0\" \"$@\""]);
     let service = served.run();
     let locks = client(&served);
@@ -189,7 +189,7 @@ fn full_disk_refuses_new_requests_and_loses_nothing() {
     };
     assert!(error.contains("its disk is full"), "{error}");
     assert!(locked.len() > 4_000, "{}", locked.len());
-    // A release makes room.
+    // A release frees space.
     locked.pop();
     locked.push(hold(&locks, "again"));
     service.kill();
@@ -219,7 +219,7 @@ impl Damage {
             Self::Cut(_) => file.set_len(length - length / 3).expect("it is cut"),
             Self::Garbage(_) => {
                 let garbage: Vec<u8> = (0..length).map(|at| (at * 37 % 251) as u8 | 8).collect();
-                // The header of a table stays: a page after it was torn.
+                // The header of a table stays intact: a page after it was torn.
                 let from = if length > 4096 { 64 } else { 0 };
                 file.write_all_at(&garbage[from as usize..], from).expect("it is written");
             }
@@ -227,9 +227,9 @@ impl Damage {
     }
 }
 
-/// Without its records a service refuses claims, and grants nothing before all holders must know.
+/// Without its records a service refuses claims, and grants nothing until all holders must know.
 #[test]
-fn damaged_records_cost_locks_but_never_make_two_holders() {
+fn damaged_records_lose_locks_but_never_make_two_holders() {
     const LONGEST: Duration = Duration::from_secs(2);
     let damages = [
         Damage::Missing("service.json"),
@@ -273,8 +273,7 @@ fn damaged_records_cost_locks_but_never_make_two_holders() {
     }
 }
 
-/// A way through the network that can swallow all that its connections carry from then on. New
-/// connections are carried.
+/// A network path that can swallow all later data of its connections. New connections are carried.
 struct Way {
     url: String,
     connections: Arc<Mutex<Vec<Arc<AtomicBool>>>>,
@@ -325,7 +324,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, swallows: &AtomicBool) {
 }
 
 #[test]
-fn lock_outlives_a_way_that_swallows_its_connection_and_the_service_behind_it() {
+fn lock_outlives_a_swallowed_connection_and_the_service_behind_it() {
     let folder = Folder::new("swallowed");
     let mut served = Served::tcp(folder.path()).expect("a port").with(&["--lease", "4s"]);
     let service = served.run();
@@ -336,7 +335,7 @@ fn lock_outlives_a_way_that_swallows_its_connection_and_the_service_behind_it() 
     let waiting = wait_on_a_thread(&other, "x");
     await_pending(&other, 1);
     way.swallow();
-    // The client does not hear of this end.
+    // The client does not learn of this end.
     service.kill();
     let _service = served.run();
     let begin = Instant::now();
@@ -349,8 +348,8 @@ fn lock_outlives_a_way_that_swallows_its_connection_and_the_service_behind_it() 
     drop(waiting.join().expect("no panic").expect("the lock is free"));
 }
 
-/// The clock of a running process cannot be moved, but its successor can have another one: then all
-/// that is kept about time would be wrong, if it were more than lengths of time.
+/// The clock of a running process cannot be moved, but its successor can have another one. Only
+/// durations may be stored.
 #[test]
 fn service_whose_clock_jumps_between_two_starts_keeps_locks() {
     let ahead = ["unshare", "--time", "--boottime", "360000", "--monotonic", "360000"];
@@ -369,7 +368,7 @@ fn service_whose_clock_jumps_between_two_starts_keeps_locks() {
         let first = client(&served);
         let lock = hold(&first, "x");
         service.kill();
-        // Ahead, and then back.
+        // The clock is ahead, and then back.
         for starter in [&ahead[..], &[]] {
             served.started_by(starter);
             let service = served.run();

@@ -1,5 +1,5 @@
-//! Real processes under a conductor, before there is a service for them: what they write is complete, and the checker sees that
-//! nothing keeps them apart.
+//! Real processes under a conductor, without a service: their records are complete, and the checker
+//! sees that nothing excludes them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,14 +55,16 @@ fn recruit(folder: &Path, url: String) -> impl FnMut(&Who, u64) -> io::Result<Co
     move |who, seed| {
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
         let habits = habits(u32::MAX);
-        Errand { who, folder, url, seed, tasks: 2, habits, lease: None }
+        let partition = String::new();
+        Errand { who, folder, url, partition, seed, tasks: 2, habits, lease: None }
             .command(Path::new(RECORDER))
     }
 }
 
-/// Several clients of one lock space, in this process: the same clients, and locks that are known to be right.
+/// Several clients of one lock space, in this process: the same clients, with locks that are known
+/// to be correct.
 #[test]
-fn clients_of_one_lock_space_are_not_blamed() {
+fn clients_of_one_lock_space_have_no_violation() {
     let folder = Folder::new("one-lock-space");
     let (seed, locks) = (announced_seed(), Locks::new());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
@@ -89,9 +91,9 @@ fn clients_of_one_lock_space_are_not_blamed() {
     assert!(weight.sure > 200 && weight.turns > 10 && weight.robberies > 10);
 }
 
-/// Processes that have nothing in common are all that a service must not be.
+/// Processes without a common service violate every rule of a service.
 #[test]
-fn processes_without_a_service_are_caught() {
+fn processes_without_a_service_have_two_holders() {
     let folder = Folder::new("without-a-service");
     let plan = plan(6, chaos_time(Duration::from_secs(1)));
     let recruit = recruit(folder.path(), "local:".into());
@@ -108,7 +110,7 @@ fn processes_without_a_service_are_caught() {
     let found = |is: fn(&Violation) -> bool| violations.iter().any(is);
     assert!(found(|violation| matches!(violation, Violation::TwoHolders { .. })));
     assert!(found(|violation| matches!(violation, Violation::TokenRepeated { .. })));
-    // Each of them is served, and what it writes makes sense, up to the kill.
+    // Each of them is served, and its record is valid up to the kill.
     assert!(!found(|violation| matches!(
         violation,
         Violation::LostWaiters { .. } | Violation::Nonsense { .. }
@@ -122,7 +124,8 @@ fn has_deed(history: &History, is: fn(Deed) -> bool) -> bool {
     history.lines.iter().any(|line| matches!(line.what, What::Deed(_, deed) if is(deed)))
 }
 
-/// A process that does nothing: as a client it never finishes, as a service it always answers.
+/// Starts a process that does nothing: as a client it never finishes, as a service it always
+/// answers.
 fn idler() -> Command {
     let mut idler = Command::new("sleep");
     idler.arg("600").stdin(Stdio::null());
@@ -130,7 +133,7 @@ fn idler() -> Command {
 }
 
 #[test]
-fn who_does_not_finish_is_named_with_what_it_waits_for() {
+fn unfinished_client_is_reported_with_its_requests() {
     let folder = Folder::new("does-not-finish");
     let path: PathBuf = folder.path().into();
     let recruit = move |who: &Who, _| {
@@ -144,7 +147,7 @@ fn who_does_not_finish_is_named_with_what_it_waits_for() {
     let ended = conductor.conduct().unwrap();
     assert_eq!(ended.stuck, [Who::from("c1")]);
     let found: Vec<String> = check(&ended.history).iter().map(ToString::to_string).collect();
-    assert_eq!(found, ["lost waiters: nobody is in the way of c1#1"]);
+    assert_eq!(found, ["lost waiters: nothing blocks c1#1"]);
 }
 
 struct Idle;
@@ -164,7 +167,7 @@ impl Service for Idle {
 }
 
 #[test]
-fn the_service_is_killed_and_stopped_and_answers_again() {
+fn service_killed_and_stopped_answers_again() {
     let folder = Folder::new("service");
     let plan = Plan { service: 1, ..plan(1, Duration::from_millis(500)) };
     let recruit = recruit(folder.path(), Idle.url());
@@ -189,7 +192,7 @@ fn the_service_is_killed_and_stopped_and_answers_again() {
 }
 
 #[test]
-fn a_recorder_with_a_wrong_errand_says_so() {
+fn recorder_with_a_malformed_argument_fails() {
     let said = |arguments: &[&str]| {
         let output = Command::new(RECORDER).args(arguments).stdin(Stdio::null()).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
@@ -201,6 +204,7 @@ fn a_recorder_with_a_wrong_errand_says_so() {
     let errand = |folder: &Path, url: &str| Errand {
         who: Who::from("c1"),
         folder: folder.into(),
+        partition: String::new(),
         url: url.into(),
         lease: None,
         seed: 1,

@@ -3,7 +3,7 @@
 use crate::story::verdict;
 
 #[test]
-fn two_holders_of_one_name() {
+fn two_holders_of_one_name_are_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -17,7 +17,7 @@ fn two_holders_of_one_name() {
 }
 
 #[test]
-fn a_reader_beside_a_writer_of_one_name_of_a_scope() {
+fn reader_beside_writer_of_a_scope_is_found() {
     let story = "
         10 A1 asked exclusive queue w x
         20 A1 held 1 r1
@@ -34,9 +34,9 @@ fn a_reader_beside_a_writer_of_one_name_of_a_scope() {
     assert_eq!(verdict(story), [expected]);
 }
 
-/// A holder that was stopped beyond its lease, goes on and still believes.
+/// A holder that was stopped beyond its lease, continues, and still takes the lock for held.
 #[test]
-fn a_holder_that_does_not_notice_its_lease() {
+fn holder_beyond_its_lease_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -53,7 +53,7 @@ fn a_holder_that_does_not_notice_its_lease() {
 }
 
 #[test]
-fn a_holder_from_before_a_restart_of_the_service() {
+fn holder_from_before_a_restart_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -70,7 +70,7 @@ fn a_holder_from_before_a_restart_of_the_service() {
 }
 
 #[test]
-fn one_who_asked_later_and_was_held_first() {
+fn later_request_held_first_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 pending 15 r1
@@ -85,9 +85,9 @@ fn one_who_asked_later_and_was_held_first() {
     assert_eq!(verdict(story), [expected]);
 }
 
-/// Also if the other never gets there.
+/// The same if the other request is never granted.
 #[test]
-fn one_who_asked_later_and_was_held_while_the_other_was_seen_again() {
+fn later_request_held_while_the_first_waits_is_found() {
     let story = "
         10 A1 asked exclusive queue x y
         20 A1 pending 15 r1
@@ -101,7 +101,7 @@ fn one_who_asked_later_and_was_held_while_the_other_was_seen_again() {
 }
 
 #[test]
-fn a_waiter_with_nobody_in_its_way() {
+fn waiter_without_blocker_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -110,12 +110,12 @@ fn a_waiter_with_nobody_in_its_way() {
         15 B1 asked exclusive queue x
         60 over 20
     ";
-    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of B#1"]);
+    assert_eq!(verdict(story), ["lost waiters: nothing blocks B#1"]);
 }
 
-/// Which of them was granted and not told is not known.
+/// The record does not show which of them was granted without an answer.
 #[test]
-fn waiters_with_nobody_in_their_way_but_each_other() {
+fn waiters_that_only_block_each_other_are_found() {
     let story = "
         15 A1 asked exclusive queue x
         16 B1 asked shared queue x y
@@ -125,11 +125,11 @@ fn waiters_with_nobody_in_their_way_but_each_other() {
         20 E1 held 1 r5
         60 over 20
     ";
-    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of A#1 B#1 C#1"]);
+    assert_eq!(verdict(story), ["lost waiters: nothing blocks A#1 B#1 C#1"]);
 }
 
 #[test]
-fn a_waiter_behind_one_that_was_killed() {
+fn waiter_behind_a_killed_one_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -138,11 +138,11 @@ fn a_waiter_behind_one_that_was_killed() {
         15 B1 asked exclusive queue x
         60 over 20
     ";
-    assert_eq!(verdict(story), ["lost waiters: nobody is in the way of B#1"]);
+    assert_eq!(verdict(story), ["lost waiters: nothing blocks B#1"]);
 }
 
 #[test]
-fn who_does_not_wait_and_is_not_answered() {
+fn request_without_wait_and_answer_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -152,13 +152,12 @@ fn who_does_not_wait_and_is_not_answered() {
         18 E1 asked exclusive 30 x
         60 over 20
     ";
-    let expected =
-        ["B#1", "C#1", "D#1"].map(|who| format!("lost waiters: nobody is in the way of {who}"));
+    let expected = ["B#1", "C#1", "D#1"].map(|who| format!("lost waiters: nothing blocks {who}"));
     assert_eq!(verdict(story), expected);
 }
 
 #[test]
-fn a_lock_that_is_lost_by_a_restart() {
+fn lock_lost_by_a_restart_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1
@@ -173,7 +172,7 @@ fn a_lock_that_is_lost_by_a_restart() {
 }
 
 #[test]
-fn one_who_waited_before_a_restart_and_was_held_after_one_who_asked_later() {
+fn waiter_overtaken_over_a_restart_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 pending 15 r1
@@ -190,7 +189,7 @@ fn one_who_waited_before_a_restart_and_was_held_after_one_who_asked_later() {
 }
 
 #[test]
-fn a_token_that_repeats() {
+fn repeated_token_is_found() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 4 r1
@@ -201,7 +200,7 @@ fn a_token_that_repeats() {
 }
 
 #[test]
-fn a_token_that_shrinks_also_over_a_restart() {
+fn shrinking_token_is_found_also_over_a_restart() {
     let story = "
         10 A1 asked exclusive queue x
         20 A1 held 4 r1
@@ -216,7 +215,7 @@ fn a_token_that_shrinks_also_over_a_restart() {
 }
 
 #[test]
-fn what_makes_no_sense() {
+fn contradicting_record_is_found() {
     let twice = "
         10 A1 asked exclusive queue x
         20 A1 held 1 r1

@@ -1,5 +1,4 @@
-//! The checker on histories of sessions that outlive their service, and on those of the same
-//! service with a bug.
+//! The checker on histories of sessions that outlive their service, correct and with a seeded bug.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +11,7 @@ use crate::sessions::{Bug, Played, play};
 /// One history here is as long as this many of the others.
 const LENGTH: u64 = 8;
 
-/// A folder for the tables, in memory where the system has such a place: a start syncs them.
+/// A folder for the tables, in memory if possible, because each start syncs them.
 struct Tables(PathBuf);
 
 impl Tables {
@@ -22,9 +21,9 @@ impl Tables {
         Self(parent.join(format!("navlocks-{test}-{}", std::process::id())))
     }
 
-    /// Plays with empty tables.
+    /// Plays a seed with empty tables.
     fn play(&self, seed: u64, bug: Option<Bug>) -> Played {
-        // It is not there the first time.
+        // The folder does not exist the first time.
         let _missing = fs::remove_dir_all(&self.0);
         fs::create_dir_all(&self.0).expect("a folder for tables");
         play(&self.0, seed, bug)
@@ -50,15 +49,14 @@ fn sessions_outlive_their_service_and_no_lock_is_lost() {
         all += Weight::of(&history);
     }
     println!("{histories} histories: {all}");
-    // It had the opportunity.
+    // The histories had enough to check.
     let Weight { locks, sure, turns, robberies, survivors, .. } = all;
     assert!(sure > locks / 2 && turns > histories && robberies > histories);
     assert!(survivors > histories, "too few locks outlived a service");
 }
 
-/// Plays the service with a bug. Whatever is found comes after the bug has struck. Returns how
-/// often it struck and how often it was found, in one of these ways: it cannot always be seen from
-/// outside.
+/// Plays the service with a bug; every finding must come after the bug. Returns how often it struck
+/// and how often it was found: clients cannot always see it.
 fn hunt(bug: Bug, is_it: fn(&Violation) -> bool) -> (u64, u64) {
     let tables = Tables::new(&format!("{bug:?}"));
     let (mut struck, mut found) = (0, 0);
@@ -105,7 +103,7 @@ fn orders_lost_by_a_restart_are_found() {
 }
 
 #[test]
-fn claims_that_are_refused_are_found() {
+fn refused_claims_are_found() {
     let (struck, found) =
         hunt(Bug::RefuseClaim, |violation| matches!(violation, Violation::LockLost { .. }));
     assert!(found > struck / 4);

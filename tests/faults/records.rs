@@ -1,4 +1,4 @@
-//! Records: what is written can be read, whatever became of the writer.
+//! Records: every written line can be read, even if the writer was killed.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use navlocks_tests::record::{Deed, History, Mode, Moment, Pen, ReadError, Step, 
 use crate::folder::Folder;
 
 #[test]
-fn every_step_and_deed_is_read_as_it_was_written() {
+fn steps_and_deeds_are_read_as_written() {
     let folder = Folder::new("every-step");
     let pen = Pen::new(folder.path(), Who::from("c1")).unwrap();
     let (id, why): (Arc<str>, Arc<str>) = ("r1".into(), "line\nbreak".into());
@@ -63,7 +63,7 @@ fn every_step_and_deed_is_read_as_it_was_written() {
 }
 
 #[test]
-fn a_line_that_was_cut_off_is_left_out_and_a_line_of_nobody_is_an_error() {
+fn truncated_line_is_skipped_and_malformed_line_is_an_error() {
     let folder = Folder::new("cut-off");
     let pen = Pen::new(folder.path(), Who::from("c1")).unwrap();
     pen.step(1, Step::Still).unwrap();
@@ -80,14 +80,14 @@ fn a_line_that_was_cut_off_is_left_out_and_a_line_of_nobody_is_an_error() {
 }
 
 #[test]
-fn a_record_is_never_mixed_with_an_earlier_one() {
+fn record_is_never_mixed_with_an_earlier_one() {
     let folder = Folder::new("earlier-one");
     let _first = Pen::new(folder.path(), Who::from("c1")).unwrap();
     assert!(Pen::new(folder.path(), Who::from("c1")).is_err());
 }
 
 #[test]
-fn the_clock_does_not_go_back() {
+fn clock_never_goes_back() {
     let moments: Vec<Moment> = (0..1000).map(|_| Moment::now()).collect();
     assert!(moments.is_sorted() && moments[0] > Moment::START);
 }

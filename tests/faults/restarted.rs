@@ -1,5 +1,4 @@
-//! Fifty client processes and the service itself, as processes: killed, stopped, robbed and
-//! restarted.
+//! Fifty client processes and the service as a process: killed, stopped, stolen from and restarted.
 
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ fn locks_over_tcp_outlive_a_service_that_is_killed_again_and_again() {
     disturb(&folder, Served::tcp(memory.path()).unwrap(), ENDURANCE);
 }
 
-/// There is no lease, so no absence takes a lock.
+/// A session here has no lease, so no absence loses a lock.
 #[test]
 fn locks_over_a_unix_socket_outlive_a_service_that_is_killed_again_and_again() {
     let (folder, memory) = (Folder::new("restarted-unix"), Folder::new("restarted-own"));

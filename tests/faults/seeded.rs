@@ -1,4 +1,4 @@
-//! The checker on histories of a service that is right, and of the same service with a bug.
+//! The checker on histories of a correct service, and of the same service with a seeded bug.
 
 use std::env;
 
@@ -8,10 +8,10 @@ use navlocks_tests::record::{Deed, History, Line, Step, What};
 
 use crate::simulation::{Bug, Played, play};
 
-/// How many seeds each test plays, unless `NAVLOCKS_HISTORIES` says otherwise.
+/// How many seeds each test plays; `NAVLOCKS_HISTORIES` sets another number.
 const SEEDS: u64 = 2_000;
 
-/// The seeds of a test whose histories are so many times as long as usual.
+/// Returns the seeds of a test whose histories are this many times as long as usual.
 pub(crate) fn seeds(length: u64) -> impl Iterator<Item = u64> {
     let first = seed();
     println!("NAVLOCKS_SEED={first}");
@@ -21,7 +21,7 @@ pub(crate) fn seeds(length: u64) -> impl Iterator<Item = u64> {
     (0..count.div_ceil(length)).map(move |number| first.wrapping_add(number))
 }
 
-/// What a test prints when it fails: all lines about the requests that a violation names.
+/// Returns all lines about the requests of a violation, for a failing test.
 pub(crate) fn about(history: &History, violation: &Violation) -> String {
     let named = |line: &&Line| match &line.what {
         What::Request(number, _) => {
@@ -51,7 +51,7 @@ fn keys(violation: &Violation) -> Vec<Key> {
 }
 
 #[test]
-fn a_service_that_is_right_is_never_blamed() {
+fn correct_service_has_no_violation() {
     let (mut histories, mut all) = (0_usize, Weight::default());
     for seed in seeds(1) {
         let history = play(seed, None).history;
@@ -62,13 +62,13 @@ fn a_service_that_is_right_is_never_blamed() {
         all += Weight::of(&history);
     }
     println!("{histories} histories: {all}");
-    // It had the opportunity.
+    // The histories had enough to check.
     let Weight { locks, sure, turns, robberies, .. } = all;
     assert!(sure > locks / 2 && turns > histories / 4 && robberies > histories);
 }
 
-/// Plays the service with a bug. Whatever is found must be of this kind and about whom the bug has struck. Returns how
-/// often it struck and how often it was found: it cannot always be seen from outside.
+/// Plays the service with a bug; every finding must be of this kind and about the affected request.
+/// Returns how often it struck and how often it was found: clients cannot always see it.
 fn hunt(bug: Bug, is_it: fn(&Violation, &Key) -> bool) -> (u64, u64) {
     let (mut struck, mut found) = (0, 0);
     for seed in seeds(1) {
@@ -108,9 +108,9 @@ fn lost_waiters_are_found() {
     assert!(found > struck / 8);
 }
 
-/// A waiter that was forgotten and is alive in the end is always found; others have left, and nobody can know.
+/// A lost waiter that is alive in the end is always found; others have left without proof.
 #[test]
-fn lost_waiters_are_found_whenever_they_are_there() {
+fn live_lost_waiters_are_always_found() {
     for seed in seeds(1) {
         let Played { history, struck } = play(seed, Some(Bug::DropGrant));
         let Some(victim) = struck else { continue };
@@ -127,7 +127,7 @@ fn lost_waiters_are_found_whenever_they_are_there() {
 }
 
 #[test]
-fn a_wrong_order_is_found() {
+fn wrong_order_is_found() {
     let (struck, found) = hunt(
         Bug::LoseSeat,
         |violation, victim| matches!(violation, Violation::OutOfTurn { waiting, .. } if waiting == victim),

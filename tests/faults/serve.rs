@@ -1,4 +1,4 @@
-//! `navlocks serve` as a process that is killed and started again.
+//! `navlocks serve` as a process that is killed and restarted.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use navlocks_tests::chaos::Service;
 
 pub(crate) const NAVLOCKS: &str = env!("CARGO_BIN_EXE_navlocks-tested");
 
-/// A service that remembers in a folder what must outlive it.
+/// A service with a folder for its state.
 pub(crate) struct Served {
     folder: PathBuf,
     url: String,
@@ -24,14 +24,14 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// On a port that is free now and, as far as can be known, stays so between two starts.
+    /// Uses a port that is free now and most likely stays free between two starts.
     pub(crate) fn tcp(folder: &Path) -> io::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let arguments = ["--no-socket".into(), "--listen".into(), address.to_string()].into();
         Ok(Self::new(folder, format!("ws://{address}"), arguments))
     }
 
-    /// On a Unix socket.
+    /// Uses a Unix socket.
     pub(crate) fn unix(folder: &Path) -> Self {
         let socket = folder.join("own/socket").display().to_string();
         let url = format!("unix:{socket}");
@@ -42,18 +42,18 @@ impl Served {
         Self { folder: folder.to_path_buf(), url, arguments, starter: Vec::new() }
     }
 
-    /// The same with more arguments.
+    /// Returns the same with more arguments.
     pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
         self
     }
 
-    /// Sets what starts the service from now on.
+    /// Sets the command that starts the service from now on.
     pub(crate) fn started_by(&mut self, starter: &[&str]) {
         self.starter = starter.iter().map(ToString::to_string).collect();
     }
 
-    /// The folder of tables and state.
+    /// Returns the folder of tables and state.
     pub(crate) fn state(&self) -> PathBuf {
         self.folder.join("state")
     }

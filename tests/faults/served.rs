@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::folder::Folder;
 
-/// The shortest that a service gives, so that it lapses often.
+/// The shortest lease that a service gives, so that it lapses often.
 const LEASE: Duration = Duration::from_secs(1);
 /// The longest time that a client holds a lock.
 const HOLD: Duration = Duration::from_millis(5);
@@ -39,7 +39,7 @@ impl Served {
                     Address::Unix(path) => format!("unix:{}", path.display()),
                     Address::Tcp(address) => format!("ws://{address}"),
                 };
-                // Nobody waits for the address of a test that has failed.
+                // The receiver is gone if the test has failed.
                 let _ = tell.send(url);
                 service.run(async { drop(stopped.await) }).await
             })
@@ -78,12 +78,15 @@ pub(crate) fn recruit(
             wait,
         };
         let (who, folder, url) = (who.clone(), folder.clone(), url.clone());
-        let errand = Errand { who, folder, url, lease: Some(lease), seed, tasks: 2, habits };
+        let partition = String::new();
+        let lease = Some(lease);
+        let errand = Errand { who, folder, url, partition, lease, seed, tasks: 2, habits };
         errand.command(Path::new(env!("CARGO_BIN_EXE_recorder")))
     }
 }
 
-/// A stop may last so long, and locks outlast absences that are shorter than the endurance.
+/// Disturbs clients; a stop lasts up to `stop`, and locks outlast shorter absences than the
+/// endurance.
 fn disturb(folder: &Folder, config: Config, stop: Duration, endurance: Duration) {
     let seed = seed();
     println!("NAVLOCKS_SEED={seed}");
@@ -104,7 +107,7 @@ fn disturb(folder: &Folder, config: Config, stop: Duration, endurance: Duration)
     assert_right(&conductor.conduct().expect("all can be started and written"));
 }
 
-/// Nobody is blamed, everybody finished, and there was something to see.
+/// Asserts that no violation was found, all clients finished, and there was enough to check.
 pub(crate) fn assert_right(ended: &Ended) {
     let weight = Weight::of(&ended.history);
     println!("{} deeds; {weight}", ended.deeds);
@@ -121,7 +124,7 @@ fn clients_over_tcp_are_killed_and_stopped_beyond_their_lease() {
     disturb(&folder, Config { tcp, ..Config::default() }, 4 * LEASE, Duration::ZERO);
 }
 
-/// Whoever is stopped keeps its locks there, and the others wait.
+/// A stopped client keeps its locks here, and the others wait.
 #[test]
 fn clients_over_a_unix_socket_are_killed_and_stopped() {
     let folder = Folder::new("over-unix");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use navlocks_tests::check::check;
 use navlocks_tests::record::{CONDUCTOR, Deed, History, Line, Mode, Moment, Step, Wait, What, Who};
 
-/// What the checker says of a story.
+/// Returns the verdict of the checker on a story.
 pub(crate) fn verdict(story: &str) -> Vec<String> {
     check(&history(story)).iter().map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! `AutoLock` beyond the rows: who drives, what is dropped when, panics, theft.
+//! `AutoLock`: which task drives the work, when work is dropped, panics, theft.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,7 +16,7 @@ fn lock(locks: &Locks) -> AutoLock {
     block_on(locks.request("a").auto()).unwrap()
 }
 
-/// A work that never ends and notes, when it is dropped, which locks are held.
+/// Work that never ends and records, when it is dropped, which locks are held.
 struct Witness {
     locks: Locks,
     seen: Arc<Mutex<Option<Vec<String>>>>,
@@ -44,7 +44,7 @@ impl Drop for Witness {
 }
 
 #[test]
-fn a_work_adds_works_to_its_own_lock() {
+fn work_adds_work_to_its_own_lock() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let (settle, last) = promise();
@@ -57,7 +57,7 @@ fn a_work_adds_works_to_its_own_lock() {
         });
         Ok::<(), io::Error>(())
     }));
-    // Each poll runs what is there and is woken for what that added.
+    // Each poll runs the present work and is woken for the work that it added.
     for _ in 0..3 {
         released.waits();
     }
@@ -68,7 +68,7 @@ fn a_work_adds_works_to_its_own_lock() {
 }
 
 #[test]
-fn a_work_that_waits_for_its_own_lock_waits_for_ever_and_hurts_nobody() {
+fn work_that_awaits_its_own_lock_blocks_no_other() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let own = lock.released();
@@ -81,7 +81,7 @@ fn a_work_that_waits_for_its_own_lock_waits_for_ever_and_hurts_nobody() {
 }
 
 #[test]
-fn only_works_that_are_awake_are_polled() {
+fn work_is_polled_only_when_awake() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let ((first, one), (second, two)) = (promise(), promise());
@@ -97,7 +97,7 @@ fn only_works_that_are_awake_are_polled() {
 }
 
 #[test]
-fn whoever_is_left_drives() {
+fn remaining_task_drives_the_work() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let ((first, one), (second, two)) = (promise(), promise());
@@ -107,27 +107,27 @@ fn whoever_is_left_drives() {
     for task in [&mut dropped, &mut forgotten, &mut left] {
         task.waits();
     }
-    // Woken and dropped before it gets to run.
+    // The task is woken and dropped before it runs.
     first.fulfil();
     assert!(dropped.is_woken() && forgotten.is_woken() && left.is_woken());
     drop(dropped);
     left.waits();
     assert!(first.is_dropped());
-    // Kept and not polled any more.
+    // The task is kept and not polled any more.
     second.fulfil();
     assert!(left.wakes_and_ends().is_ok());
     assert!(forgotten.wakes_and_ends().is_ok());
 }
 
 #[test]
-fn who_comes_while_another_drives_is_told_what_is_left() {
+fn task_that_comes_during_driving_is_woken_for_the_rest() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let (settle, left) = promise();
     lock.wait_until(left);
     let other = Arc::new(Mutex::new(Task::new(lock.released())));
     let comes = Arc::clone(&other);
-    // While this work is driven, another awakes, and somebody comes who could drive that one.
+    // While this work is driven, other work wakes, and another task arrives that could drive it.
     let mut driver = Task::new(lock.wait_until(async move {
         settle.fulfil();
         comes.lock().unwrap().waits();
@@ -140,7 +140,7 @@ fn who_comes_while_another_drives_is_told_what_is_left() {
 }
 
 #[test]
-fn a_work_that_wakes_itself_is_polled_again() {
+fn work_that_wakes_itself_is_polled_again() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let mut left = 3;
@@ -157,10 +157,10 @@ fn a_work_that_wakes_itself_is_polled_again() {
 }
 
 #[test]
-fn works_are_dropped_under_the_lock() {
+fn work_is_dropped_under_the_lock() {
     let locks = Locks::new();
     let (witness, seen) = Witness::new(&locks);
-    // The last handle goes.
+    // The last handle is dropped.
     let let_go = lock(&locks);
     let mut released = Task::new(let_go.wait_until(witness));
     released.waits();
@@ -169,7 +169,7 @@ fn works_are_dropped_under_the_lock() {
     drop(released);
     assert_eq!(seen.lock().unwrap().take(), Some(vec!["a".to_owned()]));
     assert_idle(&locks);
-    // Another work fails.
+    // Other work fails.
     let (witness, seen) = Witness::new(&locks);
     let failing = lock(&locks);
     failing.wait_until(witness);
@@ -179,7 +179,7 @@ fn works_are_dropped_under_the_lock() {
 }
 
 #[test]
-fn a_waker_that_outlives_the_lock_does_nothing() {
+fn waker_that_outlives_lock_does_nothing() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let (settle, work) = promise();
@@ -192,7 +192,7 @@ fn a_waker_that_outlives_the_lock_does_nothing() {
 }
 
 #[test]
-fn a_weak_handle_keeps_nothing() {
+fn weak_handle_keeps_nothing() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let (weak, own) = (lock.downgrade(), lock.downgrade());
@@ -207,7 +207,7 @@ fn a_weak_handle_keeps_nothing() {
 }
 
 #[test]
-fn a_stolen_lock_ends_its_works_and_names_the_thief() {
+fn stolen_lock_drops_its_work_and_names_the_thief() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let (settle, work) = promise();
@@ -217,7 +217,7 @@ fn a_stolen_lock_ends_its_works_and_names_the_thief() {
     let thief = block_on(locks.request("a").steal().into_future()).unwrap();
     let stolen = Loss::Stolen { by: thief.request_id() };
     assert_eq!(lock.loss(), Some(stolen));
-    // Nothing begins on a lock that is lost, and nothing goes on.
+    // No work begins or continues on a lost lock.
     let (late, too_late) = promise();
     let mut of_late = Task::new(lock.wait_until(too_late));
     settle.fulfil();
@@ -234,7 +234,7 @@ fn a_stolen_lock_ends_its_works_and_names_the_thief() {
 }
 
 #[test]
-fn a_work_that_loses_its_lock_does_not_end_it_well() {
+fn work_that_ends_after_the_loss_reports_the_loss() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let own = locks.clone();
@@ -243,7 +243,7 @@ fn a_work_that_loses_its_lock_does_not_end_it_well() {
 }
 
 #[test]
-fn a_panic_goes_on_where_it_happened_and_others_are_told() {
+fn panic_continues_in_its_task_and_others_get_an_error() {
     let locks = Locks::new();
     let lock = lock(&locks);
     let (settle, other) = promise();
@@ -276,9 +276,9 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_panic_in_a_destructor_releases_too() {
+fn panic_in_destructor_releases_the_lock() {
     let locks = Locks::new();
-    // Of a work that ended.
+    // Work that ended is dropped.
     let ended = lock(&locks);
     let (start, starts) = promise();
     let bomb = Bomb;
@@ -293,7 +293,7 @@ fn a_panic_in_a_destructor_releases_too() {
     assert!(catch_unwind(AssertUnwindSafe(|| driver.poll())).is_err());
     assert!(matches!(other.wakes_and_ends(), Err(ReleaseError::Panicked)));
     assert_idle(&locks);
-    // Of a work that is dropped because another failed: the failure stands.
+    // Work is dropped because other work failed: that failure stands.
     let failed = lock(&locks);
     let bomb = Bomb;
     failed.wait_until(async move {
@@ -309,7 +309,7 @@ fn a_panic_in_a_destructor_releases_too() {
 }
 
 #[test]
-fn a_work_may_fail_with_any_error() {
+fn work_may_fail_with_any_error() {
     let locks = Locks::new();
     let failed = |released| match block_on(released) {
         Err(ReleaseError::Failed(error)) => error,
@@ -322,7 +322,7 @@ fn a_work_may_fail_with_any_error() {
     let boxed: Box<dyn std::error::Error + Send + Sync> = "boxed".into();
     let error = failed(lock(&locks).wait_until(async { Err(boxed) }));
     assert_eq!(error.to_string(), "boxed");
-    // The end of one lock may be the work of another.
+    // The release of one lock may be the work of another.
     let inner = lock(&locks).wait_until(async { Err("inner") });
     let outer = block_on(locks.request("b").auto()).unwrap();
     assert_eq!(failed(outer.wait_until(inner)).to_string(), "inner");

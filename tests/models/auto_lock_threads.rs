@@ -1,4 +1,4 @@
-//! `AutoLock` on several threads: no wake-up is lost, and no work that was accepted is left out.
+//! `AutoLock` on several threads: no wakeup is lost, and all accepted work runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -18,7 +18,7 @@ fn lock(locks: &Locks) -> AutoLock {
 }
 
 #[test]
-fn everybody_who_awaits_the_release_hears_of_it() {
+fn release_wakes_all_threads_that_await_it() {
     let locks = Locks::new();
     for _ in 0..ROUNDS {
         let lock = lock(&locks);
@@ -39,7 +39,7 @@ fn everybody_who_awaits_the_release_hears_of_it() {
                     block_on(released).unwrap();
                 });
             }
-            // One that drives for a moment and loses interest.
+            // A task that drives for a moment and is dropped.
             let released = lock.released();
             scope.spawn(move || {
                 barrier.wait();
@@ -57,7 +57,7 @@ fn everybody_who_awaits_the_release_hears_of_it() {
 }
 
 #[test]
-fn a_work_is_either_done_or_refused() {
+fn added_work_is_either_done_or_refused() {
     let locks = Locks::new();
     for _ in 0..ROUNDS {
         let lock = lock(&locks);
@@ -93,7 +93,7 @@ fn a_work_is_either_done_or_refused() {
 }
 
 #[test]
-fn a_theft_reaches_everybody_who_awaits_the_release() {
+fn theft_wakes_all_threads_that_await_the_release() {
     let locks = Locks::new();
     for _ in 0..ROUNDS {
         let lock = lock(&locks);

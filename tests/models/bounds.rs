@@ -1,4 +1,4 @@
-//! What moves between threads: everything that these models give to a user.
+//! Bounds: all handles and futures of the release models are `Send`.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use navlocks::{Lock, Locks, Mode};
 
 fn is_shared<T: Send + Sync + Unpin + 'static>() {}
 
-/// Polls it nowhere: that it compiles is the test.
+/// Polls nothing: compiling is the test.
 fn can_be_spawned(_: impl Future + Send) {}
 
 #[test]
-fn handles_and_futures_can_go_to_other_threads() {
+fn handles_and_futures_can_move_to_other_threads() {
     is_shared::<AutoLock>();
     is_shared::<WeakAutoLock>();
     is_shared::<Released>();

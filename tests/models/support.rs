@@ -1,4 +1,4 @@
-//! Tasks that are polled by hand, promises that are settled by hand, and questions to a lock space.
+//! Tasks that are polled by hand, promises that are settled by hand, and queries of a lock space.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use navlocks::Locks;
 use navlocks::blocking::block_on;
 
-/// A future that is polled when the test says so, and what it was woken for in between.
+/// A future that a test polls by hand, and whether it was woken since.
 pub(crate) struct Task<T> {
     future: Pin<Box<dyn Future<Output = T> + Send>>,
     wakes: Arc<Wakes>,
@@ -34,44 +34,44 @@ impl<T> Task<T> {
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 
-    /// Runs it to its end on this thread.
+    /// Runs the future to its end on this thread.
     pub(crate) fn finish(self) -> T {
         block_on(self.future)
     }
 
-    /// Whether it was woken since it was last polled.
+    /// Returns true if it was woken since it was last polled.
     pub(crate) fn is_woken(&self) -> bool {
         self.wakes.0.load(Ordering::SeqCst) > 0
     }
 
-    /// Polls it once, and it is not done.
+    /// Polls once, and expects it to be pending.
     #[track_caller]
     pub(crate) fn waits(&mut self) {
         assert!(self.poll().is_pending(), "it should wait, and is done");
     }
 
-    /// Polls it once, and it is done.
+    /// Polls once, and expects it to be ready.
     #[track_caller]
     pub(crate) fn ends(&mut self) -> T {
         let Poll::Ready(output) = self.poll() else { panic!("it should be done, and waits") };
         output
     }
 
-    /// It was woken for a reason: polled once, it is done.
+    /// Expects that it was woken, polls once, and expects it to be ready.
     #[track_caller]
     pub(crate) fn wakes_and_ends(&mut self) -> T {
-        assert!(self.is_woken(), "nobody woke it");
+        assert!(self.is_woken(), "the task was not woken");
         self.ends()
     }
 }
 
-/// What a promise becomes.
+/// The outcome of a promise.
 type Settled = Result<(), &'static str>;
 
 /// The function that settles a promise.
 pub(crate) struct Settle(Arc<Mutex<Slot>>);
 
-/// A work that ends when it is told to, and notes when it was dropped.
+/// Work that ends on demand, and records when it was dropped.
 pub(crate) struct Promise(Arc<Mutex<Slot>>);
 
 #[derive(Default)]
@@ -132,19 +132,19 @@ impl Drop for Promise {
     }
 }
 
-/// The scopes of all held locks, in the order of their grants.
+/// Returns the scopes of all held locks, in the order of their grants.
 pub(crate) fn held(locks: &Locks) -> Vec<String> {
     let snapshot = block_on(locks.query()).unwrap();
     snapshot.held.iter().map(|info| info.scope.to_string()).collect()
 }
 
-/// The scopes of all pending requests, in their order.
+/// Returns the scopes of all pending requests, in queue order.
 pub(crate) fn pending(locks: &Locks) -> Vec<String> {
     let snapshot = block_on(locks.query()).unwrap();
     snapshot.pending.iter().map(|info| info.scope.to_string()).collect()
 }
 
-/// Nobody has or wants anything.
+/// Asserts that no lock is held and no request pending.
 #[track_caller]
 pub(crate) fn assert_idle(locks: &Locks) {
     assert_eq!((held(locks), pending(locks)), (vec![], vec![]));

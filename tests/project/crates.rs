@@ -5,11 +5,10 @@ use std::process::Command;
 
 use crate::files;
 
-/// The most crates that a program gets with `navlocks` as it is by default.
+/// The most crates that a program gets with the default `navlocks`.
 const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 
-/// Each crate with those of this project that it depends on, lowest first. All arrows point up this
-/// list.
+/// Each crate with its dependencies in this project, lowest first. All arrows point up this list.
 const ARROWS: [(&str, &[&str]); 7] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-wire", &["navlocks-core"]),
@@ -64,7 +63,7 @@ fn network_of_the_async_crate_is_noticed() {
     assert!(found.contains(&"tokio".to_owned()) && found.len() > DEFAULT_DEPENDENCIES_MAX);
 }
 
-/// All crates that `navlocks` brings on any platform, without itself.
+/// Returns all crates that `navlocks` brings on any platform, without itself.
 fn tree(features: &[&str]) -> Vec<String> {
     let output = Command::new(env::var_os("CARGO").unwrap())
         .args(["tree", "--locked", "--package", "navlocks", "--edges", "normal"])
@@ -84,7 +83,7 @@ fn tree(features: &[&str]) -> Vec<String> {
     names
 }
 
-/// The names below `[dependencies]` of a manifest, in order.
+/// Returns the names below `[dependencies]` of a manifest, in order.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[dependencies]");
     let section = lines.skip(1).take_while(|line| !line.starts_with('['));

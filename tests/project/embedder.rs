@@ -1,4 +1,4 @@
-//! The smallest program that embeds the engine: no std, its own memory, its own way to end.
+//! The smallest program that embeds the engine: no std, its own allocator, its own panic handler.
 #![no_std]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -9,7 +9,7 @@ use navlocks_core::{HashKey, LockManager, Request};
 
 struct NoMemory;
 
-// SAFETY: it never hands out memory, which is a permitted answer.
+// SAFETY: it never returns memory, which is allowed.
 unsafe impl GlobalAlloc for NoMemory {
     unsafe fn alloc(&self, _: Layout) -> *mut u8 {
         null_mut()

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Made by tools, never written by us. `.git` is a folder, and a file in a worktree.
+/// Folders that tools write. `.git` is a folder, and a file in a worktree.
 const MADE: [&str; 6] = ["target", "node_modules", ".git", "artifacts", "coverage", "corpus"];
 
-/// One file: where it is and what it says.
+/// One file: its path and its text.
 #[derive(Clone)]
 pub(crate) struct File {
     pub(crate) path: String,
@@ -20,24 +20,24 @@ impl File {
     }
 }
 
-/// The root of the project.
+/// Returns the root of the project.
 pub(crate) fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().unwrap().to_path_buf()
 }
 
-/// One file by its path from the root, if it is there.
+/// Reads one file by its path from the root, if it exists.
 pub(crate) fn read(path: &str) -> Option<File> {
     let text = fs::read_to_string(root().join(path)).ok()?;
     Some(File::new(path, text))
 }
 
-/// Every Rust file below `folder`, sorted by path.
+/// Returns every Rust file below `folder`, sorted by path.
 pub(crate) fn rust_below(folder: &str) -> Vec<File> {
     below(folder).into_iter().filter(|file| file.path.ends_with(".rs")).collect()
 }
 
-/// Every text file below `folder`, sorted by path. Files that are not UTF-8 are no text.
+/// Returns every text file below `folder`, sorted by path. Files that are not UTF-8 are no text.
 pub(crate) fn below(folder: &str) -> Vec<File> {
     let mut paths = Vec::new();
     walk(&root().join(folder), &mut paths);
@@ -52,7 +52,8 @@ pub(crate) fn below(folder: &str) -> Vec<File> {
         .collect()
 }
 
-/// Every Rust file that is compiled into some target of the workspace. A file that no module names is not.
+/// Returns every Rust file that is compiled into some target of the workspace. A file without a
+/// module is not.
 pub(crate) fn compiled() -> Vec<File> {
     let packages = ["crates", "tests", "bench"].map(below).into_iter().flatten();
     let mut files: BTreeMap<String, File> =
@@ -72,7 +73,8 @@ pub(crate) fn compiled() -> Vec<File> {
     compiled
 }
 
-/// The root files of a package's targets: those its manifest names and those cargo finds by their place.
+/// Returns the root files of a package's targets: those of its manifest and those that cargo finds
+/// by their place.
 fn target_roots<'a>(manifest: &File, paths: impl Iterator<Item = &'a String>) -> Vec<String> {
     let folder = manifest.path.strip_suffix("Cargo.toml").unwrap();
     let named = manifest.text.lines().filter_map(|line| {
@@ -90,8 +92,8 @@ fn target_roots<'a>(manifest: &File, paths: impl Iterator<Item = &'a String>) ->
     named.chain(placed.cloned()).collect()
 }
 
-/// Where the modules that a file declares may be: where a `#[path]` above says; else beside the root of a target or a
-/// `mod.rs`; else in a folder of the file's name.
+/// Returns where the modules of a file may be: at the `#[path]` above; else beside the root of a
+/// target or a `mod.rs`; else in a folder with the name of the file.
 fn submodules(file: &File, is_root: bool) -> Vec<String> {
     let (folder, name) = file.path.rsplit_once('/').unwrap();
     let beside = is_root || name == "mod.rs";
@@ -155,7 +157,7 @@ fn targets_and_their_modules_are_found() {
 }
 
 #[test]
-fn a_file_that_is_no_module_is_not_compiled() {
+fn file_without_module_is_not_compiled() {
     let compiled = compiled();
     let has = |path: &str| compiled.iter().any(|file| file.path == path);
     assert!(has("tests/project/files.rs") && has("crates/navlocks-core/src/lib.rs"));

@@ -1,13 +1,13 @@
 //! The tests of the npm package, read from their sources.
 //!
-//! A row for all runtimes is an object with `id:`, of one or several, and `title:` in
+//! A row for all runtimes is an object with `id:`, of one or several ids, and `title:` in
 //! `js/test/conformance/`. Every other test is a call of `test(` in a `*.test.js`, whose title
-//! begins with the ids it proves.
+//! begins with its ids.
 
-use crate::conformance_list::Test;
+use crate::conformance::Test;
 use crate::files::File;
 
-/// All tests among the files of `js/test`.
+/// Returns all tests among the files of `js/test`.
 pub(crate) fn tests(files: &[File]) -> Vec<Test> {
     let mut found = Vec::new();
     for file in files {
@@ -21,16 +21,20 @@ pub(crate) fn tests(files: &[File]) -> Vec<Test> {
 }
 
 fn rows(file: &File) -> Vec<Test> {
-    let mut found = Vec::new();
+    let mut found: Vec<Test> = Vec::new();
     let mut ids = Vec::new();
     for line in file.text.lines().map(str::trim) {
         if let Some(literal) = line.strip_prefix("id: ") {
             let found = literal_at_start(literal).map(|ids| split_ids(&format!("{ids} ")).0);
             ids = found.unwrap_or_default();
+        } else if let Some(needs) = line.strip_prefix("needs: ") {
+            // The title comes first, so the row is there already.
+            found.last_mut().into_iter().for_each(|row| row.needs = needs.to_owned());
         } else if let Some(title) = line.strip_prefix("title: ").and_then(literal_at_start)
             && !ids.is_empty()
         {
-            found.push(Test { place: place(file, title), ids: std::mem::take(&mut ids) });
+            let (place, ids) = (place(file, title), std::mem::take(&mut ids));
+            found.push(Test { place, ids, needs: String::new() });
         }
     }
     found
@@ -42,23 +46,23 @@ fn calls(file: &File) -> Vec<Test> {
         .filter_map(literal_at_start)
         .map(|name| {
             let (ids, title) = split_ids(name);
-            Test { place: place(file, title), ids }
+            Test { place: place(file, title), ids, needs: String::new() }
         })
         .collect()
 }
 
-/// A title stands between backticks in a cell of a table.
+/// Returns the place of a test, without backticks and bars, which have a meaning in Markdown.
 fn place(file: &File, title: &str) -> String {
     format!("{}::{}", file.path, title.replace('`', "'").replace('|', "/"))
 }
 
-/// What stands between the quotes that a text begins with.
+/// Returns the text between the quotes that a text begins with.
 fn literal_at_start(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| ['\'', '"', '`'].contains(quote))?;
     text[1..].split_once(quote).map(|(inner, _)| inner)
 }
 
-/// `G18 F69 names leave nothing` are two ids and a title.
+/// Splits a title: `G18 F69 names leave nothing` has two ids.
 fn split_ids(mut name: &str) -> (Vec<String>, &str) {
     let mut ids = Vec::new();
     while let Some((word, rest)) = name.split_once(' ') {
@@ -84,7 +88,7 @@ fn is_number(text: &str) -> bool {
 
 #[test]
 fn rows_and_calls_are_found_with_their_ids() {
-    let rows = "export const a = [\n  {\n    id: 'F01 decision 4',\n    needs,\n    title: \"it's one\",\n  },\n  { title: 'none' },\n];";
+    let rows = "export const a = [\n  {\n    id: 'F01 decision 4',\n    title: \"it's one\",\n    needs: ['b'],\n  },\n  { title: 'none' },\n];";
     let calls = "test('G18 F69 two ids', async () => {});\n  test('decision 4: one', f);\ntest('Deno has none', f);\ntest(`F02 a ${kind}`, f)\nlatest('F03 no', f)";
     let files = [
         File::new("js/test/conformance/a.js", rows),
@@ -104,6 +108,7 @@ fn rows_and_calls_are_found_with_their_ids() {
         .map(|(place, ids)| Test {
             place: place.to_owned(),
             ids: ids.into_iter().map(String::from).collect(),
+            needs: if place.contains("/a.js") { "['b'],".to_owned() } else { String::new() },
         })
         .collect();
     assert_eq!(found, expected);

@@ -1,8 +1,9 @@
-//! Tests about the project itself: its source, its conformance list, its documents, what its engine depends on.
+//! Tests about the project itself: its source, its conformance list, its documents, its
+//! dependencies.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
-mod conformance_list;
+mod conformance;
 mod crates;
 mod files;
 mod javascript;

@@ -26,7 +26,7 @@ fn modules_of_a_crate_have_no_import_circle() {
     }
 }
 
-/// Which top-level modules of the crate below `folder` each of them uses.
+/// Returns the top-level modules that each module of the crate below `folder` uses.
 fn graph(folder: &str, sources: &[File]) -> Graph {
     let modules = |path: &str| -> Vec<String> {
         let place = path.strip_prefix(folder).unwrap().strip_suffix(".rs").unwrap();
@@ -40,7 +40,7 @@ fn graph(folder: &str, sources: &[File]) -> Graph {
         .filter(|module| !is_root(module))
         .map(|module| (module, BTreeSet::new()))
         .collect();
-    // A name that the root passes on is its module's.
+    // A re-export of the root belongs to its module.
     let root = sources.iter().find(|file| file.path == format!("{folder}lib.rs")).unwrap();
     let mut passed_on: BTreeMap<String, String> = BTreeMap::new();
     for path in paths(&code(root), "use ") {
@@ -74,7 +74,7 @@ fn code(file: &File) -> String {
     lines.join("\n")
 }
 
-/// All paths that follow `start`, those in braces one by one.
+/// Returns all paths that follow `start`, those in braces one by one.
 fn paths(code: &str, start: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices(start) {
@@ -86,7 +86,7 @@ fn paths(code: &str, start: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one path, and with braces all that it stands for. Returns what follows it.
+/// Reads one path, and with braces all its paths. Returns the rest of the code.
 fn expand<'a>(code: &'a str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'a str {
     let code = code.trim_start();
     if let Some(mut inside) = code.strip_prefix('{') {
@@ -109,7 +109,7 @@ fn expand<'a>(code: &'a str, before: &mut Vec<String>, found: &mut Vec<Vec<Strin
         Some(rest) => expand(rest, before, found),
         None => {
             found.push(before.clone());
-            // Another name for it means nothing here.
+            // A rename is skipped.
             match rest.strip_prefix(" as ") {
                 Some(rest) => &rest[rest.find([',', ';', '}']).unwrap_or(rest.len())..],
                 None => rest,
@@ -120,7 +120,7 @@ fn expand<'a>(code: &'a str, before: &mut Vec<String>, found: &mut Vec<Vec<Strin
     rest
 }
 
-/// The groups of modules of which each one reaches each other, in order.
+/// Returns the groups of modules that import each other in a circle, in order.
 fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|module| (module.as_str(), reach(graph, module))).collect();
@@ -138,7 +138,7 @@ fn circles(graph: &Graph) -> Vec<Vec<String>> {
     circles
 }
 
-/// All that a module uses, and what that uses.
+/// Returns all modules that a module uses, directly or not.
 fn reach<'a>(graph: &'a Graph, module: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<&str> = graph[module].iter().map(String::as_str).collect();
@@ -167,7 +167,7 @@ fn import_circle_is_found_through_braces_supers_and_the_root() {
     assert_eq!(circles(&graph), [["a", "b", "c"]]);
 }
 
-/// Every source file that is in no table or picture of the architecture page.
+/// Asserts that every source file is in a table or picture of the architecture page.
 #[test]
 fn architecture_page_names_every_module() {
     let page = files::below(".").into_iter().find(|file| file.path == "ARCHITECTURE.md").unwrap();

@@ -1,4 +1,5 @@
-//! The engine needs no operating system: it builds into a program that has none, and nothing it depends on brings one.
+//! The engine needs no operating system: it builds into a program without one, and no dependency
+//! brings one.
 
 use std::env;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 use crate::files;
 use crate::source::shipped_code;
 
-/// Everything the engine may depend on, and with which features: `name feature,feature`.
+/// The only dependencies of the engine, with their features: `name feature,feature`.
 const DEPENDENCIES: [&str; 2] = ["hashbrown ", "navlocks-core "];
 
 fn cargo() -> Command {
@@ -18,7 +19,7 @@ fn cargo() -> Command {
 }
 
 #[test]
-fn the_engine_has_only_the_chosen_dependencies() {
+fn engine_has_only_the_chosen_dependencies() {
     let output = cargo()
         .args(["tree", "--locked", "--package", "navlocks-core"])
         .args(["--edges", "normal,build", "--target", "all"])
@@ -33,7 +34,7 @@ fn the_engine_has_only_the_chosen_dependencies() {
     assert_eq!(found, DEPENDENCIES);
 }
 
-/// `hashbrown v0.17.1 a,b` without the version; a path in parentheses may follow it.
+/// Returns `hashbrown v0.17.1 a,b` without the version; a path in parentheses may follow it.
 fn name_and_features(line: &str) -> String {
     let name = line.split(' ').next().unwrap();
     let last = line.rsplit(' ').next().unwrap();
@@ -41,7 +42,7 @@ fn name_and_features(line: &str) -> String {
 }
 
 #[test]
-fn the_engine_declares_no_std() {
+fn engine_declares_no_std() {
     let sources = files::rust_below("crates/navlocks-core/src");
     let lib = sources.iter().find(|file| file.path.ends_with("src/lib.rs"));
     let code = shipped_code(&lib.unwrap().text);
@@ -60,21 +61,22 @@ fn names_std(line: &str) -> bool {
 }
 
 #[test]
-fn std_is_noticed_in_source() {
+fn std_in_source_is_found() {
     assert!(names_std("use std::fmt;") && names_std("    ::std::mem::swap(a, b)"));
     assert!(names_std("extern crate std;"));
     assert!(!names_std("use core::fmt;") && !names_std("use no_std::x;"));
 }
 
-/// A library with its own allocator and panic handler links only if nothing in it brings std, which has both.
+/// A library with its own allocator and panic handler links only if no part of it brings std, which
+/// has both.
 #[test]
-fn a_program_without_std_embeds_the_engine() {
+fn program_without_std_embeds_the_engine() {
     let output = build("embedder", "");
     assert!(output.status.success(), "{}", said(&output));
 }
 
 #[test]
-fn a_program_with_std_would_be_noticed() {
+fn program_with_std_fails_to_build() {
     let output = build("embedder-with-std", "extern crate std;\n");
     let said = said(&output);
     assert!(!output.status.success(), "std went unnoticed");
@@ -94,7 +96,7 @@ fn build(name: &str, more: &str) -> Output {
     );
     write(&folder, "Cargo.toml", &manifest);
     write(&folder, "lib.rs", &format!("{}{more}", include_str!("embedder.rs")));
-    // The project's own versions; cargo drops what this package does not need.
+    // The project's own versions; cargo drops the ones that this package does not need.
     write(&folder, "Cargo.lock", &files::read("Cargo.lock").unwrap().text);
     cargo()
         .args(["build", "--offline", "--quiet"])

@@ -1,15 +1,15 @@
-//! The published crates: what their manifests say, and that they can be packed.
+//! The published crates: their manifests, and that they can be packed.
 
 use std::process::Command;
 
 use crate::files;
 
-/// In the order in which they are published.
+/// The crates in the order in which they are published.
 const CRATES: [&str; 5] =
     ["navlocks-core", "navlocks-wire", "navlocks", "navlocks-server", "navlocks-cli"];
 
 #[test]
-fn published_crates_have_a_page_and_say_where_they_come_from() {
+fn published_crates_have_a_readme_and_a_repository() {
     for name in CRATES {
         let text = |file: &str| {
             let path = format!("crates/{name}/{file}");
@@ -30,7 +30,7 @@ fn published_crates_have_a_page_and_say_where_they_come_from() {
 fn published_crates_can_be_packed_in_order() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["package", "--offline", "--no-verify", "--allow-dirty", "--quiet"]);
-    // A folder of its own, because cargo locks the one that tests are built in.
+    // A folder of its own, because cargo locks the folder in which tests are built.
     let target = std::env::temp_dir().join(format!("navlocks-packages-{}", std::process::id()));
     cargo.arg("--target-dir").arg(&target).current_dir(files::root());
     let packed = CRATES.iter().fold(&mut cargo, |cargo, name| cargo.args(["--package", name]));

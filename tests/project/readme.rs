@@ -1,7 +1,9 @@
-//! The front documents do what they show: marked commands run, and every snippet says what language it is.
+//! The front documents do what they show: marked commands run, and every snippet names its
+//! language.
 //!
-//! Rust snippets are compiled and run as doctests of this package's library (`tests/src/readme.rs`).
-//! A shell block whose fence says `sh run` is run here as one script, at the root of the project, with a lock service of its own.
+//! Rust snippets are compiled and run as doctests of this package's library
+//! (`tests/src/readme.rs`). A shell block with the fence `sh run` is run here as one script, at the
+//! root of the project, with its own lock service.
 
 use std::env;
 use std::path::Path;
@@ -11,7 +13,7 @@ use crate::files;
 
 const DOCUMENTS: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 
-/// A fenced block: its info string, the line it begins at, its text.
+/// A fenced block: its info string, its first line, its text.
 #[derive(Debug, PartialEq)]
 struct Block<'a> {
     info: &'a str,
@@ -35,7 +37,7 @@ fn blocks(markdown: &str) -> Vec<Block<'_>> {
     found
 }
 
-/// The commands of a block to be run; a leading `$ ` is the prompt.
+/// Returns the commands of a block to be run; a leading `$ ` is the prompt.
 fn commands<'a>(block: &Block<'a>) -> Vec<&'a str> {
     if block.info != "sh run" {
         return Vec::new();
@@ -61,7 +63,7 @@ fn marked_commands_run() {
     }
 }
 
-/// With the cargo that runs this test first on the path, so that its build is not made twice.
+/// Runs a script with the cargo of this test first on the path, so that nothing is built twice.
 fn run(script: &str) {
     let place = tempfile::tempdir().unwrap();
     let cargo = env::var_os("CARGO").unwrap();
@@ -73,7 +75,8 @@ fn run(script: &str) {
         .current_dir(files::root())
         .env("NAVLOCKS_DIR", place.path().join("own"))
         .env("PATH", env::join_paths(path).unwrap());
-    // The build script of `ring` watches them: with them half of the service is built again.
+    // Removed because the build script of `ring` watches them: with them half of the service is
+    // built again.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -90,7 +93,7 @@ fn run(script: &str) {
     );
 }
 
-/// A fence without a language would be taken for Rust by the doctests and for nothing by a reader.
+/// A fence without a language is Rust for doctests, and nothing for a reader.
 #[test]
 fn every_snippet_names_its_language() {
     for document in DOCUMENTS {
@@ -117,6 +120,6 @@ fn blocks_and_commands_are_found() {
 
 #[test]
 #[should_panic(expected = "`exit 3` gave")]
-fn a_failing_command_is_noticed() {
+fn failing_command_is_found() {
     run("exit 3");
 }

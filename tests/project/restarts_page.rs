@@ -12,7 +12,7 @@ const FOLDERS: [&str; 5] = [
     "crates/navlocks-cli/tests/command",
 ];
 
-/// All Rust source of these folders.
+/// Returns all Rust source of these folders.
 fn source() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut source = String::new();

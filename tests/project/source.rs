@@ -1,6 +1,7 @@
-//! A line-based look at Rust source. It relies on rustfmt: an item ends at the first `}` of its own indentation.
+//! A line-based reader of Rust source. It relies on rustfmt: an item ends at the first `}` of its
+//! own indentation.
 
-/// A function with what stands directly above it and what stands inside.
+/// A function with the lines above it and inside it.
 pub(crate) struct Function<'a> {
     pub(crate) name: &'a str,
     /// 1-based line of the `fn`.
@@ -17,7 +18,7 @@ impl Function<'_> {
     }
 }
 
-/// All functions of a file, in order, nested ones included.
+/// Returns all functions of a file, in order, nested ones included.
 pub(crate) fn functions(text: &str) -> Vec<Function<'_>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -36,7 +37,8 @@ pub(crate) fn functions(text: &str) -> Vec<Function<'_>> {
     found
 }
 
-/// The lines that are shipped code, with their 1-based numbers: no comments, no items under `#[cfg(test)]`.
+/// Returns the lines of shipped code, with their 1-based numbers: no comments, no items under
+/// `#[cfg(test)]`.
 pub(crate) fn shipped_code(text: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut code = Vec::new();
@@ -56,7 +58,7 @@ pub(crate) fn shipped_code(text: &str) -> Vec<(usize, &str)> {
     code
 }
 
-/// The name when the line begins a function, whatever words stand before `fn`.
+/// Returns the name if the line begins a function, with any words before `fn`.
 fn function_name(line: &str) -> Option<&str> {
     let mut words = line.trim_start();
     loop {
@@ -74,7 +76,8 @@ fn function_name(line: &str) -> Option<&str> {
     }
 }
 
-/// The index of the first doc comment or attribute directly above `item`. An attribute may span several lines.
+/// Returns the index of the first doc comment or attribute directly above `item`. An attribute may
+/// span several lines.
 fn item_start(lines: &[&str], item: usize) -> usize {
     let mut start = item;
     let mut inside_attribute = false;
@@ -92,7 +95,7 @@ fn item_start(lines: &[&str], item: usize) -> usize {
     start
 }
 
-/// The index of the last line of the item, field or statement that begins at `start`.
+/// Returns the index of the last line of the item, field or statement that begins at `start`.
 fn item_end(lines: &[&str], start: usize) -> usize {
     let indent = indentation(lines[start]);
     let mut has_body = false;
@@ -107,7 +110,7 @@ fn item_end(lines: &[&str], start: usize) -> usize {
     lines.len() - 1
 }
 
-/// The names of the modules in files of their own that only tests have: `#[cfg(test)] mod name;`.
+/// Returns the names of the modules that only tests have: `#[cfg(test)] mod name;`.
 pub(crate) fn test_modules(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.windows(2).filter(|pair| pair[0] == "#[cfg(test)]");

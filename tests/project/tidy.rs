@@ -1,13 +1,16 @@
-//! Habits that are checked survive: links above the standard's algorithms, small files, no panics on bad input.
+//! Rules of the source: links above the standard's algorithms, small files, no panics on bad input.
 //!
-//! Every check is a function from files to violations, so that each is also shown to find one.
+//! Every check is a function from files to violations, and a test shows that it finds one.
 
 use crate::files::{self, File};
 use crate::source::{functions, shipped_code, test_modules};
 
+mod words;
+
 const STANDARD: &str = "https://w3c.github.io/web-locks/#";
 
-/// The standard's algorithms by the name the engine gives them, with the anchors of their definition and section.
+/// The standard's algorithms by the name the engine gives them, with the anchors of their
+/// definition and section.
 const ALGORITHMS: [(&str, &[&str]); 8] = [
     ("get_the_lock_request_queue", &["get-the-lock-request-queue"]),
     ("grantable", &["grantable"]),
@@ -50,7 +53,7 @@ const DEFINITIONS: [&str; 24] = [
     "termination-of-locks",
 ];
 
-/// A file tells about one noun; beyond this it tells about two.
+/// A file is about one noun; a longer one is about two.
 const FILE_LINES_MAX: usize = 500;
 
 #[test]
@@ -60,13 +63,13 @@ fn every_algorithm_of_the_standard_is_linked_and_stepped() {
 }
 
 #[test]
-fn steps_stand_below_a_link() {
+fn steps_are_below_a_link() {
     assert_clean(&steps_without_link(&core()));
     assert_clean(&dead_links(&shipped()));
 }
 
 #[test]
-fn files_are_small_and_introduce_themselves() {
+fn files_are_small_and_begin_with_a_summary() {
     assert_clean(&long_files(&core()));
     assert_clean(&silent_files(&core()));
 }
@@ -77,7 +80,7 @@ fn shipped_code_does_not_unwrap() {
 }
 
 #[test]
-fn nothing_is_left_to_do_and_no_machine_is_named() {
+fn files_have_no_leftovers_and_no_machine_paths() {
     let all = files::below(".");
     assert!(all.len() > 20, "the walk found only {} files", all.len());
     assert_clean(&leftovers(&all));
@@ -88,7 +91,7 @@ fn core() -> Vec<File> {
     files::rust_below("crates/navlocks-core/src")
 }
 
-/// What users run: the sources of all crates, without tests.
+/// Returns the shipped sources: all crates, without tests.
 fn shipped() -> Vec<File> {
     without_tests(files::rust_below("crates"))
 }
@@ -113,7 +116,7 @@ fn assert_clean(violations: &[String]) {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-/// Algorithms that no function is named after.
+/// Finds algorithms without a function of that name.
 fn missing_algorithms(sources: &[File]) -> Vec<String> {
     ALGORITHMS
         .iter()
@@ -151,7 +154,7 @@ fn bare_algorithms(sources: &[File]) -> Vec<String> {
     violations
 }
 
-/// Functions that number the standard's steps without saying whose.
+/// Finds functions with steps of the standard and without its link.
 fn steps_without_link(sources: &[File]) -> Vec<String> {
     let mut violations = Vec::new();
     for file in sources {
@@ -169,7 +172,7 @@ fn steps_without_link(sources: &[File]) -> Vec<String> {
     violations
 }
 
-/// Links to places the standard does not have.
+/// Finds links to places that the standard does not have.
 fn dead_links(sources: &[File]) -> Vec<String> {
     let mut known: Vec<&str> = DEFINITIONS.to_vec();
     known.extend(ALGORITHMS.iter().flat_map(|(_, anchors)| *anchors));
@@ -190,7 +193,7 @@ fn is_step(line: &str) -> bool {
     number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The anchors of the standard that a line links to.
+/// Returns the anchors of the standard that a line links to.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split(STANDARD).skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
@@ -228,7 +231,7 @@ fn unwraps(sources: &[File]) -> Vec<String> {
     violations
 }
 
-/// Comments for later. Written in halves here, so that this file may stand among the searched ones.
+/// Finds comments for later. Their words are in halves here, because this file is searched too.
 fn leftovers(texts: &[File]) -> Vec<String> {
     lines_with(
         texts,
@@ -241,11 +244,11 @@ fn leftovers(texts: &[File]) -> Vec<String> {
     )
 }
 
-/// Folders of somebody's machine.
+/// Finds paths of one machine.
 fn machine_paths(texts: &[File]) -> Vec<String> {
     let mut texts = texts.to_vec();
     for file in &mut texts {
-        // Where a user's own service lives by default is no machine's path.
+        // The default folder of a user's own service exists on every machine.
         file.text = file.text.replace(concat!("/tm", "p/navlocks-%U/"), "");
     }
     lines_with(
@@ -281,46 +284,46 @@ mod finds {
     }
 
     #[test]
-    fn a_missing_algorithm() {
+    fn missing_algorithm_is_found() {
         let violations = missing_algorithms(&one("fn grantable() {}\n"));
         assert_eq!(violations.len(), ALGORITHMS.len() - 1);
         assert!(!violations.iter().any(|v| v.ends_with(" grantable")));
     }
 
     #[test]
-    fn an_algorithm_without_link() {
+    fn algorithm_without_link_is_found() {
         let text = "/// Says much.\nfn grantable() {\n    // Step 1.\n}\n";
         let link = "bad.rs:2: grantable has no link to https://w3c.github.io/web-locks/#grantable";
         assert_eq!(bare_algorithms(&one(text)), [link]);
     }
 
     #[test]
-    fn an_algorithm_with_the_link_of_another() {
+    fn algorithm_with_another_link_is_found() {
         let text = "/// <https://w3c.github.io/web-locks/#release-the-lock>\nfn grantable() {\n    // Step 1.\n}\n";
         assert_eq!(bare_algorithms(&one(text)).len(), 1);
     }
 
     #[test]
-    fn an_algorithm_with_a_gap_below_its_link() {
+    fn algorithm_with_a_gap_below_its_link_is_found() {
         let text = "/// <https://w3c.github.io/web-locks/#grantable>\n\nfn grantable() {\n    // Step 1.\n}\n";
         assert_eq!(bare_algorithms(&one(text)).len(), 1);
     }
 
     #[test]
-    fn an_algorithm_without_steps() {
+    fn algorithm_without_steps_is_found() {
         let text = "/// <https://w3c.github.io/web-locks/#grantable>\nfn grantable() {\n    true\n}\n// Step 1.\n";
         assert_eq!(bare_algorithms(&one(text)), ["bad.rs:2: grantable has no `// Step N` inside"]);
     }
 
     #[test]
-    fn nothing_in_a_good_algorithm() {
+    fn good_algorithm_has_no_violation() {
         let text = "/// <https://w3c.github.io/web-locks/#grantable>\nfn grantable() {\n    // Step 1.\n}\n";
         assert!(bare_algorithms(&one(text)).is_empty());
         assert!(steps_without_link(&one(text)).is_empty());
     }
 
     #[test]
-    fn steps_of_nobody() {
+    fn steps_without_link_are_found() {
         let text = "fn helper() {\n    // Step 2.1. If so.\n}\n";
         assert_eq!(
             steps_without_link(&one(text)),
@@ -329,25 +332,25 @@ mod finds {
     }
 
     #[test]
-    fn a_dead_link() {
+    fn dead_link_is_found() {
         let text = "/// <https://w3c.github.io/web-locks/#grantable> <https://w3c.github.io/web-locks/#nowhere>\n";
         assert_eq!(dead_links(&one(text)), ["bad.rs:1: no such place: #nowhere"]);
     }
 
     #[test]
-    fn a_long_file() {
+    fn long_file_is_found() {
         assert!(long_files(&one(&"\n".repeat(FILE_LINES_MAX))).is_empty());
         assert_eq!(long_files(&one(&"\n".repeat(FILE_LINES_MAX + 1))).len(), 1);
     }
 
     #[test]
-    fn a_silent_file() {
+    fn file_without_summary_is_found() {
         assert!(silent_files(&one("//! Says.\n")).is_empty());
         assert_eq!(silent_files(&one("use x;\n//! Late.\n")).len(), 1);
     }
 
     #[test]
-    fn an_unwrap() {
+    fn unwrap_is_found() {
         let text = "/// a.unwrap()\n#[expect(lint)]\nfn a() {\n    b.expect(\"c\"); // d.unwrap()\n}\n#[cfg(test)]\nmod tests {\n    e.unwrap();\n}\nfn f() {\n    g.map(Option::unwrap);\n}\n";
         assert_eq!(
             unwraps(&one(text)),
@@ -356,7 +359,7 @@ mod finds {
     }
 
     #[test]
-    fn no_unwrap_in_a_module_of_tests() {
+    fn unwrap_in_test_module_is_not_found() {
         let lib = File::new("a/src/lib.rs", "#[cfg(test)]\nmod cost;\nmod grant;\n");
         let others = ["a/src/cost.rs", "a/src/grant.rs", "a/tests/b.rs"];
         let mut sources: Vec<File> = others.map(|path| File::new(path, "c.unwrap()\n")).into();
@@ -365,7 +368,7 @@ mod finds {
     }
 
     #[test]
-    fn a_leftover_and_a_machine() {
+    fn leftover_and_machine_path_are_found() {
         let text = concat!("// TO", "DO later\nopen(\"/ho", "me/me/x\")\n");
         assert_eq!(leftovers(&one(text)).len(), 1);
         assert_eq!(machine_paths(&one(text)).len(), 1);

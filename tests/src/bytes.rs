@@ -3,12 +3,12 @@
 use crate::history::{History, NAMES, Op, Which, Who};
 use crate::model::words::{Mode, Policy, Scope, Wait};
 
-/// Long enough for anything to happen, short enough for a model that scans everything.
+/// Long enough for every event, short enough for a model that scans everything.
 const OPS_MAX: usize = 48;
 
 impl History {
-    /// Three bytes an op: what it is, who does it (or which), and on what. A rest of one or two bytes is ignored, and so is
-    /// whatever comes after the longest history worth playing.
+    /// Reads three bytes an operation: its kind, the client or request, and the names. A rest of
+    /// one or two bytes, and bytes beyond the longest history, are ignored.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let (ops, _rest) = bytes.as_chunks();
         Self { ops: ops.iter().take(OPS_MAX).copied().map(op).collect() }
@@ -47,7 +47,7 @@ fn op([what, who, on]: [u8; 3]) -> Op {
     }
 }
 
-/// One bit a name; a request always has at least one.
+/// Reads a scope, one bit a name; a request always has at least one.
 fn scope(on: u8) -> Scope {
     let mut names: Scope = NAMES
         .iter()

@@ -1,4 +1,5 @@
-//! The engine as a witness: takes the inputs of the model, speaks its words, and objects to any difference.
+//! The engine as a witness: takes the inputs of the model, translates its answers, and objects to
+//! any difference.
 
 use core::fmt::Debug;
 
@@ -23,7 +24,7 @@ pub struct Engine {
     names: [core_api::Name; NAMES.len()],
     clients: Vec<ClientId>,
     requests: Vec<RequestId>,
-    /// How many ops it has settled.
+    /// The number of operations so far.
     turn: usize,
 }
 
@@ -34,11 +35,12 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// A fresh engine.
+    /// Makes an engine without clients.
     pub fn new() -> Self {
         Self {
             manager: LockManager::new(HashKey::from_bytes(*b"navlocks history")),
-            // All kinds of names there are: ASCII, empty, too long for any small buffer, not ASCII, not even Unicode.
+            // All kinds of names: ASCII, empty, too long for any small buffer, not ASCII, not even
+            // Unicode.
             names: [
                 "a".into(),
                 "".into(),
@@ -52,12 +54,12 @@ impl Engine {
         }
     }
 
-    /// What the engine shows of itself, in its own words.
+    /// Returns the snapshot of the engine.
     pub fn snapshot(&self) -> core_api::Snapshot {
         self.manager.snapshot()
     }
 
-    /// Takes the input and returns the engine's answer in the model's words, or says what is wrong with it.
+    /// Takes the input and returns the engine's answer in the terms of the model, or an objection.
     pub fn apply(&mut self, input: &Input) -> Result<Answer, String> {
         quietly(|| self.take(input))?
     }
@@ -155,7 +157,7 @@ impl From<Wait> for core_api::Wait {
     }
 }
 
-/// From an answer of the engine to the model's.
+/// Translates an answer of the engine to the model's.
 pub fn decided(answer: core_api::Answer) -> Decided {
     match answer {
         core_api::Answer::Granted(token) => Decided::Granted { token: token.get() },
@@ -168,11 +170,11 @@ fn place(name: Name) -> usize {
     NAMES.iter().position(|&known| known == name).expect("histories use these names only")
 }
 
-/// From the engine's words to the model's.
+/// Translation from the engine to the model.
 impl Engine {
     fn request_no(&self, id: RequestId) -> Result<RequestNo, String> {
         let place = self.requests.binary_search_by_key(&id.serial(), |known| known.serial());
-        let place = place.map_err(|_| format!("nobody ever made {id}"))?;
+        let place = place.map_err(|_| format!("{id} was never made"))?;
         if self.requests[place] == id {
             Ok(place)
         } else {
@@ -230,7 +232,7 @@ impl Engine {
             .iter()
             .map(|name| {
                 let place = self.names.iter().position(|known| known == name);
-                Ok(NAMES[place.ok_or_else(|| format!("nobody ever requested {name:?}"))?])
+                Ok(NAMES[place.ok_or_else(|| format!("{name:?} was never requested"))?])
             })
             .collect()
     }
@@ -302,7 +304,7 @@ impl Engine {
             same(&format_args!("blockers of r{number}"), &blockers, &model.blockers(number))?;
         }
 
-        // One a time, the others in later turns: each looks at all the entries again.
+        // One request a turn, the others in later turns, because each reads all entries again.
         if let Some(number) = self.turn.checked_rem(self.requests.len()) {
             let through = self.manager.deadlock_through(self.requests[number], usize::MAX);
             let through = through.map(|deadlock| self.deadlock(&deadlock)).transpose()?;

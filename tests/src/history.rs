@@ -1,4 +1,5 @@
-//! Histories: what clients, the embedder and fate do to a lock manager, and the model that goes through it first.
+//! Histories: the inputs of clients, embedder and faults to a lock manager, applied to the model
+//! first.
 
 use core::fmt;
 
@@ -11,20 +12,22 @@ use crate::story::Story;
 
 /// How many clients take part at a time.
 pub const SEATS: usize = 4;
-/// The names they ask for.
+/// The names of their requests.
 pub const NAMES: [Name; 5] = ['a', 'b', 'c', 'd', 'e'];
 
-/// What happens next. All numbers are taken modulo what exists, so that every list of ops is a history.
+/// The next operation. All numbers are taken modulo what exists, so that every list of operations
+/// is a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The client in this seat requests. A seat is taken on first use, and again after its client was terminated.
+    /// The client in this seat requests. A seat gets a client on first use, and again after
+    /// termination.
     #[allow(missing_docs, reason = "the parts of a request")]
     Request { seat: u8, scope: Scope, mode: Mode, wait: Wait },
     /// A lock is released.
     Release(Which),
     /// A request is aborted.
     Abort(Which),
-    /// A client dies. Once more is a no-op.
+    /// A client is terminated. A second time is a no-op.
     Terminate(Who),
     /// All locks with this name are released.
     ForceRelease(Name),
@@ -32,42 +35,42 @@ pub enum Op {
     Suspend(Who, Policy),
     /// A client is resumed.
     Resume(Who),
-    /// Somebody queries.
+    /// A client queries.
     Query,
-    /// Tokens go on from here, if they have not passed it.
+    /// Tokens continue from here, if they have not passed it.
     AdvanceToken(u8),
-    /// The embedder polls events after each op (as it does in the beginning), or not any more.
+    /// The embedder polls events after each operation (as in the beginning), or not any more.
     Polling(bool),
-    /// It polls one event.
+    /// The embedder polls one event.
     Poll,
 }
 
-/// A client, by how it fares now.
+/// A client, by its present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Whoever sits there, dead or alive.
+    /// The client in this seat, terminated or not.
     Seat(u8),
-    /// One of those who have a pending request.
+    /// A client with a pending request.
     Waiting(u8),
-    /// One of those who are suspended.
+    /// A suspended client.
     Asleep(u8),
 }
 
-/// A request, by where it stands now.
+/// A request, by its present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// One of those held.
+    /// A held request.
     Held(u8),
-    /// One of those pending.
+    /// A pending request.
     Pending(u8),
-    /// One of all that were ever made, counted back from the latest: often one that is over.
+    /// Any request ever made, counted back from the latest: often a finished one.
     Ever(u8),
 }
 
-/// A history, from the empty lock manager on. Prints itself as a story.
+/// A history, from the empty lock manager on. Displayed as a story.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// What happens, in order.
+    /// The operations, in order.
     pub ops: Vec<Op>,
 }
 
@@ -77,22 +80,22 @@ impl fmt::Display for History {
     }
 }
 
-/// Somebody who follows a history beside the model and may object.
+/// A follower of a history beside the model, which may object.
 pub trait Witness {
-    /// The model took the input and gave the answer.
+    /// Compares an input and its answer with the model.
     fn see(&mut self, input: &Input, answer: &Answer, model: &Scopes) -> Result<(), String>;
-    /// The op is over.
+    /// Compares the state after an operation.
     fn settle(&mut self, model: &Scopes) -> Result<(), String>;
 }
 
 /// An objection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The index of the op in which they parted.
+    /// The index of the operation at which they differ.
     pub op: usize,
-    /// What happened up to and with that op.
+    /// The story up to and with that operation.
     pub story: String,
-    /// What the witness says.
+    /// The objection of the witness.
     pub objection: String,
 }
 
@@ -104,19 +107,20 @@ impl fmt::Display for Divergence {
 
 impl core::error::Error for Divergence {}
 
-/// Drives the engine and the model side by side and compares everything there is to compare after every op.
+/// Drives the engine and the model side by side and compares everything after every operation.
 pub fn run(ops: &[Op]) -> Result<(), Divergence> {
     play(ops, &mut [&mut Engine::new()])
 }
 
-/// Drives the model through the history, before the eyes of the witnesses.
+/// Drives the model through the history, with these witnesses.
 pub fn play(ops: &[Op], witnesses: &mut [&mut dyn Witness]) -> Result<(), Divergence> {
     let mut stage =
         Stage { model: Scopes::default(), seats: [None; SEATS], polling: true, witnesses };
     for (index, op) in ops.iter().enumerate() {
         stage.perform(op).map_err(|objection| Divergence {
             op: index,
-            // The story is told by the model alone, so that histories without a divergence need not pay for it.
+            // The model alone produces the story, so that histories without a divergence do not pay
+            // for it.
             story: Story::of(&ops[..=index]).to_string(),
             objection,
         })?;
@@ -138,7 +142,7 @@ impl Stage<'_, '_> {
                 let mut client = self.seated(seat)?;
                 let request = |client| Input::Request { client, scope: scope.clone(), mode, wait };
                 if !self.model.has_client(client) {
-                    // A dead client is refused, and somebody else takes the seat.
+                    // A terminated client is refused, and a new one takes the seat.
                     self.input(request(client))?;
                     client = self.join(seat)?;
                 }
@@ -200,7 +204,7 @@ impl Stage<'_, '_> {
         Ok(answer)
     }
 
-    /// The client that is meant, if there is one.
+    /// Returns the client, if there is one.
     fn client(&mut self, who: Who) -> Result<Option<ClientNo>, String> {
         let clients: Vec<ClientNo> = match who {
             Who::Seat(seat) => return self.seated(seat).map(Some),
@@ -216,7 +220,7 @@ impl Stage<'_, '_> {
         Ok(usize::from(number).checked_rem(clients.len()).map(|place| clients[place]))
     }
 
-    /// Who sits there, dead or alive; somebody new on an empty seat.
+    /// Returns the client of the seat, terminated or not; a new one on an empty seat.
     fn seated(&mut self, seat: u8) -> Result<ClientNo, String> {
         match self.seats[usize::from(seat) % SEATS] {
             Some(client) => Ok(client),
@@ -232,7 +236,7 @@ impl Stage<'_, '_> {
         Ok(client)
     }
 
-    /// The request that is meant, if there ever was one.
+    /// Returns the request, if there ever was one.
     fn find(&self, which: Which) -> Option<RequestNo> {
         let among = |infos: &[Info], number: u8| {
             let place = usize::from(number).checked_rem(infos.len())?;

@@ -1,11 +1,13 @@
-//! What proves navlocks: naive models of the lock manager, random histories, and the engine beside them.
+//! The tests of navlocks: naive models of the lock manager, random histories, and the engine beside
+//! them.
 //!
-//! A [`history::Op`] is what somebody might do next; [`history::play`] turns each into inputs of the model and lets witnesses
-//! look on. The [`engine::Engine`] is a witness that does the same and objects to any difference; so are the
-//! [`single::SingleNamed`] texts, and the [`story::Story`] and the [`tally::Tally`] that only listen.
+//! A [`history::Op`] is the next operation; [`history::play`] turns each into inputs of the model
+//! and shows it to witnesses. The [`engine::Engine`] is a witness that does the same and objects to
+//! any difference; so are the [`single::SingleNamed`] texts. The [`story::Story`] and the
+//! [`tally::Tally`] only observe.
 //!
-//! For real processes nobody looks on: they write [`record`]s, which are [`check`]ed afterwards, while a [`chaos::Conductor`]
-//! kills, stops and restarts them.
+//! Real processes have no witness: they write [`record`]s, which are [`check`]ed afterwards, while
+//! a [`chaos::Conductor`] kills, stops and restarts them.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +29,6 @@ pub mod chaos;
 mod bytes;
 mod quiet;
 
-// Only doctests live there: the snippets of the front documents.
+// Only doctests are there: the snippets of the front documents.
 #[cfg(doctest)]
 mod readme;

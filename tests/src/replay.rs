@@ -1,10 +1,11 @@
-//! The state is a function of the live entries in their order: whoever asks for them again, in that order, gets the same locks.
+//! The state is a function of the live entries in their order: requests in that order get the same
+//! locks.
 
 use std::collections::BTreeMap;
 
 use navlocks_core::{HashKey, LockManager, Request, Snapshot, State, Wait};
 
-/// Feeds the snapshot to a fresh engine, held entries and then pending ones, all to wait their turn, and objects unless
+/// Feeds the snapshot to a new engine, held entries and then pending ones, and objects unless
 /// exactly the held ones are held.
 pub fn replay(snapshot: &Snapshot) -> Result<(), String> {
     // Another key than the engine under test has: nothing may depend on it.

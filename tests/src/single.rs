@@ -1,4 +1,5 @@
-//! The single-name texts as witnesses: they must come to the same locks in the same order as the model with scopes.
+//! The single-name texts as witnesses: they must grant the same locks in the same order as the
+//! model with scopes.
 
 use crate::history::Witness;
 use crate::model::words::{Answer, Decided, Event, Info, Input, Name};
@@ -8,18 +9,19 @@ use crate::model::{Outcome, Scan, Scopes, Single, SingleNames, Standard};
 #[derive(Debug)]
 pub struct SingleNamed<Text> {
     text: Text,
-    /// Whether the text says in which order locks of different names are granted.
+    /// True if the text orders grants of different names.
     ordered: bool,
-    /// Everything that was ever requested, by its number.
+    /// All requests ever made, by number.
     requests: Vec<Single>,
-    /// The outcomes that the model told since the last op.
+    /// The outcomes of the model since the last operation.
     told: Vec<Outcome>,
     /// A request that was granted at once, until its place among the events is known.
     granted: Option<Outcome>,
 }
 
 impl SingleNamed<Standard> {
-    /// Seed 001: "no guarantees are made with respect to the relative ordering of requests across different resources".
+    /// Makes the standard: "no guarantees are made with respect to the relative ordering of
+    /// requests across different resources".
     pub fn standard() -> Self {
         Self {
             text: Standard::default(),
@@ -32,7 +34,7 @@ impl SingleNamed<Standard> {
 }
 
 impl SingleNamed<Scan> {
-    /// Seed 000: one queue, in one order.
+    /// Makes the draft with `acquire`: one queue, in one order.
     pub fn scan() -> Self {
         Self {
             text: Scan::default(),
@@ -45,7 +47,7 @@ impl SingleNamed<Scan> {
 }
 
 impl<Text: SingleNames> SingleNamed<Text> {
-    /// Where the text leaves the order between names open, only the order within each name counts.
+    /// Sorts by name where the text leaves the order between names open.
     fn arrange<T>(&self, mut list: Vec<T>, name: impl Fn(&T) -> Name) -> Vec<T> {
         if !self.ordered {
             list.sort_by_key(name);

@@ -1,4 +1,4 @@
-//! A history told for people: what is done, and what follows.
+//! A history as a story for people: each operation and its effects.
 
 use core::fmt;
 
@@ -6,29 +6,29 @@ use crate::history::{Op, Witness, play};
 use crate::model::Scopes;
 use crate::model::words::{Answer, Input};
 
-/// What the model makes of a history, one line an op.
+/// The story of a history, one line an operation.
 #[derive(Debug, Default)]
 pub struct Story {
     lines: Vec<String>,
-    /// The line of the op that is not over yet.
+    /// The line of the present operation.
     done: Vec<String>,
     follows: Vec<String>,
 }
 
 impl Story {
-    /// The whole history as the model goes through it.
+    /// Plays a whole history on the model.
     pub fn of(ops: &[Op]) -> Self {
         let mut story = Self::default();
         play(ops, &mut [&mut story]).expect("a story never objects");
         for (line, op) in story.lines.iter_mut().zip(ops) {
-            // These are no inputs: a witness sees only what comes of them.
+            // These are no inputs: a witness sees only their effects.
             line.insert_str(
                 0,
                 match op {
                     Op::Poll => "poll once",
                     Op::Polling(true) => "from here on, all events are polled after each op",
                     Op::Polling(false) => "from here on, no event is polled",
-                    _ if line.is_empty() => "there is nobody to do it to",
+                    _ if line.is_empty() => "there is no such client or request",
                     _ => "",
                 },
             );

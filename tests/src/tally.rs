@@ -1,4 +1,4 @@
-//! How often what happened, to see that random histories are worth their time.
+//! Counts of events, to show that random histories are worth their time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::model::words::{
     Answer, Cause, Decided, Event, Input, Mode, Refusal, RequestNo, State, Wait,
 };
 
-/// What can happen, each kind by its name.
+/// The kinds of events, by name.
 pub const KINDS: [&str; 22] = [
     "granted at once",
     "granted later",
@@ -41,12 +41,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// How often that happened, one of the [`KINDS`].
+    /// Returns how often a kind of the [`KINDS`] happened.
     pub fn count(&self, kind: &str) -> usize {
         self.counts.get(kind).copied().unwrap_or(0)
     }
 
-    /// A witness that counts during one history.
+    /// Returns a witness that counts during one history.
     pub fn witness(&mut self) -> Counting<'_> {
         Counting {
             tally: self,
@@ -70,7 +70,7 @@ pub struct Counting<'a> {
     tally: &'a mut Tally,
     waiting: BTreeSet<RequestNo>,
     readers: BTreeSet<RequestNo>,
-    /// Whether this op resumes a client, so that events are old ones.
+    /// True if this operation resumes a client, so that events are old ones.
     resuming: bool,
     granted: usize,
     deadlocks: usize,

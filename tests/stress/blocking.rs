@@ -1,4 +1,4 @@
-//! Threads that block, on one name, with somebody listening.
+//! Threads that block, on one name, with a subscriber.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +11,10 @@ use crate::supervisor::{Budget, Crew, assert_nothing_left};
 
 const THREADS: usize = 4;
 
-/// A counter that is read and written in two steps is right all the same, and the events tell of each lock in turn.
+/// A counter that is read and written in two steps is correct all the same, and the events show
+/// each lock in turn.
 #[test]
-fn threads_take_turns() {
+fn blocking_threads_exclude_each_other() {
     let locks = Locks::new();
     let mut events = locks.events().capacity(usize::MAX);
     let budget = Budget::new(operations(5));

@@ -1,4 +1,4 @@
-//! Which operations, and how many.
+//! The random choices of operations.
 
 use std::env;
 use std::fmt::Display;
@@ -11,12 +11,12 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 const OPS: u64 = 1_000_000;
 
-/// A part of all operations, for one test.
+/// Returns a share of all operations, for one test.
 pub(crate) fn operations(percent: u64) -> u64 {
     variable("NAVLOCKS_STRESS_OPS").unwrap_or(OPS) * percent / 100
 }
 
-/// Where the dice begin: `NAVLOCKS_SEED`, or anywhere. Prints it.
+/// Returns the seed: `NAVLOCKS_SEED`, or a random one. Prints it.
 pub(crate) fn seed() -> u64 {
     let seed = variable("NAVLOCKS_SEED").unwrap_or_else(|| RandomState::new().hash_one("stress"));
     println!("NAVLOCKS_SEED={seed}");
@@ -31,7 +31,7 @@ fn variable<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
 pub(crate) struct Dice(TestRng);
 
 impl Dice {
-    /// The dice of one thread.
+    /// Makes the dice of one thread.
     pub(crate) fn new(seed: u64, thread: usize) -> Self {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -39,12 +39,12 @@ impl Dice {
         Self(TestRng::from_seed(RngAlgorithm::XorShift, &bytes))
     }
 
-    /// A number below `sides`.
+    /// Returns a number below `sides`.
     pub(crate) fn roll(&mut self, sides: u32) -> u32 {
         self.0.next_u32() % sides
     }
 
-    /// True once in so many times.
+    /// Returns true once in so many times.
     pub(crate) fn once_in(&mut self, times: u32) -> bool {
         self.roll(times) == 0
     }
@@ -53,7 +53,7 @@ impl Dice {
         &of[self.roll(of.len() as u32) as usize]
     }
 
-    /// One to three of these names.
+    /// Returns one to three of these names.
     pub(crate) fn scope(&mut self, names: &[&str]) -> Scope {
         let count = 1 + self.roll(3);
         Scope::new((0..count).map(|_| Name::from(*self.pick(names)))).unwrap()

@@ -1,4 +1,4 @@
-//! Names that nobody takes away: they exclude, and each is first come, first served.
+//! Names without steals: they exclude, and each is first come, first served.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::worker::{Scene, play};
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 #[test]
-fn locks_exclude_each_other_and_come_in_order() {
+fn locks_exclude_each_other_in_order_of_arrival() {
     let locks = Locks::new();
     let (tag, resources) = ("reader".into(), Default::default());
     play(&Arc::new(Fair { locks: locks.clone(), tag, resources }), &locks, 60);
@@ -23,7 +23,7 @@ fn locks_exclude_each_other_and_come_in_order() {
 
 struct Fair {
     locks: Locks,
-    /// Of some of the shared requests.
+    /// The tag of some of the shared requests.
     tag: Arc<str>,
     resources: [Resource; NAMES.len()],
 }
@@ -82,19 +82,19 @@ impl Scene for Fair {
     }
 }
 
-/// What one name protects: it notices who should not be there, or not yet.
+/// The resource of one name: it detects a holder that should not be there, or not yet.
 #[derive(Default)]
 struct Resource {
-    /// How many readers, or [`WRITER`].
+    /// The number of readers, or [`WRITER`].
     inside: AtomicUsize,
-    /// The last of each mode that came in.
+    /// The last holder of each mode.
     exclusive: Turn,
     shared: Turn,
 }
 
 const WRITER: usize = usize::MAX / 2;
 
-/// When a lock was asked for and when it was granted. Both grow when everybody comes in turn.
+/// The serial and the token of a lock. Both grow when all clients come in turn.
 #[derive(Default)]
 struct Turn {
     serial: AtomicU64,
@@ -115,7 +115,7 @@ impl Turn {
 }
 
 impl Resource {
-    /// The locks are all that orders these accesses.
+    /// Enters the resource. Only the locks order these accesses.
     fn enter(&self, lock: &Lock) {
         self.exclusive.assert_before(lock);
         match lock.mode() {

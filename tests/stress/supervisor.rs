@@ -1,4 +1,4 @@
-//! Threads that are watched: a test that stands still fails and says who waits for what.
+//! Supervised threads: a test that hangs fails, and prints holders and waiters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use navlocks::Locks;
 use navlocks::blocking::block_on;
 
-/// No operation takes so long; who waits longer was forgotten.
+/// No operation takes this long; a longer wait is a lost wakeup.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A number of operations that threads share out among themselves.
+/// A number of operations that the threads share.
 #[derive(Debug)]
 pub(crate) struct Budget {
     total: u64,
@@ -24,7 +24,7 @@ impl Budget {
         Arc::new(Self { total, taken: AtomicU64::new(0) })
     }
 
-    /// The right to make one more operation.
+    /// Takes one operation. Returns false when none is left.
     pub(crate) fn take(&self) -> bool {
         self.taken.load(Ordering::Relaxed) < self.total
             && self.taken.fetch_add(1, Ordering::Relaxed) < self.total
@@ -40,13 +40,13 @@ pub(crate) struct Crew<T> {
 /// A thread panicked.
 struct Failed;
 
-/// What a thread has while it runs.
+/// The sign that a thread runs.
 struct Alive(Sender<Failed>);
 
 impl Drop for Alive {
     fn drop(&mut self) {
         if thread::panicking() {
-            // Nobody needs to know when the test has failed already.
+            // The receiver is gone when the test has failed already.
             let _ = self.0.send(Failed);
         }
     }
@@ -66,7 +66,8 @@ impl<T: Send + 'static> Crew<T> {
         }));
     }
 
-    /// What the threads return, in order; panics if one did, or if none takes from the budget any more.
+    /// Returns the results of the threads, in order; panics if one did, or if none takes from the
+    /// budget any more.
     pub(crate) fn join(self, budget: &Budget, locks: &Locks) -> Vec<T> {
         let Self { threads, alive, ended } = self;
         drop(alive);
@@ -86,7 +87,7 @@ impl<T: Send + 'static> Crew<T> {
     }
 }
 
-/// Who holds and who waits, if the lock space can still be asked.
+/// Returns the holders and waiters, if the lock space still answers.
 fn situation(locks: &Locks) -> String {
     let (tell, told) = mpsc::channel();
     let locks = locks.clone();
@@ -94,11 +95,11 @@ fn situation(locks: &Locks) -> String {
     told.recv_timeout(PATIENCE).unwrap_or_else(|_| "The lock space itself is stuck.".to_owned())
 }
 
-/// Nothing is held or pending, and no table remembers anybody.
+/// Asserts that nothing is held or pending, and no table has an entry.
 pub(crate) fn assert_nothing_left(locks: &Locks) {
     let snapshot = block_on(locks.query()).unwrap();
     assert!(snapshot.held.is_empty() && snapshot.pending.is_empty(), "{snapshot:#?}");
-    // A stream shows its space.
+    // The debug output of a stream shows its space.
     let space = format!("{:?}", locks.events());
     let empty = [
         "ended: {}",

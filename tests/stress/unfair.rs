@@ -1,4 +1,4 @@
-//! Names whose locks are taken away all the time: whoever is no longer the holder knows it.
+//! Names with frequent steals: a client that lost its lock knows it.
 
 use std::collections::HashMap;
 use std::future::{Future, IntoFuture};
@@ -22,11 +22,11 @@ use crate::worker::{Scene, play};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const CLIENTS: usize = 8;
-/// The tag of the request after which nobody listens.
+/// The tag of the request after which the subscriber stops.
 const LAST: &str = "last";
 
 #[test]
-fn whoever_loses_a_lock_is_told_before_the_next_one_has_it() {
+fn victim_knows_its_loss_before_the_next_grant() {
     let locks = Locks::new();
     let clients = (0..CLIENTS).map(|_| Mutex::new(locks.new_client())).collect();
     let (holders, losses) = Default::default();
@@ -44,7 +44,7 @@ fn whoever_loses_a_lock_is_told_before_the_next_one_has_it() {
 struct Unfair {
     locks: Locks,
     clients: Vec<Mutex<Locks>>,
-    /// Of each name, all who have not let go yet.
+    /// The holders of each name that have not released yet.
     holders: [Mutex<Vec<Arc<Lock>>>; NAMES.len()],
     losses: AtomicU64,
 }
@@ -86,7 +86,8 @@ impl Scene for Unfair {
         }
     }
 
-    /// Of two that exclude each other, the one granted first was lost before the other was granted.
+    /// Checks that of two locks that exclude each other, the first was lost before the other was
+    /// granted.
     fn enter(&self, lock: Lock) -> Arc<Lock> {
         let lock = Arc::new(lock);
         for mut holders in self.holders(&lock) {
@@ -133,8 +134,8 @@ impl Scene for Unfair {
     }
 }
 
-/// Every request has a beginning and one end; only what was granted is released or lost, and only what was not is
-/// given up or aborted. Tokens grow.
+/// Checks that every request has a beginning and one end; only granted ones are released or lost,
+/// and only others are withdrawn or aborted. Tokens grow.
 fn read_stories(mut events: Events) {
     let mut open: HashMap<RequestId, Option<FencingToken>> = HashMap::new();
     let mut last_token = None;

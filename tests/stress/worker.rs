@@ -1,5 +1,5 @@
-//! A thread with a few tasks: each requests a lock, waits until it is woken or loses patience, holds the lock for a
-//! moment, and lets go of it or hands it to a thread that does.
+//! A thread with a few tasks: each requests a lock, waits until it is woken or loses patience,
+//! holds the lock for a moment, and releases it or sends it to a thread that does.
 
 use std::future::{Future, IntoFuture};
 use std::mem::{self, ManuallyDrop};
@@ -18,25 +18,25 @@ use crate::supervisor::{Budget, Crew};
 const THREADS: usize = 6;
 const TASKS_PER_THREAD: usize = 5;
 
-/// What a test does around the locks that its workers get.
+/// The checks of a test around the locks of its workers.
 pub(crate) trait Scene: Send + Sync + 'static {
-    /// A lock, and what it takes to let go of it.
+    /// A lock, with the state to release it.
     type Held: Send;
 
     fn ask(&self, dice: &mut Dice) -> Request;
 
     fn enter(&self, lock: Lock) -> Self::Held;
 
-    /// Is asked now and then while a lock is held.
+    /// Checks a held lock now and then.
     fn look(&self, held: &Self::Held, dice: &mut Dice);
 
     fn leave(&self, held: Self::Held);
 
-    /// Whether a request may fail so.
+    /// Returns true if a request may fail with this error.
     fn expects(&self, error: &RequestError) -> bool;
 }
 
-/// Plays a part of all operations in this scene.
+/// Plays a share of all operations in this scene.
 pub(crate) fn play<S: Scene>(scene: &Arc<S>, locks: &Locks, percent: u64) {
     let (ops, seed) = (operations(percent), seed());
     let budget = Budget::new(ops);
@@ -61,7 +61,7 @@ pub(crate) fn play<S: Scene>(scene: &Arc<S>, locks: &Locks, percent: u64) {
     }
     let Done { mut tokens, woken, dropped } = all;
     let granted = tokens.len() as u64;
-    // The threads did get into each other's way.
+    // The threads did contend.
     println!("of {ops}: {granted} granted, {woken} woken, {dropped} dropped");
     assert!(granted >= ops / 2 && woken >= ops / 100 && dropped >= ops / 100);
     tokens.sort_unstable();
@@ -72,19 +72,19 @@ pub(crate) fn play<S: Scene>(scene: &Arc<S>, locks: &Locks, percent: u64) {
 struct Worker<S: Scene> {
     scene: Arc<S>,
     budget: Arc<Budget>,
-    /// Takes over held locks.
+    /// Receives held locks.
     hand: Sender<S::Held>,
     dice: Dice,
     done: Done,
 }
 
-/// What a worker has done.
+/// The results of a worker.
 #[derive(Default)]
 struct Done {
-    /// Of the locks that it got.
+    /// The tokens of its locks.
     tokens: Vec<FencingToken>,
     woken: u64,
-    /// Requests that waited.
+    /// The number of dropped pending requests.
     dropped: u64,
 }
 
@@ -93,18 +93,18 @@ enum Task<H> {
     Waiting {
         request: Acquire,
         wake_up: Arc<WakeUp>,
-        /// How many more turns until the request is dropped; never, if none.
+        /// Turns until the request is dropped; none means never.
         patience: Option<u32>,
     },
     Holding {
-        /// Stays held when a check fails, so that nobody else stumbles over what follows from it.
+        /// Stays held when a check fails, so that no other client fails for the same reason.
         held: ManuallyDrop<H>,
         turns: u32,
     },
     Over,
 }
 
-/// What one turn of a task came to.
+/// The outcome of one turn of a task.
 #[derive(PartialEq, Eq)]
 enum Turn {
     Went,
@@ -155,7 +155,7 @@ impl<S: Scene> Worker<S> {
             Task::Holding { held, turns: 0 } => {
                 let held = ManuallyDrop::into_inner(held);
                 if self.dice.once_in(8) {
-                    // It fails only after a panic over there, which is reported there.
+                    // Sending fails only after a panic of the receiver, which is reported there.
                     let _ = self.hand.send(held);
                 } else {
                     self.scene.leave(held);
@@ -192,7 +192,7 @@ impl<S: Scene> Worker<S> {
     }
 }
 
-/// The wake-up of one request. Nothing else makes its task poll it: if it is lost, so is the request.
+/// The wakeup of one request. Only this makes its task poll it: a lost wakeup loses the request.
 struct WakeUp {
     came: AtomicBool,
     thread: Thread,

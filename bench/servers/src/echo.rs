@@ -1,4 +1,5 @@
-//! The floor of every service: a server that sends back what it gets. It is this program, started again.
+//! The floor of every service: a server that sends each message back. It is this program, started
+//! again.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +14,7 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server};
 
-/// How it is started.
+/// The program of this server.
 pub const PROGRAM: Program =
     Program { name: "echo", end: End::Terminate, account: || None, version, start };
 
@@ -34,7 +35,7 @@ fn start() -> Result<Server, String> {
     Server::start(PROGRAM, folder, &mut command, vec![Address::Unix(unix), Address::Tcp(tcp)])
 }
 
-/// Serves until it is told to end: the arguments are a path and an address.
+/// Serves until it ends: the arguments are a path and an address.
 pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let mut argument =
         || arguments.next().ok_or_else(|| io::Error::other("an argument is missing"));
@@ -56,7 +57,7 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     })
 }
 
-/// Until the client goes.
+/// Echoes until the client closes.
 async fn echo(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {

@@ -1,4 +1,4 @@
-//! etcd, one member or several, on disk as it always is.
+//! etcd, one member or several, with its usual storage on disk.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server, output, program};
 
-/// How it is started.
+/// The program of this server.
 pub const PROGRAM: Program =
     Program { name: "etcd", end: End::Terminate, account: || None, version, start };
 
@@ -33,10 +33,10 @@ fn start() -> Result<Server, String> {
     Server::start(PROGRAM, folder, &mut command, vec![Address::Tcp(tcp)])
 }
 
-/// Several members of one etcd, each of which can be stopped, killed and started again.
+/// Several members of one etcd, each of which can be stopped, killed and restarted.
 #[derive(Debug)]
 pub struct Members {
-    /// Outlives the members: their data is in it.
+    /// Declared here so that it outlives the members, whose data it has.
     folder: Folder,
     /// The addresses for clients and for the other members.
     addresses: Vec<(SocketAddr, SocketAddr)>,
@@ -45,7 +45,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Starts so many members, with further options of etcd.
+    /// Starts this many members, with further options of etcd.
     ///
     /// # Errors
     /// The failure, with the last line of the member's log.
@@ -77,7 +77,7 @@ impl Members {
         for number in 0..count {
             members.running[number] = Some(members.launch(number)?);
         }
-        // A member accepts when it has found others.
+        // A member accepts connections when it has found the others.
         for server in members.running.iter().flatten() {
             server.wait_until_it_accepts()?;
         }
@@ -107,12 +107,12 @@ impl Members {
         Server::launch(PROGRAM, folder, &mut self.command(number)?, addresses)
     }
 
-    /// `host:port` of each member for clients.
+    /// Returns `host:port` of each member for clients.
     pub fn addresses(&self) -> Vec<String> {
         self.addresses.iter().map(|(client, _)| client.to_string()).collect()
     }
 
-    /// Starts a member again, with its data.
+    /// Restarts a member, with its data.
     ///
     /// # Errors
     /// As for [`Members::start`].
@@ -135,7 +135,7 @@ impl Members {
         self.signal(number, Signal::STOP);
     }
 
-    /// Lets a member that was stopped go on.
+    /// Continues a member that was stopped.
     pub fn resume(&self, number: usize) {
         self.signal(number, Signal::CONT);
     }

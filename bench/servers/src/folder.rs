@@ -12,7 +12,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A new one. Its name is short: the path of a Unix socket in it has room for a hundred bytes.
+    /// Makes a folder with a short name: the path of a Unix socket has at most about a hundred
+    /// bytes.
     pub fn new(name: &str) -> io::Result<Self> {
         Self::below(&std::env::temp_dir(), name)
     }
@@ -31,7 +32,7 @@ impl Folder {
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! Servers to measure: each a process with a folder of its own, and both are gone when it is dropped.
+//! Servers to measure: each a process with a folder of its own; dropping a server removes both.
 
 mod echo;
 mod etcd;
@@ -28,18 +28,18 @@ pub use folder::Folder;
 pub use package::{may_install, program};
 pub use process::raise_open_files_limit;
 
-/// Far above what any of them takes to come up.
+/// Far above the start time of any server.
 const START_MAX: Duration = Duration::from_secs(30);
 
-/// Where ports are looked for: below those that Linux gives to whoever connects, from 32768 on.
+/// The range of ports: below the ephemeral ports of Linux, which start at 32768.
 const PORTS: Range<u16> = 20_000..32_000;
 
-/// How a client gets to its server.
+/// The transport between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// By a path.
+    /// A Unix socket.
     Unix,
-    /// By a port.
+    /// TCP.
     Tcp,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Where a server listens.
+/// An address at which a server listens.
 #[derive(Clone, Debug)]
 pub enum Address {
     /// A path.
@@ -62,8 +62,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// A port of this machine that is free now, and another one each time. Not one that the system would give: it also gives
-    /// those to whoever connects to somewhere, and may do so before the server has begun to listen.
+    /// Returns a free port, another one each time. An ephemeral port would not do: the system may
+    /// give it to an outgoing connection before the server listens.
     fn free_port() -> io::Result<SocketAddr> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut tried = Err(io::ErrorKind::AddrInUse.into());
@@ -109,7 +109,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the command. It ends with the thread that calls this.
+    /// Starts the command. It ends with the calling thread.
     fn launch(
         program: Program,
         folder: Folder,
@@ -122,17 +122,34 @@ impl Server {
     }
 
     fn wait_until_it_accepts(&self) -> Result<(), String> {
-        self.wait_until(|| self.addresses.iter().all(Address::accepts)).map_err(|problem| {
-            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-            let last = log.lines().last().unwrap_or("it said nothing");
-            format!("{} {problem}: {last}", self.name)
-        })
+        self.wait_until(|| self.addresses.iter().all(Address::accepts))
+            .map_err(|problem| format!("{} {problem}: {}", self.name, self.last_words()))
+    }
+
+    /// The last line of its log.
+    pub fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().last().unwrap_or("it said nothing").to_string()
+    }
+
+    /// Whether its first process is gone.
+    pub fn has_ended(&self) -> bool {
+        self.process.has_ended()
+    }
+
+    /// Kills it with all its processes, and starts it again in the same folder. It need not accept
+    /// connections yet.
+    ///
+    /// # Errors
+    /// It does not end, or cannot be started.
+    pub fn kill_and_start(&self) -> io::Result<()> {
+        self.process.kill_and_start()
     }
 
     fn wait_until(&self, ready: impl Fn() -> bool) -> Result<(), &'static str> {
         let start = Instant::now();
         while !ready() {
-            if self.process.has_ended() {
+            if self.has_ended() {
                 return Err("ended at once");
             }
             if start.elapsed() > START_MAX {
@@ -143,7 +160,7 @@ impl Server {
         Ok(())
     }
 
-    /// None where it does not listen.
+    /// Returns its address; none if it does not use this transport.
     pub fn address(&self, transport: Transport) -> Option<&Address> {
         self.addresses.iter().find(|address| match address {
             Address::Unix(_) => transport == Transport::Unix,
@@ -151,12 +168,12 @@ impl Server {
         })
     }
 
-    /// The number of its first process.
+    /// Returns the id of its first process.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Bytes in memory of all its processes, shared ones counted once.
+    /// Returns the memory of all its processes in bytes, with shared pages counted once.
     pub fn memory_bytes(&self) -> io::Result<u64> {
         memory::of_tree(self.process.pid())
     }
@@ -168,16 +185,16 @@ impl Drop for Server {
     }
 }
 
-/// How a server is had.
+/// A server program: its version and how to start and end it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// How it is told to end and throw everything away.
+    /// How to end it and discard its data.
     end: process::End,
-    /// The account to run as, where it is another one.
+    /// The account to run as, if it is another one.
     account: fn() -> Option<&'static str>,
-    /// Its version, from the line it prints.
+    /// Returns its version, from its output.
     pub version: fn() -> Result<String, String>,
     /// Starts it.
     pub start: fn() -> Result<Server, String>,
@@ -187,9 +204,9 @@ pub use self::echo::PROGRAM as ECHO;
 pub use self::etcd::{Members as EtcdMembers, PROGRAM as ETCD};
 pub use self::navlocks::{PROGRAM as NAVLOCKS, command as navlocks_command};
 pub use self::postgres::PROGRAM as POSTGRES;
-pub use self::redis::PROGRAM as REDIS;
+pub use self::redis::{LOGGED as REDIS_AOF, PROGRAM as REDIS};
 
-/// What a command prints, on one line; an error when it cannot be run or fails.
+/// Returns the output of a command on one line; an error when it cannot be run or fails.
 pub fn output(command: &mut Command) -> Result<String, String> {
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;

@@ -3,15 +3,21 @@
 use std::fs;
 use std::io;
 
-/// The proportional set size of the whole tree: resident memory, with a page that several processes share
-/// counted once. For a single process it is its resident memory.
+/// Returns the proportional set size of the whole tree: resident memory, with a shared page counted
+/// once.
 pub(super) fn of_tree(pid: u32) -> io::Result<u64> {
-    let mut bytes = of(pid)?;
-    for child in children(pid)? {
-        // A child may end while it is looked at.
-        bytes += of_tree(child).unwrap_or(0);
+    // A child may end while it is looked at.
+    let children = tree(pid).into_iter().skip(1).map(|child| of(child).unwrap_or(0));
+    Ok(of(pid)? + children.sum::<u64>())
+}
+
+/// Returns the process and its descendants, parents first.
+pub(super) fn tree(pid: u32) -> Vec<u32> {
+    let mut tree = vec![pid];
+    for child in children(pid).unwrap_or_default() {
+        tree.extend(self::tree(child));
     }
-    Ok(bytes)
+    tree
 }
 
 fn of(pid: u32) -> io::Result<u64> {
@@ -33,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_takes_memory() {
+    fn process_has_memory() {
         assert!(of_tree(std::process::id()).unwrap() > 100_000);
     }
 }

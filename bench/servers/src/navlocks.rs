@@ -1,4 +1,5 @@
-//! Our own service, built from this workspace, on a socket, a port and a state of its own.
+//! The service of navlocks, built from this workspace, with a socket, a port and a state of its
+//! own.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,11 +9,11 @@ use super::folder::Folder;
 use super::process::End;
 use super::{Address, Program, Server, output};
 
-/// How it is started.
+/// The program of this server.
 pub const PROGRAM: Program =
     Program { name: "navlocks", end: End::Terminate, account: || None, version, start };
 
-/// Where the command is. It is built first, as its users have it.
+/// Builds the command as its users have it, and returns its path.
 pub fn command() -> Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone()
@@ -24,8 +25,8 @@ fn build() -> Result<PathBuf, String> {
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--package", "navlocks-cli", "--bin", "navlocks"]);
     build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);
-    // Set by the cargo that started this program, and watched by the build script of `ring`:
-    // with them half of the service is built again.
+    // Removed because the build script of `ring` watches them: with them half of the service is
+    // built again.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -33,7 +34,7 @@ fn build() -> Result<PathBuf, String> {
         }
     }
     let messages = output(&mut build)?;
-    // Cargo knows where it puts things; one line for each part, and one of them is the program.
+    // Cargo reports where it puts each artifact, one line each; one of them is the program.
     let path = messages.lines().filter_map(|line| line.split_once("\"executable\":\"")).next_back();
     let path = path.and_then(|(_, rest)| rest.split_once('"'));
     path.map(|(path, _)| path.into()).ok_or_else(|| "the build made no program".to_string())
@@ -46,7 +47,7 @@ fn version() -> Result<String, String> {
 fn start() -> Result<Server, String> {
     let folder = Folder::new("navlocks").map_err(|error| error.to_string())?;
     let tcp = Address::free_port().map_err(|error| error.to_string())?;
-    // In a folder that the service makes itself: it wants one that nobody else can enter.
+    // The service makes this folder itself, because no other user may enter it.
     let place = folder.path().join("place");
     let unix = place.join("socket");
     let mut serve = Command::new(command()?);

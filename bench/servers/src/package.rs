@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 use super::output;
 
-/// With `no` in this variable, what is not there is left out.
+/// With `no` in this variable, missing programs are skipped.
 const INSTALL: &str = "NAVLOCKS_BENCH_INSTALL";
 
-/// Where a program is, after installing its package if need be.
+/// Returns the path of a program, after installing its package if necessary.
 pub fn program(name: &str, package: &str) -> Result<PathBuf, String> {
     if let Some(path) = find(name) {
         return Ok(path);
@@ -25,7 +25,7 @@ fn find(name: &str) -> Option<PathBuf> {
     folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Debian keeps the programs of each PostgreSQL version apart. The newest comes first.
+/// Returns the folders of all PostgreSQL versions, the newest first; Debian keeps them apart.
 fn postgres_folders() -> Vec<PathBuf> {
     let versions = Path::new("/usr/lib/postgresql").read_dir().into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = versions
@@ -38,7 +38,7 @@ fn postgres_folders() -> Vec<PathBuf> {
     versions.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Whether what is not there may be fetched.
+/// Returns true if missing programs may be installed.
 pub fn may_install() -> bool {
     std::env::var_os(INSTALL).is_none_or(|word| word != "no")
 }
@@ -64,7 +64,7 @@ fn install(package: &str) -> Result<(), String> {
         output(Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()))
     };
     let wanted = ["install", "--yes", "--no-install-recommends", package];
-    // An old list of packages often still will do, and to get a new one takes longer than the package.
+    // An old list of packages often suffices, and fetching a new one takes longer than the package.
     apt_get(&wanted).or_else(|_| apt_get(&["update"]).and_then(|_| apt_get(&wanted)))?;
     Ok(())
 }
@@ -74,7 +74,7 @@ trait Quiet {
 }
 
 impl Quiet for Command {
-    /// Whether it succeeds; nobody sees what it says.
+    /// Runs without output. Returns true if it succeeds.
     fn quiet(&mut self) -> bool {
         self.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
     }

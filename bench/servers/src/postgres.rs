@@ -1,4 +1,5 @@
-//! PostgreSQL with its default settings. Advisory locks live in shared memory and are not written to disk.
+//! PostgreSQL with its default settings. Advisory locks live in shared memory and are not written
+//! to disk.
 
 use std::fs;
 use std::io;
@@ -10,14 +11,14 @@ use super::folder::Folder;
 use super::process::{End, tied};
 use super::{Address, Program, Server, output, program};
 
-/// How it is started.
+/// The program of this server.
 pub const PROGRAM: Program =
     Program { name: "postgres", end: End::Interrupt, account, version, start };
 
 /// The account and database of the measurement.
 const USER: &str = "bench";
 
-/// A client is a process there, so there are few.
+/// Few clients, because each is a process there.
 const CLIENTS_MAX: &str = "200";
 
 fn version() -> Result<String, String> {
@@ -52,7 +53,7 @@ fn start() -> Result<Server, String> {
     Ok(server)
 }
 
-/// PostgreSQL refuses to run as root: then it gets the account of its package.
+/// Returns the account of its package: PostgreSQL refuses to run as root.
 fn account() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("postgres")
 }

@@ -1,10 +1,11 @@
-//! Processes that do not outlive this one, however it ends.
+//! Processes that end with this one, for whatever reason.
 //!
-//! All are kept in one place, where the end of the run, a panic, Ctrl-C and a TERM find them. After a KILL, the
-//! kernel ends them: `setpriv` asks it to. Their folders stay behind then.
+//! All are kept in one list, for the end of the run, a panic, Ctrl-C and a TERM. After a KILL, the
+//! kernel ends them: `setpriv` asks it to. Their folders then stay behind.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::panic;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -16,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Program;
 use super::folder::Folder;
+use super::memory;
 
 /// How long an end may take before it is forced.
 const END_MAX: Duration = Duration::from_secs(5);
@@ -49,32 +51,61 @@ impl End {
     }
 }
 
-/// A process and what is to be removed after it.
+/// A process and the folder to remove after it.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     end: End,
+    /// Starts it, and starts it again after a kill.
+    command: Command,
     _folder: Folder,
 }
 
 impl Process {
-    /// Starts the command; what it says goes to the file `log` in its folder.
+    /// Starts the command; its output goes to the file `log` in its folder.
     pub(super) fn start(
         program: Program,
         folder: Folder,
         command: &mut Command,
     ) -> Result<Self, String> {
-        let spawned = File::create(folder.path().join("log")).and_then(|log| {
-            let mut tied = tied(program, command);
-            tied.current_dir(folder.path()).stdin(Stdio::null());
-            tied.stdout(log.try_clone()?).stderr(log).spawn()
-        });
+        let mut tied = tied(program, command);
+        tied.current_dir(folder.path()).stdin(Stdio::null());
+        let spawned = File::create(folder.path().join("log"))
+            .and_then(|log| tied.stdout(log.try_clone()?).stderr(log).spawn());
         let child = spawned.map_err(|error| format!("{}: {error}", program.name))?;
-        Ok(Self { child, end: program.end, _folder: folder })
+        Ok(Self { child, end: program.end, command: tied, _folder: folder })
+    }
+
+    /// Kills it with all its processes, and starts it again.
+    fn kill_and_start(&mut self) -> io::Result<()> {
+        // Not by the group: each process of PostgreSQL has one of its own.
+        let tree = memory::tree(self.child.id());
+        for pid in tree.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
+            // A child may have ended with its parent.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        self.child.wait()?;
+        let start = Instant::now();
+        while !tree.iter().all(|&pid| has_ended(pid)) {
+            if start.elapsed() > END_MAX {
+                return Err(io::Error::other("it lives on after a kill"));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.child = self.command.spawn()?;
+        Ok(())
     }
 }
 
-/// The same command as the program's account, but it ends with this process, and a Ctrl-C on the terminal is not for it.
+/// Returns true if a process is gone, or is only kept until its parent asks for its status.
+fn has_ended(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    // The state follows the name of the program, which is in parentheses.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
+}
+
+/// Returns the command under the account of the program. It ends with this process, and ignores a
+/// Ctrl-C on the terminal.
 pub(super) fn tied(program: Program, command: &Command) -> Command {
     use std::os::unix::process::CommandExt as _;
     let mut tied = Command::new("setpriv");
@@ -94,7 +125,7 @@ pub(super) fn tied(program: Program, command: &Command) -> Command {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What fails here has ended already, and an end is all that is wanted.
+        // A failure means that it has ended already.
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process(pid, self.end.signal());
         }
@@ -110,11 +141,11 @@ impl Drop for Process {
     }
 }
 
-/// A process that is kept.
+/// A process that is kept, by the number that it had first.
 #[derive(Debug)]
 pub(super) struct Id(u32);
 
-/// Keeps a process until it is told to end, or this one is.
+/// Keeps a process until it is ended, or this one ends.
 pub(super) fn keep(process: Process) -> Id {
     static WATCH: Once = Once::new();
     WATCH.call_once(end_all_when_told);
@@ -125,7 +156,11 @@ pub(super) fn keep(process: Process) -> Id {
 
 impl Id {
     pub(super) fn pid(&self) -> u32 {
-        self.0
+        running().get(&self.0).map_or(self.0, |process| process.child.id())
+    }
+
+    pub(super) fn kill_and_start(&self) -> io::Result<()> {
+        running().get_mut(&self.0).map_or(Ok(()), Process::kill_and_start)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -140,7 +175,7 @@ impl Id {
     }
 }
 
-/// A thread that waits for the signals that end a program and ends what runs first.
+/// Starts a thread that waits for the signals that end a program, and ends the servers first.
 fn end_all_when_told() {
     thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
@@ -151,9 +186,9 @@ fn end_all_when_told() {
                 tokio::spawn(async move {
                     if let Ok(mut signals) = signal(kind) {
                         signals.recv().await;
-                        // The work that goes on meanwhile fails, and nobody wants to hear of it.
+                        // The interrupted work fails meanwhile, and its messages are not wanted.
                         panic::set_hook(Box::new(|_| {}));
-                        // Kept to the end: whoever else would end a server waits here for ever.
+                        // Locked to the end: any other thread that would end a server blocks here.
                         let mut running = running();
                         running.clear();
                         std::process::exit(128 + kind.as_raw_value());
@@ -167,7 +202,7 @@ fn end_all_when_told() {
     });
 }
 
-/// Lets this process and its servers open as many files as the system allows; how many that is.
+/// Raises the limit of open files to the largest value, and returns it.
 pub fn raise_open_files_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let highest = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -1,4 +1,4 @@
-//! Redis, all in memory: nothing is written to disk.
+//! Redis, all in memory, or with its log of commands, which is synced every second as by default.
 
 use std::process::Command;
 
@@ -7,10 +7,18 @@ use super::process::End;
 use super::{Address, Program, Server, output, program};
 
 /// How it is started.
-pub const PROGRAM: Program =
-    Program { name: "redis", end: End::Terminate, account: || None, version, start };
+pub const PROGRAM: Program = Program {
+    name: "redis",
+    end: End::Terminate,
+    account: || None,
+    version,
+    start: || start("no"),
+};
 
-/// More than the largest case connects.
+/// How it is started with its log of commands.
+pub const LOGGED: Program = Program { start: || start("yes"), ..PROGRAM };
+
+/// More clients than the largest case has.
 const CLIENTS_MAX: &str = "12000";
 
 fn command() -> Result<Command, String> {
@@ -23,13 +31,13 @@ fn version() -> Result<String, String> {
     Ok(format!("Redis {}", word.unwrap_or(&line)))
 }
 
-fn start() -> Result<Server, String> {
+fn start(log: &str) -> Result<Server, String> {
     let folder = Folder::new("redis").map_err(|error| error.to_string())?;
     let tcp = Address::free_port().map_err(|error| error.to_string())?;
     let unix = folder.path().join("socket");
     let mut command = command()?;
     command.args(["--bind", "127.0.0.1", "--port", &tcp.port().to_string()]);
     command.arg("--unixsocket").arg(&unix);
-    command.args(["--save", "", "--appendonly", "no", "--maxclients", CLIENTS_MAX]);
+    command.args(["--save", "", "--appendonly", log, "--maxclients", CLIENTS_MAX]);
     Server::start(PROGRAM, folder, &mut command, vec![Address::Unix(unix), Address::Tcp(tcp)])
 }

@@ -1,6 +1,7 @@
-//! A service under abuse: how long a bystander waits for its lock while clients with another share
+//! A service under abuse: how long a bystander waits for its lock while clients of another tenant
 //! take all they can.
 
+use std::future::IntoFuture;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use crate::harness::Unit::Nanoseconds;
 use crate::harness::{Contest, Options, Row};
 use servers::{self as server, Address, Server, Transport};
 
-/// The word for the side without abuse.
+/// The name of the side without abuse.
 const IDLE: &str = "idle";
 
-/// A bystander's slowest cycle under abuse.
+/// The limit of a bystander's slowest cycle under abuse.
 const CYCLE_NANOSECONDS_MAX: f64 = 50e6;
 
 pub(super) const SUITE: Suite = Suite {
@@ -29,11 +30,16 @@ pub(super) const SUITE: Suite = Suite {
     targets,
 };
 
-/// A kind of abuse and the number of abusers, which go on until they are stopped.
+/// A kind of abuse and the number of abusers, which continue until they are stopped.
 type Abuse = fn(String, usize, Arc<AtomicBool>) -> io::Result<()>;
 
-const CASES: [(&str, Abuse, usize); 3] =
-    [("queries", ask_for_all, 60), ("events", publish, 200), ("places", wait_in_line, 500)];
+const CASES: [(&str, Abuse, usize); 5] = [
+    ("queries", ask_for_all, 60),
+    ("events", publish, 200),
+    ("places", wait_in_line, 500),
+    ("grants", grant_to_all, 10_000),
+    ("clients", end_all, 5_000),
+];
 
 fn plan(options: &Options) -> Plan {
     server::raise_open_files_limit();
@@ -108,7 +114,7 @@ fn begin(
     std::thread::spawn(move || abuse(url, clients, over))
 }
 
-/// Runs the same for so many clients at once.
+/// Runs the same for this many clients at once.
 fn each<F: Future<Output = io::Result<()>> + 'static>(
     clients: usize,
     work: impl Fn(usize) -> F,
@@ -122,7 +128,7 @@ fn each<F: Future<Output = io::Result<()>> + 'static>(
     }))
 }
 
-/// All ask for everything, again and again, while one client holds many locks.
+/// All clients query everything, again and again, while one holds many locks.
 fn ask_for_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
     each(clients, |number| {
         let (url, over) = (url.clone(), over.clone());
@@ -143,7 +149,7 @@ fn ask_for_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result
     })
 }
 
-/// All subscribe, and one makes large events.
+/// All clients subscribe, and one causes large events.
 fn publish(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
     each(clients, |number| {
         let (url, over) = (url.clone(), over.clone());
@@ -166,7 +172,7 @@ fn publish(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()>
     })
 }
 
-/// All wait for one lock, and ask for their places.
+/// All clients wait for one lock, and query their places.
 fn wait_in_line(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
     each(clients, |_| {
         let (url, over) = (url.clone(), over.clone());
@@ -181,6 +187,63 @@ fn wait_in_line(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Resul
                 asks.place().await.map_err(io::Error::other)?;
             }
             waits.abort();
+            Ok(())
+        }
+    })
+}
+
+/// One client releases a lock to all others at once, again and again.
+fn grant_to_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
+    each(1, |_| {
+        let (url, over) = (url.clone(), over.clone());
+        async move {
+            let holder = Locks::connect(url.clone()).await.map_err(io::Error::other)?;
+            let waiters = Locks::connect(url).await.map_err(io::Error::other)?;
+            while !over.load(Ordering::Acquire) {
+                let held = holder.request("crowd").await.map_err(io::Error::other)?;
+                let waits = |_| {
+                    let request = waiters.request("crowd").shared().into_future();
+                    tokio::task::spawn_local(async move { request.await.map(drop) })
+                };
+                let waiting: Vec<_> = (0..clients).map(waits).collect();
+                // The answer comes after the requests.
+                tokio::task::yield_now().await;
+                waiters.place().await.map_err(io::Error::other)?;
+                drop(held);
+                for granted in waiting {
+                    granted.await.map_err(io::Error::other)?.map_err(io::Error::other)?;
+                }
+            }
+            Ok(())
+        }
+    })
+}
+
+/// A session with many clients ends, and leaves an heir to each, again and again.
+fn end_all(url: String, clients: usize, over: Arc<AtomicBool>) -> io::Result<()> {
+    each(1, |_| {
+        let (url, over) = (url.clone(), over.clone());
+        async move {
+            let heirs = Locks::connect(url.clone()).await.map_err(io::Error::other)?;
+            while !over.load(Ordering::Acquire) {
+                let session = Locks::connect(url.clone()).await.map_err(io::Error::other)?;
+                let mut held = Vec::new();
+                for name in 0..clients {
+                    let lock = session.new_client().request(format!("heir {name}")).await;
+                    held.push(lock.map_err(io::Error::other)?);
+                }
+                let waits = |name| {
+                    let request = heirs.request(format!("heir {name}")).into_future();
+                    tokio::task::spawn_local(async move { request.await.map(drop) })
+                };
+                let waiting: Vec<_> = (0..clients).map(waits).collect();
+                tokio::task::yield_now().await;
+                heirs.place().await.map_err(io::Error::other)?;
+                session.disconnect().await;
+                for granted in waiting {
+                    granted.await.map_err(io::Error::other)?.map_err(io::Error::other)?;
+                }
+            }
             Ok(())
         }
     })

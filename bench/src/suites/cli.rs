@@ -1,4 +1,4 @@
-//! The command: how long it takes to run another one under a lock.
+//! The command: how long it takes to run another command under a lock.
 
 mod tool;
 
@@ -11,12 +11,12 @@ use crate::harness::{Contest, Options, Row};
 use servers::{self as server, Folder, Server, Transport};
 use tool::Tool;
 
-/// The words for the sides.
+/// The names of the sides.
 const TRUE: &str = "true";
 const FLOCK: &str = "flock";
 const ETCDCTL: &str = "etcdctl";
 
-/// Runs in a round; the middle one counts.
+/// Runs in a round; the median counts.
 const REPEATED: usize = 20;
 /// Runs that start at the same time.
 const AT_ONCE: usize = 200;

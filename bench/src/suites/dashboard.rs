@@ -1,17 +1,17 @@
-//! A dashboard: what a page that is open costs its service, and what it costs the browser.
+//! A dashboard: the cost of an open page for its service and for the browser.
 
 use super::node::runtime::{self, Runtime};
 use super::{OURS, Plan, Suite, Target};
 use crate::harness::Unit::{self, Bytes, Nanoseconds};
 use crate::harness::{Contest, Options, Row};
 
-/// The word for the side without a page.
+/// The name of the side without a page.
 const ALONE: &str = "alone";
 
-/// A service with a page is at least so fast as one without.
+/// The least speed of a service with a page, relative to one without.
 const SPEED_MIN: f64 = 0.9;
 
-/// Half of a core, and 200 MB.
+/// The limits of a page: half of a core, and 200 MB.
 const PAGE_NANOSECONDS_MAX: f64 = 0.5e9;
 const PAGE_BYTES_MAX: f64 = 200e6;
 
@@ -22,7 +22,7 @@ pub(super) const SUITE: Suite = Suite {
     targets,
 };
 
-/// A case of `js/bench/dashboard.js`: its name there, and how many locks there are.
+/// A case of `js/bench/dashboard.js`: its name there, and the number of locks.
 const CYCLES: [(&str, &str, usize); 2] =
     [("cycle-among-10k", "cycle", 10_000), ("cycle-among-50k-queued", "queued", 50_000)];
 const PAGES: [(&str, &str, Unit); 2] =

@@ -13,7 +13,7 @@ use crate::harness::{Contest, Options};
 use crate::workload::Names;
 use side::Engine;
 
-/// The words for the peers.
+/// The names of the peers.
 const FLOORS: [&str; 2] = ["floor-sip", "floor-fast"];
 
 type FloorSip = Floor<RandomState>;

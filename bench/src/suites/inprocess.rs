@@ -13,9 +13,9 @@ use crate::harness::{Contest, Options};
 use crate::workload::Names;
 use peer::{Clean, Keyed, Leak, LeakKnown, Lockable};
 
-/// The peers whose names are gone when nobody uses them.
+/// The peers that drop unused names.
 const TIDY: [&str; 3] = ["lockable", "keyed-lock", "dashmap-clean"];
-/// The peer whose names stay for ever, and the same made for names that are known.
+/// The peer that keeps all names, and the same for known names.
 const LEAK: &str = "dashmap-leak";
 const LEAK_KNOWN: &str = "dashmap-leak-known";
 

@@ -7,7 +7,7 @@ use crate::harness::Unit::{self, Bytes, Nanoseconds};
 use crate::harness::{Contest, Options, Row};
 use runtime::Runtime;
 
-/// The words for the sides.
+/// The names of the sides.
 const NODE: &str = "node";
 const DENO: &str = "deno";
 const CHROMIUM: &str = "chromium";
@@ -25,7 +25,7 @@ struct Case {
     program: &'static str,
     size: usize,
     unit: Unit,
-    /// Whom it takes seconds, not minutes.
+    /// The peers that take seconds, not minutes.
     peers: &'static [&'static str],
 }
 
@@ -48,10 +48,10 @@ const CASES: &[Case] = &[
     Case { unit: Bytes, ..case("memory-held", "bytes", 20_000) },
 ];
 
-/// What a browser makes in a while.
+/// The size that a browser finishes in reasonable time.
 const IN_A_PAGE: usize = 3_000;
 
-/// So many locks are more than the noise of a process.
+/// Enough locks to exceed the noise of a process.
 const MEASURABLE: usize = 2_000;
 
 /// Each round is a process of its own, which warms up by itself.

@@ -8,6 +8,7 @@ mod navlocks;
 mod peer;
 mod postgres;
 mod redis;
+mod restart;
 mod target;
 mod wire;
 

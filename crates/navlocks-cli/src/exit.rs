@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 macro_rules! exits {
     ($($(#[doc = $meaning:literal])+ $exit:ident = $code:literal,)+) => {
-        /// The exit codes of `navlocks`. A command that ran gives its own, and 128 plus the signal's number if a signal
-        /// ended it.
+        /// The exit codes of `navlocks`. A command that ran gives its own, and 128 plus the
+        /// signal's number if a signal ended it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Exit {
@@ -17,7 +17,7 @@ macro_rules! exits {
             /// All of them, in order.
             pub const ALL: &[Self] = &[$(Self::$exit),+];
 
-            /// What it means, for the manual.
+            /// Returns its meaning, for the manual.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$exit => concat!($($meaning),+).trim_ascii(),)+
@@ -32,11 +32,12 @@ exits! {
     Success = 0,
     /// The lock was not free, or there was nothing to take away, or doctor found something.
     Conflict = 1,
-    /// An option that does not exist, a value that makes no sense, or options that contradict each other.
+    /// An option that does not exist, a value that makes no sense, or options that contradict each
+    /// other.
     Usage = 64,
-    /// Nobody can be reached at the address of the service.
+    /// No service can be reached at the address.
     Unavailable = 69,
-    /// The service failed, or said something that makes no sense.
+    /// The service failed, or sent a message that makes no sense.
     Service = 70,
     /// The system refused something, such as another process.
     System = 71,
@@ -60,13 +61,14 @@ exits! {
     ReservedName = 84,
     /// A name is not UTF-8.
     NotText = 85,
-    /// A socket is there but nobody listens: its service has ended.
+    /// A socket is there but no service listens: it has ended.
     StaleSocket = 86,
     /// The service could not be started.
     NoStart = 87,
     /// A limit of the service was reached.
     Limit = 88,
-    /// The request was taken back by somebody else before it had its lock, or would have closed a deadlock.
+    /// The request was aborted by another client before it was granted, or would have closed a
+    /// deadlock.
     Withdrawn = 89,
     /// The lock was lost while the command ran, and the command was ended.
     Lost = 90,
@@ -81,16 +83,16 @@ exits! {
 }
 
 impl Exit {
-    /// What other codes mean.
+    /// The meaning of other codes.
     pub const OF_COMMAND: &str =
         "A command that ran gives its own, and 128 plus the signal's number if a signal ended it.";
 
-    /// The number.
+    /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8
     }
 
-    /// The table of all codes, for the help and the manual.
+    /// Returns the table of all codes, for the help and the manual.
     pub fn table() -> String {
         let mut table = String::from("Exit status:\n");
         for exit in Self::ALL {
@@ -107,17 +109,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why `navlocks` did not do what it was told: a code for scripts, a sentence for people.
+/// A failure of `navlocks`: a code for scripts, a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The code to exit with.
     pub code: u8,
-    /// What happened and what to do.
+    /// The sentence: what happened, and what to do.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure of this kind.
+    /// Makes a failure of this kind.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { code: exit.code(), message: message.into() }
     }

@@ -1,7 +1,7 @@
 //! The command `navlocks`. A library for this project's tests and measurements, not a stable
 //! interface.
 
-// In reading order: what people type, how a command runs under its lock, where the service lives.
+// In reading order: the subcommands, a command under its lock, the place of the service.
 mod command;
 mod run;
 pub mod place;

@@ -1,10 +1,9 @@
-//! Where a service lives: a folder that no other user can enter, with the socket and the log in it,
-//! and one that remembers.
+//! The place of a service: a private folder with its socket and log, and the folder of its state.
 
 mod starter;
 
 pub use starter::Starter;
-pub(crate) use starter::started;
+pub(crate) use starter::{is_full, started};
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -21,32 +20,33 @@ pub const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
 /// The name of the socket in its folder.
 const SOCKET: &str = "socket";
 
-/// The name of the folder beside the state of a service where clients listen.
+/// The name of the folder of sockets of presence, beside the state of a service.
 const PRESENCE: &str = "presence";
 
-/// The longest path that a Unix socket can have, in bytes, as the kernel counts.
+/// The longest path of a Unix socket in bytes, without its terminator.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// The folder of a user's service.
 ///
-/// By default it is the same for all processes of a user, whatever their environment: a cron job has no
-/// `XDG_RUNTIME_DIR`, and two services would be two locks that exclude nobody.
+/// By default it is the same for all processes of a user in any environment: a cron job has no
+/// `XDG_RUNTIME_DIR`, and two services would grant one name twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     folder: PathBuf,
 }
 
-/// What is found where a service lives.
+/// The state of the folder of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The folder is there, and nobody but the user can enter it.
+    /// The folder exists, and no other user can enter it.
     Private,
-    /// Nothing yet.
+    /// The folder does not exist.
     Nothing,
 }
 
 impl Place {
-    /// The folder that `NAVLOCKS_DIR` names, or else the one of this user. Nothing is made or looked at.
+    /// Returns the place that `NAVLOCKS_DIR` names, or else the one of this user. The file system
+    /// is not touched.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// The place in this folder.
+    /// Returns the place in this folder.
     ///
     /// # Errors
     ///
@@ -78,56 +78,56 @@ impl Place {
         Ok(place)
     }
 
-    /// The folder itself.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The socket of the service.
+    /// Returns the path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.join(SOCKET)
     }
 
-    /// The address to connect to.
+    /// Returns the address to connect to.
     pub fn url(&self) -> String {
         format!("unix:{}", self.socket().display())
     }
 
-    /// What a service that started by itself has to say.
+    /// Returns the path of the log of a service that a command started.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
-    /// Who holds this file's lock may start a service.
+    /// Returns the path of the file whose lock is the right to start a service.
     fn start_lock(&self) -> PathBuf {
         self.folder.join("start.lock")
     }
 
-    /// Looks at the folder, without following a link there.
+    /// Checks the folder, without following a link.
     ///
     /// # Errors
     ///
-    /// It is not a folder, belongs to another user, or others can enter it.
+    /// The path is not a folder, belongs to another user, or others can enter it.
     pub fn look(&self) -> Result<Found, Failure> {
         look(&self.folder)
     }
 
-    /// Makes the folder if it is not there, and looks at it.
+    /// Makes the folder if it is missing, and checks it.
     ///
     /// # Errors
     ///
-    /// It cannot be made, or is not private.
+    /// The folder cannot be made, or is not private.
     pub fn prepare(&self) -> Result<(), Failure> {
         prepare(&self.folder)
     }
 }
 
 impl Place {
-    /// Whether a service has this place, with or without a socket in it.
+    /// Returns true if a service has this place, with or without its socket.
     ///
     /// # Errors
     ///
-    /// The folder in which it remembers cannot be looked at.
+    /// The state folder cannot be opened.
     pub fn is_in_use(&self) -> Result<bool, Failure> {
         let folder = state_folder(Some(&self.socket()))?;
         let file = match File::open(&folder) {
@@ -135,7 +135,7 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(unusable(&folder, &error)),
         };
-        // Given up right away; a service that starts at this moment tries again.
+        // The lock is released at once; a service that starts at this moment tries again.
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
             _ => Ok(false),
@@ -144,30 +144,30 @@ impl Place {
 }
 
 impl Place {
-    /// Returns true if clients of an earlier service may still have locks: the sockets by which
-    /// they show that they live are there.
+    /// Returns true if clients of an earlier service may have locks: their sockets of presence
+    /// exist.
     ///
     /// # Errors
     ///
-    /// The folder in which a service remembers is not known.
+    /// The state folder is not known.
     pub fn has_sessions(&self) -> Result<bool, Failure> {
         let folder = state_folder(Some(&self.socket()))?.join(PRESENCE);
         Ok(fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()))
     }
 }
 
-/// The folder in which the service of a socket remembers which fencing tokens it gave; without a socket, that of services that
-/// have none. The same for each start of a service, however it is started: tokens would go backwards otherwise.
+/// Returns the state folder of the service of a socket, or of services without one. It is the same
+/// for every start of a service, so that fencing tokens never go back.
 ///
 /// # Errors
 ///
-/// There is no home folder, or the path is none.
+/// There is no home folder, or the path is not valid.
 pub fn state_folder(socket: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(socket) = socket else { return state_folder_without_socket() };
     let socket = std::path::absolute(socket).map_err(|error| unusable(socket, &error))?;
     let lasting = Path::new("/var/tmp");
-    // The default folder does not outlive a start of the machine. Without a lasting one new tokens
-    // are larger as long as the wall clock is not set back.
+    // The default folder does not outlive a start of the machine. Tokens without a lasting folder
+    // follow the wall clock.
     if socket == Path::new("/tmp").join(name_of_user()).join(SOCKET) && lasting.is_dir() {
         return Ok(lasting.join(name_of_user()));
     }
@@ -186,7 +186,7 @@ fn state_folder_without_socket() -> Result<PathBuf, Failure> {
     })
 }
 
-/// The folder that the user named.
+/// Returns the folder that the user named.
 fn named_folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
@@ -195,11 +195,11 @@ fn name_of_user() -> String {
     format!("navlocks-{}", rustix::process::geteuid().as_raw())
 }
 
-/// Looks at a folder, without following a link there.
+/// Checks a folder, without following a link.
 ///
 /// # Errors
 ///
-/// It is not a folder, belongs to somebody else, or others can enter it.
+/// The path is not a folder, belongs to another user, or others can enter it.
 pub fn look(folder: &Path) -> Result<Found, Failure> {
     let shown = folder.display();
     let wrong = |how: String| Err(Failure::new(Exit::Folder, how));
@@ -229,15 +229,15 @@ pub fn look(folder: &Path) -> Result<Found, Failure> {
     Ok(Found::Private)
 }
 
-/// Makes the folder if it is not there, and looks at it.
+/// Makes the folder if it is missing, and checks it.
 ///
 /// # Errors
 ///
-/// It cannot be made, or is not private.
+/// The folder cannot be made, or is not private.
 pub fn prepare(folder: &Path) -> Result<(), Failure> {
     match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(unusable(folder, &error)),
-        // Whoever made it: it must be private now.
+        // Another process may have made it, so it is checked too.
         _ => look(folder).map(|_| ()),
     }
 }
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// A new empty folder, gone with the test.
+    /// A new empty folder that the test removes.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_private_and_found_again() {
+    fn folder_is_made_private_and_found_again() {
         let scratch = Scratch::new("made");
         let place = scratch.place();
         assert_eq!(place.look(), Ok(Found::Nothing));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_enter_is_refused() {
+    fn folder_that_others_can_enter_is_refused() {
         let scratch = Scratch::new("open");
         let place = scratch.place();
         place.prepare().unwrap();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_not_followed() {
+    fn link_is_not_followed() {
         let scratch = Scratch::new("link");
         let place = scratch.place();
         symlink(&scratch.0, place.folder()).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_long_for_a_socket_is_refused() {
+    fn path_too_long_for_a_socket_is_refused() {
         let long = format!("/{}", "x".repeat(SOCKET_PATH_BYTES_MAX - "/socket".len()));
         let failure = Place::at(Path::new(&long)).unwrap_err();
         assert!(failure.message.contains("too long"), "{failure}");

@@ -5,12 +5,13 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use crate::exit::{Exit, Failure};
 
-/// Writes `text` to standard output. A reader that stops reading early (`navlocks query | head`) is no error.
+/// Writes `text` to standard output. A reader that ends early (`navlocks query | head`) is no
+/// error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes()).map(|_| ())
 }
 
-/// Writes to standard output, and tells whether anybody reads on.
+/// Writes to standard output. Returns whether the reader is still there.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -20,31 +21,31 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<Reader, Failure> {
     }
 }
 
-/// Whether somebody reads what is written.
+/// The state of the reader of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     Reads,
     Gone,
 }
 
-/// Writes a line to standard error, for people. When that fails there is nobody left to tell.
+/// Writes a line to standard error, for people. A failure is ignored: no reader is left.
 pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "navlocks: {text}");
 }
 
-/// Writes to standard error as it is.
+/// Writes raw text to standard error.
 pub(crate) fn tell_raw(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Colours for what is written to a terminal, and none elsewhere or where `NO_COLOR` is set.
+/// Colours for a terminal; none elsewhere, and none if `NO_COLOR` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Palette {
     colours: bool,
 }
 
 impl Palette {
-    /// For what is written to standard output.
+    /// Returns the palette of standard output.
     pub(crate) fn of_stdout() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self { colours: wanted && io::stdout().is_terminal() }
@@ -81,7 +82,7 @@ impl Palette {
     }
 }
 
-/// Text of strangers, without what would move the cursor or change the terminal.
+/// Untrusted text, with escaped control characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Harmless<'a>(pub(crate) &'a str);
 
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_of_strangers_do_nothing() {
+    fn control_characters_of_untrusted_text_are_escaped() {
         assert_eq!(Harmless("a\x1b[2Jb\nä").to_string(), "a\\u{1b}[2Jb\\u{a}ä");
     }
 }

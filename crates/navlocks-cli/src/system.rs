@@ -1,4 +1,4 @@
-//! The calls that the compiler cannot check: what a child does between fork and exec, and how this process takes signals.
+//! System calls that need unsafe code: a child between fork and exec, signals, inherited sockets.
 
 #![allow(
     unsafe_code,
@@ -19,40 +19,39 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-/// Lets the command be killed when this thread ends, even by SIGKILL, and take the foreground of `terminal`, if one is given.
-///
-/// The kernel ties the death to the thread that spawns, so the main thread has to.
+/// Makes the kernel kill the command when this thread ends, even by SIGKILL, and gives the command
+/// the foreground of `terminal`. The main thread has to spawn, because it ends last.
 ///
 /// `kept` stays open in the command and all its children.
 pub(crate) fn bind_child(command: &mut Command, terminal: Option<RawFd>, kept: Option<RawFd>) {
     let parent = rustix::process::getpid();
     let setup = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Had the parent died before that call, nobody would tell.
+        // The kernel sends no signal if the parent ended before that call.
         if rustix::process::getppid() != Some(parent) {
             return Err(io::ErrorKind::NotFound.into());
         }
         if let Some(kept) = kept {
-            // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its
-            // descriptors.
+            // SAFETY: the parent keeps the descriptor open while it spawns, and the child has a
+            // copy.
             let kept = unsafe { BorrowedFd::borrow_raw(kept) };
             rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
         }
         let Some(terminal) = terminal else { return Ok(()) };
-        // SAFETY: the parent keeps it open while it spawns, and the child has a copy of all its descriptors.
+        // SAFETY: the parent keeps the descriptor open while it spawns, and the child has a copy.
         let terminal = unsafe { BorrowedFd::borrow_raw(terminal) };
         give_terminal(terminal, rustix::process::getpid())
     };
-    // SAFETY: between fork and exec `setup` makes system calls only; it neither allocates nor takes a lock.
+    // SAFETY: `setup` makes system calls only; it neither allocates nor takes a mutex.
     unsafe { command.pre_exec(setup) };
 }
 
-/// The path of the first Unix socket that was opened for this process, by `LISTEN_FDS`.
+/// Returns the path of the first inherited Unix socket, by `LISTEN_FDS`.
 pub(crate) fn inherited_socket() -> Option<PathBuf> {
     const FIRST: RawFd = 3;
     let count: RawFd = std::env::var("LISTEN_FDS").ok()?.parse().ok()?;
     (FIRST..FIRST.saturating_add(count)).find_map(|fd| {
-        // SAFETY: nothing in this process has closed it yet; one that is not open gives an error.
+        // SAFETY: this process has not closed the descriptor; a closed one gives an error.
         let socket = unsafe { BorrowedFd::borrow_raw(fd) };
         let address = SocketAddrUnix::try_from(rustix::net::getsockname(socket).ok()?).ok()?;
         let path = address.path()?;
@@ -60,9 +59,8 @@ pub(crate) fn inherited_socket() -> Option<PathBuf> {
     })
 }
 
-/// Lets the command start in a session of its own, with none of the files that this process happens
-/// to have open, and without the restrictions that were meant for this process, as far as the
-/// system allows.
+/// Starts the command in a session of its own, without the open files, limits and priority of this
+/// process, as far as the system allows.
 pub(crate) fn detach_child(command: &mut Command) {
     let setup = || {
         rustix::process::setsid()?;
@@ -71,15 +69,14 @@ pub(crate) fn detach_child(command: &mut Command) {
         reset_priority();
         Ok(())
     };
-    // SAFETY: between fork and exec `setup` makes system calls only; it neither allocates nor takes a lock.
+    // SAFETY: `setup` makes system calls only; it neither allocates nor takes a mutex.
     unsafe { command.pre_exec(setup) };
 }
 
-/// Removes the limits of this process, or raises them to the hard limits where removing them takes
-/// a privilege.
+/// Removes the limits of this process, or raises them to the hard limits without a privilege.
 fn raise_limits() {
-    // A limit on processes counts those of the user, and limits on core files and stacks do not end
-    // a service.
+    // Other limits stay: that on processes is the user's, and core files and stacks do not end a
+    // service.
     const RESOURCES: [Resource; 5] =
         [Resource::As, Resource::Cpu, Resource::Data, Resource::Fsize, Resource::Nofile];
     for resource in RESOURCES {
@@ -90,9 +87,8 @@ fn raise_limits() {
     }
 }
 
-/// Takes back what `nice`, `chrt`, `ionice` and a preference of the out-of-memory killer gave this
-/// process. The kernel refuses a better nice level or scheduler to processes without a privilege;
-/// those stay as they are.
+/// Resets the effects of `nice`, `chrt`, `ionice` and of a preference of the out-of-memory killer.
+/// The kernel refuses a better nice level or scheduler to a process without a privilege.
 fn reset_priority() {
     const SCORE: &CStr = c"/proc/self/oom_score_adj";
     let _as_it_was = rustix::process::setpriority_process(None, 0);
@@ -100,12 +96,11 @@ fn reset_priority() {
     unsafe {
         let normal: libc::sched_param = MaybeUninit::zeroed().assume_init();
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &normal);
-        // Who: this process. Class: none, so that it follows the nice level again.
+        // The class none makes this process follow its nice level again.
         const IOPRIO_WHO_PROCESS: libc::c_int = 1;
         libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
     }
-    // Only where it makes the service a likelier victim: a service manager may protect it on
-    // purpose.
+    // A lower score stays: a service manager may protect the service on purpose.
     let Ok(file) = open(SCORE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) else { return };
     let mut digits = [0; 8];
     let length = rustix::io::read(&file, &mut digits).unwrap_or(0);
@@ -114,11 +109,12 @@ fn reset_priority() {
     }
 }
 
-/// A service that keeps a file of whoever started it also keeps that file's lock, or the writing end of somebody's pipe.
+/// Marks open files to be closed on exec: a service must not hold its starter's file locks or
+/// pipes.
 fn close_others_on_exec() {
     const FIRST: libc::c_int = 3;
     const OLD_KERNEL_MAX: libc::c_int = 1024;
-    // SAFETY: descriptors are marked, none is closed, so nothing that is in use here is lost.
+    // SAFETY: descriptors are marked and not closed, so this process can still use them.
     unsafe {
         let flags = libc::CLOSE_RANGE_CLOEXEC as libc::c_int;
         if libc::close_range(FIRST as libc::c_uint, libc::c_uint::MAX, flags) != 0 {
@@ -129,25 +125,25 @@ fn close_others_on_exec() {
     }
 }
 
-/// Makes `group` the foreground of the terminal, also when the caller is in the background itself.
+/// Makes `group` the foreground of the terminal, also from the background.
 pub(crate) fn give_terminal(terminal: BorrowedFd<'_>, group: Pid) -> io::Result<()> {
     let mut ttou = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the sets are written by the calls before they are read.
+    // SAFETY: the calls write the sets before they are read.
     unsafe {
         libc::sigemptyset(ttou.as_mut_ptr());
         libc::sigaddset(ttou.as_mut_ptr(), libc::SIGTTOU);
         libc::pthread_sigmask(libc::SIG_BLOCK, ttou.as_ptr(), before.as_mut_ptr());
     }
     let outcome = rustix::termios::tcsetpgrp(terminal, group);
-    // SAFETY: `before` was written above.
+    // SAFETY: the call above has written `before`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     Ok(outcome?)
 }
 
-/// Ends this process by a signal, as if it had not been caught.
+/// Ends this process by a signal that it has caught.
 pub(crate) fn die_of(signal: Signal) -> ! {
-    // SAFETY: a zeroed action is the default one, and is read during the call.
+    // SAFETY: a zeroed action is the default one, and the call reads it.
     unsafe {
         let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
         libc::sigaction(signal.as_raw(), &default, ptr::null_mut());
@@ -156,11 +152,11 @@ pub(crate) fn die_of(signal: Signal) -> ! {
     std::process::exit(128 + signal.as_raw())
 }
 
-/// Stops this process and its group as Ctrl-Z at the terminal would, and returns when it is continued: at once where the
-/// kernel ignores Ctrl-Z, because nobody is there to continue us.
+/// Stops this process and its group like Ctrl-Z, and returns when it is continued. Returns at once
+/// in an orphaned group, where the kernel ignores Ctrl-Z.
 pub(crate) fn stop_group() {
     let mut before = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: a zeroed action is the default one; `before` is written by the first call and put back by the second.
+    // SAFETY: a zeroed action is the default one; the first call writes `before`.
     unsafe {
         let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
         if libc::sigaction(libc::SIGTSTP, &default, before.as_mut_ptr()) == 0 {

@@ -21,8 +21,8 @@ pub enum SuspendPolicy {
     /// [evicted](Event::Evicted) and loses them all. The default.
     #[default]
     EvictOnContention,
-    /// The client loses its locks at once. Its requests keep their places in the queue; the turn of
-    /// one that comes while the client is suspended passes.
+    /// The client loses its locks at once. Its requests keep their places in the queue; one whose
+    /// turn comes while the client is suspended is skipped.
     ReleaseAtOnce,
 }
 
@@ -205,7 +205,7 @@ impl Clients {
         })
     }
 
-    /// Returns the entries of all clients, in an order that means nothing.
+    /// Returns the entries of all clients, in no particular order.
     pub(crate) fn all_entries<'a>(
         &'a self,
         seating: &'a Seating,

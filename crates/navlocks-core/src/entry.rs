@@ -6,8 +6,8 @@ use crate::id::{Index, NIL, Shard};
 use crate::slots::Slots;
 use crate::{Mode, RequestId};
 
-/// One slot of the slab. An entry for one name is one slot; each further name of its scope takes another slot of
-/// which only the seat is used, so that queues link seats of one kind.
+/// One slot of the slab. Each further name of an entry takes another slot of which only the seat is
+/// used, so that queues link seats of one kind.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) seat: Seat,
@@ -21,7 +21,7 @@ pub(crate) struct Seat {
     pub(crate) queue: Index,
     pub(crate) prev: Index,
     pub(crate) next: Index,
-    /// The slot of the entry that sits here: this one, or for a further name an earlier one.
+    /// The slot of the entry that has this seat: this one, or for a further name an earlier one.
     pub(crate) entry: Index,
     /// The entry's seat for its next name.
     pub(crate) sibling: Index,
@@ -29,7 +29,8 @@ pub(crate) struct Seat {
     pub(crate) clear: bool,
     /// The entry's mode, here so that a walk along a queue touches nothing else.
     pub(crate) mode: Mode,
-    /// The entry stands before the pending entries that do not. (Here because here it takes no room.)
+    /// True if the entry stands before the pending entries that do not overtake. Kept here because
+    /// it fits into the padding.
     overtakes: bool,
 }
 
@@ -48,7 +49,7 @@ impl Seat {
     }
 }
 
-/// What an entry is, whatever the number of its names.
+/// The state of an entry that does not depend on the number of its names.
 #[derive(Debug)]
 pub(crate) struct Life {
     /// The number of the request; 0 in a slot that is free or only a further seat.
@@ -75,7 +76,7 @@ impl Member {
 }
 
 impl Life {
-    /// In a slot that is only a further seat.
+    /// The value in a slot that is only a further seat.
     const NONE: Self = Self { serial: 0, token: 0, member: Member::of(NIL), blocked: 0 };
 
     #[inline]
@@ -89,20 +90,21 @@ impl Slot {
         Self { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE }
     }
 
-    /// The place among pending entries: overtakers first, each group in order of arrival.
+    /// Returns the place among pending entries: overtakers first, each group in order of arrival.
     #[inline]
     pub(crate) fn queue_order(&self) -> (bool, u64) {
         (!self.seat.overtakes, self.life.serial)
     }
 
-    /// The place among all entries: held ones in grant order, then pending ones in queue order.
+    /// Returns the place among all entries: held ones in grant order, then pending ones in queue
+    /// order.
     #[inline]
     pub(crate) fn order(&self) -> Order {
         (!self.life.is_held(), self.life.token, self.queue_order())
     }
 }
 
-/// By which entries are sorted.
+/// The sort key of entries.
 pub(crate) type Order = (bool, u64, (bool, u64));
 
 /// All entries of a manager.
@@ -112,7 +114,7 @@ pub(crate) struct Entries {
     shard: Shard,
     /// How often a slot was read; the cost tests count it.
     #[cfg(test)]
-    pub(crate) looks: core::cell::Cell<usize>,
+    pub(crate) reads: core::cell::Cell<usize>,
 }
 
 impl Entries {
@@ -123,7 +125,7 @@ impl Entries {
             slots: Slots::with_limit(shard.limit()),
             shard,
             #[cfg(test)]
-            looks: core::cell::Cell::default(),
+            reads: core::cell::Cell::default(),
         }
     }
 
@@ -143,7 +145,7 @@ impl Entries {
         self.slots.capacity()
     }
 
-    /// The slot that [`insert`](Self::insert) takes next.
+    /// Returns the slot that [`insert`](Self::insert) takes next.
     #[inline]
     pub(crate) fn vacant(&self) -> Index {
         self.slots.vacant()
@@ -188,7 +190,7 @@ impl Entries {
         self[slot] = Slot { seat: Seat::new(slot, mode, overtakes), life };
     }
 
-    /// Gives back one slot, whose seat stands in no queue any more.
+    /// Frees one slot, whose seat stands in no queue any more.
     #[inline]
     pub(crate) fn remove(&mut self, slot: Index) {
         let freed = &mut self[slot];
@@ -197,7 +199,7 @@ impl Entries {
         self.slots.remove(slot);
     }
 
-    /// The slot of the entry with this id, if it is still alive.
+    /// Returns the slot of the entry with this id, if it is still live.
     #[inline]
     pub(crate) fn find(&self, id: RequestId) -> Option<Index> {
         // Serials begin at 1, so no id fits a free slot.
@@ -206,7 +208,7 @@ impl Entries {
         (slot.life.serial == id.serial()).then_some(own as Index)
     }
 
-    /// The slot at this position, unless it is free.
+    /// Returns the slot at this position, unless it is free.
     #[inline]
     pub(crate) fn get(&self, slot: Index) -> Option<&Slot> {
         self.slots.get(slot as usize).filter(|slot| slot.seat.entry != NIL)
@@ -217,7 +219,7 @@ impl Entries {
         self.shard.id(entry, self[entry].life.serial)
     }
 
-    /// The seats of an entry, one for each name of its scope, in order of the names.
+    /// Returns the seats of an entry, one for each name of its scope, in order of the names.
     pub(crate) fn seats(&self, entry: Index) -> impl Iterator<Item = Index> + '_ {
         let sibling = |&seat: &Index| {
             let next = self[seat].seat.sibling;
@@ -233,7 +235,7 @@ impl IndexTrait<Index> for Entries {
     #[inline]
     fn index(&self, index: Index) -> &Slot {
         #[cfg(test)]
-        self.looks.set(self.looks.get() + 1);
+        self.reads.set(self.reads.get() + 1);
         &self.slots[index]
     }
 }
@@ -242,7 +244,7 @@ impl IndexMut<Index> for Entries {
     #[inline]
     fn index_mut(&mut self, index: Index) -> &mut Slot {
         #[cfg(test)]
-        self.looks.set(self.looks.get() + 1);
+        self.reads.set(self.reads.get() + 1);
         &mut self.slots[index]
     }
 }

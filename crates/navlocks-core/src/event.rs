@@ -22,7 +22,7 @@ pub enum Event {
     },
     /// A held lock was taken away.
     Lost {
-        /// The lock that is no more.
+        /// The lock that was lost.
         request: RequestId,
         /// The client of the request.
         client: ClientId,

@@ -111,7 +111,7 @@ mod tests {
     use core::hash::Hasher as _;
 
     #[test]
-    fn it_is_siphash_1_3() {
+    fn hash_of_known_inputs_is_siphash_1_3() {
         let key = *b"sixteen bytes ok";
         for length in 0..80_u8 {
             let bytes: Vec<u8> = (0..length).map(|byte| byte.wrapping_mul(37) ^ 0x5A).collect();

@@ -60,8 +60,8 @@ macro_rules! id {
                 Self { serial, slot }
             }
 
-            /// Returns a small number for indexing a table: dense, and reused once its owner is
-            /// gone.
+            /// Returns a small number for indexing a table: dense, and reused once its request or
+            /// client is gone.
             #[inline]
             pub fn slot(self) -> usize {
                 self.slot as usize
@@ -111,24 +111,26 @@ macro_rules! id {
 id! {
     /// One owner of requests, whose end releases its locks: the standard's agent, by environment.
     ///
-    /// Belongs to the [`LockManager`](crate::LockManager) that made it; another manager does not know it.
+    /// Belongs to the [`LockManager`](crate::LockManager) that made it; another manager does not
+    /// know it.
     ClientId, "c"
 }
 
 id! {
     /// One request during all its life: while it is pending, and while its lock is held.
     ///
-    /// Once that life is over the id means nothing any more, and every input that names it is a no-op.
+    /// Once the request is over, its id means nothing: every input that names it is a no-op.
     RequestId, "r"
 }
 
-/// A number that grows with every grant of a manager and never repeats: a later holder of a name
-/// always has a larger one, so a resource that remembers the largest token it saw can refuse a late writer.
+/// A number that grows with every grant of a manager and never repeats. A resource that remembers
+/// the largest token it saw can refuse a late writer, because a later holder has a larger one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
 impl FencingToken {
-    /// The largest token that a manager can start from. As many grants again are left then.
+    /// The largest token that a manager can start from: half of all numbers are left for later
+    /// grants.
     pub const START_MAX: Self = Self(1 << 63);
 
     /// Makes the token with this number.

@@ -21,12 +21,13 @@
 //!
 //! # Purpose
 //!
-//! This crate decides which request holds a lock, and does nothing else: no I/O, no clock, no threads, no `async`,
-//! no `unsafe`, no `std`. The same inputs always give the same answers and events. It is made to be embedded: in
-//! a browser engine behind `navigator.locks`, in a JavaScript runtime, in a lock service, under an async API.
+//! This crate decides which request holds a lock, and does nothing else: no I/O, no clock, no
+//! threads, no `async`, no `unsafe`, no `std`. The same inputs always give the same answers and
+//! events. It is made to be embedded: in a browser engine behind `navigator.locks`, in a JavaScript
+//! runtime, in a lock service, under an async API.
 //!
-//! Embedders use the [`kit`]: it adds what every embedder needs around the engine. [`LockManager`] is the engine
-//! alone.
+//! Embedders use the [`kit`]: it adds what every embedder needs around the engine. [`LockManager`]
+//! is the engine alone.
 //!
 //! # The engine alone
 //!

@@ -33,38 +33,43 @@ use crate::seating::Seating;
 use crate::{Answer, ClientId, Event, FencingToken, Mode, Name, Request, RequestError, RequestId};
 use crate::{TokenTooLarge, Wait};
 
-/// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or program).
+/// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or
+/// program).
 ///
 /// # Grammar
 ///
-/// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request), [`release`](Self::release),
-/// [`abort`](Self::abort), [`terminate`](Self::terminate), [`force_release`](Self::force_release),
-/// [`suspend`](Self::suspend), [`resume`](Self::resume), [`query`](Self::query). Each input has one form: it returns
-/// its own outcome. An input that names something finished does nothing and says so.
+/// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request),
+/// [`release`](Self::release), [`abort`](Self::abort), [`terminate`](Self::terminate),
+/// [`force_release`](Self::force_release), [`suspend`](Self::suspend), [`resume`](Self::resume),
+/// [`query`](Self::query). Each input has one form: it returns its own outcome. An input that names
+/// something finished does nothing and says so.
 ///
-/// *Events* are what an input causes for other requests: after each input call [`poll_event`](Self::poll_event)
-/// until it returns `None` and send each event to its client, in this order. A request that is granted at once
-/// comes after the losses that it caused, and before every grant with a larger token.
+/// *Events* are what an input causes for other requests: after each input call
+/// [`poll_event`](Self::poll_event) until it returns `None` and send each event to its client, in
+/// this order. A request that is granted at once comes after the losses that it caused, and before
+/// every grant with a larger token.
 ///
-/// *Questions* take `&self` and change nothing: [`state`](Self::state), [`snapshot`](Self::snapshot),
-/// [`blockers`](Self::blockers), [`deadlocks`](Self::deadlocks).
+/// *Questions* take `&self` and change nothing: [`state`](Self::state),
+/// [`snapshot`](Self::snapshot), [`blockers`](Self::blockers), [`deadlocks`](Self::deadlocks).
 ///
 /// # Policy
 ///
-/// Every request that is not finished is an *entry*; entries stand in one order, that of arrival. An entry is
-/// held exactly when no earlier entry conflicts with it, and two entries conflict when their scopes intersect
-/// and at least one of them is exclusive. So each name is first come, first served; neighbouring shared
-/// requests hold together; a shared request waits behind an earlier exclusive one, even if that one is still
-/// pending; and a request for several names gets all of them at once and keeps its place on each meanwhile.
-/// A steal, and a shared request that [overtakes](Wait::Overtake), stand before all pending entries.
+/// Every request that is not finished is an *entry*; entries stand in one order, that of arrival.
+/// An entry is held exactly when no earlier entry conflicts with it, and two entries conflict when
+/// their scopes intersect and at least one of them is exclusive. So each name is first come, first
+/// served; neighbouring shared requests hold together; a shared request waits behind an earlier
+/// exclusive one, even if that one is still pending; and a request for several names gets all of
+/// them at once and keeps its place on each meanwhile. A steal, and a shared request that
+/// [overtakes](Wait::Overtake), stand before all pending entries.
 ///
-/// When an entry leaves, all entries that waited only for it are granted in the same step, in queue order.
+/// When an entry leaves, all entries that waited only for it are granted in the same step, in queue
+/// order.
 ///
 /// # Cost
 ///
-/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there are;
-/// `terminate` O(entries of the client); `snapshot` O(n log n) in what it returns. A steal also passes
-/// once over the holders it robs and the compatible requests at the head of the queue.
+/// `request`, `release` and `abort` cost O(names of the scope), however many other entries there
+/// are; `terminate` O(entries of the client); `snapshot` O(n log n) in what it returns. A steal
+/// also passes once over the holders it robs and the compatible requests at the head of the queue.
 /// An idle manager drops its memory.
 #[derive(Debug)]
 pub struct LockManager {
@@ -94,13 +99,13 @@ impl LockManager {
         }
     }
 
-    /// Makes the tokens of all later grants at least this, for a manager that continues where an earlier one
-    /// ended. Never makes them smaller.
+    /// Makes the tokens of all later grants at least this, for a manager that continues where an
+    /// earlier one ended. Never makes them smaller.
     ///
     /// # Errors
     ///
-    /// [`TokenTooLarge`], and nothing has changed: the number is beyond [`FencingToken::START_MAX`], which no
-    /// honest count of grants reaches.
+    /// [`TokenTooLarge`], and nothing has changed: the number is beyond
+    /// [`FencingToken::START_MAX`], which no honest count of grants reaches.
     pub fn advance_token(&mut self, at_least: FencingToken) -> Result<(), TokenTooLarge> {
         if at_least > FencingToken::START_MAX {
             return Err(TokenTooLarge(at_least));
@@ -114,8 +119,8 @@ impl LockManager {
         self.clients.insert()
     }
 
-    /// Requests a lock for `client` and returns the outcome of this moment. An event follows only if the
-    /// answer is [`Answer::Pending`], or when the lock is lost.
+    /// Requests a lock for `client` and returns the outcome of this moment. An event follows only
+    /// if the answer is [`Answer::Pending`], or when the lock is lost.
     ///
     /// # Errors
     ///
@@ -168,23 +173,45 @@ impl LockManager {
     /// none: because it is still pending, was released before, or was lost.
     #[inline]
     pub fn release(&mut self, request: RequestId) -> bool {
-        let Some(entry) = self.seating.find(request) else { return false };
-        if !self.seating.is_held(entry) {
-            return false;
-        }
-        if !self.release_uncontended(entry) {
-            self.release_contended(entry);
-        }
+        self.release_with_heir::<true>(request).is_some()
+    }
+
+    /// Releases a lock, as [`release`](Self::release). Without `SEND`, and if the only effect is one
+    /// grant, returns that entry instead of an event: the kit notifies it without the queue.
+    #[inline]
+    pub(crate) fn release_with_heir<const SEND: bool>(
+        &mut self,
+        request: RequestId,
+    ) -> Option<Option<Index>> {
+        let entry = self.seating.find(request).filter(|&entry| self.seating.is_held(entry))?;
+        let alone = self.release_uncontended(entry);
+        let heir = if alone { None } else { self.release_contended::<SEND>(entry) };
         self.settle();
-        true
+        Some(heir)
     }
 
     /// Releases a lock that other entries want.
     #[inline(never)]
-    fn release_contended(&mut self, entry: Index) {
-        if !self.release_to_heir(entry) {
+    fn release_contended<const SEND: bool>(&mut self, entry: Index) -> Option<Index> {
+        let heir = self.release_to_heir::<SEND>(entry);
+        if heir.is_none() {
             self.release_the_lock(entry);
         }
+        if SEND { None } else { heir }
+    }
+
+    /// Returns the request of a held entry and its token.
+    #[inline]
+    pub(crate) fn grant_of(&self, entry: Index) -> (RequestId, FencingToken) {
+        (self.seating.id(entry), FencingToken::new(self.seating.life(entry).token))
+    }
+
+    /// Sends the event of an entry that was just granted.
+    #[inline]
+    pub(crate) fn send_grant(&mut self, entry: Index) {
+        let (request, token) = self.grant_of(entry);
+        let client = self.clients.id(self.owner(entry));
+        self.events.push(Event::Granted { request, client, token });
     }
 
     /// Takes the pending `request` out of the queue. Returns false, and nothing happens, when it is
@@ -299,10 +326,10 @@ impl LockManager {
         self.seating.memory() + self.events.memory()
     }
 
-    /// Returns how often an entry was looked at.
+    /// Returns how many reads of entries were counted.
     #[cfg(test)]
-    pub(crate) fn looks(&self) -> usize {
-        self.seating.looks()
+    pub(crate) fn reads(&self) -> usize {
+        self.seating.reads()
     }
 
     pub(crate) fn shard(&self) -> Shard {
@@ -311,7 +338,8 @@ impl LockManager {
 
     /// Checks everything that must be true between two inputs, in O(n log n).
     ///
-    /// Debug builds call it after every input while the manager is small, and now and then when it is large.
+    /// Debug builds call it after every input while the manager is small, and now and then when it
+    /// is large.
     ///
     /// # Panics
     ///
@@ -376,8 +404,8 @@ impl LockManager {
         self.check_in_turn();
     }
 
-    /// Checks the invariants after every input while there are few entries, and in a large manager
-    /// once in as many inputs as there are entries, so that debug builds stay linear.
+    /// Checks the invariants after every input while there are few entries. A large manager is
+    /// checked once in as many inputs as it has entries, so that debug builds stay linear.
     #[inline]
     fn check_in_turn(&mut self) {
         #[cfg(debug_assertions)]

@@ -10,9 +10,9 @@ use core::hash::{Hash, Hasher};
 /// A resource name: any JavaScript string, that is any sequence of UTF-16 code units, lone
 /// surrogates, `""` and NUL included.
 ///
-/// Names are equal when their code units are, and ordered by code unit as JavaScript orders strings;
-/// nothing is normalised or folded. A name of up to 23 bytes lives inside the value; a longer
-/// one is shared, so that a clone never copies its text.
+/// Names are equal when their code units are, and ordered by code unit as JavaScript orders
+/// strings; nothing is normalised or folded. A name of up to 23 bytes lives inside the value; a
+/// longer one is shared, so that a clone never copies its text.
 ///
 /// <https://w3c.github.io/web-locks/#resource-name>
 ///
@@ -27,10 +27,12 @@ use core::hash::{Hash, Hasher};
 #[derive(Clone)]
 pub struct Name(Repr);
 
-/// The text in WTF-8: UTF-8 in which a lone surrogate is encoded like any other code point of its size, and a
-/// surrogate pair never is. So equal strings have equal bytes, and ASCII costs its length.
+/// The text in WTF-8: UTF-8 in which a lone surrogate is encoded like any other code point of its
+/// size, and a surrogate pair never is. So equal strings have equal bytes, and ASCII costs its
+/// length.
 ///
-/// All in whole words, the discriminant too, because names are moved a lot and moves of odd pieces stall the processor.
+/// All in whole words, the discriminant too: names are moved often, and moving odd pieces causes
+/// store-forwarding stalls.
 #[derive(Clone)]
 #[repr(u64)]
 enum Repr {
@@ -38,7 +40,7 @@ enum Repr {
     Shared(Arc<[u8]>),
 }
 
-/// A text of few bytes; the last one says how many.
+/// A short text; its last byte is its length.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 struct Text([u8; INLINE_BYTES + 1]);
@@ -46,8 +48,8 @@ struct Text([u8; INLINE_BYTES + 1]);
 const INLINE_BYTES: usize = 23;
 
 impl Text {
-    /// Read in words, because a copy of a length unknown to the compiler is written in pieces, and moving the text right
-    /// after would wait for them.
+    /// Copies in words: a copy of unknown length is stored in pieces, and moving the text right
+    /// after it causes a store-forwarding stall.
     #[inline]
     fn of(bytes: &[u8]) -> Self {
         let length = (bytes.len() as u64) << 56;
@@ -68,11 +70,11 @@ impl Text {
     }
 }
 
-/// The last `rest` bytes, fewer than eight: those after the last whole word, as the low bytes of a word.
+/// Returns the last `rest` bytes, fewer than eight, as the low bytes of a word.
 #[inline]
 pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
     if let Some(&last) = bytes.last_chunk() {
-        // One shift by all 64 bits is none.
+        // Two shifts, because one by 64 bits overflows.
         return u64::from_le_bytes(last) >> 8 >> (56 - 8 * rest);
     }
     match (bytes.first_chunk(), bytes.last_chunk()) {
@@ -85,7 +87,7 @@ pub(crate) fn last_word(bytes: &[u8], rest: usize) -> u64 {
 }
 
 impl Name {
-    /// The name with these UTF-16 code units, whatever they are.
+    /// Makes the name with these UTF-16 code units, whatever they are.
     pub fn from_utf16(units: &[u16]) -> Self {
         let mut wtf8 = Vec::with_capacity(units.len());
         for unit in char::decode_utf16(units.iter().copied()) {
@@ -99,7 +101,7 @@ impl Name {
         Self::from_wtf8(&wtf8)
     }
 
-    /// The inverse of [`Display`](fmt::Display): reads `\u{…}` and `\\`.
+    /// Reads the output of [`Display`](fmt::Display) back: `\u{…}` and `\\`.
     ///
     /// # Errors
     ///
@@ -136,13 +138,14 @@ impl Name {
         }
     }
 
-    /// Whether the text is memory of its own: whether the name is long.
+    /// Returns true if the name is long, so that its text is allocated.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.0, Repr::Shared(_))
     }
 
-    /// Gives back the memory of a long name that is of no use any more; what is left is another name.
+    /// Frees the text of a long name that is not used any more. The value left behind is another
+    /// name.
     #[inline]
     pub(crate) fn forget_text(&mut self) {
         if self.is_shared() {
@@ -150,10 +153,11 @@ impl Name {
         }
     }
 
-    /// A number in which names differ in their high bits, most often: to divide them by. Cheap, and easy to foresee.
+    /// Returns a number that most often differs in its high bits between names, for dividing them
+    /// into shards. Cheap, and not secret.
     #[inline]
     pub(crate) fn spread(&self) -> u64 {
-        // Odd, and without a pattern: the golden ratio.
+        // The golden ratio: odd, and without a pattern.
         const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
         let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(MIX);
         match &self.0 {
@@ -168,7 +172,7 @@ impl Name {
         }
     }
 
-    /// The bytes of the name: equal for equal names, UTF-8 unless it has lone surrogates.
+    /// Returns the bytes of the name: equal for equal names, UTF-8 unless it has lone surrogates.
     #[inline]
     pub(crate) fn as_wtf8(&self) -> &[u8] {
         match &self.0 {
@@ -177,12 +181,12 @@ impl Name {
         }
     }
 
-    /// The name as text, unless it has lone surrogates.
+    /// Returns the name as text, unless it has lone surrogates.
     pub fn to_str(&self) -> Option<&str> {
         core::str::from_utf8(self.as_wtf8()).ok()
     }
 
-    /// The UTF-16 code units of the name.
+    /// Returns the UTF-16 code units of the name.
     pub fn encode_utf16(&self) -> impl Iterator<Item = u16> + '_ {
         CodePoints { wtf8: self.as_wtf8() }.flat_map(|code_point| {
             let supplementary = code_point.checked_sub(0x1_0000);
@@ -195,12 +199,12 @@ impl Name {
         })
     }
 
-    /// How many UTF-16 code units the name has: JavaScript's `length`.
+    /// Returns how many UTF-16 code units the name has: JavaScript's `length`.
     pub fn len_utf16(&self) -> usize {
         self.encode_utf16().count()
     }
 
-    /// How many bytes the name takes: its UTF-8 length where it has no lone surrogates.
+    /// Returns how many bytes the name takes: its UTF-8 length where it has no lone surrogates.
     pub fn len_bytes(&self) -> usize {
         self.as_wtf8().len()
     }
@@ -274,10 +278,10 @@ impl PartialEq for Name {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            // What is not text is zero.
+            // The bytes after the text are zero.
             (Repr::Inline(Text(text)), Repr::Inline(Text(other))) => text == other,
             (Repr::Shared(bytes), Repr::Shared(other)) => bytes == other,
-            // As short as fits is always inside.
+            // A text that fits is always inline, so an inline name never equals a shared one.
             _ => false,
         }
     }
@@ -293,7 +297,8 @@ impl Hash for Name {
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Bytes order as code units do, except where surrogates take part: their lead bytes start at ED.
+        // Bytes order as code units do, except where surrogates take part: their lead bytes start
+        // at ED.
         let (a, b) = (self.as_wtf8(), other.as_wtf8());
         match a.iter().zip(b).find(|(a, b)| a != b) {
             Some((a, b)) if *a >= 0xED || *b >= 0xED => {
@@ -311,8 +316,8 @@ impl PartialOrd for Name {
     }
 }
 
-/// Writes the name so that a reader, and [`Name::from_escaped`], gets it back exactly: text as it is, but
-/// `\u{d800}` for a lone surrogate or a control character, and `\\` for a backslash.
+/// Writes the name so that a reader, and [`Name::from_escaped`], gets it back exactly: text as it
+/// is, but `\u{d800}` for a lone surrogate or a control character, and `\\` for a backslash.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for code_point in (CodePoints { wtf8: self.as_wtf8() }) {
@@ -334,6 +339,7 @@ impl fmt::Debug for Name {
 
 /// The text given to [`Name::from_escaped`] has a backslash that starts no escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EscapeError {
     /// The byte offset of that backslash.
     pub position: usize,
@@ -356,7 +362,8 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    /// Every pair of these is compared, in both directions, with the order of their code units.
+    /// The test compares every pair of these, in both directions, with the order of their code
+    /// units.
     const UNITS: &[&[u16]] = &[
         &[],
         &[0],
@@ -386,7 +393,7 @@ mod tests {
     ];
 
     #[test]
-    fn code_units_survive_and_decide_the_order() {
+    fn names_keep_their_code_units_and_are_ordered_by_them() {
         for a in UNITS {
             let name = Name::from_utf16(a);
             assert!(name.encode_utf16().eq(a.iter().copied()));
@@ -400,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_any_length_is_kept() {
+    fn name_of_any_length_keeps_its_text() {
         let text = "0123456789abcdefghijklmnop";
         for length in 0..=text.len() {
             let name = Name::from(&text[..length]);
@@ -410,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn display_loses_nothing() {
+    fn displayed_name_reads_back_unchanged() {
         for units in UNITS {
             let name = Name::from_utf16(units);
             assert_eq!(Name::from_escaped(&name.to_string()), Ok(name));
@@ -422,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_escape_is_named_by_its_place() {
+    fn bad_escape_error_has_its_position() {
         for (text, position) in
             [(r"ab\", 2), (r"\x", 0), (r"\u{", 0), (r"a\u{}", 1), (r"\u{12345}", 0)]
         {
@@ -431,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_four_words() {
+    fn name_is_four_words() {
         assert_eq!(size_of::<Name>(), 32);
         assert_eq!(size_of::<Option<crate::Scope>>(), 32);
     }

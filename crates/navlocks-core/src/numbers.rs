@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// The source of serials and fencing tokens.
 #[derive(Debug)]
 pub(crate) enum Numbers {
-    /// For a manager by itself: the next of each.
+    /// For a manager that is not a shard: the next of each.
     Own { serial: u64, token: u64 },
     /// For one shard of several.
     #[cfg(target_has_atomic = "64")]
@@ -23,9 +23,9 @@ pub(crate) struct Block {
     serial: u64,
     token: u64,
     end: u64,
-    /// Another shard took a block between the last two of this one. It will again, so a check first
-    /// is useless.
-    in_company: bool,
+    /// True if another shard took a block between the last two of this one. It likely will again,
+    /// so checking first does not pay.
+    is_contended: bool,
 }
 
 /// Where the latest block of all shards ends. On a cache line of its own, because all shards write
@@ -44,13 +44,13 @@ impl Block {
     /// moment comes after.)
     #[inline]
     fn is_latest(&self, Latest(latest): &Latest) -> bool {
-        !self.in_company && latest.load(Ordering::Relaxed) == self.end
+        !self.is_contended && latest.load(Ordering::Relaxed) == self.end
     }
 
     #[inline]
     fn renew(&mut self, Latest(latest): &Latest) {
         let start = latest.fetch_add(Self::LENGTH, Ordering::Relaxed);
-        self.in_company = start != self.end && self.end != 0;
+        self.is_contended = start != self.end && self.end != 0;
         (self.serial, self.token, self.end) = (start, start, start + Self::LENGTH);
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let mut shards = [first.of_another_shard(), first.of_another_shard(), first];
         let (mut serial, mut token) = (0, 0);
         for turn in 0..1_000 {
-            // Long runs of one shard, and short ones; grants at once, later and of others.
+            // Long and short runs of one shard; grants at once, later, and of other shards.
             let shard = &mut shards[turn / (1 + turn % 37) % 3];
             let next = shard.take_serial();
             assert!(next > serial);

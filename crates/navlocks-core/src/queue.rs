@@ -13,7 +13,8 @@ use crate::slots::Slots;
 /// All seats for one name, held and pending, as a list in order. Its *clear* prefix is either one
 /// exclusive seat or a run of shared ones: those that no earlier seat of the list conflicts with.
 ///
-/// The standard keeps held locks and waiting requests apart; here the held ones are part of that prefix.
+/// The standard keeps held locks and waiting requests apart; here the held ones are part of that
+/// prefix.
 ///
 /// <https://w3c.github.io/web-locks/#lock-request-queue>
 #[derive(Debug)]
@@ -22,7 +23,8 @@ pub(crate) struct Queue {
     hash: u64,
     pub(crate) first: Index,
     pub(crate) last: Index,
-    /// The last seat of the clear prefix; none only for a moment, between a departure and processing.
+    /// The last seat of the clear prefix; none only for a moment, between a departure and
+    /// processing.
     pub(crate) clear_end: Index,
     /// How many seats belong to clients that are suspended until contention.
     pub(crate) sleepers: u32,
@@ -53,16 +55,17 @@ impl Queue {
     }
 }
 
-/// The queues of all names in use, and a few unused ones that were left last: names tend to come back,
-/// and finding a queue again costs less than making it anew.
+/// The queues of all names in use, and a few that became unused last. Names tend to be used again,
+/// and finding a queue costs less than making one.
 ///
 /// <https://w3c.github.io/web-locks/#lock-manager-lock-request-queue-map>
 #[derive(Debug)]
 pub(crate) struct Queues {
     table: HashTable<Index>,
-    /// An unused queue has no first seat, be it kept or free.
+    /// An unused queue has no first seat, whether kept or free.
     queues: Slots<Queue>,
-    /// The queues left last, in use again or not. One that falls out of here unused is forgotten.
+    /// The queues that became empty last, in use again or not. A queue that drops out of here
+    /// unused is forgotten.
     left: [Index; KEPT],
     next_left: usize,
     /// How many queues in the table are unused.
@@ -97,12 +100,12 @@ impl Queues {
         Self::with(self.seed)
     }
 
-    /// How many queues are in use.
+    /// Returns how many queues are in use.
     pub(crate) fn len(&self) -> usize {
         self.table.len() - self.unused
     }
 
-    /// How many positions there are, in use and not.
+    /// Returns how many positions there are, used and unused.
     pub(crate) fn slot_count(&self) -> usize {
         self.queues.positions()
     }
@@ -119,13 +122,14 @@ impl Queues {
         found.filter(|&index| self[index].is_used())
     }
 
-    /// The queue at this position, if it is in use.
+    /// Returns the queue at this position, if it is in use.
     #[inline]
     pub(crate) fn get(&self, index: Index) -> Option<&Queue> {
         self.queues.get(index as usize).filter(|queue| queue.is_used())
     }
 
-    /// The queue of `name`. If there is none, a new one in which `founder` has the only seat, which is clear: true.
+    /// Returns the queue of `name`. If there is none, makes one in which `founder` has the only
+    /// seat, which is clear, and returns true with it.
     ///
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
     #[inline]
@@ -144,7 +148,7 @@ impl Queues {
         self.look_up_the_lock_request_queue(name, founder)
     }
 
-    /// The same for any name.
+    /// Does the same for any name.
     ///
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
     #[inline(never)]
@@ -184,8 +188,8 @@ impl Queues {
         }
     }
 
-    /// Marks a queue unused that lost its last seat. A long name is forgotten at once, to free its
-    /// text.
+    /// Marks a queue that lost its last seat as unused. A long name is forgotten at once, to free
+    /// its text.
     #[inline]
     pub(crate) fn leave(&mut self, index: Index) {
         let queue = &mut self.queues[index];
@@ -198,7 +202,7 @@ impl Queues {
         }
     }
 
-    /// Keeps a queue that was left, in place of the one that was kept longest.
+    /// Keeps an unused queue, in place of the one that was kept longest.
     #[inline]
     fn keep(&mut self, index: Index) {
         let longest = core::mem::replace(&mut self.left[self.next_left], index);
@@ -245,7 +249,7 @@ impl Queues {
         self.queues.capacity() * size_of::<Queue>() + self.table.allocation_size()
     }
 
-    /// The queues in use, in an order that means nothing.
+    /// Returns the queues in use, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &Queue)> {
         self.queues.iter().filter(|(_, queue)| queue.is_used())
     }
@@ -297,7 +301,7 @@ mod tests {
         let names: [&str; KEPT + 1] = core::array::from_fn(|at| &"abcdefghi"[at..=at]);
         let mut queues = Queues::new(HashKey::from_bytes([7; 16]));
         let indices = names.map(|name| open(&mut queues, name).0);
-        // The last one is left first, and so the first to be forgotten.
+        // The last one becomes unused first, and so is forgotten first.
         for index in indices.into_iter().rev() {
             queues.leave(index);
         }

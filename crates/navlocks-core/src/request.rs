@@ -17,7 +17,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether two entries with a name in common, one of this mode and one of the other, exclude each other.
+    /// Returns true if two entries with a name in common and these modes exclude each other.
     #[inline]
     pub fn conflicts_with(self, other: Self) -> bool {
         self == Self::Exclusive || other == Self::Exclusive
@@ -33,7 +33,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What a request does when it cannot be granted at once.
+/// The behaviour of a request that cannot be granted at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// Waits for its turn. The default.
@@ -41,14 +41,14 @@ pub enum Wait {
     Queue,
     /// Gets the answer [`Unavailable`](Answer::Unavailable) and leaves no trace.
     IfAvailable,
-    /// Takes away every held lock whose scope intersects, whatever its mode, and goes before all pending requests:
-    /// always granted at once. The queue keeps its order behind it.
+    /// Takes away every held lock whose scope intersects, whatever its mode, and goes before all
+    /// pending requests: always granted at once. The queue keeps its order behind it.
     Steal,
-    /// The older steal of 2017: as [`Steal`](Self::Steal), and every pending request whose scope intersects is
-    /// aborted as well.
+    /// The older steal of 2017: as [`Steal`](Self::Steal), and every pending request whose scope
+    /// intersects is aborted as well.
     StealAll,
-    /// Waits before all pending requests instead of behind them: a reader that does not queue behind
-    /// waiting writers. For shared requests only.
+    /// Waits before all pending requests instead of behind them: a reader that does not queue
+    /// behind waiting writers. For shared requests only.
     Overtake,
 }
 
@@ -62,28 +62,28 @@ pub enum Wait {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The names asked for, all at once.
+    /// The names of the request, granted all at once.
     pub scope: Scope,
     /// Shared or exclusive.
     pub mode: Mode,
-    /// What to do when that is not possible now.
+    /// The behaviour if it cannot be granted at once.
     pub wait: Wait,
 }
 
 impl Request {
-    /// A request for an exclusive lock that waits for its turn.
+    /// Makes a request for an exclusive lock that waits for its turn.
     #[inline]
     pub fn exclusive(scope: impl Into<Scope>) -> Self {
         Self { scope: scope.into(), mode: Mode::Exclusive, wait: Wait::Queue }
     }
 
-    /// A request for a shared lock that waits for its turn.
+    /// Makes a request for a shared lock that waits for its turn.
     #[inline]
     pub fn shared(scope: impl Into<Scope>) -> Self {
         Self { scope: scope.into(), mode: Mode::Shared, wait: Wait::Queue }
     }
 
-    /// The same request with another way to wait.
+    /// Returns the same request with another way to wait.
     #[inline]
     #[must_use]
     pub fn wait(self, wait: Wait) -> Self {

@@ -1,4 +1,4 @@
-//! Scopes: the set of names that one request asks for at once.
+//! Scopes: the set of names of one request.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -29,7 +29,7 @@ enum Repr {
 }
 
 impl Scope {
-    /// The set of these names.
+    /// Makes the set of these names.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Scope {
         if names.is_empty() { Err(EmptyScope) } else { Ok(Self::of(names)) }
     }
 
-    /// The set of `names`, of which there is at least one.
+    /// Makes the set of `names`, of which there is at least one.
     fn of(mut names: Vec<Name>) -> Self {
         names.sort_unstable();
         names.dedup();
@@ -49,7 +49,7 @@ impl Scope {
         }
     }
 
-    /// The scope of a first name and others, which are in order and differ.
+    /// Makes the scope of a first name and others, which are in order and differ.
     pub(crate) fn of_sorted<'a>(first: &'a Name, rest: impl Iterator<Item = &'a Name>) -> Self {
         let mut names = core::iter::once(first).chain(rest).cloned().peekable();
         match (names.next(), names.peek()) {
@@ -58,7 +58,7 @@ impl Scope {
         }
     }
 
-    /// The names in order of their code units; never empty.
+    /// Returns the names in order of their code units; never empty.
     pub fn names(&self) -> &[Name] {
         match &self.0 {
             Repr::One(name) => core::slice::from_ref(name),
@@ -66,12 +66,12 @@ impl Scope {
         }
     }
 
-    /// Whether the scope has this name.
+    /// Returns true if the scope has this name.
     pub fn contains(&self, name: &Name) -> bool {
         self.names().binary_search(name).is_ok()
     }
 
-    /// Whether the two scopes have a name in common.
+    /// Returns true if the two scopes have a name in common.
     pub fn intersects(&self, other: &Self) -> bool {
         self.names().iter().any(|name| other.contains(name))
     }
@@ -90,7 +90,7 @@ macro_rules! scope_of_one {
 
 scope_of_one!(Name, &Name, &str, String, &String);
 
-/// The set of the names in an array; an empty array does not compile.
+/// Makes the set of the names in an array; an empty array does not compile.
 impl<N: Into<Name>, const COUNT: usize> From<[N; COUNT]> for Scope {
     fn from(names: [N; COUNT]) -> Self {
         const { assert!(COUNT > 0, "a scope has at least one name") };
@@ -112,7 +112,7 @@ impl From<&Self> for Scope {
     }
 }
 
-/// A single name as it is; several as `{a, b}`.
+/// Writes a single name as it is, and several as `{a, b}`.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Repr::Many(names) = &self.0 else {
@@ -135,7 +135,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// A scope was asked for without any name.
+/// The error of a scope without names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmptyScope;
 

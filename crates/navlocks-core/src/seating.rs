@@ -33,11 +33,11 @@ pub(crate) struct Seating {
 /// Where in each queue of its scope a new entry takes its seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Behind all others.
+    /// At the tail.
     Last,
-    /// Before all others, of which none is held.
+    /// At the head of queues in which no entry is held.
     First,
-    /// Before all pending ones: a shared entry only.
+    /// Before all pending entries: a shared entry only.
     BeforePending,
 }
 
@@ -142,8 +142,8 @@ impl Seating {
     }
 
     #[cfg(test)]
-    pub(crate) fn looks(&self) -> usize {
-        self.entries.looks.get()
+    pub(crate) fn reads(&self) -> usize {
+        self.entries.reads.get()
     }
 }
 
@@ -231,7 +231,7 @@ impl Seating {
         (entry, self.sit_last(entry, queue))
     }
 
-    /// Seats an entry of another manager here, in the slot that its id names. Returns the slot.
+    /// Seats an entry of another manager here, in the slot of its id. Returns the slot.
     pub(crate) fn adopt(&mut self, other: &Self, entry: Index) -> Index {
         let own = other.id(entry).slot() as Index;
         self.entries.put(own, &other.entries[entry]);
@@ -247,7 +247,7 @@ impl Seating {
         self.entries.make_room(slots);
     }
 
-    /// Returns true if the seat is clear.
+    /// Appends a seat to a queue. Returns true if the seat is clear.
     #[inline]
     fn sit_last(&mut self, seat: Index, queue: Index) -> bool {
         let list = &mut self.queues[queue];
@@ -286,7 +286,7 @@ impl Seating {
     fn sit_before_pending(&mut self, seat: Index, queue: Index) {
         let end = self.queues[queue].clear_end;
         if !self.conflict(seat, end) {
-            // Joins the run of shared seats, at its end.
+            // The seat joins the run of shared seats, at its end.
             self.link(seat, queue, end);
             self.entries[seat].seat.clear = true;
             self.queues[queue].clear_end = seat;
@@ -324,7 +324,7 @@ impl Seating {
     }
 }
 
-/// How entries are granted and leave.
+/// How entries are granted, and how they depart.
 impl Seating {
     /// Makes a clear entry a held one: the request and the lock are the same entry.
     #[inline]
@@ -335,7 +335,7 @@ impl Seating {
     }
 
     /// Ends an entry, for whatever reason: it leaves all its queues.
-    /// [`next_ready`](Self::next_ready) says which entries that lets be granted.
+    /// [`next_ready`](Self::next_ready) then returns the entries that became grantable.
     #[inline]
     pub(crate) fn depart(&mut self, entry: Index, sleeps: bool) {
         self.live -= 1;
@@ -444,8 +444,8 @@ impl Seating {
         self.entries.remove(entry);
     }
 
-    /// Returns the entry that becomes clear when `leaving` leaves, if that is exactly one entry of
-    /// one queue: the next seat, which has one name and whose successor conflicts with it.
+    /// Returns the entry that becomes clear when `leaving` leaves, if it is exactly one entry of
+    /// one queue: the next seat, with one name and a successor that conflicts with it.
     #[inline]
     pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
         let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;

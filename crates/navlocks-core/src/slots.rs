@@ -1,7 +1,7 @@
-//! Storage whose positions stay, and are used again.
+//! Storage in which each value keeps its position, and free positions are reused.
 //!
-//! By hand, and small, because every input touches it many times: values are written and read in place, never moved in
-//! or out, and a position costs no look at a tag. Who keeps values here marks those that are free.
+//! Written by hand because every input uses it many times: values are written and read in place,
+//! and no tag is checked. The values themselves show which positions are free.
 
 use alloc::vec::Vec;
 use core::ops::{Index as IndexTrait, IndexMut};
@@ -11,9 +11,9 @@ use crate::id::{Index, NIL};
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<T>,
-    /// The free positions; the last freed is the first used again, while it is warm.
+    /// The free positions; the last freed is reused first, while it is in the cache.
     free: Vec<Index>,
-    /// How many positions there can be.
+    /// The largest number of positions.
     limit: Index,
 }
 
@@ -26,13 +26,13 @@ impl<T> Slots<T> {
         Self { slots: Vec::new(), free: Vec::new(), limit }
     }
 
-    /// How many positions are taken.
+    /// Returns how many positions are taken.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// How many positions there are, taken and free.
+    /// Returns how many positions there are, taken and free.
     pub(crate) fn positions(&self) -> usize {
         self.slots.len()
     }
@@ -42,7 +42,7 @@ impl<T> Slots<T> {
         self.slots.capacity()
     }
 
-    /// The position that is taken next.
+    /// Returns the position that is taken next.
     #[inline]
     pub(crate) fn vacant(&self) -> Index {
         match self.free.last() {
@@ -68,8 +68,8 @@ impl<T> Slots<T> {
         index
     }
 
-    /// Takes a position. What is there is what was left there, or `free`: for a value that is cheaper to overwrite than to
-    /// move.
+    /// Takes a position and returns its old value, or `free`: for a value that is cheaper to
+    /// overwrite than to move.
     #[inline]
     pub(crate) fn occupy(&mut self, free: fn() -> T) -> (Index, &mut T) {
         let index = self.vacant();
@@ -79,20 +79,21 @@ impl<T> Slots<T> {
         (index, &mut self.slots[index as usize])
     }
 
-    /// A position to use again, with what was left there.
+    /// Takes a free position, if there is one, and returns its old value.
     #[inline]
     pub(crate) fn reuse(&mut self) -> Option<(Index, &mut T)> {
         let index = self.free.pop()?;
         Some((index, &mut self.slots[index as usize]))
     }
 
-    /// Gives a position back. The value stays until the position is used again, and must show that it is free.
+    /// Frees a position. The value stays until the position is reused, and must show that it is
+    /// free.
     #[inline]
     pub(crate) fn remove(&mut self, index: Index) {
         self.free.push(index);
     }
 
-    /// Takes these positions at once, the only ones, and makes all before the last of them free.
+    /// Takes exactly these positions, and frees all others before the last of them.
     pub(crate) fn take(
         &mut self,
         positions: impl Iterator<Item = usize> + Clone,
@@ -102,30 +103,30 @@ impl<T> Slots<T> {
         self.slots.resize_with(count, value);
         let mut taken = alloc::vec![false; count];
         positions.for_each(|position| taken[position] = true);
-        // Backwards, so that the first is the first used.
+        // Backwards, so that the first position is reused first.
         let free = (0..count).rev().filter(|&position| !taken[position]);
         self.free = free.map(|position| position as Index).collect();
     }
 
-    /// The same positions, with other values.
+    /// Returns the same positions with other values.
     pub(crate) fn map(&self, value: impl FnMut(&T) -> T) -> Self {
         let Self { slots, free, limit } = self;
         Self { slots: slots.iter().map(value).collect(), free: free.clone(), limit: *limit }
     }
 
-    /// The value at this position, free or not.
+    /// Returns the value at this position, free or not.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         self.slots.get(index)
     }
 
-    /// The same, to change it.
+    /// Returns the same, to change it.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: Index) -> Option<&mut T> {
         self.slots.get_mut(index as usize)
     }
 
-    /// All values with their positions, free ones included.
+    /// Returns all values with their positions, free ones included.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Index, &T)> {
         self.slots.iter().enumerate().map(|(index, value)| (index as Index, value))
     }

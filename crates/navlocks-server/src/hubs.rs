@@ -86,6 +86,13 @@ impl Hubs {
             return Ok(self.first.clone());
         };
         let number = PartitionKey::of(peer, partition).slot(slots.count());
-        slots.get(number).ok_or_else(|| Fault::moved(slots.owner_elsewhere(number)))
+        match slots.get(number) {
+            // Without a quorum of etcd the owner may not serve, and no other node can.
+            Some(hub) if hub.borrow().gate().is_some_and(|gate| !gate.may_send()) => {
+                Err(Fault::moved(None))
+            }
+            Some(hub) => Ok(hub),
+            None => Err(Fault::moved(slots.owner_elsewhere(number))),
+        }
     }
 }

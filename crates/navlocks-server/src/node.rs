@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use navlocks_wire::Fault;
 use tokio::task::{spawn_local, yield_now};
 
 use crate::cluster::{Event, Gate, Inherited, Registry};
@@ -77,7 +78,7 @@ fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherit
             let hub = slots.add(number, hub);
             recovering::attend_all(shared, &hub);
             if let Some(gate) = hub.borrow().gate() {
-                spawn_local(watch(registry, gate));
+                spawn_local(watch(registry, gate, hub.clone()));
             }
         }
         Err(error) => {
@@ -87,10 +88,14 @@ fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherit
     }
 }
 
-/// Opens the gate of a slot whenever changes are confirmed, until its ownership ends.
-async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>) {
+/// Opens the gate of a slot whenever changes are confirmed, until its ownership ends. Sends the
+/// connections away that wait while the node may not send.
+async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>, hub: SharedHub) {
     let news = registry.news();
     while !registry.is_over() {
+        if gate.has_waiting() && !registry.may_send() {
+            hub.borrow_mut().disconnect(&Fault::moved(None));
+        }
         if gate.has_waiting() {
             // Nothing tells that the node may send again.
             let _looks = tokio::time::timeout(LOOK, news.notified()).await;

@@ -1,4 +1,4 @@
-//! What a service says when it cannot do what it was told.
+//! Faults: refusals of a service.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Why a message, a request or a whole connection is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What kind of refusal it is, for programs.
+    /// The kind of the refusal, for programs.
     pub code: FaultCode,
-    /// What happened and what to do, for people.
+    /// The text for people: what happened, and what to do.
     pub message: String,
     /// With `moved`: the address of the node to connect to. Missing while no node owns the locks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,21 +23,21 @@ pub struct Fault {
 pub enum FaultCode {
     /// The frame is no message of this protocol.
     BadMessage,
-    /// A message that makes no sense here: a number used twice, a client that was never opened.
+    /// The message makes no sense here: a number used twice, a client that was never opened.
     BadState,
     /// The other side speaks another version.
     Version,
-    /// No token, or a wrong one.
+    /// The token is missing or wrong.
     Unauthorized,
     /// The origin is opaque or not on the list.
     ForbiddenOrigin,
-    /// A session that is over, or was never there.
+    /// The session is over, or never existed.
     UnknownSession,
     /// A limit of the service was reached; the message says which.
     Limit,
-    /// The client does not read what it is sent.
+    /// The client does not read the messages sent to it.
     SlowReader,
-    /// Nothing was heard of the client for the length of its lease.
+    /// The service received nothing from the client for the length of its lease.
     LeaseLapsed,
     /// The session goes on over another connection.
     Replaced,
@@ -45,7 +45,7 @@ pub enum FaultCode {
     ShuttingDown,
     /// Another node of the cluster owns the locks, or none does at the moment.
     Moved,
-    /// Waiting would have closed a deadlock, and the service refuses that.
+    /// Waiting would close a deadlock, and the service refuses that.
     Deadlock,
     /// Only a shared request can overtake the queue.
     ExclusiveOvertake,
@@ -57,7 +57,7 @@ pub enum FaultCode {
 }
 
 impl Fault {
-    /// A refusal of this kind.
+    /// Makes a refusal of this kind.
     pub fn new(code: FaultCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), to: None }
     }
@@ -73,7 +73,7 @@ impl Fault {
 }
 
 impl FaultCode {
-    /// Returns the name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(self) -> &'static str {
         match self {
             Self::ForbiddenOrigin | Self::Unauthorized => "SecurityError",
@@ -90,7 +90,7 @@ impl FaultCode {
         }
     }
 
-    /// Returns true if a client that is refused for this will be refused at the next attempt too.
+    /// Returns true if the next attempt of the client will be refused too.
     pub fn is_final(self) -> bool {
         !matches!(
             self,

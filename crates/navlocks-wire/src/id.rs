@@ -1,5 +1,5 @@
-//! How clients and requests of all sessions are named: by the number of the session, and their own
-//! in it.
+//! Keys of clients and requests of all sessions: the number of the session, and their own number in
+//! it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ macro_rules! key {
         }
 
         impl $key {
-            /// The key with these numbers.
+            /// Makes the key with these numbers.
             pub fn new(session: u32, $number: u64) -> Self {
                 Self { session, $number }
             }
@@ -82,7 +82,7 @@ key! {
     RequestKey, RequestId, request
 }
 
-/// Not two numbers with a dot between them.
+/// The error of a text that is not two numbers with a dot between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(unnameable_types, reason = "callers pass it on as text")]
 pub struct NotAKey;

@@ -1,4 +1,4 @@
-//! What is told about requests and locks: in answers to questions, and as events.
+//! Descriptions of requests and locks, in answers to questions and in events.
 
 use navlocks_core::Mode;
 use serde::{Deserialize, Serialize};
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 use super::id::{ClientKey, RequestKey};
 use super::name::Names;
 
-/// A lock that is held or a request that waits, in an answer.
+/// A held lock or a pending request, in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Info {
-    /// Which, and whose.
+    /// The request and its client.
     pub about: About,
     /// Its fencing token, once it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
-    /// For how long it has been held or has waited, in milliseconds.
+    /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
 }
 
-/// What every answer and event says of a request.
+/// The facts about a request that every answer and event repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The request, and once granted the lock.
     pub request: RequestKey,
-    /// Whose it is.
+    /// The client of the request.
     pub client: ClientKey,
-    /// The names it asks for.
+    /// The names of the request.
     pub names: Names,
     /// Shared or exclusive.
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
-    /// The text that came with it.
+    /// The tag of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Box<str>>,
-    /// The process that asks, where the service knows it: over a Unix socket.
+    /// The process of the client, where the service knows it: over a Unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
@@ -41,51 +41,51 @@ pub struct About {
 /// Something that happened in a lock space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// The client that listens, by its number in its own session.
+    /// The subscriber, by its client number in its own session.
     pub client: u64,
-    /// To which request.
+    /// The request.
     pub about: About,
-    /// What.
+    /// The kind of the event.
     pub what: What,
 }
 
-/// What happened to a request.
+/// The kinds of events of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// It was made.
+    /// The request was made.
     Requested,
-    /// It holds its lock, with this fencing token.
+    /// The request holds its lock, with this fencing token.
     Granted(u64),
-    /// It wanted the lock only if available, which it is not.
+    /// The request wanted the lock only if available, and it is not.
     Unavailable,
-    /// Its lock was released by its holder.
+    /// The client released the lock.
     Released,
-    /// It was given up by its owner while it waited, or refused for a deadlock.
+    /// The client aborted the pending request, or it was refused for a deadlock.
     Withdrawn,
-    /// It was thrown out of the queue by somebody else.
+    /// The pending request was aborted, not by its client.
     Aborted(Cause),
-    /// Its lock was taken away.
+    /// The lock was lost.
     Lost(Cause),
-    /// It waits, and thereby closes a cycle.
+    /// The request is pending, and closes a cycle.
     Deadlock(Cycle),
 }
 
-/// Why a lock was taken away, or a request thrown out.
+/// Why a lock was lost, or a pending request aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// By this request.
+    /// This request stole it.
     Stolen(RequestKey),
-    /// Somebody force-released a name of its scope.
+    /// A name of its scope was force-released.
     ForceReleased,
-    /// Its client was suspended and somebody else needed the lock.
+    /// Its client was suspended and another client needed the lock.
     Evicted,
     /// Its client was suspended, under the policy that releases at once.
     Suspended,
     /// Its client ended, or was lost.
     ClientEnded,
-    /// The service was started again, and its claim cannot be right.
+    /// The service was restarted, and its claim contradicts the registry.
     NotReclaimed,
 }
 
@@ -99,7 +99,7 @@ pub struct Unclaimed {
     /// Its process, where the earlier service knew it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// For how long the service waits for it at most; missing if until its process ends.
+    /// How long the service waits for it at most; missing if it waits for the end of its process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_ms: Option<u64>,
     /// How many locks it held.

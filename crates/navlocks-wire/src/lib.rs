@@ -1,14 +1,17 @@
-//! The messages between a client and a service of navlocks: one JSON message in each WebSocket text frame.
+//! The messages between a client and a service of navlocks: one JSON message in each WebSocket text
+//! frame.
 //!
-//! The document `docs/wire.md` explains each message with examples. This crate is for authors of another client or another
-//! service in Rust; other programs use `Locks::connect` of the crate `navlocks`.
+//! The document `docs/wire.md` explains each message with examples. This crate is for authors of
+//! another client or another service in Rust; other programs use `Locks::connect` of the crate
+//! `navlocks`.
 //!
-//! A *connection* carries one *session*; a session has one or more *clients* in the standard's sense, each in one partition.
-//! The client numbers its requests, from 1 upwards and never twice in a session, so it can send the next message
-//! without an answer to the last one.
+//! A *connection* carries one *session*; a session has one or more *clients* in the standard's
+//! sense, each in one partition. The client numbers its requests, from 1 upwards and never twice in
+//! a session, so it can send the next message without an answer to the last one.
 //!
-//! The types are exhaustive on purpose: a new message is a new version of the protocol, and a client or service that does not
-//! handle it should not compile. Only [`FaultCode`] grows within a version.
+//! The types are exhaustive on purpose: a new message is a new version of the protocol, and a
+//! client or service that does not handle it should not compile. Only [`FaultCode`] grows within a
+//! version.
 //!
 //! ```
 //! use navlocks_wire::{Granted, ToClient};
@@ -49,22 +52,22 @@ pub use view::{
     Act, Action, EventsOf, Filter, ModeWord, Named, Order, QueueOf, Space, TimeOf, View,
 };
 
-/// The version of the protocol that is spoken here. It is part of the subprotocol's name and of the
-/// first message each way.
+/// The version of the protocol. It is part of the name of the subprotocol and of the first message
+/// in each direction.
 pub const VERSION: u32 = 1;
 
-/// The WebSocket subprotocol, asked for by clients and confirmed by the service.
+/// The WebSocket subprotocol, requested by clients and confirmed by the service.
 pub const SUBPROTOCOL: &str = "navlocks.1";
 
 /// A subprotocol that starts with this carries an access token in base64url, for browsers, which
 /// cannot set headers.
 pub const TOKEN_SUBPROTOCOL: &str = "navlocks.token.";
 
-/// The message in a frame's text.
+/// Reads the message in the text of a frame.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong with it.
+/// The text says why it is not a message.
 pub fn read<'a, M: serde::Deserialize<'a>>(text: &'a str) -> Result<M, Fault> {
     serde_json::from_str(text)
         .map_err(|error| Fault::new(FaultCode::BadMessage, format!("not a message: {error}")))
@@ -78,7 +81,7 @@ pub fn write_within(message: &impl serde::Serialize, bytes_max: usize) -> Option
     String::from_utf8(bounded.text).ok()
 }
 
-/// Takes so many bytes and no more.
+/// A writer that stops at a limit.
 struct Bounded {
     text: Vec<u8>,
     bytes_max: usize,
@@ -98,7 +101,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// The text of the frame that carries a message.
+/// Writes a message as the text of a frame.
 pub fn write(message: &impl serde::Serialize) -> String {
     match serde_json::to_string(message) {
         Ok(text) => text,

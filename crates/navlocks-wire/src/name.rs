@@ -1,4 +1,4 @@
-//! Names as JSON strings. JSON can say lone surrogates (`"\ud800"`), and they come through exactly.
+//! Names as JSON strings, with lone surrogates such as `"\ud800"` kept exactly.
 
 use std::fmt;
 
@@ -67,7 +67,7 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// A name as a JSON string of ASCII.
+/// Writes a name as a JSON string of ASCII.
 fn escaped(name: &Name) -> String {
     let units = name.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
     format!("\"{}\"", units.collect::<String>())
@@ -78,7 +78,7 @@ struct Read(Name);
 
 impl<'de> Deserialize<'de> for Read {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As bytes, because as a str JSON's lone surrogates are refused; as bytes they arrive in
+        // As bytes, because as a str serde refuses JSON's lone surrogates; as bytes they arrive in
         // WTF-8.
         deserializer.deserialize_bytes(NameVisitor).map(Self)
     }
@@ -107,7 +107,7 @@ impl Visitor<'_> for NameVisitor {
     }
 }
 
-/// The code units of a text in WTF-8.
+/// Returns the code units of a text in WTF-8.
 fn units(mut wtf8: &[u8]) -> Option<Vec<u16>> {
     let mut units = Vec::new();
     loop {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn f01_every_string_survives_the_wire() {
+    fn f01_names_on_the_wire_keep_every_code_unit() {
         for text in ["", "a", "\"\\\n\0", "ä", "\u{10000}", "-x", "\u{FFFD}"] {
             survives(text.into());
         }
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_written_as_two_escapes_is_the_character() {
+    fn surrogate_pair_in_two_escapes_is_one_character() {
         let Names(scope) = crate::read(r#"["\ud83d\ude00"]"#).unwrap();
         assert_eq!(scope.names(), ["😀".into()]);
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn values_that_are_not_names_are_refused() {
         for text in ["[]", "[1]", "[null]", r#""a""#, r#"["a",]"#, r#"["\ud8"]"#, "[[]]"] {
             assert!(crate::read::<Names>(text).is_err(), "{text}");
         }

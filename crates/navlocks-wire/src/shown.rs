@@ -1,4 +1,4 @@
-//! The answers to a dashboard: cut to what people read, and a page at a time.
+//! The answers to a dashboard: texts cut short, and one page of rows.
 
 use navlocks_core::{Mode, Name};
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,15 @@ use super::view::{Space, is_zero};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Overview {
-    /// How long it took to look at all names, in milliseconds.
+    /// How long the walk over all names took, in milliseconds.
     pub took_ms: u64,
     /// The partitions that the dashboard may see: the first ones by their names.
     pub spaces: Vec<SpaceInfo>,
     /// How many partitions there are.
     pub space_count: u64,
-    /// How many names were looked at.
+    /// How many names were read.
     pub names: u64,
-    /// How many of them the filter lets through.
+    /// How many of them match the filter.
     pub matching: u64,
     /// Locks held in all these partitions.
     pub held: u64,
@@ -30,10 +30,10 @@ pub struct Overview {
     pub rows: Vec<Row>,
 }
 
-/// A partition and what is in it.
+/// A partition and the numbers of its locks and requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpaceInfo {
-    /// Which.
+    /// The partition.
     pub space: Space,
     /// Locks held.
     pub held: u64,
@@ -53,13 +53,13 @@ pub struct Row {
     /// The length of the name in UTF-16 code units, if only its beginning is shown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub length: u64,
-    /// How many hold it.
+    /// How many requests hold it.
     pub held: u64,
-    /// How many wait for it.
+    /// How many requests wait for it.
     pub waiting: u64,
-    /// For how long the first waiter has waited, in milliseconds.
+    /// How long the first waiter has waited, in milliseconds.
     pub wait_ms: u64,
-    /// For how long the first holder has held it, in milliseconds.
+    /// How long the first holder has held it, in milliseconds.
     pub hold_ms: u64,
     /// The first request: a holder, where there is one.
     pub first: Entry,
@@ -73,7 +73,7 @@ pub struct Entry {
     pub request: RequestKey,
     /// Its client.
     pub client: ClientKey,
-    /// The first names that it asks for, or their beginnings.
+    /// The first names of the request, or their beginnings.
     #[serde(with = "many")]
     pub names: Vec<Name>,
     /// How many names are left out.
@@ -82,16 +82,16 @@ pub struct Entry {
     /// Shared or exclusive.
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
-    /// The text that came with it.
+    /// The tag of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Box<str>>,
-    /// The process that asks, where the service knows it.
+    /// The process of the client, where the service knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// Its fencing token, once it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
-    /// For how long it has been held or has waited, in milliseconds.
+    /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
 }
 
@@ -104,9 +104,9 @@ pub struct Queue {
     pub name: Name,
     /// Its partition.
     pub space: Space,
-    /// How many hold it.
+    /// How many requests hold it.
     pub held: u64,
-    /// How many wait for it.
+    /// How many requests wait for it.
     pub waiting: u64,
     /// The first holders.
     pub holders: Vec<Entry>,
@@ -119,22 +119,22 @@ pub struct Queue {
 pub struct Blocked {
     /// The waiter.
     pub entry: Entry,
-    /// How many held locks are in its way.
+    /// How many held locks block it.
     pub hard: u64,
-    /// How many earlier requests that wait themselves are in its way.
+    /// How many pending earlier requests block it.
     pub soft: u64,
-    /// The first of all these.
+    /// The first of all these blockers.
     pub by: Vec<Entry>,
 }
 
 /// The clients that block others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
-    /// The clients that wait for no other and those in deadlocks, most waiters behind first.
+    /// The clients that wait for no other and those in deadlocks, sorted by waiters behind them.
     pub roots: Vec<Node>,
     /// How many roots there are.
     pub count: u64,
-    /// Partitions with too many requests to look at.
+    /// Partitions with too many requests to read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Space>,
 }
@@ -145,7 +145,7 @@ pub struct Tree {
 pub struct Node {
     /// Its partition.
     pub space: Space,
-    /// Its request there: for a root a lock that it holds, otherwise the request that waits.
+    /// Its request there: for a root a lock that it holds, otherwise the pending request.
     pub entry: Entry,
     /// The name for which it waits.
     #[serde(default, with = "many", skip_serializing_if = "Vec::is_empty")]
@@ -155,10 +155,10 @@ pub struct Node {
     /// True if it is part of a deadlock.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deadlocked: bool,
-    /// The first that wait for it.
+    /// The first clients that wait for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Self>,
-    /// How many of those are left out.
+    /// How many of these clients are left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
 }
@@ -166,9 +166,9 @@ pub struct Node {
 /// The deadlocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadlocks {
-    /// Those of this moment, and then the last ones.
+    /// The present deadlocks, and then the last ones.
     pub rings: Vec<Ring>,
-    /// Partitions with too many requests to look at.
+    /// Partitions with too many requests to read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Space>,
 }
@@ -181,12 +181,12 @@ pub struct Ring {
     pub space: Space,
     /// How long ago it was found first, in milliseconds.
     pub found_ms: u64,
-    /// How long ago it was over, in milliseconds; none while it lasts.
+    /// How long ago it ended, in milliseconds; none while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_ms: Option<u64>,
     /// The clients of a shortest cycle, each waiting for the next, the last for the first.
     pub hops: Vec<Hop>,
-    /// How many further clients are caught in it.
+    /// How many further clients are part of it.
     pub others: u64,
 }
 
@@ -201,7 +201,7 @@ pub struct Hop {
     /// The name that it waits for.
     #[serde(default, with = "many", skip_serializing_if = "Vec::is_empty")]
     pub name: Vec<Name>,
-    /// The request of the next client that is in its way.
+    /// The request of the next client that blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Entry>,
 }
@@ -211,7 +211,7 @@ pub struct Hop {
 pub struct Clients {
     /// How many there are.
     pub count: u64,
-    /// How many the filter lets through.
+    /// How many match the filter.
     pub matching: u64,
     /// The page of rows, those without a connection first, then those with the most requests.
     pub rows: Vec<SessionInfo>,
@@ -239,7 +239,7 @@ pub struct SessionInfo {
     pub way: Way,
     /// True if it has a connection.
     pub connected: bool,
-    /// How long ago something was last received, in milliseconds.
+    /// How long ago the service last received a message of it, in milliseconds.
     pub heard_ms: u64,
     /// Its lease, in milliseconds; none if it ends with its connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,7 +277,7 @@ pub enum Way {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Time {
-    /// For how long the service has recorded.
+    /// How long the service has recorded events, in milliseconds.
     pub recorded_ms: u64,
     /// How far back the lanes reach: older requests were dropped.
     pub lanes_ms: u64,
@@ -293,9 +293,9 @@ pub struct Time {
     pub granted: Vec<u32>,
     /// How long requests waited until they were granted: counts below 1 ms, 2 ms, 4 ms and so on.
     pub wait_counts: Vec<u64>,
-    /// How long locks were held, alike.
+    /// How long locks were held, in the same buckets.
     pub hold_counts: Vec<u64>,
-    /// The names that cost most waiting.
+    /// The names with the most waiting time.
     pub heat: Vec<Heat>,
     /// The length of one cell of heat.
     pub heat_ms: u64,
@@ -311,7 +311,7 @@ pub struct Heat {
     /// The name, or its beginning.
     #[serde(with = "single")]
     pub name: Name,
-    /// Milliseconds that waits took which ended in each slice, oldest first.
+    /// Total milliseconds of the waits that ended in each slice, oldest first.
     pub ms: Vec<u64>,
 }
 
@@ -338,10 +338,10 @@ pub struct Span {
     /// When it was granted, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_ms: Option<u64>,
-    /// When it was over, if it is.
+    /// When it ended, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// True if it was taken away.
+    /// True if the lock was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
 }
@@ -349,9 +349,9 @@ pub struct Span {
 /// The latest events, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Events {
-    /// The number of the last event that there was.
+    /// The number of the last event.
     pub last: u64,
-    /// True if some that were wanted are gone.
+    /// True if some of the requested events were dropped.
     pub missed: bool,
     /// The events.
     pub events: Vec<Happened>,
@@ -369,15 +369,15 @@ pub struct Happened {
     pub space: Space,
     /// The kind of the event, such as `granted`.
     pub what: String,
-    /// To which request; none if an operator acted on a session.
+    /// The request; none if an operator acted on a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<Entry>,
-    /// The operator who did it, if one did.
+    /// The operator of the action, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
-/// The effect of an action, or what it would be.
+/// The effect of an action, or of its preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acted {
     /// True if it was done.
@@ -412,7 +412,7 @@ pub enum Shown {
     Acted(Acted),
 }
 
-/// The service, and what a dashboard may do there.
+/// The service, and the rights of a dashboard there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ServiceInfo {
@@ -420,12 +420,12 @@ pub struct ServiceInfo {
     pub all: bool,
     /// The dashboard may act.
     pub acts: bool,
-    /// The name under which its actions are noted.
+    /// The name under which its actions are recorded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub author: String,
     /// The number of its own session.
     pub session: u32,
-    /// For how long the service has recorded what happens, in milliseconds.
+    /// How long the service has recorded events, in milliseconds.
     pub recorded_ms: u64,
     /// The node, if the service is one of a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What the service says. Clients ignore members that they do not know.
+//! Messages of the service. Clients ignore members that they do not know.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,27 +12,25 @@ use super::to_service::{QueuePlace, is_zero};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToClient {
-    /// The first message of a connection: the session has begun, or goes on.
+    /// The first message of a connection: the session has begun, or is resumed.
     Welcome(Welcome),
-    /// A request has its lock.
+    /// A request holds its lock.
     Granted(Granted),
-    /// A request has to wait, and stands at this place. Sent by services that keep no table of
-    /// requests.
+    /// A request is pending, at this place. Sent by services that keep no registry of requests.
     Pending(Pending),
     /// A request wanted its lock only if available, and it is not. The request is over.
     Unavailable(u64),
-    /// A lock was taken away, or a request thrown out of the queue. The client takes note with
-    /// `release`.
+    /// A lock was lost, or a pending request aborted. The client acknowledges with `release`.
     Lost(Lost),
-    /// A request was not taken. It is over.
+    /// A request was refused. It is over.
     Refused(Refused),
-    /// Somebody waits for this lock.
+    /// A request waits for this lock.
     Contended(u64),
     /// The answer to a question.
     Answer(Answer),
-    /// The answer to `listen`: what happens from here on is told to this client.
+    /// The answer to `listen`: this client receives all events from now on.
     Listening(u64),
-    /// Something happened in a lock space that is listened to.
+    /// An event, for a subscriber.
     Event(Event),
     /// The answer to `ping`.
     Pong(u64),
@@ -57,18 +55,18 @@ pub struct Welcome {
     /// A number that grows with every start of the service.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
-    /// For how long a session lives on without a sign of life, in milliseconds. Missing over a Unix
-    /// socket: there the end of the connection is the end of the session.
+    /// The lease in milliseconds: how long the session lives after the last message of the client.
+    /// Missing over a Unix socket: there the end of the connection is the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// The session goes on where it was.
+    /// True if the session is resumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// The web origin that the service takes this session for: the operator may have given several
-    /// of them one lock space. Empty for that of programs.
+    /// The web origin that the service assigns to this session: the operator may have given several
+    /// origins one lock space. Empty for programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin: String,
-    /// The service was started again and knows of the session only that it exists: the client must
+    /// True if the service was restarted and only knows that the session exists: the client must
     /// send all its requests again, and then `claimed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claim: bool,
@@ -76,14 +74,14 @@ pub struct Welcome {
     /// session of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cluster: bool,
-    /// Where the client should listen, over a Unix socket: see `present`.
+    /// The path at which the client should listen, over a Unix socket: see `present`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<String>,
-    /// What the service allows one session.
+    /// The limits of one session.
     pub limits: Limits,
 }
 
-/// What the service allows.
+/// The limits of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Limits {
@@ -101,7 +99,7 @@ pub struct Limits {
     pub clients_per_session_max: usize,
 }
 
-/// A lock is held.
+/// A request holds its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// The request.
@@ -110,7 +108,7 @@ pub struct Granted {
     pub token: u64,
 }
 
-/// A request has to wait.
+/// A request is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// The request.
@@ -119,23 +117,23 @@ pub struct Pending {
     pub place: QueuePlace,
 }
 
-/// A lock or a place in the queue is no more.
+/// A lock was lost, or a pending request aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// The request.
     pub id: u64,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// A request was not taken.
+/// A request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The request.
     pub id: u64,
-    /// Why.
+    /// The reason.
     pub fault: Fault,
-    /// The cycle that it would have closed, if that is why.
+    /// The cycle that it would have closed, if that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle: Option<Cycle>,
 }
@@ -152,13 +150,13 @@ pub struct Answer {
 /// The locks held and requests pending in one partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its name; the default one when it is missing.
+    /// Its name; missing for the default one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partition: String,
-    /// The tenant that it belongs to, if to one.
+    /// The tenant that it belongs to; missing if none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tenant: String,
-    /// The web origin that it belongs to, if to one.
+    /// The web origin that it belongs to; missing if none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin: String,
     /// The locks held.
@@ -168,12 +166,12 @@ pub struct Partition {
 }
 
 impl Answer {
-    /// Returns what stands before the text of a reply that was written apart.
+    /// Returns the text before a reply that was written apart.
     pub fn head(id: u64) -> String {
         format!(r#"{{"answer":{{"id":{id},"reply":"#)
     }
 
-    /// What stands after it.
+    /// The text after it.
     pub const TAIL: &str = "}}";
 }
 
@@ -220,17 +218,16 @@ pub enum Reply {
     Released(u64),
     /// To `view`.
     View(Shown),
-    /// It was not answered, and why.
+    /// The service did not answer, for this reason.
     Refused(Fault),
 }
 
-/// An event as text, written once for all subscribers. Their numbers of the client differ, and
-/// stand first.
+/// An event as text, written once for all subscribers. Only the client number at its start differs.
 #[derive(Clone, Debug)]
 pub struct EventText {
     /// The whole event, for client 0.
     pub text: String,
-    /// Where the part begins that is the same for all clients.
+    /// The offset of the part that is the same for all clients.
     pub rest: usize,
 }
 
@@ -241,7 +238,7 @@ impl EventText {
         Self { text: crate::write(&event), rest: Self::head(0).len() }
     }
 
-    /// Returns what stands before the part that is the same for all.
+    /// Returns the text before the part that is the same for all clients.
     pub fn head(client: u64) -> String {
         format!(r#"{{"event":{{"client":{client},"#)
     }

@@ -1,4 +1,4 @@
-//! What a client says.
+//! Messages of a client.
 
 use navlocks_core::{Mode, Name, Wait};
 use serde::de::Error as _;
@@ -13,39 +13,39 @@ use super::view::View;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ToService {
-    /// The first message of a connection: a new session, or one that goes on. It opens client 0.
+    /// The first message of a connection: a new session, or a resumed one. It opens client 0.
     Hello(Hello),
     /// Opens another client of the session.
     Open(Open),
-    /// Ends a client: all it has is released. It is answered by nothing.
+    /// Ends a client and all its requests. The service does not answer.
     Close(u64),
-    /// Requests a lock. Answered by `granted`, `unavailable`, `lost` or `refused`, sooner or later.
+    /// Requests a lock. The service answers with `granted`, `unavailable`, `lost` or `refused`.
     Request(Request),
-    /// Lets go of a lock, or takes note that it was lost. Answered by nothing. A number that is not
-    /// known means nothing.
+    /// Releases a lock, or acknowledges its loss. The service does not answer, and ignores unknown
+    /// numbers.
     Release(u64),
-    /// Takes a request out of the queue; if it was granted meanwhile, releases the lock. Answered
-    /// by nothing.
+    /// Aborts a request; if it was granted meanwhile, releases its lock. The service does not
+    /// answer.
     Abort(u64),
-    /// Wants to hear once when somebody waits for this lock: `contended`, at once if somebody does.
+    /// Watches a lock once: `contended` follows when a request waits for it, at once if one does.
     Contention(u64),
     /// A question, answered by `answer`.
     Ask(Ask),
-    /// Wants to hear of everything that happens in the lock space of a client from now on. Answered
-    /// by `listening`, each time.
+    /// Subscribes to all events in the lock space of a client from now on. Each is answered by
+    /// `listening`.
     Listen(u64),
-    /// Has heard enough.
+    /// Ends the subscription.
     Unlisten(u64),
-    /// Shows that the client is alive, and renews the lease. Answered by `pong` with the same
-    /// number.
+    /// Shows that the client is alive, and renews the lease. The service answers `pong` with the
+    /// same number.
     Ping(#[serde(deserialize_with = "number")] u64),
-    /// Ends the claim of a session whose service was started again: everything that the client
-    /// still has was sent before.
+    /// Ends the claim of a session after a restart of the service: the client has sent all its
+    /// requests.
     Claimed,
-    /// The client listens at the path that its welcome named: the session lives for as long as a
-    /// process keeps that socket open.
+    /// The client listens at the path of its welcome: the session lives as long as a process keeps
+    /// that socket open.
     Present,
-    /// The client leaves and ends its session.
+    /// Ends the session.
     Bye,
 }
 
@@ -55,43 +55,43 @@ pub enum ToService {
 pub struct Hello {
     /// The protocol's version: [`VERSION`](super::VERSION).
     pub version: u32,
-    /// The partition of client 0; the default one when it is missing.
+    /// The partition of client 0; missing for the default one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partition: String,
-    /// The lease that the client would like, in milliseconds. What it gets is in the welcome.
+    /// The lease that the client prefers, in milliseconds. The welcome has the real one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// The client under whose locks the program of this one runs, and which waits for it therefore.
-    /// Deadlocks are found through it.
+    /// The client of the parent process, which waits for this one while it holds its locks. The
+    /// search for deadlocks uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ClientKey>,
     /// The client cannot reach the node that owns its locks: a node that does not own them carries
     /// the messages there instead of answering `moved`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub carry: bool,
-    /// The session that goes on.
+    /// The session to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
 
-/// What it takes to go on with a session over a new connection.
+/// The proof and the state needed to resume a session over a new connection.
 ///
-/// After it the client sends again what was not answered: a request whose number the service knows
-/// is answered by what became of it, and keeps its place.
+/// Then the client sends unanswered messages again: the service answers a request that it knows
+/// with its outcome, and the request keeps its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
-    /// From the welcome.
+    /// The session in the welcome.
     pub session: u32,
-    /// From the welcome.
+    /// The secret in the welcome.
     pub secret: String,
-    /// From the latest welcome.
+    /// The epoch in the latest welcome.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
-    /// The clients that the session still has. The others end, and one that the service does not
-    /// know is opened.
+    /// The clients of the session. The service ends all others, and opens those that it does not
+    /// know.
     pub clients: Vec<Open>,
-    /// The requests that are still wanted, held and pending. The others are over.
+    /// The live requests of the client, held and pending. The service ends all others.
     pub alive: Vec<u64>,
 }
 
@@ -99,10 +99,10 @@ pub struct Resume {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// Its number: larger than all before.
+    /// Its number: larger than all earlier ones.
     #[serde(deserialize_with = "number")]
     pub client: u64,
-    /// Its partition; the default one when it is missing.
+    /// Its partition; missing for the default one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partition: String,
 }
@@ -111,19 +111,19 @@ pub struct Open {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Request {
-    /// Its number: larger than all before in this session, except when it is sent again after a
-    /// resume.
+    /// Its number: larger than all earlier ones of this session, except when it is sent again after
+    /// a resume.
     #[serde(deserialize_with = "number")]
     pub id: u64,
-    /// Whose it is; client 0 when it is missing.
+    /// The client of the request; missing for client 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client: u64,
     /// The names, all at once.
     pub names: Names,
-    /// Exclusive when it is missing.
+    /// The mode; missing for exclusive.
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
-    /// What to do when the lock is not free; `queue` when it is missing.
+    /// The wait of the request; missing for `queue`.
     #[serde(default, with = "wait", skip_serializing_if = "wait::is_queue")]
     pub wait: Wait,
     /// A text that queries and events show.
@@ -132,13 +132,13 @@ pub struct Request {
     /// In a claim: the fencing token under which the client holds the lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
-    /// In a claim: the place in the queue that the client was told.
+    /// In a claim: the place in the queue that the service sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<QueuePlace>,
 }
 
-/// Where a pending request stands among all requests of a service: smaller places are granted
-/// first where requests conflict. Written as two numbers.
+/// The place of a pending request among all requests of a service: of two that conflict, the
+/// smaller place comes first. Written as two numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "(u64, u64)", into = "(u64, u64)")]
 pub struct QueuePlace {
@@ -167,14 +167,14 @@ pub struct Ask {
     /// Its number, repeated in the answer.
     #[serde(deserialize_with = "number")]
     pub id: u64,
-    /// Whose lock space it is about; client 0's when it is missing.
+    /// The client whose lock space the question is about; missing for client 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client: u64,
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
-/// What can be asked.
+/// The questions of clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
@@ -183,19 +183,19 @@ pub enum Question {
     /// All locks held and requests pending in every partition that the client may open; over a Unix
     /// socket, of all tenants and origins.
     QueryAll,
-    /// What a request waits for.
+    /// The requests that a request waits for.
     Blockers(RequestKey),
     /// Where the first pending request of the client stands.
     Place,
     /// Where a pending request stands.
     PlaceOf(RequestKey),
-    /// Whether somebody waits for a lock.
+    /// Whether a request waits for this lock.
     Contended(RequestKey),
     /// Clients that wait for each other.
     Deadlocks,
     /// Sessions of an earlier service that the service still waits for.
     Recovery,
-    /// Take all held locks away that have this name in their scope, and say how many there were.
+    /// Takes away all held locks that have this name in their scope. Answered by their number.
     ForceRelease(#[serde(with = "single")] Name),
     /// A question of a dashboard, over a connection that was opened as one.
     View(View),

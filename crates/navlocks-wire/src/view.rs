@@ -14,7 +14,7 @@ pub enum View {
     Overview(Filter),
     /// All requests for one name.
     Queue(QueueOf),
-    /// The clients that block others, each with those that wait behind it.
+    /// The clients that block others, each with the clients that wait behind it.
     Tree(Filter),
     /// The deadlocks of this moment, and the last ones.
     Deadlocks,
@@ -24,28 +24,28 @@ pub enum View {
     Time(TimeOf),
     /// The latest events.
     Events(EventsOf),
-    /// The service, and what the dashboard may do there.
+    /// The service, and the rights of the dashboard there.
     Service,
     /// Takes a lock or a session away, as an operator.
     Act(Act),
 }
 
-/// A partition, by what it belongs to.
+/// A partition, by name, tenant and origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Space {
-    /// Its name; the default one when it is missing.
+    /// Its name; missing for the default one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partition: String,
-    /// The tenant that it belongs to, if to one.
+    /// The tenant that it belongs to; missing if none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tenant: String,
-    /// The web origin that it belongs to, if to one.
+    /// The web origin that it belongs to; missing if none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin: String,
 }
 
-/// Which rows are wanted, and which page of them.
+/// A filter of rows, and the page to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Filter {
@@ -64,13 +64,13 @@ pub struct Filter {
     /// Only names with a request of this mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ModeWord>,
-    /// Only names whose first waiter waits at least so long.
+    /// Only names whose first waiter has waited at least this long.
     #[serde(skip_serializing_if = "is_zero")]
     pub waiting_ms: u64,
     /// The order of the rows.
     #[serde(skip_serializing_if = "Order::is_wait")]
     pub order: Order,
-    /// So many rows are left out first.
+    /// How many rows to skip.
     #[serde(skip_serializing_if = "is_zero")]
     pub skip: u64,
 }
@@ -125,16 +125,16 @@ pub struct QueueOf {
     pub space: Space,
     /// The name.
     pub of: Named,
-    /// So many waiters are left out first.
+    /// How many waiters to skip.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skip: u64,
 }
 
-/// How a name is named.
+/// The two ways to name a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Named {
-    /// By itself.
+    /// By the name itself.
     Name(#[serde(with = "single")] Name),
     /// As the first name of a request, for names that are too long for a link.
     First(RequestKey),
@@ -146,7 +146,7 @@ pub enum Named {
 pub struct TimeOf {
     /// Its partition.
     pub space: Space,
-    /// The lanes and what was held are wanted for the minute that ended so long ago.
+    /// How long ago the minute of the lanes ended, in milliseconds.
     pub ago_ms: u64,
     /// The length of the lanes, in milliseconds.
     pub window_ms: u64,
@@ -156,9 +156,9 @@ pub struct TimeOf {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventsOf {
-    /// Only those after this one.
+    /// Only events after this one.
     pub after: u64,
-    /// Which are wanted.
+    /// The filter of the events.
     pub filter: Filter,
 }
 
@@ -168,21 +168,21 @@ pub struct EventsOf {
 pub struct Act {
     /// The action.
     pub action: Action,
-    /// True to be told what would be lost, and nothing else.
+    /// True to only return what would be lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preview: bool,
 }
 
-/// An action of an operator. Requests are named by their ids: the holder of a name may be another
-/// one by now.
+/// An action of an operator. Requests are named by their ids: a name may have another holder by
+/// now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Takes away this lock alone: its holder is told that it was force-released.
+    /// Takes away this lock alone: its holder receives the loss as a forced release.
     Release(RequestKey),
-    /// Steals the names of this lock from all their holders for a moment: they are told so.
+    /// Steals the names of this lock from all their holders, and releases them.
     Steal(RequestKey),
-    /// Ends a session and all that it has.
+    /// Ends a session and all its requests.
     EndSession(u32),
 }
 

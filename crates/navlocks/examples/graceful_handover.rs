@@ -1,5 +1,5 @@
-//! A polite holder: it keeps a lock as long as nobody else wants it, because taking it again is dear, and hands it over when
-//! somebody waits. Nobody has to steal, and nobody has to guess a lease.
+//! A polite holder: it keeps a lock as long as no other client wants it, because locking again is
+//! expensive, and releases it when a request waits. No client has to steal, or to guess a lease.
 //!
 //! ```sh
 //! cargo run -p navlocks --example graceful_handover
@@ -23,15 +23,15 @@ fn index(locks: &Locks, news: &News) -> Result<(), String> {
     let open = || locks.request("index").tag("the indexer").blocking().map_err(|e| e.to_string());
     let lock = open()?;
     news.send("indexer: opened the index and keeps it open").ok();
-    // While it has work it can ask `lock.is_contended().await` after each page; idle, it sleeps here.
+    // While it works it can call `lock.is_contended().await` after each page; idle, it sleeps here.
     match block_on(lock.contended()) {
         Ok(()) => {
-            news.send("indexer: somebody waits, so it closes the index").ok();
+            news.send("indexer: a request waits, so it closes the index").ok();
             drop(lock);
         }
         Err(loss) => return Err(loss.to_string()),
     }
-    // In line again, behind whoever it let through.
+    // The holder queues again, behind the backup.
     let _lock = open()?;
     news.send("indexer: opened the index again").ok();
     Ok(())
@@ -51,7 +51,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
             let (locks, news) = (locks.new_client(), news.clone());
             scope.spawn(move || index(&locks, &news))
         };
-        // The index is open; now it is time for the backup.
+        // The index is open; now the backup runs.
         writeln!(out, "{}", told.recv()?)?;
         let backup = scope.spawn(move || back_up(&locks, &news));
         for line in told {

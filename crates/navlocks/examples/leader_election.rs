@@ -1,5 +1,5 @@
-//! Leader election: several nodes ask for one lock, and whoever holds it leads. The others stand by in line, so there is no gap
-//! and no vote when a leader falls.
+//! Leader election: several nodes request one lock, and its holder leads. The others are waiters,
+//! so there is no gap and no vote when a leader fails.
 //!
 //! ```sh
 //! cargo run -p navlocks --example leader_election
@@ -17,14 +17,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
 }
 
-/// What a node tells the world.
+/// The news of a node.
 struct Elected {
     name: &'static str,
     term: FencingToken,
     node: Locks,
 }
 
-/// A node's whole life: stand by, lead, and stop leading when told.
+/// Runs a node: it waits, leads, and stops leading when it loses the lock.
 fn live(name: &'static str, node: Locks, elected: &Sender<Elected>) -> Result<Loss, RequestError> {
     let lock = node.request("leader").tag(name).blocking()?;
     // The token is the term: every later leader has a larger one.
@@ -45,7 +45,8 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     for _ in names {
         let Elected { name, term, node } = elections.recv()?;
         writeln!(out, "{name} leads, term {term}")?;
-        // The leader's connection breaks. Whatever its code is doing, the next in line leads from now on.
+        // The leader's connection breaks. Whatever its code does, the next waiter leads from now
+        // on.
         node.end();
         writeln!(out, "{name} is cut off")?;
     }

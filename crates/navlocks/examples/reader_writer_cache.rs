@@ -1,5 +1,5 @@
-//! A cache whose readers share and whose writers are alone, key by key. However many ask for a missing value at the same time,
-//! it is loaded once.
+//! A cache with shared readers and exclusive writers for each key. A missing value is loaded once,
+//! however many clients request it at the same time.
 //!
 //! ```sh
 //! cargo run -p navlocks --example reader_writer_cache
@@ -31,10 +31,10 @@ impl Cache {
         if let Some(value) = self.peek(key) {
             return Ok(value);
         }
-        // A lock cannot be upgraded, that way two readers would wait for each other.
+        // A lock cannot be upgraded: two readers would wait for each other.
         drop(reading);
         let _writing = self.locks.request(key).await?;
-        // Somebody may have been here in between.
+        // Another client may have loaded it in between.
         if let Some(value) = self.peek(key) {
             return Ok(value);
         }
@@ -43,7 +43,7 @@ impl Cache {
         Ok(value)
     }
 
-    /// Removes a value. When this returns nobody uses the old one any more.
+    /// Removes a value. When this returns no client uses the old one any more.
     async fn invalidate(&self, key: &str) -> Result<(), RequestError> {
         let _writing = self.locks.request(key).await?;
         self.with_values(|values| values.remove(key));
@@ -54,18 +54,18 @@ impl Cache {
         self.with_values(|values| values.get(key).cloned())
     }
 
-    /// The mutex guards the map for an instant; the named locks guard the values while they are loaded.
+    /// Locks the map for an instant; the named locks guard the values while they are loaded.
     fn with_values<T>(&self, work: impl FnOnce(&mut HashMap<String, String>) -> T) -> T {
         work(&mut self.values.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Something slow.
+    /// Loads a value slowly.
     async fn load(&self, key: &str) -> String {
         let load = self.loads.fetch_add(1, Ordering::Relaxed) + 1;
         format!("{key}, load {load}")
     }
 
-    /// Eight threads ask for each key at the same time.
+    /// Requests each key from eight threads at the same time. Returns the number of loads.
     fn storm(&self, keys: &[&str]) -> usize {
         thread::scope(|scope| {
             let asks = keys.iter().flat_map(|&key| [key; 8]);

@@ -1,5 +1,5 @@
-//! A holder that hangs: give up waiting after a while, find out who it is, take the lock away, and let the store refuse whatever
-//! the old holder still writes.
+//! A holder that hangs: time out, find its name, steal the lock, and let the store refuse later
+//! writes of the old holder.
 //!
 //! ```sh
 //! cargo run -p navlocks --example timeout_and_steal
@@ -17,8 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&mut io::stdout().lock())
 }
 
-/// A store with a fence: it remembers the newest token and takes nothing from an older one. This is what makes stealing
-/// safe, because nobody can make a hanging process stop at the right moment.
+/// A store with a fence: it remembers the newest token and refuses older ones. This makes stealing
+/// safe, because a hanging process cannot be stopped at the right moment.
 #[derive(Default)]
 struct Store {
     newest: Option<FencingToken>,
@@ -62,7 +62,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         let Err(error) = patient else { return Err("the lock was free".into()) };
         writeln!(out, "operator: {}", error.kind())?;
         for info in error.holders() {
-            let who = info.tag.as_deref().unwrap_or("somebody");
+            let who = info.tag.as_deref().unwrap_or("a client without a tag");
             writeln!(out, "operator: {} is held by {who}", info.scope)?;
         }
 
@@ -72,11 +72,11 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
             writeln!(out, "operator: wrote the report")?;
         }
 
-        // The worker wakes up and knows nothing. The store does.
+        // The worker continues without knowing. The store refuses it.
         if let Err(error) = store.write(stuck.fencing_token(), "written too late") {
             writeln!(out, "worker: {error}")?;
         }
-        // Had it asked first, it would have known.
+        // If it had checked first, it would have known.
         if let Some(loss) = stuck.loss() {
             writeln!(out, "worker: {loss}")?;
         }

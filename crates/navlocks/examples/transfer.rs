@@ -1,5 +1,6 @@
-//! Money goes between accounts, in all directions at once. Each transfer asks for both accounts as one scope: it gets both or
-//! waits for both, so two transfers in opposite directions cannot deadlock, in whatever order they name the accounts.
+//! Money goes between accounts, in all directions at once. Each transfer requests both accounts as
+//! one scope: it gets both or waits for both, so two transfers in opposite directions cannot
+//! deadlock.
 //!
 //! ```sh
 //! cargo run -p navlocks --example transfer
@@ -21,7 +22,7 @@ const ACCOUNTS: [&str; 3] = ["rent", "savings", "wages"];
 const CLERKS: usize = 4;
 const TRANSFERS_EACH: usize = 250;
 
-/// Balances in a place that can be read and written, but not both in one step.
+/// Balances that can be read and written, but not both in one step.
 struct Bank {
     locks: Locks,
     balances: Mutex<HashMap<&'static str, i64>>,
@@ -36,7 +37,7 @@ impl Bank {
     ) -> Result<(), RequestError> {
         let _both = self.locks.request([from, to]).blocking()?;
         let (had, has) = (self.balance(from), self.balance(to));
-        // Without the lock, somebody else's transfer here would be undone below.
+        // Without the lock, a transfer of another client here would be undone below.
         thread::yield_now();
         self.set(from, had - amount);
         self.set(to, has + amount);
@@ -66,7 +67,7 @@ pub(crate) fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
             let bank = &bank;
             move || {
                 for number in clerk..clerk + TRANSFERS_EACH {
-                    // Round the circle, each clerk the other way than the one before.
+                    // Around the circle, each clerk the other way than the one before.
                     let (here, there) = (number % 3, (number + 1 + clerk % 2) % 3);
                     bank.transfer(ACCOUNTS[here], ACCOUNTS[there], 7)?;
                 }

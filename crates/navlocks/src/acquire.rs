@@ -21,13 +21,14 @@ use crate::timer::Timer;
 ///
 /// # Cancel safety
 ///
-/// The request takes its place in the queue when this is first polled. Dropping the future aborts the request: it leaves
-/// the queue at once, and those who waited for nothing else are granted. If the lock had been
-/// granted and the future not been polled since, the lock passes on. Polling again with another future starts at the end of the queue.
+/// The request enters the queue when this future is first polled. Dropping the future aborts the
+/// request: it leaves the queue at once, and requests that waited for it alone are granted. If the
+/// lock was granted and the future not polled since, the lock is released. A new future starts at
+/// the tail of the queue.
 #[derive(Debug)]
 #[must_use = "a request does nothing until it is awaited"]
-// In this order, so that a request is moved here in the pieces in which it was written: others
-// would cause store-forwarding stalls.
+// Fields are moved in the pieces in which they were written: another order would cause
+// store-forwarding stalls.
 #[repr(C)]
 pub struct Acquire {
     /// Taken when the future is ready.
@@ -43,7 +44,8 @@ struct Waiting {
     timer: Option<Box<Timer>>,
 }
 
-/// The future of a [`TryRequest`](crate::TryRequest): resolves at once, to `None` when the lock is not free.
+/// The future of a [`TryRequest`](crate::TryRequest): resolves at once, to `None` when the lock is
+/// not free.
 ///
 /// # Cancel safety
 ///
@@ -120,8 +122,8 @@ impl Acquire {
         RequestError::with_holders(kind, inner.scope, holders)
     }
 
-    /// Returns the id of the request in queries and events, while it is pending. Through a service
-    /// it is another one after the service has forgotten the request.
+    /// Returns the id of the request in queries and events, while it is pending. Through a service,
+    /// it is a new id after the service has forgotten the request.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -163,7 +165,7 @@ impl Acquire {
     }
 }
 
-/// Panics, because the future was ready before.
+/// Panics, because the future was already ready.
 #[cold]
 fn over() -> ! {
     panic!("a lock request was polled after it had given its result")
@@ -175,7 +177,7 @@ impl IntoFuture for Request {
 
     #[inline(always)]
     fn into_future(mut self) -> Acquire {
-        // A request without time to wait tries once, and leaves no trace.
+        // A request with a timeout of zero tries once, and leaves no trace.
         if self.timeout_of() == Some(Duration::ZERO) && self.inner.wait == Wait::Queue {
             self.inner.wait = Wait::IfAvailable;
         }
@@ -205,7 +207,7 @@ impl Future for Acquire {
             Answer::Pending(id) if self.waits_for_ever(*id) => return Poll::Pending,
             _ => {}
         }
-        // Among requests that may wait, only one that has no time to is ever unavailable.
+        // Of requests that may wait, only one with a timeout of zero is ever unavailable.
         let timed_out = RequestErrorKind::TimedOut { after: Duration::ZERO };
         self.finish(answer, cx).map(|finished| finished?.ok_or_else(|| self.fail(timed_out)))
     }

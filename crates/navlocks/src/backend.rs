@@ -24,7 +24,7 @@ use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot};
 
-/// A lock space, as its clients reach it. No method blocks; a user's wakers run after it unlocked.
+/// A lock space, as its clients use it. No method blocks; wakers run after unlocking.
 pub(crate) trait Backend: Debug + Send + Sync {
     /// Requests a lock. If the request has to wait, wakes `waker` once it is decided.
     fn request(
@@ -47,10 +47,11 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Releases a lock, or returns how it was lost.
     fn release(&self, id: RequestId) -> Result<(), Loss>;
 
-    /// Returns how many locks were lost here: while it stands still, no holder needs to ask.
+    /// Returns how many locks were lost here: while it does not change, no holder has lost its
+    /// lock.
     fn losses(&self) -> u64;
 
-    /// Returns how a lock was lost. The answer stands until its guard is dropped.
+    /// Returns how a lock was lost. The answer stays the same until its guard is dropped.
     fn loss(&self, id: RequestId) -> Option<Loss>;
 
     /// Returns whether the watched event has come, or the guard is gone; if not, wakes `waker` when
@@ -183,11 +184,11 @@ impl Grant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "service"), allow(dead_code, reason = "nothing else is awaited here"))]
 pub(crate) enum Blocking {
-    /// It holds up nothing that it waits for.
+    /// The thread delays nothing that it waits for.
     Free,
-    /// It is a worker of a runtime, and another one must take over its tasks.
+    /// The thread is a worker of a runtime, and another worker must take over its tasks.
     InPlace,
-    /// It alone runs the task that carries the connection.
+    /// The thread is the only one that runs the task of the connection.
     Forbidden,
 }
 
@@ -198,10 +199,10 @@ pub(crate) enum Watched {
     Contention,
 }
 
-/// The number of shards of a lock space. Two under the model checker, so that it comes to an end.
+/// The number of shards of a lock space. Two under the model checker, so that it terminates.
 pub(crate) const SHARDS: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// Returns the shard that requests of this scope concern first, below [`SHARDS`].
+/// Returns the first shard that a request of this scope uses, below [`SHARDS`].
 #[inline]
 pub(crate) fn shard_of(scope: &Scope) -> usize {
     match scope.names() {

@@ -22,7 +22,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Polls until it is ready, for so long at most. Returns whether it was.
+/// Polls until the future is ready, at most for the given time. Returns whether it was ready.
 #[cfg(feature = "service")]
 pub(crate) fn wait_for(
     mut poll: impl FnMut(&Waker) -> Poll<()>,
@@ -40,7 +40,8 @@ pub(crate) fn wait_for(
     true
 }
 
-/// Runs a future to its end on this thread, which sleeps in between. For threads and programs without an async runtime.
+/// Runs a future to its end on this thread, which sleeps between polls. For threads and programs
+/// without an async runtime.
 ///
 /// ```
 /// let locks = navlocks::Locks::new();
@@ -57,7 +58,7 @@ pub fn block_on<T>(future: impl IntoFuture<Output = T>) -> T {
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return output,
-            // A wake-up that came before this makes it return at once.
+            // A wakeup that came before this makes it return at once.
             Poll::Pending => thread::park(),
         }
     }

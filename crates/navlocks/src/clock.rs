@@ -1,15 +1,15 @@
-//! Since when: a monotonic clock that is cheap to read.
+//! A monotonic clock that is cheap to read, for ages of locks and requests.
 
 use std::time::Duration;
 
-/// A moment, a few milliseconds exact: people read how long a lock is held or waited for, and every request pays for it.
+/// A moment, exact to a few milliseconds: people read ages of locks, and every request pays for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment(coarsetime::Instant);
 
 impl Moment {
     #[inline]
     pub(crate) fn now() -> Self {
-        // Not `now`, which also writes what it read to one place for all threads.
+        // `now` would also write to a cache line that all threads share.
         Self(coarsetime::Instant::now_without_cache_update())
     }
 

@@ -47,12 +47,12 @@ pub use navlocks_core::DeadlockPolicy;
 pub struct Cycle(Box<Deadlock>);
 
 impl Cycle {
-    /// The clients, in order of their serials. One client alone waits for itself.
+    /// Returns the clients, in order of their serials. One client alone waits for itself.
     pub fn clients(&self) -> &[ClientId] {
         &self.0.clients
     }
 
-    /// The requests, held and pending, that make the cycle.
+    /// Returns the requests, held and pending, that make the cycle.
     pub fn requests(&self) -> &[RequestId] {
         &self.0.requests
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, in the caller's words.
+//! The errors of requests and questions, and the causes of losses.
 
 use std::error::Error;
 use std::fmt;
@@ -18,22 +18,23 @@ pub enum Loss {
         /// The thief.
         by: RequestId,
     },
-    /// Somebody force-released a name of its scope.
+    /// A name of its scope was force-released.
     ForceReleased,
-    /// Its client was suspended and somebody else needed the lock.
+    /// Its client was suspended and another client needed the lock.
     Evicted,
     /// Its client was suspended, under the policy that releases at once.
     Suspended,
     /// Its client was [ended](crate::Locks::end).
     ClientEnded,
-    /// The service could not be reached in time to renew the lease, and may have given the lock to somebody else.
+    /// The client could not reach the service in time to renew the lease, and another client may
+    /// hold the lock.
     LeaseLapsed,
-    /// The service that kept it is gone, or has ended the session.
+    /// The service that kept the lock is gone, or has ended the session.
     ServiceGone,
 }
 
 impl Loss {
-    /// The name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(&self) -> &'static str {
         "AbortError"
     }
@@ -56,7 +57,7 @@ impl fmt::Display for Loss {
             Self::Stolen { by } => write!(f, "the lock was stolen by request {by}"),
             Self::ForceReleased => f.write_str("the lock was force-released"),
             Self::Evicted => {
-                f.write_str("the client was suspended, and somebody else needed the lock")
+                f.write_str("the client was suspended, and another client needed the lock")
             }
             Self::Suspended => f.write_str("the client was suspended, which released its locks"),
             Self::ClientEnded => f.write_str("the client that held the lock was ended"),
@@ -70,8 +71,7 @@ impl fmt::Display for Loss {
 
 impl Error for Loss {}
 
-/// Why a request did not give a lock: the kind of failure, and the lock that it is about. Nothing
-/// of the request is left then.
+/// Why a request failed: the kind of failure, and the names. Nothing of the request is left.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -110,7 +110,7 @@ impl RequestError {
         Self(Box::new(About { kind, scope, holders }))
     }
 
-    /// The kind of failure.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> &RequestErrorKind {
         &self.0.kind
     }
@@ -120,19 +120,19 @@ impl RequestError {
         self.0.kind
     }
 
-    /// The names that were requested.
+    /// Returns the names of the request.
     pub fn scope(&self) -> &Scope {
         &self.0.scope
     }
 
-    /// The locks that a request which [timed out](RequestErrorKind::TimedOut) waited for, as far as
-    /// they are known; a service describes the first sixteen. Empty for every other kind, and if
-    /// all were waiting themselves.
+    /// Returns the locks that a request which [timed out](RequestErrorKind::TimedOut) waited for,
+    /// as far as they are known; a service describes the first sixteen. Empty for every other kind,
+    /// and if the request waited for pending ones only.
     pub fn holders(&self) -> &[LockInfo] {
         &self.0.holders
     }
 
-    /// The name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(&self) -> &'static str {
         self.kind().dom_exception_name()
     }
@@ -178,41 +178,44 @@ impl Error for RequestError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestErrorKind {
-    /// The lock was not free within the time given.
+    /// The lock was not granted within the timeout.
     TimedOut {
-        /// That time.
+        /// The timeout.
         after: Duration,
     },
-    /// Another request stole the lock before this one had heard of getting it, or threw it out of the queue.
+    /// Another request stole the lock before this client received the grant, or aborted the pending
+    /// request.
     Stolen {
         /// The thief.
         by: RequestId,
     },
-    /// The lock was force-released before this request had heard of getting it.
+    /// The lock was force-released before this client received the grant.
     ForceReleased,
-    /// The client was suspended, and somebody would have had to wait for it.
+    /// The client was suspended, and another client would have had to wait for it.
     Evicted,
-    /// The request's turn came while its client was suspended, under the policy that releases at once.
+    /// The turn of the request came while its client was suspended, under the policy that releases
+    /// at once.
     Suspended,
     /// The client was [ended](crate::Locks::end).
     ClientEnded,
-    /// The client is suspended, by whoever serves it.
+    /// The client is suspended by its embedder.
     ClientSuspended,
-    /// Waiting would have closed a cycle of clients that wait for each other, and this lock space refuses that.
+    /// Waiting would close a cycle of clients that wait for each other, and this lock space refuses
+    /// that.
     Deadlock(Cycle),
     /// Only a shared request can overtake the queue.
     ExclusiveOvertake,
-    /// The service has been out of reach for longer than anybody was to wait.
+    /// The service has been out of reach for longer than the patience of this client.
     Unreachable,
-    /// The thread was to block until the service answers, and its runtime has no other that carries
+    /// The thread would block until the service answers, and no other thread of its runtime carries
     /// the connection.
     BlocksConnection,
-    /// The service does not take the request.
+    /// The service refuses the request.
     Refused(Refusal),
 }
 
 impl RequestErrorKind {
-    /// The name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "TimeoutError",
@@ -259,10 +262,10 @@ impl fmt::Display for RequestErrorKind {
             Self::TimedOut { after } => write!(f, "the lock was not free within {after:?}"),
             Self::Stolen { by } => write!(f, "request {by} stole the lock from this one"),
             Self::ForceReleased => {
-                f.write_str("the lock was force-released before the request heard of it")
+                f.write_str("the lock was force-released before the client received the grant")
             }
             Self::Evicted => {
-                f.write_str("the client was suspended, and somebody would have had to wait for it")
+                f.write_str("the client was suspended, and another client would have waited for it")
             }
             Self::Suspended => {
                 f.write_str("the request's turn came while its client was suspended")
@@ -284,7 +287,7 @@ impl fmt::Display for RequestErrorKind {
 
 const UNREACHABLE: &str = "the lock service cannot be reached: is it running?";
 
-/// What a service does not do, in its own words.
+/// A refusal of a service, in the service's own text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     message: Box<str>,
@@ -297,7 +300,7 @@ impl Refusal {
         Self { message, dom_exception_name }
     }
 
-    /// The name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(&self) -> &'static str {
         self.dom_exception_name
     }
@@ -315,16 +318,16 @@ impl fmt::Display for Refusal {
 pub enum QueryError {
     /// The client was [ended](crate::Locks::end).
     ClientEnded,
-    /// The service has been out of reach for longer than anybody was to wait.
+    /// The service has been out of reach for longer than the patience of this client.
     Unreachable,
-    /// The service does not answer this.
+    /// The service refuses the question.
     Refused(Refusal),
-    /// The service answered something else: it is of another kind than this client.
+    /// The service sent an unexpected answer: it speaks another protocol than this client.
     Misunderstood,
 }
 
 impl QueryError {
-    /// The name of the DOMException that this is in JavaScript.
+    /// Returns the name of the DOMException that JavaScript gets for this.
     pub fn dom_exception_name(&self) -> &'static str {
         match self {
             Self::ClientEnded => "InvalidStateError",
@@ -344,7 +347,7 @@ impl fmt::Display for QueryError {
             Self::Unreachable => f.write_str(UNREACHABLE),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Misunderstood => f.write_str(
-                "the lock service answered something that was not asked: are both of one version?",
+                "the lock service sent an unexpected answer: use the same version on both sides",
             ),
         }
     }

@@ -17,17 +17,17 @@ use crate::error::Loss;
 pub struct Event {
     /// The request, and once granted the lock.
     pub request: RequestId,
-    /// Whose it is.
+    /// The client of the request.
     pub client: ClientId,
-    /// The names it asks for.
+    /// The names of the request.
     pub scope: Scope,
     /// Shared or exclusive.
     pub mode: Mode,
     /// The text given with [`tag`](crate::Request::tag).
     pub tag: Option<Arc<str>>,
-    /// The process whose it is, where a service knows it. In process there is only one.
+    /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
-    /// What happened to it.
+    /// The kind of the event.
     pub what: Kind,
 }
 
@@ -36,21 +36,21 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// It was made.
+    /// The request was made.
     Requested,
-    /// It holds its lock.
+    /// The request holds its lock.
     Granted(FencingToken),
-    /// It wanted the lock only if available, which it is not.
+    /// The request wanted the lock only if available, and it is not.
     Unavailable,
-    /// Its lock was released by its holder.
+    /// The client released the lock.
     Released,
-    /// It was given up by its owner while it waited: dropped, timed out, or refused for a deadlock.
+    /// The client aborted the pending request: dropped, timed out, or refused for a deadlock.
     Withdrawn,
-    /// It was thrown out of the queue by somebody else.
+    /// The pending request was aborted, not by its client.
     Aborted(Loss),
-    /// Its lock was taken away.
+    /// The lock was lost.
     Lost(Loss),
-    /// It waits, and thereby closes a cycle of clients that wait for each other.
+    /// The request is pending, and closes a cycle of clients that wait for each other.
     Deadlock(Cycle),
 }
 

@@ -1,11 +1,11 @@
-//! Named locks for async Rust: shared and exclusive, fair, abortable, stealable, queryable. The Web Locks API, in
-//! process.
+//! Named locks for async Rust: shared and exclusive, fair, abortable, stealable, queryable. The Web
+//! Locks API, in process.
 //!
 //! ```text
 //!   locks.request("a")        one name, or ["a", "b"] at once
 //!     .shared()               beside other shared ones
 //!     .timeout(…) .tag(…)     how long to wait, what to show in queries
-//!     .steal()                take it from whoever has it
+//!     .steal()                take it away from its holders
 //!     .if_available()         do not wait
 //!        │
 //!        ├─ .await            a Lock: dropping it releases it          explicit
@@ -15,15 +15,18 @@
 //!
 //! # What to rely on
 //!
-//! - **Order.** First come, first served on each name. A shared request waits behind an earlier exclusive one. Several names
-//!   are granted at once or not at all, so those who ask for all they need in one request cannot deadlock.
-//! - **Cancel safety.** Dropping a request's future leaves the queue at once, and whoever waited for nothing else is granted. If
-//!   the lock had been granted and the future not polled since, the lock passes on.
-//! - **Loss is told.** A lock can be [stolen](Request::steal), [force-released](Locks::force_release), or its client
-//!   [ended](Locks::end). The holder learns it from [`Lock::lost`] or [`Lock::loss`], with the cause; nobody else is
-//!   fooled if the resource checks the [fencing token](Lock::fencing_token).
-//! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a process starts one
-//!   thread for timers.
+//! - **Order.** First come, first served on each name. A shared request waits behind an earlier
+//!   exclusive one. Several names are granted at once or not at all, so clients that request all
+//!   names at once cannot deadlock.
+//! - **Cancel safety.** Dropping the future of a request leaves the queue at once, and requests
+//!   that waited for it alone are granted. If the lock was granted and the future not polled since,
+//!   the lock is released.
+//! - **Losses are reported.** A lock can be [stolen](Request::steal),
+//!   [force-released](Locks::force_release), or its client [ended](Locks::end). The holder learns
+//!   the cause from [`Lock::lost`] or [`Lock::loss`]; a resource that checks the [fencing
+//!   token](Lock::fencing_token) refuses a late write.
+//! - **Any executor, or none.** Nothing is spawned. The first [timeout](Request::timeout) of a
+//!   process starts one thread for timers.
 //! - **Names are JavaScript strings**, any of them, compared exactly. See [`Name`].
 //!
 //! # Example
@@ -41,11 +44,12 @@
 //! # navlocks::blocking::block_on(transfer(&Locks::new(), "wages", "rent")).unwrap();
 //! ```
 //!
-//! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in [`lineage`].
+//! The engine that decides is [`navlocks_core`]; the older APIs of the same lineage are in
+//! [`lineage`].
 
 #![forbid(unsafe_code)]
 
-// In reading order: the way in, a request, the lock it gives, questions and events, the backends.
+// In reading order: locks, a request, its guard, questions and events, the backends.
 mod locks;
 mod request;
 mod acquire;

@@ -15,42 +15,42 @@ use crate::watch::LossWatch;
 
 /// A lock that is held. Dropping it releases it, also in a panic.
 ///
-/// It belongs to nobody but its owner: it is `'static` and `Send`, and moving it to another task or thread hands the
-/// lock over without a moment in between. Its client stays who requested it.
+/// A lock is `'static` and `Send`: moving it to another task or thread passes the lock on without
+/// releasing it. Its client does not change.
 #[must_use = "a lock that is not kept is released at once"]
 // In this order, so that a lock is moved in the pieces in which it was written: others would cause
-// store-forwarding stalls. The word that tells `Some` from `None` is within the request.
+// store-forwarding stalls. An error would stand at the first word, which is written apart for that.
 #[repr(C)]
 pub struct Lock {
-    grant: Grant,
     pub(crate) owner: Arc<Owner>,
     request: Request,
+    grant: Grant,
 }
 
 impl Lock {
     #[inline]
     pub(crate) fn new(owner: Arc<Owner>, grant: Grant, request: Request) -> Self {
-        Self { owner, grant, request }
+        Self { owner, request, grant }
     }
 
-    /// The names that are locked, in order.
+    /// Returns the locked names, in order.
     pub fn scope(&self) -> &Scope {
         &self.request.scope
     }
 
-    /// Shared or exclusive.
+    /// Returns the mode: shared or exclusive.
     pub fn mode(&self) -> Mode {
         self.request.mode
     }
 
-    /// A number larger than that of every lock granted before in this space. Send it along with each write to the
-    /// resource; a resource that refuses smaller numbers than it has seen is safe from a holder that does not know yet
-    /// that it lost the lock.
+    /// Returns a number larger than that of every lock granted before in this space. Send it with
+    /// each write to the resource: a resource that refuses smaller numbers than it has seen is safe
+    /// from a late holder.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }
 
-    /// Which one this is in queries and events.
+    /// Returns the id of the lock in queries and events.
     pub fn request_id(&self) -> RequestId {
         self.grant.id
     }
@@ -59,19 +59,20 @@ impl Lock {
     ///
     /// # Errors
     ///
-    /// There was nothing to release: the lock had been taken away, and how.
+    /// There was nothing to release: the lock had been lost, with this cause.
     pub fn release(mut self) -> Result<(), Loss> {
         self.grant.losses = Grant::OVER;
         self.owner.backend.release(self.grant.id)
     }
 
-    /// Why the lock was taken away, if it was. Cheap while nothing was lost in the whole space: one load.
+    /// Returns how the lock was lost, if it was. Cheap while no lock was lost in the whole space:
+    /// one load.
     pub fn loss(&self) -> Option<Loss> {
         let backend = &self.owner.backend;
         if backend.losses() == self.grant.losses { None } else { backend.loss(self.grant.id) }
     }
 
-    /// Resolves when the lock is taken away, with the cause; never, if it is not.
+    /// Resolves when the lock is lost, with the cause; never, if it is not.
     ///
     /// # Cancel safety
     ///
@@ -80,8 +81,8 @@ impl Lock {
         Lost(Watching { lock: self, watched: Watched::Loss, watch: None })
     }
 
-    /// Returns a watch for the loss of the lock that borrows nothing: for a task of its own, which
-    /// stops the work when the lock is taken away.
+    /// Returns a watch for the loss of the lock that borrows nothing, for a task of its own that
+    /// stops the work at the loss.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -103,11 +104,11 @@ impl Lock {
         LossWatch::new(Arc::downgrade(&self.owner), self.grant.id)
     }
 
-    /// Resolves when somebody waits for the lock, so that a holder in no hurry can hand it over.
+    /// Resolves when a request waits for the lock, so that a holder can release it early.
     ///
     /// # Errors
     ///
-    /// The lock was taken away meanwhile.
+    /// The lock was lost meanwhile.
     ///
     /// # Cancel safety
     ///
@@ -126,7 +127,7 @@ impl Lock {
         self.owner.backend.poll_watch(self.grant.id, watched, watch, waker)
     }
 
-    /// Whether somebody waits for the lock now.
+    /// Returns true if a request waits for the lock now.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl Drop for Lock {
     #[inline]
     fn drop(&mut self) {
         if self.grant.losses != Grant::OVER {
-            // A dropped guard has no use for the loss.
+            // A dropped guard does not report its loss.
             let _lost_or_released = self.owner.backend.release(self.grant.id);
         }
     }
@@ -167,7 +168,7 @@ pub struct Lost<'a>(Watching<'a>);
 #[must_use = "futures do nothing until they are awaited"]
 pub struct Contended<'a>(Watching<'a>);
 
-/// A holder that waits for something to happen to its lock.
+/// A holder that waits for an event of its lock.
 #[derive(Debug)]
 struct Watching<'a> {
     lock: &'a Lock,

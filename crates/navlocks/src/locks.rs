@@ -1,4 +1,4 @@
-//! The way in: a lock space, and one client of it.
+//! Locks: a lock space, and one client of it.
 
 use std::fmt;
 #[cfg(feature = "service")]
@@ -21,21 +21,23 @@ use crate::request::Request;
 use crate::stream::Events;
 use crate::watch::ConnectionWatch;
 
-/// Locks by name, and one client that asks for them.
+/// Locks by name, and one client that requests them.
 ///
-/// A clone is the same client; [`new_client`](Self::new_client) is another in the same lock space, and
-/// [`partition`](Self::partition) is another lock space. What a client is matters when it [ends](Self::end), which releases
-/// all that it has, and when [deadlocks](DeadlockPolicy) are looked for. Otherwise one client
-/// serves any number of tasks and threads.
+/// A clone is the same client; [`new_client`](Self::new_client) makes another one in the same lock
+/// space, and [`partition`](Self::partition) opens another lock space. Clients matter when one
+/// [ends](Self::end), which releases all its locks, and for [deadlocks](DeadlockPolicy). Otherwise
+/// one client serves any number of tasks and threads.
 ///
-/// Threads that ask for different names hardly hold each other up, as long as each request has one name: requests for
-/// several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) bring all names of the space behind one mutex.
+/// Threads that request different names hardly contend, as long as each request has one name:
+/// requests for several names, [events](Self::events) and a [deadlock policy](DeadlockPolicy) put
+/// all names of the space behind one mutex.
 ///
 /// # Policy
 ///
-/// Each name is first come, first served. Shared locks are held together; a shared request waits behind an
-/// earlier exclusive one even if that one is still waiting, so neither readers nor writers starve. A request for
-/// several names gets all of them at once, and cannot deadlock with others that do the same. Locks are not re-entrant.
+/// Each name is first come, first served. Shared locks are held together; a shared request waits
+/// behind an earlier exclusive one even if that one is still waiting, so neither readers nor
+/// writers starve. A request for several names gets all of them at once, and cannot deadlock with
+/// others that do the same. Locks are not re-entrant.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -61,14 +63,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The policy for deadlocks; they are ignored by default. Each task needs a
-    /// [client of its own](crate::deadlock#one-client-for-each-unit-of-work) then.
+    /// Sets the policy for deadlocks; they are ignored by default. Each task then needs a [client
+    /// of its own](crate::deadlock#one-client-for-each-unit-of-work).
     pub fn deadlocks(mut self, policy: DeadlockPolicy) -> Self {
         self.deadlocks = policy;
         self
     }
 
-    /// A new lock space with these options.
+    /// Makes a lock space with these options.
     pub fn build(self) -> Locks {
         let space = Space::alone(self.deadlocks);
         let client = space.add_client();
@@ -77,7 +79,7 @@ impl Builder {
 }
 
 impl Locks {
-    /// A new lock space in this process, shared by the clones of what is returned and by nobody else.
+    /// Makes a lock space in this process, shared only by the clones of the returned value.
     #[allow(
         clippy::new_without_default,
         reason = "two defaults would be two spaces that exclude nothing"
@@ -86,30 +88,29 @@ impl Locks {
         Self::builder().build()
     }
 
-    /// A lock space with options.
+    /// Returns the options of a new lock space.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The lock spaces of a service, shared by all who connect to it: `unix:/path/to/socket`, `ws://host:port` or
-    /// `wss://host:port`. Say how on what is returned, then await it.
+    /// Connects to a service, whose lock spaces all its clients share: `unix:/path/to/socket`,
+    /// `ws://host:port` or `wss://host:port`. Set options on the returned value, then await it.
     ///
     /// Of a cluster: the addresses of some of its nodes, `wss://n1:7400,n2:7400,n3:7400`, where
     /// later ones may leave out the scheme. They are dialled in turn, from a random one on, and the
     /// node that answers leads to the one that owns the locks. Each [partition](Self::partition) of
     /// a cluster is a session of its own, with its own [connection](Self::connection).
     ///
-    /// Everything is as in process, with what a network adds. Locks and requests outlive the
-    /// connection and the service: the connection is made again, and a service that was started
-    /// again gets a claim of what is held and pending here. A held lock can be lost because the
-    /// service was out of reach for longer than the lease
-    /// ([`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), which is known here before any other
-    /// client is granted, or because the service has lost its state
-    /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues anew, at
+    /// The API is the same as in process. Locks and requests outlive the connection and the
+    /// service: the client connects again, and claims its locks and requests from a service that
+    /// was restarted. A held lock can be lost because the service was out of reach for longer than
+    /// the lease ([`Loss::LeaseLapsed`](crate::Loss::LeaseLapsed)), which the client learns before
+    /// any other client is granted, or because the service has lost its state
+    /// ([`Loss::ServiceGone`](crate::Loss::ServiceGone)). A pending request then queues again, at
     /// the tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
-    /// One task drives the connection: on the tokio runtime in which it was made, and without one on a thread of this crate's own.
-    /// A runtime that shuts down takes its connections with it.
+    /// One task drives the connection: on the tokio runtime in which it was made, and without one
+    /// on a thread of this crate. A runtime that shuts down ends its connections.
     ///
     /// # Errors
     ///
@@ -143,23 +144,25 @@ impl Locks {
         &self.client().backend
     }
 
-    /// Another client in the same lock space.
+    /// Makes another client in the same lock space.
     pub fn new_client(&self) -> Self {
         Self::of(self.backend().new_client(self.client().id))
     }
 
-    /// A client in the lock space of that name: the same for all who are related by [`new_client`](Self::new_client),
-    /// `partition` and cloning, and independent of every other. It is forgotten when nobody uses it.
+    /// Makes a client in the lock space of that name: the same for all clients related by
+    /// [`new_client`](Self::new_client), `partition` and cloning, and independent of every other.
+    /// It is dropped with its last client.
     pub fn partition(&self, name: &str) -> Self {
         Self::of(self.backend().partition(name))
     }
 
-    /// Who this is in queries and events.
+    /// Returns the id of this client in queries and events.
     pub fn client_id(&self) -> ClientId {
         self.client().shown_id()
     }
 
-    /// A request for an exclusive lock on a name, or on several at once. Say how on what is returned, then await it.
+    /// Makes a request for an exclusive lock on a name, or on several at once. Set options on the
+    /// returned value, then await it.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -180,8 +183,8 @@ impl Locks {
         Request::new(self.owners.of(&scope), scope)
     }
 
-    /// Takes away all held locks that have `name` in their scope, in one step; their holders are told, and the queue
-    /// goes on. Returns how many there were.
+    /// Takes away all held locks that have `name` in their scope, in one step; their holders
+    /// receive the loss, and the queue is processed. Returns how many there were.
     ///
     /// # Errors
     ///
@@ -190,20 +193,20 @@ impl Locks {
         self.backend().force_release(self.client().id, name.into()).await
     }
 
-    /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and released, its requests fail,
-    /// and every later one does. Its event streams end.
+    /// Ends this client, for all clones of it: its locks are [lost](crate::Loss::ClientEnded) and
+    /// released, its requests fail, and every later one does. Its event streams end.
     pub fn end(&self) {
         self.client().end();
     }
 
-    /// Takes leave of a service, for all clients of this connection, and waits until everything
-    /// that was said has been sent. Their locks are released, and their requests fail. In process
-    /// it does nothing.
+    /// Ends the session with a service, for all clients of this connection, and waits until all
+    /// messages are sent. Their locks are released, and their requests fail. In process it does
+    /// nothing.
     ///
-    /// Dropping all that belongs to a connection takes leave as well: where this crate has a thread
-    /// of its own for the connection, the drop waits for that, half a second at most; in a runtime
-    /// the connection's task takes leave, at the latest when the runtime shuts down. A program that
-    /// is killed takes no leave, and its locks are kept until its lease is over.
+    /// Dropping the last handle of a connection ends the session as well. On a thread of this
+    /// crate, the drop waits for that, at most half a second; in a runtime the task of the
+    /// connection does it, at the latest when the runtime shuts down. The locks of a killed program
+    /// are kept until its lease is over.
     pub async fn disconnect(&self) {
         self.backend().leave();
         std::future::poll_fn(|cx| self.backend().poll_left(cx.waker())).await;
@@ -214,8 +217,8 @@ impl Locks {
         self.backend().connection().0
     }
 
-    /// Returns a watch for changes of the connection, for a task of its own: a program can tell its
-    /// operator, or its health check, that the service is away.
+    /// Returns a watch for changes of the connection, for a task of its own that informs an
+    /// operator or a health check.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -240,8 +243,8 @@ impl Locks {
     /// Unix socket.
     ///
     /// The service keeps the locks of this client for as long as any process has that socket open.
-    /// A program that does its work in child processes can hand them this, so that its locks are
-    /// not free before they have ended, even if it is killed itself.
+    /// A program that works in child processes can pass it to them, so that its locks stay held
+    /// until they have ended, even if it is killed.
     #[cfg(feature = "service")]
     pub fn descriptor(&self) -> Option<std::os::fd::OwnedFd> {
         self.backend().descriptor()
@@ -269,7 +272,7 @@ impl Locks {
         self.backend().recovery(self.client().id).await
     }
 
-    /// All locks held and requests pending in this space, at one moment.
+    /// Returns all locks held and requests pending in this space, at one moment.
     ///
     /// # Errors
     ///
@@ -278,8 +281,9 @@ impl Locks {
         self.backend().query(self.client().id).await
     }
 
-    /// All locks held and requests pending in every partition that is in use, in the order of their names. Of a service: those
-    /// that this client could open, and over a Unix socket those of all its tenants and origins.
+    /// Returns all locks held and requests pending in every partition that is in use, in the order
+    /// of their names. A service returns those that this client could open, and over a Unix socket
+    /// those of all its tenants and origins.
     ///
     /// # Errors
     ///
@@ -288,9 +292,11 @@ impl Locks {
         self.backend().query_all(self.client().id).await
     }
 
-    /// Returns where the first pending request of this client stands; none if it has no pending request.
+    /// Returns where the first pending request of this client stands; none if it has no pending
+    /// request.
     ///
-    /// Costs what stands before the request, where a [query](Self::query) costs the whole lock space.
+    /// Costs the entries before the request, where a [query](Self::query) costs the whole lock
+    /// space.
     ///
     /// # Errors
     ///
@@ -300,7 +306,8 @@ impl Locks {
     }
 
     /// Returns where a pending request stands, also one of another client; none if it is not
-    /// pending. [`Acquire::request_id`](crate::Acquire::request_id) is the id of one's own.
+    /// pending. [`Acquire::request_id`](crate::Acquire::request_id) returns the id of an own
+    /// request.
     ///
     /// # Errors
     ///
@@ -309,7 +316,7 @@ impl Locks {
         self.backend().place_of(self.client().id, request).await
     }
 
-    /// What a request waits for: nothing, if it does not wait.
+    /// Returns the requests that a request waits for: none, if it is not pending.
     ///
     /// # Errors
     ///
@@ -318,7 +325,7 @@ impl Locks {
         self.backend().blockers(self.client().id, request).await
     }
 
-    /// Clients that wait for each other at this moment.
+    /// Returns the clients that wait for each other at this moment.
     ///
     /// # Errors
     ///
@@ -327,7 +334,7 @@ impl Locks {
         self.backend().deadlocks(self.client().id).await
     }
 
-    /// Everything that happens in this space from now on, in order.
+    /// Returns a stream of all events of this space from now on, in order.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -361,7 +368,7 @@ impl IntoFuture for Connect {
 }
 
 impl Lock {
-    /// The client that requested it, for further requests.
+    /// Returns the client of the request, for further requests.
     pub fn locks(&self) -> Locks {
         Locks { owners: Owners::of_client(self.owner.client.clone()) }
     }

@@ -17,7 +17,7 @@ use crate::sync::{AtomicBool, AtomicU64};
 /// A client, known to its lock space as long as it has an owner.
 pub(crate) struct Client {
     pub(crate) backend: Place,
-    /// Through a service, the number in the session is its serial.
+    /// Through a service, the serial of this id is the client's number in the session.
     pub(crate) id: ClientId,
     ended: AtomicBool,
     /// How many event streams it has.
@@ -36,7 +36,7 @@ pub(crate) struct Owners {
 #[repr(align(64))]
 pub(crate) struct Owner {
     pub(crate) client: Arc<Client>,
-    /// That of the client, at hand.
+    /// The backend of the client, copied to avoid a second load.
     pub(crate) backend: Place,
     pub(crate) sender: Sender,
 }
@@ -51,8 +51,8 @@ impl Client {
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.backend.end_client(self.id);
-        // A stream counts itself before it first locks the space, as the line above does: either it
-        // is counted here, or it finds the client ended.
+        // A stream counts itself before it first locks the space: either it is counted here, or it
+        // finds the client ended.
         if self.streams.load(Ordering::Acquire) > 0 {
             let wakers = |inboxes: &mut Inboxes| inboxes.take_wakers().collect::<Vec<_>>();
             let wakers = self.backend.inboxes(self.id, wakers);

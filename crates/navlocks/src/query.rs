@@ -1,4 +1,4 @@
-//! Who holds what, who waits for what, and since when.
+//! Queries: holders, waiters, and the age of each.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,9 +34,9 @@ pub struct Place {
 pub struct LockInfo {
     /// The request, and once granted the lock.
     pub request: RequestId,
-    /// Whose it is.
+    /// The client of the request.
     pub client: ClientId,
-    /// The names it asks for.
+    /// The names of the request.
     pub scope: Scope,
     /// Shared or exclusive.
     pub mode: Mode,
@@ -44,13 +44,13 @@ pub struct LockInfo {
     pub token: Option<FencingToken>,
     /// The text given with [`tag`](crate::Request::tag).
     pub tag: Option<Arc<str>>,
-    /// How long it has been held, or pending. A few milliseconds exact.
+    /// How long it has been held, or pending, exact to a few milliseconds.
     pub age: Duration,
-    /// The process whose it is, where a service knows it. In process there is only one.
+    /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
 }
 
-/// Its tag, or else its client; the process; and its age. Control characters of the tag are
+/// Writes the tag, or else the client; the process; and the age. Control characters of the tag are
 /// escaped.
 impl fmt::Display for LockInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,7 +64,7 @@ impl fmt::Display for LockInfo {
         if let Some(pid) = self.pid {
             write!(f, " (pid {pid})")?;
         }
-        // The clock is not more exact.
+        // The clock is exact to milliseconds.
         let millis = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
         write!(f, " for {:?}", Duration::from_millis(millis))
     }
@@ -76,11 +76,11 @@ impl fmt::Display for LockInfo {
 pub struct PartitionSnapshot {
     /// Its name; empty for the default one.
     pub partition: String,
-    /// The tenant of a service that it belongs to, if to one.
+    /// The tenant of a service that it belongs to; empty if none.
     pub tenant: String,
-    /// The web origin that it belongs to, if to one.
+    /// The web origin that it belongs to; empty if none.
     pub origin: String,
-    /// What is held and pending there.
+    /// The locks and requests there.
     pub snapshot: Snapshot,
 }
 

@@ -1,4 +1,4 @@
-//! A request in the making: what is asked for, and how to wait.
+//! A request before it is sent: scope, mode, and how to wait.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -34,7 +34,8 @@ pub(crate) struct Extras {
     tag: Option<Arc<str>>,
 }
 
-/// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when the lock is not free.
+/// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when
+/// the lock is not available.
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until it is awaited"]
 pub struct TryRequest(Request);
@@ -45,41 +46,41 @@ impl Request {
         Self { owner, inner: navlocks_core::Request::exclusive(scope), extras: None }
     }
 
-    /// For a lock that others may share.
+    /// Requests a shared lock.
     pub fn shared(self) -> Self {
         self.mode(Mode::Shared)
     }
 
-    /// For a lock of this mode; exclusive is the default.
+    /// Requests a lock of this mode; exclusive is the default.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.inner.mode = mode;
         self
     }
 
-    /// Does not wait: gives the lock if it is free and nobody waits for it, `None` otherwise. Of this,
-    /// [`steal`](Self::steal) and [`overtake`](Self::overtake) the last one said counts; a [`timeout`](Self::timeout) has no
-    /// effect then.
+    /// Does not wait: gives the lock if it can be granted at once, `None` otherwise. Of this,
+    /// [`steal`](Self::steal) and [`overtake`](Self::overtake) the last call counts; a
+    /// [`timeout`](Self::timeout) has no effect then.
     pub fn if_available(mut self) -> TryRequest {
         self.inner.wait = Wait::IfAvailable;
         TryRequest(self)
     }
 
-    /// Takes the lock away from whoever holds it, and goes before all who wait. For recovering from a holder
-    /// that does not let go: it may go on working for a while, so protect the resource with the
+    /// Takes the lock away from its holders, and goes before all pending requests. For recovering
+    /// from a stuck holder: it may go on working for a while, so protect the resource with the
     /// [fencing token](Lock::fencing_token).
     pub fn steal(mut self) -> Self {
         self.inner.wait = Wait::Steal;
         self
     }
 
-    /// As [`steal`](Self::steal), and throws all who wait out of the queue: the steal of 2017.
+    /// Steals as [`steal`](Self::steal), and aborts all pending requests: the steal of 2017.
     pub(crate) fn steal_all(mut self) -> Self {
         self.inner.wait = Wait::StealAll;
         self
     }
 
-    /// Does not queue behind exclusive requests that wait themselves. For shared requests; a stream of such readers can
-    /// starve writers.
+    /// Does not queue behind pending exclusive requests. For shared requests; a stream of such
+    /// readers can starve writers.
     pub fn overtake(mut self) -> Self {
         self.inner.wait = Wait::Overtake;
         self
@@ -94,14 +95,14 @@ impl Request {
         self
     }
 
-    /// A text that queries and events show with this request.
+    /// Attaches a text that queries and events show with this request.
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
         self.extras.get_or_insert_default().tag = Some(tag.into());
         self
     }
 
-    /// Runs `work` under the lock and returns what it returns. The lock is released when the work ends, also by
-    /// a panic.
+    /// Runs `work` under the lock and returns its result. The lock is released when the work ends,
+    /// also by a panic.
     ///
     /// `work` is an async closure, `async |lock| …` or `async move |lock| …`:
     ///
@@ -117,7 +118,7 @@ impl Request {
     ///
     /// A closure that returns `async move { … }` does not compile ("lifetime may not live long
     /// enough", "not general enough"): the future may borrow the lock, and only the type of an
-    /// async closure can say so. Put `async` before the bars.
+    /// async closure can express that. Put `async` before the bars.
     ///
     /// ```compile_fail
     /// # async fn example(locks: navlocks::Locks) -> Result<(), navlocks::RequestError> {
@@ -132,14 +133,15 @@ impl Request {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future while it waits leaves the queue; dropping it later drops the work and releases the lock.
+    /// Dropping the future while it waits leaves the queue; dropping it later drops the work and
+    /// releases the lock.
     pub async fn with<T>(self, work: impl AsyncFnOnce(&Lock) -> T) -> Result<T, RequestError> {
         let lock = self.await?;
         Ok(work(&lock).await)
     }
 
     /// Blocks this thread until the lock is granted. For threads without a runtime, and
-    /// `spawn_blocking`; on a thread of an async runtime it holds up all tasks of that thread.
+    /// `spawn_blocking`; on a thread of an async runtime it delays all tasks of that thread.
     ///
     /// Through a service: on a worker of a tokio runtime with several threads, other workers take
     /// over its tasks. On the one thread that carries the connection, it fails with
@@ -175,7 +177,7 @@ impl Request {
         }
     }
 
-    /// Gives the request to the backend of its client.
+    /// Sends the request to the backend of its client.
     #[inline]
     pub(crate) fn send(&self, waker: &Waker) -> Answer {
         let Owner { backend, sender, .. } = &*self.owner;
@@ -211,22 +213,22 @@ impl TryRequest {
         self.0
     }
 
-    /// For a lock that others may share.
+    /// Requests a shared lock.
     pub fn shared(self) -> Self {
         Self(self.0.shared())
     }
 
-    /// For a lock of this mode; exclusive is the default.
+    /// Requests a lock of this mode; exclusive is the default.
     pub fn mode(self, mode: Mode) -> Self {
         Self(self.0.mode(mode))
     }
 
-    /// A text that queries and events show with this request.
+    /// Attaches a text that queries and events show with this request.
     pub fn tag(self, tag: impl Into<Arc<str>>) -> Self {
         Self(self.0.tag(tag))
     }
 
-    /// Runs `work` with the lock, or with `None` when it is not free, and returns what it returns.
+    /// Runs `work` with the lock, or with `None` when it is not available, and returns its result.
     ///
     /// # Errors
     ///
@@ -243,7 +245,8 @@ impl TryRequest {
         Ok(work(lock.as_ref()).await)
     }
 
-    /// The same without a runtime. It does not block: the answer is there at once.
+    /// Requests the lock without a runtime. Waits for the answer of a service, and for no other
+    /// client.
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ use crate::events::{Event, Gap};
 use crate::inbox::Inboxes;
 use crate::owner::Client;
 
-/// The most events that a stream keeps for a slow subscriber, unless it [says
-/// otherwise](Events::capacity).
+/// The most events that a stream keeps for a slow subscriber, unless it sets another
+/// [capacity](Events::capacity).
 const CAPACITY: usize = 4096;
 
 /// Every event of a lock space from the moment this was made, in order. Ends when its client
@@ -30,7 +30,7 @@ pub struct Events {
 impl Events {
     pub(crate) fn new(client: Arc<Client>) -> Self {
         client.add_stream();
-        // A client that has ended has no streams, and the number of none.
+        // A client that has ended has no inboxes, and its streams have no number.
         let number = client.backend.inboxes(client.id, |inboxes| inboxes.add(CAPACITY));
         let number = number.unwrap_or_default();
         Self { client, number }
@@ -42,7 +42,7 @@ impl Events {
         self
     }
 
-    /// The next event; `None` when the client has ended.
+    /// Returns the next event; `None` when the client has ended.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Events {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// The next event, if it has happened already.
+    /// Returns the next event, if it has happened already.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl Events {
         let waker = cx.waker().clone();
         let polled = self.change(|inboxes, number| match inboxes.take(number) {
             Some(event) => (Poll::Ready(Some(event)), Some(waker)),
-            // Looked at while the streams are locked: the end of a client wakes them after it is
-            // noted.
+            // Read while the inboxes are locked: the end of a client is noted before it wakes the
+            // streams.
             None if self.client.has_ended() => (Poll::Ready(None), Some(waker)),
             None => (Poll::Pending, inboxes.wait(number, waker)),
         });

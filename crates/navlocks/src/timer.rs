@@ -1,4 +1,4 @@
-//! The timeout of a request: when it is over, and which locks the request waited for then.
+//! The timeout of a request, and the locks that the request waited for.
 
 use std::fmt;
 use std::future::Future;
@@ -15,7 +15,7 @@ use crate::error::RequestErrorKind;
 use crate::owner::Owner;
 use crate::query::LockInfo;
 
-/// The longest time that a service has to say which locks a request waited for in vain.
+/// The longest time that a service has to name the locks that a request waited for.
 const ANSWER_MAX: Duration = Duration::from_millis(250);
 
 /// The timeout of a pending request.
@@ -28,7 +28,7 @@ pub(crate) struct Timer {
 
 enum Stage {
     Running,
-    /// The time is over, and the backend was asked for the locks in the way. The mutex is never
+    /// The timeout is over, and the backend was asked for the locks in the way. The mutex is never
     /// locked; it makes the future of a request `Sync`.
     Asked(Mutex<Asked>),
     Answered,
@@ -57,7 +57,7 @@ impl Timer {
             // Sent before the request is aborted, because its place is forgotten then.
             self.ask(owner, id, cx);
             if !owner.backend.time_out(id) {
-                // It was decided just before its timeout, and that counts.
+                // The request was decided just before its timeout, and that decision counts.
                 return owner.backend.poll_request(id, cx.waker());
             }
         } else {

@@ -31,12 +31,17 @@ impl Wakes {
         Self { first: self.first.take(), more: self.more.take() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, waker: Waker) {
         match self.first {
             None => self.first = Some(waker),
-            Some(_) => self.more.get_or_insert_default().rest.push(waker),
+            Some(_) => self.add_more(waker),
         }
+    }
+
+    #[inline(never)]
+    fn add_more(&mut self, waker: Waker) {
+        self.more.get_or_insert_default().rest.push(waker);
     }
 
     #[inline]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use navlocks_core::{ClientId, Mode, Name, Request, RequestId, Scope, Wait};
 
-use crate::napi::{self, ARGUMENTS_MAX, Bell, Env, Failure, Function, Post, Result, Value};
+use crate::napi::{self, ARGUMENTS_MAX, Env, Failure, Function, LoopWaker, Post, Result, Value};
 use crate::report;
 use crate::space::{self, Postbag, Space};
 
-/// What one environment has of the addon: the clients it opened, by their handles.
+/// The addon's state of one environment: the clients that it opened, by their handles.
 #[derive(Default)]
 pub(crate) struct Instance {
     clients: Vec<Client>,
@@ -19,11 +19,12 @@ pub(crate) struct Instance {
 struct Client {
     space: Arc<Space>,
     id: ClientId,
-    bell: Arc<Bell>,
+    waker: Arc<LoopWaker>,
     post: Post,
 }
 
-/// The array of a client begins with the slot of a new request, the count of mail, and whether there is more; mail follows.
+/// The array of a client begins with the slot of a new request, the count of mail, and whether
+/// there is more; mail follows.
 const MAIL_START: usize = 3;
 
 impl Instance {
@@ -72,28 +73,30 @@ macro_rules! function {
 }
 
 function!(
-    /// `open(partition, clientId, array, wake)`: a new client of a lock space, by its handle. `wake` is called when there is mail.
+    /// `open(partition, clientId, array, wake)`: opens a client of a lock space and returns its
+    /// handle. `wake` is called when there is mail.
     Open,
     c"open",
     |env, instance, &[partition, name, array, wake]| {
-        let space = space::space(get_name(env, partition)?);
+        let (partition, name) = (get_name(env, partition)?, get_name(env, name)?);
         let post = Post::new(env, array)?;
-        let bell = Arc::new(Bell::new(env, wake)?);
-        let id = space.add_client(get_name(env, name)?, bell.clone());
-        let end = (space.clone(), bell.clone());
-        // After the bell was made, so that it runs before Node takes the bell down.
+        let waker = Arc::new(LoopWaker::new(env, wake)?);
+        let (space, id) = space::open(partition.clone(), name, waker.clone());
+        let end = (space.clone(), waker.clone());
+        // Registered after the waker was made, so that it runs before Node frees the waker.
         env.at_end(move || {
-            let (space, bell) = end;
-            bell.mute();
-            space.end_client(id);
+            let (space, waker) = end;
+            waker.disable();
+            space::close(&partition, &space, id);
         })?;
-        instance.clients.push(Client { space, id, bell, post });
+        instance.clients.push(Client { space, id, waker, post });
         env.number((instance.clients.len() - 1) as f64)
     }
 );
 
 function!(
-    /// `request(handle, scope, how, tag)`: the serial of a new request. The array has its slot.
+    /// `request(handle, scope, how, tag)`: returns the serial of a new request. The array has its
+    /// slot.
     MakeRequest,
     c"request",
     |env, instance, &[handle, scope, how, tag]| {
@@ -101,14 +104,14 @@ function!(
         let tag = if env.is_undefined(tag) { None } else { Some(get_name(env, tag)?) };
         let client = instance.client(env, handle)?;
         let id = client.with_mail(|space, client, mail| space.request(client, &request, tag, mail));
-        let id = id.ok_or(Failure("the lock space does not take this request"))?;
+        let id = id.ok_or(Failure("the lock space refuses this request"))?;
         client.post.numbers()[0] = id.slot() as f64;
         env.number(id.serial() as f64)
     }
 );
 
 function!(
-    /// `release(handle, slot, serial)`: whether the request held a lock.
+    /// `release(handle, slot, serial)`: returns whether the request held a lock.
     Release,
     c"release",
     |env, instance, &[handle, slot, serial, _]| {
@@ -120,7 +123,7 @@ function!(
 );
 
 function!(
-    /// `abort(handle, slot, serial)`: whether the request was pending or held.
+    /// `abort(handle, slot, serial)`: returns whether the request was pending or held.
     Abort,
     c"abort",
     |env, instance, &[handle, slot, serial, _]| {
@@ -132,7 +135,7 @@ function!(
 );
 
 function!(
-    /// `forceRelease(handle, name)`: how many locks were taken away.
+    /// `forceRelease(handle, name)`: returns how many locks were taken away.
     ForceRelease,
     c"forceRelease",
     |env, instance, &[handle, name, ..]| {
@@ -145,7 +148,7 @@ function!(
 );
 
 function!(
-    /// `watchContention(handle, slot, serial)`: mail comes, once, when a request waits for the
+    /// `watchContention(handle, slot, serial)`: sends mail, once, when a request waits for the
     /// lock.
     WatchContention,
     c"watchContention",
@@ -158,8 +161,8 @@ function!(
 );
 
 function!(
-    /// `subscribe(handle, capacity)`: keeps so many events for this client from now on; 0 ends
-    /// that.
+    /// `subscribe(handle, capacity)`: keeps up to this many events for this client from now on; 0
+    /// ends that.
     Subscribe,
     c"subscribe",
     |env, instance, &[handle, capacity, ..]| {
@@ -171,7 +174,7 @@ function!(
 );
 
 function!(
-    /// `takeEvents(handle)`: how many events are missing, and then each of those that are kept, see
+    /// `takeEvents(handle)`: returns how many events are missing, and then each kept one, see
     /// [`report`].
     TakeEvents,
     c"takeEvents",
@@ -183,7 +186,8 @@ function!(
 );
 
 function!(
-    /// `take(handle, polls)`: puts mail into the array. Whoever polls takes again soon, and is not woken meanwhile.
+    /// `take(handle, polls)`: puts mail into the array. A client that polls takes again soon, and
+    /// is not woken meanwhile.
     Take,
     c"take",
     |env, instance, &[handle, polls, ..]| {
@@ -195,18 +199,18 @@ function!(
 );
 
 function!(
-    /// `keepAlive(handle, keep)`: whether the event loop waits for mail.
+    /// `keepAlive(handle, keep)`: sets whether the event loop waits for mail.
     KeepAlive,
     c"keepAlive",
     |env, instance, &[handle, keep, ..]| {
         let keep = env.get_number(keep)? != 0.0;
-        instance.client(env, handle)?.bell.keep_alive(env, keep)?;
+        instance.client(env, handle)?.waker.keep_alive(env, keep)?;
         Ok(env.undefined())
     }
 );
 
 function!(
-    /// `query(handle)`: everything held and pending, see [`report`].
+    /// `query(handle)`: returns all locks held and requests pending, see [`report`].
     Query,
     c"query",
     |env, instance, &[handle, ..]| {
@@ -216,7 +220,8 @@ function!(
 );
 
 function!(
-    /// `blockers(handle, serial)`: the serials of the locks and of the requests that a request waits for.
+    /// `blockers(handle, serial)`: returns the serials of the locks and the requests that a request
+    /// waits for.
     Blockers,
     c"blockers",
     |env, instance, &[handle, serial, ..]| {
@@ -229,7 +234,8 @@ function!(
 );
 
 function!(
-    /// `deadlocks(handle)`: for each the names of its clients, and the serials of its requests.
+    /// `deadlocks(handle)`: returns for each the names of its clients, and the serials of its
+    /// requests.
     Deadlocks,
     c"deadlocks",
     |env, instance, &[handle, ..]| {
@@ -246,7 +252,8 @@ function!(
 );
 
 function!(
-    /// `census(handle)`: what the space keeps at this moment: names, slots of requests, tags, and mail that nobody took.
+    /// `census(handle)`: returns how many names, slots of requests, tags and mail the space keeps,
+    /// and how many spaces the process keeps.
     Census,
     c"census",
     |env, instance, &[handle, ..]| {
@@ -281,7 +288,8 @@ fn get_request_id(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<Re
     Ok(RequestId::from_parts(env.get_number(slot)? as u32, env.get_number(serial)? as u64))
 }
 
-/// The scope is a string or an array of strings; `how` is 1 for a shared lock, plus twice the number of the wait.
+/// Reads a scope, which is a string or an array of strings, and `how`: 1 for a shared lock, plus
+/// twice the number of the wait.
 #[inline]
 fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request> {
     let scope = match env.read_string(scope, Name::from_utf16) {

@@ -20,16 +20,21 @@ pub(crate) struct Event {
     pub(crate) thief: Option<RequestId>,
 }
 
+// The kinds of events and of mail.
 const REQUESTED: u8 = 0;
-const GRANTED: u8 = 1;
-const UNAVAILABLE: u8 = 2;
+pub(crate) const GRANTED: u8 = 1;
+pub(crate) const UNAVAILABLE: u8 = 2;
 const RELEASED: u8 = 3;
 const WITHDRAWN: u8 = 4;
-const ABORTED: u8 = 5;
-const LOST: u8 = 6;
+pub(crate) const ABORTED: u8 = 5;
+pub(crate) const LOST: u8 = 6;
+/// For mail alone.
+pub(crate) const CONTENDED: u8 = 7;
+/// There are events to take; for mail alone, and of no request.
+pub(crate) const EVENTS: u8 = 8;
 
 impl Event {
-    /// Returns none for a notice that is not for subscribers.
+    /// Makes an event of a notice. Returns none for a notice that is not for subscribers.
     pub(crate) fn new(
         request: RequestId,
         about: &About<Name>,
@@ -56,7 +61,7 @@ impl Event {
     }
 }
 
-/// Causes as JavaScript knows them, see `CAUSES` in `js/native.js`.
+/// Returns the number of a cause in JavaScript, see `CAUSES` in `js/native.js`.
 pub(crate) fn number(cause: Cause) -> f64 {
     match cause {
         Cause::Stolen { .. } => 0.0,
@@ -68,7 +73,7 @@ pub(crate) fn number(cause: Cause) -> f64 {
 
 const CLIENT_ENDED: f64 = 4.0;
 
-/// The events that a subscriber has yet to take, up to a capacity: the oldest make room.
+/// The events that a subscriber has yet to take, up to a capacity: the oldest are dropped.
 pub(crate) struct Inbox {
     events: VecDeque<Arc<Event>>,
     capacity: usize,

@@ -3,16 +3,18 @@
 //! ```text
 //!    thread 1: locks.js ── request, release, abort, query ──┐            ┌── thread 2: locks.js
 //!        ▲                                                  ▼            ▼        ▲
-//!        │ mail, by return                    ┌──────────── space ───────────┐    │ bell, then mail
+//!        │ mail, returned                     ┌──────────── space ───────────┐    │ wake, then mail
 //!        └────────────────────────────────────┤ the engine, behind a mutex   ├────┘
 //!                                             └──────────────────────────────┘
 //! ```
 //!
-//! Each environment, the main thread or a worker, that opens a space is a client of it. What a call causes for its own client
-//! it gives back by return, as numbers in an array that both sides know; what it causes for others is put into their
-//! mailboxes, and their event loops are woken to fetch it. Nothing is settled from a foreign thread.
+//! Each environment, the main thread or a worker, that opens a space is a client of it. A call
+//! returns its effects on its own client as numbers in a shared array. Its effects on other clients
+//! go into their mailboxes, and their event loops are woken to take them. A promise is never
+//! settled from another thread.
 //!
-//! When an environment ends, however it ends, its clients do, and those who waited for their locks are woken.
+//! When an environment ends, for whatever reason, its clients end too, and clients that waited for
+//! their locks are woken.
 
 mod functions;
 mod inbox;

@@ -1,8 +1,8 @@
 //! Node-API as far as this addon uses it, in safe Rust. All `unsafe` of the addon is here.
 //!
-//! What makes it sound: an [`Env`] and a [`Value`] are given to a function only for the time of a call from JavaScript, on the
-//! thread of that JavaScript, and neither can be sent elsewhere; what outlives a call is an [`Instance`], a [`Post`] or a
-//! [`Bell`].
+//! Soundness: a function gets an [`Env`] and a [`Value`] only during a call from JavaScript, on the
+//! thread of that JavaScript. Neither can be sent elsewhere; only an [`Instance`], a [`Post`] or a
+//! [`LoopWaker`] outlives a call.
 
 #![allow(unsafe_code, reason = "Node-API is a C interface")]
 
@@ -16,11 +16,11 @@ use napi_sys as sys;
 
 use crate::Instance;
 
-/// The JavaScript environment of this thread, for the time of one call.
+/// The JavaScript environment of this thread, during one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Env<'call>(sys::napi_env, PhantomData<&'call ()>);
 
-/// A JavaScript value, for the time of one call. The null pointer is `undefined` where it is returned.
+/// A JavaScript value, during one call. A returned null pointer is `undefined`.
 #[derive(Clone, Copy)]
 pub(crate) struct Value<'call>(sys::napi_value, PhantomData<&'call ()>);
 
@@ -40,7 +40,7 @@ pub(crate) trait Function {
     ) -> Result<Value<'call>>;
 }
 
-/// No function of this addon takes more.
+/// The most arguments of a function of this addon.
 pub(crate) const ARGUMENTS_MAX: usize = 4;
 
 fn ok(status: sys::napi_status, failure: &'static str) -> Result<()> {
@@ -82,14 +82,14 @@ impl<'call> Env<'call> {
         ok(status, "an element could not be set")
     }
 
-    /// A Float64Array with these numbers.
+    /// Makes a Float64Array with these numbers.
     pub(crate) fn numbers(self, numbers: &[f64]) -> Result<Value<'call>> {
         let mut data = null_mut();
         let buffer = self.make(|env, result| unsafe {
             sys::napi_create_arraybuffer(env, size_of_val(numbers), &raw mut data, result)
         })?;
         if !numbers.is_empty() {
-            // Sound: the buffer was made just now with this size, and nobody else knows it.
+            // Sound: the buffer was made just now with this size, and no other code has it.
             unsafe { data.cast::<f64>().copy_from_nonoverlapping(numbers.as_ptr(), numbers.len()) };
         }
         let kind = sys::TypedarrayType::float64_array;
@@ -110,7 +110,8 @@ impl<'call> Env<'call> {
         status != sys::Status::napi_ok || kind == sys::ValueType::napi_undefined
     }
 
-    /// What `read` makes of the code units of a string; none if the value is no string.
+    /// Passes the code units of a string to `read` and returns its result; none if the value is no
+    /// string.
     #[inline]
     pub(crate) fn read_string<T>(
         self,
@@ -119,7 +120,7 @@ impl<'call> Env<'call> {
     ) -> Option<T> {
         let mut short = [0_u16; SHORT_UNITS];
         let length = self.copy_string(value, &mut short)?;
-        // Node-API keeps one unit for a NUL, and says no more than what it copied.
+        // Node-API reserves one unit for a NUL, and reports only the units that it copied.
         if length < SHORT_UNITS - 1 {
             return Some(read(&short[..length]));
         }
@@ -158,12 +159,13 @@ impl<'call> Env<'call> {
         self.make(|env, result| unsafe { sys::napi_get_element(env, array.0, index, result) })
     }
 
-    /// Calls `hook` when this environment ends, before anything that was made for it earlier is gone.
+    /// Calls `hook` when this environment ends, before everything that was made for it earlier is
+    /// freed.
     pub(crate) fn at_end<H: FnOnce() + 'static>(self, hook: H) -> Result<()> {
         unsafe extern "C" fn run<H: FnOnce()>(hook: *mut c_void) {
             // Sound: the hook runs once, with the box that was leaked for it.
             let hook = unsafe { Box::from_raw(hook.cast::<H>()) };
-            // Unwinding must not reach Node; there is nobody left to tell.
+            // Unwinding must not reach Node, and no caller is left to receive the panic.
             let _panicked = catch_unwind(AssertUnwindSafe(hook));
         }
         let data = Box::into_raw(Box::new(hook)).cast();
@@ -184,14 +186,14 @@ impl<'call> Env<'call> {
 /// Names up to this length are read in one step.
 const SHORT_UNITS: usize = 128;
 
-/// A Float64Array by which calls give back numbers: to read one in JavaScript costs nothing.
+/// A Float64Array by which calls return numbers: reading one in JavaScript costs nothing.
 pub(crate) struct Post {
     data: *mut f64,
     length: usize,
 }
 
 impl Post {
-    /// Room for what each call gives back, and for some mail.
+    /// Space for the results of each call, and for some mail.
     const LENGTH_MIN: usize = 64;
 
     /// Keeps the array alive as long as the environment is.
@@ -222,25 +224,25 @@ impl Post {
     }
 
     pub(crate) fn numbers(&mut self) -> &mut [f64] {
-        // Sound: the array is kept, its memory does not move once it was asked for, its owner never detaches it, and
-        // JavaScript does not run while we do.
+        // Sound: the array is alive, its memory does not move, and JavaScript neither detaches it
+        // nor runs during this call.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.length) }
     }
 }
 
 /// Wakes the event loop of another thread, which then calls a function there.
-pub(crate) struct Bell(Mutex<Option<Rope>>);
+pub(crate) struct LoopWaker(Mutex<Option<ThreadsafeFunction>>);
 
-struct Rope(sys::napi_threadsafe_function);
+struct ThreadsafeFunction(sys::napi_threadsafe_function);
 
-// Sound: this is what a thread-safe function is for, as long as it lives; see `mute`.
-unsafe impl Send for Rope {}
+// Sound: a thread-safe function may be called from any thread while it lives; see `disable`.
+unsafe impl Send for ThreadsafeFunction {}
 
-impl Bell {
-    /// A bell that calls `function`. It does not keep the loop alive.
+impl LoopWaker {
+    /// Makes a waker that calls `function`. It does not keep the loop alive.
     pub(crate) fn new(env: Env<'_>, function: Value<'_>) -> Result<Self> {
         let name = env.string(&"navlocks".encode_utf16().collect::<Vec<_>>())?;
-        let mut rope = null_mut();
+        let mut handle = null_mut();
         let status = unsafe {
             sys::napi_create_threadsafe_function(
                 env.0,
@@ -253,39 +255,45 @@ impl Bell {
                 None,
                 null_mut(),
                 None,
-                &raw mut rope,
+                &raw mut handle,
             )
         };
         ok(status, "a function was expected")?;
-        let bell = Self(Mutex::new(Some(Rope(rope))));
-        bell.keep_alive(env, false)?;
-        Ok(bell)
+        let waker = Self(Mutex::new(Some(ThreadsafeFunction(handle))));
+        waker.keep_alive(env, false)?;
+        Ok(waker)
     }
 
-    /// From any thread. Nothing of a user's runs here; the function is called on its own thread.
-    pub(crate) fn ring(&self) {
-        if let Some(Rope(rope)) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+    /// Wakes the loop, from any thread. No user code runs here; the function is called on its own
+    /// thread.
+    pub(crate) fn wake(&self) {
+        if let Some(ThreadsafeFunction(function)) =
+            &*self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        {
             let mode = sys::ThreadsafeFunctionCallMode::nonblocking;
             // A loop that is closing needs no call: its client is about to end.
-            let _closing = unsafe { sys::napi_call_threadsafe_function(*rope, null_mut(), mode) };
+            let _closing =
+                unsafe { sys::napi_call_threadsafe_function(*function, null_mut(), mode) };
         }
     }
 
-    /// Before the environment ends: Node frees the thread-safe function then, and nobody may call it any more.
-    pub(crate) fn mute(&self) {
+    /// Disables the waker before the environment ends: Node then frees the thread-safe function.
+    pub(crate) fn disable(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Whether the event loop stays alive for the calls that may come.
+    /// Sets whether the event loop stays alive for the calls that may come.
     pub(crate) fn keep_alive(&self, env: Env<'_>, keep: bool) -> Result<()> {
-        let Some(Rope(rope)) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) else {
+        let Some(ThreadsafeFunction(function)) =
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        else {
             return Ok(());
         };
         let status = unsafe {
             if keep {
-                sys::napi_ref_threadsafe_function(env.0, rope)
+                sys::napi_ref_threadsafe_function(env.0, function)
             } else {
-                sys::napi_unref_threadsafe_function(env.0, rope)
+                sys::napi_unref_threadsafe_function(env.0, function)
             }
         };
         ok(status, "the event loop could not be kept")
@@ -315,8 +323,8 @@ unsafe extern "C" fn trampoline<F: Function>(
         let mut instance = null_mut();
         let status = unsafe { sys::napi_get_instance_data(raw, &raw mut instance) };
         ok(status, "the addon was not set up here")?;
-        // Sound: `register` put an instance there for this environment; functions of one environment run one at a time, and
-        // none of ours calls back into JavaScript.
+        // Sound: `register` put an instance there; functions of one environment run one at a time
+        // and never call JavaScript.
         let instance = unsafe { instance.cast::<Instance>().as_mut() };
         let instance = instance.ok_or(Failure("the addon was not set up here"))?;
         F::call(env, instance, &arguments.map(|value| Value(value, PhantomData)))
@@ -339,7 +347,7 @@ fn throw(env: sys::napi_env, message: &str) {
     let _pending = unsafe { sys::napi_throw_error(env, null(), text.as_ptr().cast()) };
 }
 
-/// Sets the addon up in an environment: its instance, which is dropped with it.
+/// Registers the instance of an environment, which is dropped with it.
 fn register(env: sys::napi_env, instance: Instance) -> bool {
     unsafe extern "C" fn drop_instance(_: sys::napi_env, instance: *mut c_void, _: *mut c_void) {
         // Sound: the box that was leaked below, finalized once.
@@ -351,14 +359,14 @@ fn register(env: sys::napi_env, instance: Instance) -> bool {
     status == sys::Status::napi_ok
 }
 
-/// The object that the addon is in JavaScript.
+/// The exports of the addon.
 pub(crate) struct Exports {
     env: sys::napi_env,
     object: sys::napi_value,
 }
 
 impl Exports {
-    /// Puts a function on the exports. False when that fails.
+    /// Adds a function to the exports. Returns false when that fails.
     pub(crate) fn add<F: Function>(&self) -> bool {
         let mut function = null_mut();
         let length = F::NAME.count_bytes().cast_signed();
@@ -372,7 +380,7 @@ impl Exports {
     }
 }
 
-/// What Node calls once in each environment that loads the addon.
+/// The entry point that Node calls once in each environment that loads the addon.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn napi_register_module_v1(
     env: sys::napi_env,

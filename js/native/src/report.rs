@@ -1,4 +1,5 @@
-//! What a query tells, as columns: a few large values cross to JavaScript faster than many small ones.
+//! The result of a query, as columns: a few large values cross to JavaScript faster than many small
+//! ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,21 +10,23 @@ use crate::inbox::Event;
 use crate::napi::{Env, Failure, Result, Value};
 use crate::space::Report;
 
-/// Numbers of each entry: serial, mode, index of the client's name, how many names, token, since when.
+/// The numbers of each entry: serial, mode, index of the client's name, count of names, token,
+/// time.
 const NUMBERS: usize = 6;
 
 /// JavaScript has no strings of more than half a billion code units.
 const TOO_LONG: Failure =
     Failure("all names together are too long for a query: use shorter names, or hold fewer locks");
 
-/// `[how many are held, numbers, all names in one text, where each name ends in it, names of clients, tags by entry]`.
+/// Returns `[count of held, numbers, all names in one text, end of each name in it, names of
+/// clients, tags by entry]`.
 pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'call>> {
     let Report { snapshot, since, tags, clients } = report;
     let held = snapshot.held.len();
     let entries = held + snapshot.pending.len();
 
     let mut numbers = Vec::with_capacity(entries * NUMBERS);
-    // One text instead of a string for each: to cut it in JavaScript takes a fraction of making them here.
+    // One text instead of many strings: JavaScript cuts it faster than Node-API makes strings.
     let mut names = Vec::new();
     let mut ends = Vec::with_capacity(entries);
     let tag_list = env.array(if tags.is_empty() { 0 } else { entries })?;
@@ -58,8 +61,8 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
     list(env, &[env.number(held as f64)?, numbers, names, ends, client_names, tag_list])
 }
 
-/// `[how many events are missing, event, …]`. An event is its numbers (kind, serial, mode, token or
-/// cause, serial of the thief), its names, the name of its client, its tag.
+/// Returns `[count of missing events, event, …]`. An event is its numbers (kind, serial, mode,
+/// token or cause, serial of the thief), its names, the name of its client, its tag.
 pub(crate) fn events<'call>(
     env: Env<'call>,
     missed: u64,
@@ -93,7 +96,7 @@ pub(crate) fn events<'call>(
 struct Known {
     indices: HashMap<ClientId, usize>,
     order: Vec<ClientId>,
-    /// The one looked up last: neighbours are mostly of one client.
+    /// The client looked up last: neighbours mostly have the same client.
     last: Option<(ClientId, usize)>,
 }
 

@@ -1,8 +1,8 @@
 //! A lock space of the process: the embedding kit behind a mutex, and a mailbox for each client.
 //!
-//! Each input locks, asks the engine, fills the mailboxes of the clients that it concerns, unlocks,
-//! and only then rings. Mail is put in under the lock, so that every client receives it in the
-//! engine's order.
+//! Each input locks, gives the engine one input, fills the mailboxes of the affected clients, unlocks,
+//! and then wakes. Mail is put in under the lock, so that every client receives it in the engine's
+//! order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::RandomState;
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coarsetime::Clock;
 use navlocks_core::kit::{self, About, Embedder, Notes, Notice, Sink};
 use navlocks_core::{
-    Blockers, ClientId, Deadlock, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestId,
-    Snapshot,
+    Blockers, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockManager, Name,
+    Request, RequestId, Snapshot,
 };
 
-use crate::inbox::{Event, Inbox, number};
-use crate::napi::Bell;
+use crate::inbox::{ABORTED, CONTENDED, EVENTS, Event, GRANTED, Inbox, LOST, UNAVAILABLE, number};
+use crate::napi::LoopWaker;
 
 /// One lock space, shared by all threads that opened it.
 pub(crate) struct Space(Mutex<State>);
@@ -40,12 +40,14 @@ impl Embedder for Threads {
 struct Mailboxes {
     /// By [`ClientId::slot`].
     clients: Vec<Option<Client>>,
-    /// The client whose input this is. It takes its mail itself, without being rung.
+    /// The client of this input. It takes its mail itself, without being woken.
     caller: Option<ClientId>,
-    /// The bells to ring. Empty between inputs.
-    bells: Vec<Arc<Bell>>,
+    /// The wakers to call after unlocking. Empty between inputs.
+    wakers: Vec<Arc<LoopWaker>>,
     /// The clients that have an inbox for events.
     subscribers: Vec<ClientId>,
+    /// Larger than all tokens that were granted.
+    next_token: u64,
 }
 
 struct Client {
@@ -54,50 +56,70 @@ struct Client {
     name: Name,
     mail: VecDeque<Mail>,
     inbox: Option<Inbox>,
-    /// Rung, and not taken its mail since.
-    rung: bool,
-    /// Comes for its mail by itself before long, so that no bell is needed.
+    /// True if it was woken and has not taken its mail since.
+    woken: bool,
+    /// True if it takes its mail soon by itself, so that it need not be woken.
     polls: bool,
-    bell: Arc<Bell>,
+    waker: Arc<LoopWaker>,
 }
 
-/// Something that happened to a request, as three numbers: its kind, the request's serial, and a
-/// token or a cause.
+/// An event of a request, as three numbers: its kind, the request's serial, and a token or a cause.
 type Mail = [f64; MAIL_LENGTH];
 const MAIL_LENGTH: usize = 3;
-
-const GRANTED: f64 = 1.0;
-const UNAVAILABLE: f64 = 2.0;
-const LOST: f64 = 3.0;
-const ABORTED: f64 = 4.0;
-const CONTENDED: f64 = 5.0;
-/// There are events to take; of no request.
-const EVENTS: f64 = 6.0;
 
 /// Above this many letters, an empty mailbox drops its memory.
 const IDLE_CAPACITY: usize = 1024;
 
-/// The answer to a query, with what the engine does not know.
+/// The answer to a query, with the facts that the engine does not keep.
 pub(crate) struct Report {
     pub(crate) snapshot: Snapshot,
-    /// Of the held requests, then the pending ones.
+    /// The times of the held requests, then of the pending ones.
     pub(crate) since: Vec<u64>,
     pub(crate) tags: HashMap<RequestId, Name>,
     pub(crate) clients: HashMap<ClientId, Name>,
 }
 
-static SPACES: Mutex<BTreeMap<Name, Arc<Space>>> = Mutex::new(BTreeMap::new());
+/// The lock spaces of the process that have clients.
+struct Spaces {
+    by_partition: BTreeMap<Name, Arc<Space>>,
+    /// Larger than all tokens of the spaces that were freed.
+    next_token: u64,
+}
 
-/// Returns the lock space of this name: the same for all threads of the process, from its first use
-/// to the end.
-pub(crate) fn space(partition: Name) -> Arc<Space> {
-    let mut spaces = SPACES.lock().unwrap_or_else(PoisonError::into_inner);
-    spaces.entry(partition).or_insert_with(|| Arc::new(Space::new())).clone()
+static SPACES: Mutex<Spaces> = Mutex::new(Spaces { by_partition: BTreeMap::new(), next_token: 1 });
+
+fn spaces() -> MutexGuard<'static, Spaces> {
+    SPACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds a client to the lock space of a partition, which all threads of the process share. Its waker
+/// is called when there is mail for it.
+pub(crate) fn open(partition: Name, client: Name, waker: Arc<LoopWaker>) -> (Arc<Space>, ClientId) {
+    let Spaces { by_partition, next_token } = &mut *spaces();
+    let space = by_partition.entry(partition).or_insert_with(|| Arc::new(Space::new(*next_token)));
+    // Under the lock of all spaces, so that a space is not freed before it has its client.
+    (space.clone(), space.add_client(client, waker))
+}
+
+/// Ends a client and all its requests. A space without clients is freed.
+pub(crate) fn close(partition: &Name, space: &Space, client: ClientId) {
+    space.end_client(client);
+    let Spaces { by_partition, next_token } = &mut *spaces();
+    let is_empty = |space: &Arc<Space>| {
+        let state = space.lock();
+        *next_token = state.mailboxes.next_token.max(*next_token);
+        state.space.manager().client_count() == 0
+    };
+    if by_partition.get(partition).is_some_and(is_empty) {
+        by_partition.remove(partition);
+    }
 }
 
 impl Space {
-    fn new() -> Self {
-        let manager = LockManager::new(HashKey::drawn_from(&RandomState::new()));
+    fn new(token: u64) -> Self {
+        let mut manager = LockManager::new(HashKey::drawn_from(&RandomState::new()));
+        // Tokens of a process are far below the largest that the engine takes.
+        let _advanced = manager.advance_token(FencingToken::new(token));
         Self(Mutex::new(State {
             space: kit::Space::new(manager, DeadlockPolicy::Ignore),
             mailboxes: Mailboxes::default(),
@@ -105,14 +127,13 @@ impl Space {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in the engine would be its bug; other threads must be able to release all the
-        // same.
+        // Locks even after a panic of the engine: other threads must still be able to release.
         kit::spin(|| self.0.try_lock().ok())
             .unwrap_or_else(|| self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives the space one input and rings the clients that it concerns, except `caller`, which
-    /// takes the mail that fits into `post`.
+    /// Gives the space one input and wakes the affected clients, except `caller`, which takes the
+    /// mail that fits into `post`.
     fn input<T>(
         &self,
         caller: Option<ClientId>,
@@ -126,20 +147,20 @@ impl Space {
         if let Some(caller) = caller {
             mailboxes.take_mail(caller, post);
         }
-        if !mailboxes.bells.is_empty() {
-            let bells = std::mem::take(&mut mailboxes.bells);
+        if !mailboxes.wakers.is_empty() {
+            let wakers = std::mem::take(&mut mailboxes.wakers);
             drop(locked);
-            bells.iter().for_each(|bell| bell.ring());
+            wakers.iter().for_each(|waker| waker.wake());
         }
         result
     }
 
-    /// Adds a client, whose bell is rung when there is mail for it.
-    pub(crate) fn add_client(&self, name: Name, bell: Arc<Bell>) -> ClientId {
+    /// Adds a client, whose waker is called when there is mail for it.
+    fn add_client(&self, name: Name, waker: Arc<LoopWaker>) -> ClientId {
         let mut state = self.lock();
         let id = state.space.add_client();
         let mail = VecDeque::new();
-        let client = Client { id, name, mail, inbox: None, rung: false, polls: false, bell };
+        let client = Client { id, name, mail, inbox: None, woken: false, polls: false, waker };
         let clients = &mut state.mailboxes.clients;
         let slots = clients.len().max(id.slot() + 1);
         clients.resize_with(slots, || None);
@@ -147,8 +168,7 @@ impl Space {
         id
     }
 
-    /// Ends a client and all its requests.
-    pub(crate) fn end_client(&self, id: ClientId) {
+    fn end_client(&self, id: ClientId) {
         self.input(None, &mut Postbag::new(&mut []), |space, mailboxes| {
             mailboxes.unsubscribe(id, space);
             if space.end_client(id, mailboxes) {
@@ -185,8 +205,8 @@ impl Space {
         })
     }
 
-    /// Aborts a request of this client, or releases it if it was granted and its client had not
-    /// received that.
+    /// Aborts a request of this client, or releases it if it was granted before its client received
+    /// that.
     pub(crate) fn abort(
         &self,
         client: ClientId,
@@ -223,7 +243,7 @@ impl Space {
         });
     }
 
-    /// Keeps so many events for a client from now on; none ends that.
+    /// Keeps up to this many events for a client from now on; 0 ends that.
     pub(crate) fn subscribe(&self, client: ClientId, capacity: usize) {
         let State { space, mailboxes } = &mut *self.lock();
         if capacity == 0 {
@@ -245,11 +265,11 @@ impl Space {
         inbox.map(Inbox::take).unwrap_or_default()
     }
 
-    /// Takes the mail that fits. The bell may ring again from now on, unless the client polls.
+    /// Takes the mail that fits. From now on the client may be woken again, unless it polls.
     pub(crate) fn take_mail(&self, client: ClientId, polls: bool, post: &mut Postbag<'_>) {
         let mailboxes = &mut self.lock().mailboxes;
         if let Some(client) = mailboxes.client(client) {
-            client.rung = false;
+            client.woken = false;
             client.polls = polls;
         }
         mailboxes.take_mail(client, post);
@@ -270,11 +290,13 @@ impl Space {
         }
     }
 
-    /// Returns how much is kept: names, slots of requests, tags, mail.
-    pub(crate) fn census(&self) -> [usize; 4] {
+    /// Returns how much is kept: names, slots of requests, tags and mail of this space, and spaces.
+    pub(crate) fn census(&self) -> [usize; 5] {
+        let spaces = spaces().by_partition.len();
         let State { space, mailboxes } = &*self.lock();
         let mail = mailboxes.clients.iter().flatten().map(|client| client.mail.len()).sum();
-        [space.manager().name_count(), space.notes().slot_count(), space.tag_count(), mail]
+        let manager = space.manager();
+        [manager.name_count(), space.notes().slot_count(), space.tag_count(), mail, spaces]
     }
 
     /// Returns what the request with this serial waits for.
@@ -299,7 +321,7 @@ impl Space {
     }
 }
 
-/// Returns true if the request, if it is live, is one of this client.
+/// Returns true if a live request belongs to this client.
 #[inline]
 fn owns(space: &kit::Space<Threads>, client: ClientId, request: RequestId) -> bool {
     space.notes().get(request) == Some(&Some(client))
@@ -314,17 +336,20 @@ impl Sink<Threads> for Mailboxes {
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Threads>, notice: &Notice<'_, u64>) {
         let (kind, value) = match *notice {
-            Notice::Granted { token, .. } => (GRANTED, token.get() as f64),
+            Notice::Granted { token, .. } => {
+                self.next_token = token.get() + 1;
+                (GRANTED, token.get() as f64)
+            }
             Notice::Unavailable => (UNAVAILABLE, 0.0),
             Notice::Lost { cause, .. } => (LOST, number(cause)),
             Notice::Aborted(cause) => (ABORTED, number(cause)),
-            // The client did these itself, or is gone; the others are for watchers and subscribers.
+            // The client did these itself, or is gone; all others are for watchers and subscribers.
             Notice::Released { .. } | Notice::Withdrawn | Notice::ClientEnded { .. } => return,
             Notice::Contended => (CONTENDED, 0.0),
             Notice::Requested | Notice::Deadlock(_) => return,
         };
         if let Some(client) = notes.get(id).copied().flatten() {
-            self.send(client, [kind, id.serial() as f64, value]);
+            self.send(client, [f64::from(kind), id.serial() as f64, value]);
         }
     }
 
@@ -343,7 +368,7 @@ impl Sink<Threads> for Mailboxes {
             let subscriber = self.subscribers[index];
             let inbox = self.client(subscriber).and_then(|client| client.inbox.as_mut());
             if inbox.is_some_and(|inbox| inbox.push(event.clone())) {
-                self.send(subscriber, [EVENTS, 0.0, 0.0]);
+                self.send(subscriber, [f64::from(EVENTS), 0.0, 0.0]);
             }
         }
     }
@@ -355,15 +380,14 @@ impl Mailboxes {
         self.clients.get_mut(id.slot())?.as_mut().filter(|client| client.id == id)
     }
 
-    /// Puts mail into the mailbox of a client, and notes that its bell is to be rung if it needs
-    /// that.
+    /// Puts mail into the mailbox of a client, and marks the client to be woken unless it polls.
     #[inline]
     fn send(&mut self, id: ClientId, mail: Mail) {
         let Some(client) = self.client(id) else { return };
         client.mail.push_back(mail);
-        let rung = client.rung || client.polls;
-        if !rung && self.caller != Some(id) {
-            self.ring(id);
+        let woken = client.woken || client.polls;
+        if !woken && self.caller != Some(id) {
+            self.wake(id);
         }
     }
 
@@ -379,10 +403,10 @@ impl Mailboxes {
         }
     }
 
-    fn ring(&mut self, id: ClientId) {
+    fn wake(&mut self, id: ClientId) {
         if let Some(client) = self.clients.get_mut(id.slot()).and_then(Option::as_mut) {
-            client.rung = true;
-            self.bells.push(client.bell.clone());
+            client.woken = true;
+            self.wakers.push(client.waker.clone());
         }
     }
 
@@ -401,12 +425,12 @@ impl Mailboxes {
     }
 }
 
-/// Room for mail that is taken in one call.
+/// Space for mail that is taken in one call.
 pub(crate) struct Postbag<'a> {
     numbers: &'a mut [f64],
     /// How many numbers are written.
     filled: usize,
-    /// Something did not fit.
+    /// True if something did not fit.
     pub(crate) more: bool,
 }
 

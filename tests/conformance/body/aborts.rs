@@ -1,4 +1,4 @@
-//! F84–F88, decision 9: to drop a request is to abort it, and a timeout does so by the clock.
+//! Aborts: dropping a request aborts it, and a timeout does so by the clock.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, shows};
 
-/// So short that it passes while a test looks on.
+/// Short enough to pass during a test.
 const SHORT: Duration = Duration::from_millis(5);
-/// So long that it never passes in a test.
+/// Long enough never to pass in a test.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 #[test]
-fn f84_a_request_dropped_at_once_does_nothing() {
+fn f84_request_dropped_at_once_does_nothing() {
     let arm = start();
     let [locks, other] = arm.clients();
     let ran = Cell::new(false);
@@ -33,18 +33,18 @@ fn f84_a_request_dropped_at_once_does_nothing() {
 }
 
 #[test]
-fn f84_a_free_lock_is_not_leaked_by_a_request_dropped_after_one_poll() {
+fn f84_request_dropped_after_one_poll_leaks_no_lock() {
     let arm = start();
     let [locks, other] = arm.clients();
     for _ in 0..100 {
-        // By now it may have the lock, or the answer may be under way.
+        // By now it may have the lock, or the answer may be in flight.
         drop(Task::start(locks.request("a")));
         drop(soon(other.request("a")).unwrap());
     }
 }
 
 #[test]
-fn f85_dropping_the_request_after_it_gave_the_lock_does_nothing() {
+fn f85_request_dropped_after_the_grant_changes_nothing() {
     let arm = start();
     let [locks, other] = arm.clients();
     let mut request = locks.request("a").tag("held").into_future();
@@ -56,7 +56,7 @@ fn f85_dropping_the_request_after_it_gave_the_lock_does_nothing() {
 }
 
 #[test]
-fn f85_a_timeout_that_passes_after_the_grant_does_nothing() {
+fn f85_timeout_that_passes_after_the_grant_does_nothing() {
     let arm = start();
     let [locks, other] = arm.clients();
     let lock = soon(locks.request("a").timeout(SHORT)).unwrap();
@@ -69,7 +69,7 @@ fn f85_a_timeout_that_passes_after_the_grant_does_nothing() {
 }
 
 #[test]
-fn f86_granted_but_not_heard_of_and_dropped_passes_on() {
+fn f86_lock_granted_but_not_polled_is_released_on_drop() {
     let arm = start();
     let [holder, dropped, next] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -79,7 +79,7 @@ fn f86_granted_but_not_heard_of_and_dropped_passes_on() {
     shows(&dropped, ["holder"], ["dropped"]);
     let next_up = queue(&next, next.request("a"), "next");
     drop(held);
-    // The engine has decided; whoever asked has not looked.
+    // The engine has decided; the future has not been polled since.
     shows(&holder, ["dropped"], ["next"]);
     drop(request);
     drop(next_up.join().unwrap());
@@ -88,23 +88,23 @@ fn f86_granted_but_not_heard_of_and_dropped_passes_on() {
 }
 
 #[test]
-fn f86_a_run_of_shared_ones_goes_on_when_some_are_dropped_unheard() {
+fn f86_shared_grants_continue_when_some_are_dropped_unpolled() {
     let arm = start();
     let [holder, readers, writer] = arm.clients();
     let held = hold(holder.request("a"), "holder");
     let unheard = queue(&readers, readers.request("a").shared(), "S1");
-    let heard = queue(&readers, readers.request("a").shared(), "S2");
+    let received = queue(&readers, readers.request("a").shared(), "S2");
     let last = queue(&writer, writer.request("a"), "X");
     drop(held);
     shows(&holder, ["S1", "S2"], ["X"]);
     drop(unheard);
     shows(&readers, ["S2"], ["X"]);
-    drop(heard.join().unwrap());
+    drop(received.join().unwrap());
     drop(last.join().unwrap());
 }
 
 #[test]
-fn f86_of_a_grant_and_a_drop_on_two_threads_the_lock_always_passes_on() {
+fn f86_race_of_grant_and_drop_always_releases_the_lock() {
     let arm = start();
     let [holder, dropped, next] = arm.clients();
     for _ in 0..Arm::ROUNDS / 10 {
@@ -121,7 +121,7 @@ fn f86_of_a_grant_and_a_drop_on_two_threads_the_lock_always_passes_on() {
 }
 
 #[test]
-fn f87_one_owner_drops_many_requests_and_keeps_what_it_holds() {
+fn f87_f85_q20_d12_dropping_many_requests_keeps_held_locks() {
     let arm = start();
     let [locks, other] = arm.clients();
     let kept = hold(locks.request("kept"), "kept");
@@ -134,7 +134,7 @@ fn f87_one_owner_drops_many_requests_and_keeps_what_it_holds() {
 }
 
 #[test]
-fn f88_a_timeout_says_how_long_and_is_a_timeout_error() {
+fn f88_d09_timeout_error_has_its_duration() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let _held = hold(holder.request("a"), "holder");
@@ -157,7 +157,7 @@ fn f88_each_request_has_its_own_timeout() {
     drop(patient.join().unwrap());
 }
 
-/// As `AbortSignal.any()`: a request, and something else that ends it.
+/// Awaits a request, unless the signal opens first, as `AbortSignal.any()` does.
 async fn unless(request: Request, signal: &Gate) -> Option<Result<(), RequestError>> {
     let mut request = std::pin::pin!(request.into_future());
     let mut signal = std::pin::pin!(signal.opened());
@@ -171,7 +171,7 @@ async fn unless(request: Request, signal: &Gate) -> Option<Result<(), RequestErr
 }
 
 #[test]
-fn f88_whichever_limit_comes_first_ends_the_request() {
+fn f88_first_of_several_limits_ends_the_request() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let _held = hold(holder.request("a"), "holder");
@@ -187,7 +187,7 @@ fn f88_whichever_limit_comes_first_ends_the_request() {
 }
 
 #[test]
-fn a_timeout_of_the_longest_duration_waits() {
+fn timeout_of_the_longest_duration_waits() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -197,7 +197,7 @@ fn a_timeout_of_the_longest_duration_waits() {
 }
 
 #[test]
-fn decision_9_a_timeout_is_a_duration_and_told_as_it_was_given() {
+fn decision_9_timeout_is_a_duration_and_is_reported_as_given() {
     let _: fn(Request, Duration) -> Request = Request::timeout;
     let arm = start();
     let [holder, locks] = arm.clients();
@@ -210,13 +210,13 @@ fn decision_9_a_timeout_is_a_duration_and_told_as_it_was_given() {
 }
 
 #[test]
-fn dropping_a_waiting_exclusive_request_wakes_the_shared_one_behind_it() {
+fn dropped_exclusive_waiter_wakes_the_shared_one_behind_it() {
     let arm = start();
     let [first, writer, second] = arm.clients();
     let _held = hold(first.request("a").shared(), "S1");
     let exclusive = queue(&writer, writer.request("a"), "X");
     let shared = queue(&second, second.request("a").shared(), "S2");
-    // It sleeps on a thread of its own and must be woken there.
+    // The request sleeps on its own thread and must be woken there.
     let asleep = Gate::default();
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| soon(asleep.open_asleep(shared.finish())).map(drop));
@@ -228,7 +228,7 @@ fn dropping_a_waiting_exclusive_request_wakes_the_shared_one_behind_it() {
 }
 
 #[test]
-fn a_timed_out_exclusive_request_wakes_the_shared_one_behind_it() {
+fn timed_out_exclusive_waiter_wakes_the_shared_one_behind_it() {
     let arm = start();
     let [first, writer, second] = arm.clients();
     let _held = hold(first.request("a").shared(), "S1");
@@ -242,7 +242,7 @@ fn a_timed_out_exclusive_request_wakes_the_shared_one_behind_it() {
 }
 
 #[test]
-fn dropping_a_request_for_several_names_frees_those_behind_it_on_each() {
+fn dropped_scope_grants_waiters_behind_it_on_each_name() {
     let arm = start();
     let [holder, wide, narrow] = arm.clients();
     let _held = hold(holder.request("a"), "holder");
@@ -260,7 +260,7 @@ impl Wake for CountedWaker {
 }
 
 #[test]
-fn a_request_that_is_over_keeps_no_waker() {
+fn finished_request_keeps_no_waker() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let held = hold(holder.request("a"), "holder");

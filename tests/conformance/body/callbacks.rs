@@ -1,4 +1,5 @@
-//! F40–F52, F67, F75, P01, G1: work under a lock. The callback of the standard is the closure of `with`, its promise the future.
+//! Work under a lock. The callback of the standard is the closure of `with`, its promise the
+//! future.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -14,9 +15,9 @@ use super::start;
 use crate::backend::Backend;
 use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
-/// Runs something that throws and returns what it threw. Says nothing on the way.
+/// Runs a function that throws and returns the thrown value, without output.
 fn thrown<T>(work: impl FnOnce() -> T) -> Box<dyn Any + Send> {
     catch_unwind(AssertUnwindSafe(work)).err().unwrap()
 }
@@ -27,7 +28,7 @@ fn throw(value: impl Any + Send) -> ! {
 }
 
 #[test]
-fn f40_nothing_happens_before_the_first_poll() {
+fn f40_request_does_nothing_before_the_first_poll() {
     let arm = start();
     let locks = arm.client();
     let ran = Cell::new(false);
@@ -39,7 +40,7 @@ fn f40_nothing_happens_before_the_first_poll() {
 }
 
 #[test]
-fn f41_the_work_is_given_the_lock_and_can_only_read_it() {
+fn f41_work_gets_the_lock_read_only() {
     let arm = start();
     let locks = arm.client();
     let seen = soon(locks.request("a").with(async |lock: &Lock| {
@@ -54,7 +55,7 @@ fn f41_the_work_is_given_the_lock_and_can_only_read_it() {
 }
 
 #[test]
-fn f42_a_lock_tells_its_names_and_mode() {
+fn f42_lock_has_its_names_and_mode() {
     let arm = start();
     let locks = arm.client();
     let exclusive = hold(locks.request("a"), "X");
@@ -67,14 +68,14 @@ fn f42_a_lock_tells_its_names_and_mode() {
 }
 
 #[test]
-fn f43_a_value_becomes_the_result() {
+fn f43_value_becomes_the_result() {
     let arm = start();
     let locks = arm.client();
     assert_eq!(soon(locks.request("a").with(async |_| 123)), Ok(123));
 }
 
 #[test]
-fn f44_an_error_of_the_work_is_passed_on_as_it_is() {
+fn f44_error_of_the_work_is_returned_unchanged() {
     let arm = start();
     let locks = arm.client();
     let error = Arc::new("the disk is full");
@@ -83,7 +84,7 @@ fn f44_an_error_of_the_work_is_passed_on_as_it_is() {
 }
 
 #[test]
-fn f44_a_panic_of_the_work_is_passed_on_as_it_is() {
+fn f44_panic_of_the_work_continues_unchanged() {
     let arm = start();
     let locks = arm.client();
     let before_an_await = || soon(locks.request("a").with(async |_| throw(1)));
@@ -100,7 +101,7 @@ fn f44_a_panic_of_the_work_is_passed_on_as_it_is() {
 }
 
 #[test]
-fn f45_a_panic_releases_the_lock() {
+fn f45_panic_releases_the_lock() {
     let arm = start();
     let locks = arm.client();
     thrown(|| soon(locks.request("a").with(async |_| throw(()))));
@@ -110,13 +111,13 @@ fn f45_a_panic_releases_the_lock() {
 
 #[test]
 #[expect(clippy::async_yields_async, reason = "what becomes of such a value is the question")]
-fn f46_a_future_that_is_returned_is_a_value_and_nobody_runs_it() {
+fn f46_returned_future_is_a_value_and_is_not_run() {
     let arm = start();
     let locks = arm.client();
     let ran = Cell::new(false);
     let later = async { ran.set(true) };
     let later = soon(locks.request("a").with(async |_| later)).unwrap();
-    // The work is over, and so is the lock.
+    // The work has ended, and the lock is released.
     shows(&locks, [], []);
     assert!(!ran.get());
     soon(later);
@@ -124,7 +125,7 @@ fn f46_a_future_that_is_returned_is_a_value_and_nobody_runs_it() {
 }
 
 #[test]
-fn f46_a_future_that_is_awaited_is_part_of_the_work() {
+fn f46_awaited_future_is_part_of_the_work() {
     let arm = start();
     let locks = arm.client();
     let gate = Gate::default();
@@ -136,7 +137,7 @@ fn f46_a_future_that_is_awaited_is_part_of_the_work() {
     assert_eq!(soon(work), Ok(7));
 }
 
-/// Runs work that ends as `end` says once a gate opens, beside somebody who waits for it.
+/// Runs work that ends as `end` does once a gate opens, beside a waiter for its lock.
 fn held_until<T: Send>(end: impl FnOnce() -> T + Send) {
     let arm = start();
     let [locks, other] = arm.clients();
@@ -151,32 +152,32 @@ fn held_until<T: Send>(end: impl FnOnce() -> T + Send) {
         });
         shows(&other, ["1st"], []);
         let second = queue(&other, other.request("a"), "2nd");
-        let mut events = listen(&other);
+        let mut events = subscribe(&other);
         gate.open();
         let second = second.join().unwrap();
         let _ended = first.join().unwrap();
-        assert_eq!(words(&heard(&other, &mut events)), ["1st released", "2nd granted"]);
+        assert_eq!(words(&received(&other, &mut events)), ["1st released", "2nd granted"]);
         drop(second);
     });
 }
 
 #[test]
-fn f47_a_lock_is_held_until_the_work_succeeds() {
+fn f47_lock_is_held_until_the_work_succeeds() {
     held_until(|| 1);
 }
 
 #[test]
-fn f47_a_lock_is_held_until_the_work_fails() {
+fn f47_lock_is_held_until_the_work_fails() {
     held_until(|| Err::<(), _>("failed"));
 }
 
 #[test]
-fn f47_a_lock_is_held_until_the_work_panics() {
+fn f47_lock_is_held_until_the_work_panics() {
     held_until(|| throw("failed"));
 }
 
 #[test]
-fn f48_the_request_ends_after_its_work() {
+fn f48_request_ends_after_its_work() {
     let arm = start();
     let locks = arm.client();
     let log = RefCell::new(Vec::new());
@@ -189,7 +190,7 @@ fn f48_the_request_ends_after_its_work() {
 }
 
 #[test]
-fn f49_when_the_request_has_ended_the_lock_is_free() {
+fn f49_lock_is_free_when_the_request_has_ended() {
     let arm = start();
     let locks = arm.client();
     for _ in 0..100 {
@@ -199,7 +200,7 @@ fn f49_when_the_request_has_ended_the_lock_is_free() {
 }
 
 #[test]
-fn f50_a_release_comes_after_the_requests_made_before_it() {
+fn f50_release_comes_after_the_requests_made_before_it() {
     let arm = start();
     let locks = arm.client();
     let inside = soon(locks.request("a").with(async |_| {
@@ -234,19 +235,19 @@ fn f51_work_that_never_ends_holds_for_ever() {
 }
 
 #[test]
-fn f51_a_guard_that_nobody_can_reach_any_more_is_still_held() {
+fn f51_forgotten_guard_stays_held() {
     let arm = start();
     let [locks, other] = arm.clients();
     std::mem::forget(hold(locks.request("a"), "forgotten"));
     shows(&other, ["forgotten"], []);
     assert!(soon(other.request("a").if_available()).unwrap().is_none());
-    // Until its client ends.
+    // The lock stays held until its client ends.
     locks.end();
     shows(&other, [], []);
 }
 
 #[test]
-fn f52_the_result_is_the_very_value() {
+fn f52_result_is_the_very_value() {
     struct Unique(Box<u8>);
     let arm = start();
     let locks = arm.client();
@@ -257,7 +258,7 @@ fn f52_the_result_is_the_very_value() {
 }
 
 #[test]
-fn f52_what_is_unavailable_gives_its_value_too() {
+fn f52_result_without_the_lock_is_the_very_value() {
     let arm = start();
     let [locks, other] = arm.clients();
     let _held = hold(locks.request("a"), "held");
@@ -281,14 +282,14 @@ fn f67_locks_are_not_re_entrant() {
 }
 
 #[test]
-fn f75_if_available_does_nothing_before_the_first_poll_either() {
+fn f75_if_available_does_nothing_before_the_first_poll() {
     let arm = start();
     let locks = arm.client();
     let ran = Cell::new(0);
     let work = locks.request("a").if_available().with(async |_| ran.set(ran.get() + 1));
     assert_eq!(ran.get(), 0);
     shows(&locks, [], []);
-    // What counts is the moment of the poll.
+    // The moment of the poll counts.
     let held = hold(locks.request("a"), "held");
     soon(work).unwrap();
     assert_eq!(ran.get(), 1);
@@ -298,7 +299,7 @@ fn f75_if_available_does_nothing_before_the_first_poll_either() {
 }
 
 #[test]
-fn p01_acquire_gives_what_its_work_gives_with_and_without_options() {
+fn p01_acquire_returns_the_result_of_its_work_with_and_without_options() {
     let arm = start();
     let locks = arm.client();
     let mode = async |lock: Option<&Lock>| lock.unwrap().mode();
@@ -310,7 +311,7 @@ fn p01_acquire_gives_what_its_work_gives_with_and_without_options() {
 }
 
 #[test]
-fn p01_a_worker_may_acquire_as_well_as_a_window() {
+fn p01_acquire_works_on_another_thread() {
     let arm = start();
     let [window, worker] = arm.clients();
     let work = |locks: Locks| {
@@ -323,7 +324,7 @@ fn p01_a_worker_may_acquire_as_well_as_a_window() {
 }
 
 #[test]
-fn g1_a_panic_before_the_first_await_lets_the_next_one_have_the_lock() {
+fn g1_panic_before_the_first_await_grants_the_next_request() {
     let arm = start();
     let [locks, other] = arm.clients();
     let work = async |_: &Lock| {
@@ -338,7 +339,7 @@ fn g1_a_panic_before_the_first_await_lets_the_next_one_have_the_lock() {
 }
 
 #[test]
-fn g1_a_guard_on_a_thread_that_panics_is_released() {
+fn g1_guard_on_a_thread_that_panics_is_released() {
     let arm = start();
     let [locks, other] = arm.clients();
     let holder = thread::spawn(move || {

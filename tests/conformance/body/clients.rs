@@ -1,4 +1,4 @@
-//! G16, X38, partitions: who asks, what ends with whom, and who knows nothing of each other.
+//! Clients and partitions: the end of a client, and the independence of partitions.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -8,10 +8,10 @@ use navlocks::{Loss, QueryError, RequestErrorKind};
 use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
-fn g16_a_client_that_ends_between_grant_and_poll_lets_the_next_one_have_the_lock() {
+fn g16_client_ended_between_grant_and_poll_grants_the_next_request() {
     let arm = start();
     let [holder, ended, next] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -26,7 +26,7 @@ fn g16_a_client_that_ends_between_grant_and_poll_lets_the_next_one_have_the_lock
 }
 
 #[test]
-fn g16_all_that_is_left_of_a_client_is_dropped_between_grant_and_poll() {
+fn g16_client_dropped_between_grant_and_poll_grants_the_next_request() {
     let arm = start();
     let [holder, gone, next] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -40,7 +40,7 @@ fn g16_all_that_is_left_of_a_client_is_dropped_between_grant_and_poll() {
 }
 
 #[test]
-fn x38_a_tab_that_is_closed_makes_the_next_one_active() {
+fn x38_closed_tab_makes_the_next_one_active() {
     let arm = start();
     let [closed, next] = arm.clients();
     let active = hold(closed.request("document"), "closed");
@@ -48,7 +48,7 @@ fn x38_a_tab_that_is_closed_makes_the_next_one_active() {
     closed.end();
     let lock = waiting.join().unwrap();
     shows(&next, ["next"], []);
-    // The closed one hears of it, if anything of it is left, and disturbs nobody.
+    // The closed client receives the loss, if a handle is left, and disturbs no other client.
     assert_eq!(soon(active.lost()), Loss::ClientEnded);
     drop(active);
     shows(&next, ["next"], []);
@@ -56,7 +56,7 @@ fn x38_a_tab_that_is_closed_makes_the_next_one_active() {
 }
 
 #[test]
-fn x38_a_tab_that_goes_elsewhere_makes_the_next_one_active() {
+fn x38_navigated_tab_makes_the_next_one_active() {
     let arm = start();
     let [leaving, next] = arm.clients();
     let active = hold(leaving.request("document"), "leaving");
@@ -66,7 +66,7 @@ fn x38_a_tab_that_goes_elsewhere_makes_the_next_one_active() {
 }
 
 #[test]
-fn x38_a_tab_that_crashes_makes_the_next_one_active() {
+fn x38_crashed_tab_makes_the_next_one_active() {
     let arm = start();
     let [crashing, next] = arm.clients();
     let crash = Gate::default();
@@ -85,11 +85,11 @@ fn x38_a_tab_that_crashes_makes_the_next_one_active() {
 }
 
 #[test]
-fn x38_one_tab_after_the_other_becomes_active_in_the_order_they_were_opened() {
+fn x38_tabs_become_active_in_the_order_they_were_opened() {
     let arm = start();
     let tabs: [_; 4] = arm.clients();
     let watcher = arm.client();
-    let mut events = listen(&watcher);
+    let mut events = subscribe(&watcher);
     let mut active = hold(tabs[0].request("document"), "tab 0");
     let waiting = [(1, "tab 1"), (2, "tab 2"), (3, "tab 3")]
         .map(|(tab, tag)| (&tabs[tab], queue(&tabs[tab], tabs[tab].request("document"), tag)));
@@ -101,27 +101,27 @@ fn x38_one_tab_after_the_other_becomes_active_in_the_order_they_were_opened() {
     }
     drop(active);
     caught_up(last);
-    let told = words(&heard(&watcher, &mut events));
-    let granted: Vec<&str> = told.iter().filter_map(|word| word.strip_suffix(" granted")).collect();
+    let seen = words(&received(&watcher, &mut events));
+    let granted: Vec<&str> = seen.iter().filter_map(|word| word.strip_suffix(" granted")).collect();
     assert_eq!(granted, ["tab 0", "tab 1", "tab 2", "tab 3"]);
 }
 
 #[test]
-fn a_clone_is_the_same_client_and_a_new_one_is_another() {
+fn clone_is_the_same_client_and_a_new_one_is_another() {
     let arm = start();
     let locks = arm.client();
     let clone = locks.clone();
     let other = locks.new_client();
     assert_eq!(clone.client_id(), locks.client_id());
     assert_ne!(other.client_id(), locks.client_id());
-    // They share one lock space.
+    // Both share one lock space.
     let _lock = hold(clone.request("a"), "clone's");
     assert!(soon(other.request("a").if_available()).unwrap().is_none());
     assert_eq!(shows(&other, ["clone's"], []).held[0].client, locks.client_id());
 }
 
 #[test]
-fn an_ended_client_loses_all_it_has_and_nobody_else_does() {
+fn ended_client_loses_its_locks_and_no_other_client_does() {
     let arm = start();
     let [ended, other] = arm.clients();
     let own = hold(ended.request("a"), "own");
@@ -141,7 +141,7 @@ fn an_ended_client_loses_all_it_has_and_nobody_else_does() {
 }
 
 #[test]
-fn a_request_asleep_on_its_thread_is_woken_by_the_end_of_its_client() {
+fn blocked_request_is_woken_by_the_end_of_its_client() {
     let arm = start();
     let holder = arm.client();
     let _held = hold(holder.request("a"), "held");
@@ -157,7 +157,7 @@ fn a_request_asleep_on_its_thread_is_woken_by_the_end_of_its_client() {
 }
 
 #[test]
-fn a_client_with_a_crowd_of_locks_loses_every_one() {
+fn ended_client_with_many_locks_loses_every_one() {
     let arm = start();
     let [ended, other] = arm.clients();
     let crowd: Vec<_> =
@@ -170,7 +170,7 @@ fn a_client_with_a_crowd_of_locks_loses_every_one() {
 }
 
 #[test]
-fn an_ended_client_can_do_nothing_more() {
+fn ended_client_is_refused() {
     let arm = start();
     let [ended, other] = arm.clients();
     ended.end();
@@ -191,14 +191,14 @@ fn an_ended_client_can_do_nothing_more() {
 }
 
 #[test]
-fn a_client_nobody_can_reach_has_left_nothing() {
+fn dropped_client_leaves_nothing() {
     let arm = start();
     let [locks, other] = arm.clients();
     let clone = locks.clone();
     let held = hold(other.request("b"), "held");
     let request = queue(&locks, locks.request("b"), "waiting");
     drop((locks, clone));
-    // The request itself still asks for it.
+    // The request itself still waits.
     shows(&other, ["held"], ["waiting"]);
     drop(request);
     shows(&other, ["held"], []);
@@ -206,18 +206,18 @@ fn a_client_nobody_can_reach_has_left_nothing() {
 }
 
 #[test]
-fn partitions_know_nothing_of_each_other() {
+fn partitions_are_independent() {
     let arm = start();
     let locks = arm.client();
     let [work, play] = ["work", "play"].map(|name| locks.partition(name));
-    let mut events = listen(&play);
+    let mut events = subscribe(&play);
     let _here = hold(locks.request("a"), "here");
     let lock = hold(work.request("a"), "at work");
     shows(&locks, ["here"], []);
     shows(&work, ["at work"], []);
     shows(&play, [], []);
-    assert_eq!(words(&heard(&play, &mut events)), [""; 0]);
-    // A steal and a forced release reach no further.
+    assert_eq!(words(&received(&play, &mut events)), [""; 0]);
+    // A steal and a forced release stay within the partition.
     drop(soon(play.request("a").steal()).unwrap());
     assert_eq!(soon(play.force_release("a")), Ok(0));
     caught_up(&work);
@@ -225,7 +225,7 @@ fn partitions_know_nothing_of_each_other() {
 }
 
 #[test]
-fn partitions_of_one_name_are_one() {
+fn partitions_of_one_name_share_locks() {
     let arm = start();
     let [locks, other] = arm.clients();
     let here = locks.partition("office");
@@ -248,7 +248,7 @@ fn partitions_of_one_name_are_one() {
 }
 
 #[test]
-fn a_partition_that_was_left_can_be_entered_again() {
+fn partition_can_be_opened_again() {
     let arm = start();
     let locks = arm.client();
     for _ in 0..3 {

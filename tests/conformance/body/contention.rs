@@ -1,4 +1,4 @@
-//! "Somebody is waiting for you": a holder can hear of it and hand over.
+//! Contention: a holder learns that a request waits for its lock, and can release it.
 
 use std::thread;
 
@@ -11,21 +11,21 @@ use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, shows};
 
 #[test]
-fn a_holder_that_is_already_waited_for_hears_of_it() {
+fn contended_holder_is_notified_at_once() {
     let arm = start();
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a"), "holder");
     let waiter = queue(&other, other.request("a"), "waiter");
     assert_eq!(soon(lock.contended()), Ok(()));
     assert!(soon(lock.is_contended()).unwrap());
-    // As long as it is so, and as often as it is asked.
+    // The answer stays the same as long as a request waits.
     assert_eq!(soon(lock.contended()), Ok(()));
     drop(lock);
     drop(waiter.join().unwrap());
 }
 
 #[test]
-fn a_holder_that_sleeps_is_woken_by_the_first_who_waits() {
+fn blocked_holder_is_woken_by_the_first_waiter() {
     let arm = start();
     let [holder, other] = arm.clients();
     for _ in 0..Arm::ROUNDS / 10 {
@@ -44,12 +44,12 @@ fn a_holder_that_sleeps_is_woken_by_the_first_who_waits() {
 }
 
 #[test]
-fn a_holder_nobody_waits_for_hears_nothing() {
+fn uncontended_holder_is_not_notified() {
     let arm = start();
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a").shared(), "holder");
     let mut contended = Task::start(lock.contended());
-    // None of these waits for it.
+    // None of these requests waits for it.
     let shared = hold(other.request("a").shared(), "shared");
     assert!(soon(other.request("a").if_available()).unwrap().is_none());
     let elsewhere = hold(other.request("b"), "elsewhere");
@@ -61,7 +61,7 @@ fn a_holder_nobody_waits_for_hears_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_lost_meanwhile_ends_the_wait() {
+fn lost_lock_ends_the_watch_for_contention() {
     let arm = start();
     let [holder, thief] = arm.clients();
     let lock = hold(holder.request("a"), "holder");
@@ -74,7 +74,7 @@ fn a_lock_that_is_lost_meanwhile_ends_the_wait() {
 }
 
 #[test]
-fn a_waiter_that_left_does_not_count() {
+fn aborted_waiter_does_not_count() {
     let arm = start();
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a"), "holder");
@@ -86,13 +86,13 @@ fn a_waiter_that_left_does_not_count() {
     let mut contended = Task::start(lock.contended());
     assert!(!contended.poll());
     assert!(!soon(lock.is_contended()).unwrap());
-    // And does not keep the next one from being heard of.
+    // It does not hide the next waiter.
     let _waiter = queue(&other, other.request("a"), "next");
     assert_eq!(contended.join(), Ok(()));
 }
 
 #[test]
-fn a_waiter_that_came_and_left_unseen_hides_nobody() {
+fn aborted_waiter_hides_no_later_waiter() {
     let arm = start();
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a"), "holder");
@@ -108,7 +108,7 @@ fn a_waiter_that_came_and_left_unseen_hides_nobody() {
 }
 
 #[test]
-fn every_holder_in_the_way_hears_of_it() {
+fn every_blocking_holder_is_notified() {
     let arm = start();
     let [first, second, third, other] = arm.clients();
     let one = hold(first.request("a").shared(), "S a");
@@ -125,7 +125,7 @@ fn every_holder_in_the_way_hears_of_it() {
 }
 
 #[test]
-fn who_gets_the_lock_while_others_wait_hears_of_them_at_once() {
+fn new_holder_with_waiters_is_notified_at_once() {
     let arm = start();
     let [holder, next, last] = arm.clients();
     let lock = hold(holder.request("a"), "holder");
@@ -137,7 +137,7 @@ fn who_gets_the_lock_while_others_wait_hears_of_them_at_once() {
 }
 
 #[test]
-fn several_watchers_of_one_lock_all_hear_of_it() {
+fn all_watchers_of_one_lock_are_notified() {
     let arm = start();
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a"), "holder");
@@ -149,7 +149,7 @@ fn several_watchers_of_one_lock_all_hear_of_it() {
     for watcher in watchers {
         assert_eq!(watcher.join(), Ok(()));
     }
-    // It is wanted, and not lost.
+    // The lock is wanted, and not lost.
     assert!(!lost.poll());
     drop(lost);
     assert_eq!(lock.release(), Ok(()));

@@ -7,21 +7,21 @@ use super::Arm;
 use crate::backend::Backend;
 use crate::patience::soon;
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 use DeadlockPolicy::{Ignore, Refuse, Report};
 
 #[test]
-fn by_default_clients_may_wait_for_each_other_and_the_query_tells() {
+fn default_policy_keeps_the_cycle_and_the_query_reports_it() {
     let arm = Arm::start(Ignore);
     let [one, two, other] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
     let wants_b = queue(&one, one.request("b"), "wants b");
     assert_eq!(soon(one.deadlocks()).unwrap(), []);
-    let mut events = listen(&two);
+    let mut events = subscribe(&two);
     let wants_a = queue(&two, two.request("a"), "wants a");
-    assert_eq!(words(&heard(&two, &mut events)), ["wants a requested"]);
+    assert_eq!(words(&received(&two, &mut events)), ["wants a requested"]);
     let now = shows(&other, ["a", "b"], ["wants b", "wants a"]);
     let cycles = soon(other.deadlocks()).unwrap();
     assert_eq!(cycles.len(), 1);
@@ -32,9 +32,9 @@ fn by_default_clients_may_wait_for_each_other_and_the_query_tells() {
         now.held.iter().chain(&now.pending).map(|info| info.request).collect();
     requests.sort();
     assert_eq!(cycles[0].requests(), requests);
-    // Others are not concerned.
+    // Other clients are not affected.
     drop(soon(other.request("c")).unwrap());
-    // Whoever gives up a lock or a request ends it.
+    // Releasing a lock or aborting a request of the cycle ends it.
     drop(wants_a);
     caught_up(&two);
     assert_eq!(soon(other.deadlocks()).unwrap(), []);
@@ -44,18 +44,18 @@ fn by_default_clients_may_wait_for_each_other_and_the_query_tells() {
 }
 
 #[test]
-fn reported_is_the_request_that_closes_the_cycle_and_it_waits() {
+fn report_policy_reports_the_closing_request_which_waits() {
     let arm = Arm::start(Report);
     let [one, two] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
-    let mut events = listen(&two);
+    let mut events = subscribe(&two);
     let _wants_b = queue(&one, one.request("b"), "wants b");
     let wants_a = queue(&two, two.request("a"), "wants a");
-    let told = heard(&two, &mut events);
+    let seen = received(&two, &mut events);
     let expected = ["wants b requested", "wants a requested", "wants a deadlocked"];
-    assert_eq!(words(&told), expected);
-    let Kind::Deadlock(cycle) = &told[2].what else { panic!("{:?}", told[2]) };
+    assert_eq!(words(&seen), expected);
+    let Kind::Deadlock(cycle) = &seen[2].what else { panic!("{:?}", seen[2]) };
     assert_eq!(cycle.clients().len(), 2);
     assert!(cycle.requests().contains(&a.request_id()));
     assert_eq!(soon(one.deadlocks()).unwrap(), std::slice::from_ref(cycle));
@@ -66,7 +66,7 @@ fn reported_is_the_request_that_closes_the_cycle_and_it_waits() {
 }
 
 #[test]
-fn refused_is_the_request_that_would_close_the_cycle_and_the_error_names_it() {
+fn refuse_policy_refuses_the_closing_request_with_the_cycle() {
     let arm = Arm::start(Refuse);
     let [one, two] = arm.clients();
     let a = hold(one.request("a"), "a");
@@ -77,46 +77,47 @@ fn refused_is_the_request_that_would_close_the_cycle_and_the_error_names_it() {
     let mut clients = [one.client_id(), two.client_id()];
     clients.sort();
     assert_eq!(cycle.clients(), clients);
-    let said = error.to_string();
+    let text = error.to_string();
     let waiting = shows(&two, ["a", "b"], ["wants b"]).pending[0].request;
     for client in clients {
-        assert!(said.contains(&client.to_string()), "{client} is not in: {said}");
+        assert!(text.contains(&client.to_string()), "{client} is not in: {text}");
     }
     for request in [a.request_id(), b.request_id(), waiting] {
         assert!(cycle.requests().contains(&request), "{request:?} is not in {cycle:?}");
-        assert!(said.contains(&request.to_string()), "{request} is not in: {said}");
+        assert!(text.contains(&request.to_string()), "{request} is not in: {text}");
     }
     assert_eq!(error.dom_exception_name(), "AbortError");
-    // The others go on as if it had never been made.
+    // The other requests continue as if it had never been made.
     drop(b);
     drop(wants_b.join().unwrap());
 }
 
 #[test]
-fn a_refused_request_leaves_no_trace() {
+fn refused_request_leaves_no_trace() {
     let arm = Arm::start(Refuse);
     let [one, two, other] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b").shared(), "b");
     let mut contended = Task::start(a.contended());
     let wants_b = queue(&one, one.request("b"), "wants b");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let refused = soon(two.request("a").tag("refused")).unwrap_err();
     assert!(matches!(refused.kind(), RequestErrorKind::Deadlock(_)));
     shows(&two, ["a", "b"], ["wants b"]);
-    // Nobody was in anybody's way for a moment.
+    // No request blocked another one at any moment.
     caught_up(&one);
     assert!(!contended.poll());
     drop(contended);
     assert_eq!(soon(other.deadlocks()).unwrap(), []);
-    let told = words(&heard(&other, &mut events));
-    assert_eq!(told, ["refused requested", "refused deadlocked", "refused withdrawn"]);
+    let seen = words(&received(&other, &mut events));
+    assert_eq!(seen, ["refused requested", "refused deadlocked", "refused withdrawn"]);
     drop(b);
     drop(wants_b.join().unwrap());
     drop(a);
 }
 
-/// Three clients, each holding what the one before wants; the last request closes the ring.
+/// Makes three clients, each holding the lock that the one before wants; the last request closes
+/// the cycle.
 fn ring(clients: &[Locks; 3]) -> Result<(), RequestError> {
     let names = ["a", "b", "c"];
     let _held: Vec<_> =
@@ -127,7 +128,7 @@ fn ring(clients: &[Locks; 3]) -> Result<(), RequestError> {
 }
 
 #[test]
-fn refused_is_a_ring_of_three_too() {
+fn refuse_policy_refuses_a_cycle_of_three() {
     let arm = Arm::start(Refuse);
     let clients: [_; 3] = arm.clients();
     let refused = ring(&clients).expect_err("it closes a cycle");
@@ -137,7 +138,7 @@ fn refused_is_a_ring_of_three_too() {
 }
 
 #[test]
-fn a_client_that_waits_for_itself_is_refused_with_words_of_its_own() {
+fn client_that_waits_for_itself_is_refused_with_its_own_text() {
     let arm = Arm::start(Refuse);
     let locks = arm.client();
     let lock = hold(locks.request("a"), "a");
@@ -149,13 +150,13 @@ fn a_client_that_waits_for_itself_is_refused_with_words_of_its_own() {
 }
 
 #[test]
-fn waiting_that_closes_no_cycle_is_not_refused() {
+fn request_that_closes_no_cycle_is_not_refused() {
     let arm = Arm::start(Refuse);
     let [one, two] = arm.clients();
     let a = hold(one.request("a"), "a");
     let b = hold(two.request("b"), "b");
     let wants_b = queue(&one, one.request("b"), "wants b");
-    // These do not wait, whatever stands in their way.
+    // These requests do not wait, whatever blocks them.
     assert!(soon(two.request("a").if_available()).unwrap().is_none());
     let timed_out = soon(two.request("a").timeout(std::time::Duration::ZERO)).unwrap_err();
     assert!(matches!(timed_out.kind(), RequestErrorKind::TimedOut { .. }));
@@ -166,7 +167,7 @@ fn waiting_that_closes_no_cycle_is_not_refused() {
 }
 
 #[test]
-fn one_scope_instead_of_two_requests_cannot_deadlock() {
+fn requests_for_whole_scopes_cannot_deadlock() {
     let arm = Arm::start(Refuse);
     std::thread::scope(|scope| {
         for order in [["a", "b"], ["b", "a"]] {

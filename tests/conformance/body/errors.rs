@@ -1,4 +1,4 @@
-//! Decision 12: every cause has its own word, and the standard's name for it.
+//! Errors: every cause is distinct, and has the standard's name.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -12,7 +12,7 @@ use crate::patience::soon;
 use crate::watch::{caught_up, hold, queue, shows};
 
 #[test]
-fn decision_12_every_way_to_lose_a_lock_is_told_apart() {
+fn decision_12_causes_of_loss_are_distinct() {
     let arm = start();
     let [locks, other] = arm.clients();
     let stolen = hold(locks.request("a"), "stolen");
@@ -27,13 +27,13 @@ fn decision_12_every_way_to_lose_a_lock_is_told_apart() {
     assert_eq!(words.len(), losses.len());
     for loss in losses {
         assert_eq!(loss.dom_exception_name(), "AbortError");
-        // The same cause is the same in the words of a request.
+        // A request has the same text for the same cause.
         assert_eq!(RequestErrorKind::from(loss).dom_exception_name(), "AbortError");
     }
 }
 
 #[test]
-fn decision_12_every_way_to_fail_is_told_apart() {
+fn decision_12_kinds_of_failure_are_distinct() {
     let arm = Arm::start(DeadlockPolicy::Refuse);
     let [holder, locks, other] = arm.clients();
     let timed_out = {
@@ -83,7 +83,7 @@ fn decision_12_every_way_to_fail_is_told_apart() {
 }
 
 #[test]
-fn errors_travel_as_errors_do() {
+fn errors_are_send_sync_and_have_sources() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let _held = hold(holder.request("a"), "holder");
@@ -113,7 +113,7 @@ fn error_of_a_timeout_names_the_lock_and_its_holders() {
     assert!(text.starts_with("'a' was not free within 1ms: held by first"), "{text}");
     assert!(text.contains(", second"), "{text}");
     drop(held);
-    // Of a request behind waiting ones only, no lock is in the way.
+    // A request behind waiters only has no lock in its way.
     locks.end();
     let error = soon(locks.request("a")).unwrap_err();
     assert_eq!((error.holders(), error.scope()), (&[][..], &"a".into()));

@@ -1,4 +1,4 @@
-//! Decision 3 and the guard: released once, handed over, and told when it is lost.
+//! The guard: released once, moved between threads, and notified of a loss.
 
 use std::thread;
 
@@ -8,26 +8,26 @@ use super::start;
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
-fn decision_3_release_takes_the_guard_so_that_there_is_no_second_one() {
+fn decision_3_x21_release_consumes_the_guard() {
     let _: fn(Lock) -> Result<(), Loss> = Lock::release;
     let arm = start();
     let [locks, other] = arm.clients();
     let lock = hold(locks.request("a"), "1st");
     let next = queue(&other, other.request("a"), "2nd");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     assert_eq!(lock.release(), Ok(()));
     let next = next.join().unwrap();
-    // What went with the guard was released once, and not what came after it.
-    assert_eq!(words(&heard(&locks, &mut events)), ["1st released", "2nd granted"]);
+    // Dropping the guard released it once, and no later lock.
+    assert_eq!(words(&received(&locks, &mut events)), ["1st released", "2nd granted"]);
     shows(&locks, ["2nd"], []);
     drop(next);
 }
 
 #[test]
-fn decision_3_release_of_a_lock_that_was_taken_away_says_so() {
+fn decision_3_x21_release_of_lost_lock_returns_the_loss() {
     let arm = start();
     let [locks, admin] = arm.clients();
     let lock = hold(locks.request("a"), "lock");
@@ -37,7 +37,7 @@ fn decision_3_release_of_a_lock_that_was_taken_away_says_so() {
 }
 
 #[test]
-fn a_guard_is_released_when_it_is_dropped() {
+fn guard_is_released_when_it_is_dropped() {
     let arm = start();
     let [locks, other] = arm.clients();
     let lock = hold(locks.request("a"), "lock");
@@ -47,7 +47,7 @@ fn a_guard_is_released_when_it_is_dropped() {
 }
 
 #[test]
-fn a_guard_outlives_the_handle_it_came_from() {
+fn guard_outlives_the_handle_it_came_from() {
     let arm = start();
     let [locks, other] = arm.clients();
     let client = locks.client_id();
@@ -61,28 +61,28 @@ fn a_guard_outlives_the_handle_it_came_from() {
 }
 
 #[test]
-fn a_guard_handed_to_another_thread_is_held_all_the_time() {
+fn guard_moved_to_another_thread_stays_held() {
     let arm = start();
     let [locks, other] = arm.clients();
     let lock = hold(locks.request("a"), "lock");
     let next = queue(&other, other.request("a"), "next");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let (id, client) = (lock.request_id(), locks.client_id());
     let handed = thread::spawn(move || {
         let now = shows(&other, ["lock"], ["next"]);
         assert_eq!((now.held[0].request, now.held[0].client), (id, client));
-        assert_eq!(words(&heard(&other, &mut events)), [""; 0]);
+        assert_eq!(words(&received(&other, &mut events)), [""; 0]);
         drop(lock);
         events
     });
     let mut events = handed.join().unwrap();
     let next = next.join().unwrap();
-    assert_eq!(words(&heard(&locks, &mut events)), ["lock released", "next granted"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["lock released", "next granted"]);
     drop(next);
 }
 
 #[test]
-fn tokens_grow_with_every_grant_whatever_the_name() {
+fn tokens_grow_with_every_grant_of_any_name() {
     let arm = start();
     let clients: [_; 3] = arm.clients();
     let mut last = None;
@@ -97,7 +97,7 @@ fn tokens_grow_with_every_grant_whatever_the_name() {
 }
 
 #[test]
-fn a_loss_is_told_to_all_who_wait_for_it() {
+fn loss_wakes_all_watches_of_the_lock() {
     let arm = start();
     let [locks, thief] = arm.clients();
     let lock = hold(locks.request("a"), "lock");
@@ -119,7 +119,7 @@ fn a_loss_is_told_to_all_who_wait_for_it() {
     for watcher in here {
         assert_eq!(watcher.join(), Loss::Stolen { by });
     }
-    // Whoever asks later hears the same, as often as it asks.
+    // A later call has the same answer, every time.
     assert_eq!(soon(lock.lost()), Loss::Stolen { by });
     assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
     assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
@@ -127,7 +127,7 @@ fn a_loss_is_told_to_all_who_wait_for_it() {
 }
 
 #[test]
-fn loss_is_told_to_watches_that_outlive_the_guard() {
+fn loss_is_received_by_watches_that_outlive_the_guard() {
     let arm = start();
     let [locks, thief] = arm.clients();
     let [lost, released] = ["a", "b"].map(|name| hold(locks.request(name), name));
@@ -146,7 +146,7 @@ fn loss_is_told_to_watches_that_outlive_the_guard() {
 }
 
 #[test]
-fn a_loss_is_told_of_the_lock_it_concerns() {
+fn loss_is_reported_only_for_its_lock() {
     let arm = start();
     let [locks, admin] = arm.clients();
     let [lost, kept] = ["a", "b"].map(|name| hold(locks.request(name), name));

@@ -1,4 +1,4 @@
-//! The tests. Compiled once for each arm, which calls itself `Arm` in the module above.
+//! The tests. Compiled once for each arm, which is `Arm` in the module above.
 
 use navlocks::DeadlockPolicy;
 
@@ -20,7 +20,7 @@ mod transactions;
 mod wakers;
 mod runtimes;
 
-/// A lock space that lets deadlocks be.
+/// Makes a lock space that ignores deadlocks.
 fn start() -> Arm {
     Arm::start(DeadlockPolicy::Ignore)
 }

@@ -1,4 +1,4 @@
-//! X36: readers that do not wait for waiting writers, if they ask for it.
+//! Overtaking: readers that do not wait for pending writers, if they ask for it.
 
 use navlocks::{Lock, Locks, RequestError, RequestErrorKind};
 
@@ -10,7 +10,8 @@ use crate::watch::{hold, queue, shows};
 
 type Waiting = Task<'static, Result<Lock, RequestError>>;
 
-/// The example of the explainer up to its fifth request: what is held, and what waits.
+/// Plays the example of the explainer up to its fifth request. Returns the held locks and the
+/// waiter.
 fn scene(locks: &Locks) -> ([Lock; 3], Waiting) {
     let held = [
         hold(locks.request("a"), "#1 X a"),
@@ -21,7 +22,7 @@ fn scene(locks: &Locks) -> ([Lock; 3], Waiting) {
 }
 
 #[test]
-fn x36_without_asking_a_reader_waits_behind_a_writer_that_waits() {
+fn x36_reader_waits_behind_a_pending_writer_by_default() {
     let arm = start();
     let [locks, reader] = arm.clients();
     let _scene = scene(&locks);
@@ -30,7 +31,7 @@ fn x36_without_asking_a_reader_waits_behind_a_writer_that_waits() {
 }
 
 #[test]
-fn x36_with_overtake_it_is_granted_at_once_and_the_writer_waits_for_it_too() {
+fn x36_overtaking_reader_is_granted_and_the_writer_waits_for_it() {
     let arm = start();
     let [locks, reader] = arm.clients();
     let (held, writer) = scene(&locks);
@@ -43,7 +44,7 @@ fn x36_with_overtake_it_is_granted_at_once_and_the_writer_waits_for_it_too() {
 }
 
 #[test]
-fn x36_overtaking_does_not_break_into_what_is_held() {
+fn x36_overtaking_reader_waits_for_an_exclusive_holder() {
     let arm = start();
     let [holder, waiters, reader] = arm.clients();
     let held = hold(holder.request("a"), "holder");

@@ -1,4 +1,4 @@
-//! What a query tells: who holds and who waits for what, since when, and for whom somebody waits.
+//! Queries: holders and waiters, their ages, and their blockers.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::patience::{eventually, soon};
 use crate::task::Task;
 use crate::watch::{caught_up, hold, queue, shows};
 
-/// How exact an age is, and more: "a few milliseconds".
+/// The precision of an age, and more: "a few milliseconds".
 const EXACT: Duration = Duration::from_millis(30);
 
 #[test]
-fn a_query_tells_all_about_a_lock_and_a_request() {
+fn query_has_all_facts_of_locks_and_requests() {
     let arm = start();
     let [holder, waiter] = arm.clients();
     let lock = hold(holder.request(["b", "a"]).shared(), "reading");
@@ -33,7 +33,7 @@ fn a_query_tells_all_about_a_lock_and_a_request() {
 }
 
 #[test]
-fn a_tag_is_shown_from_the_queue_to_the_end_and_is_not_inherited() {
+fn tag_is_shown_from_the_queue_to_the_end_and_is_not_inherited() {
     let arm = start();
     let [first, second] = arm.clients();
     let plain = soon(first.request("a")).unwrap();
@@ -45,7 +45,7 @@ fn a_tag_is_shown_from_the_queue_to_the_end_and_is_not_inherited() {
     let tagged = tagged.join().unwrap();
     shows(&second, ["tagged"], []);
     drop(tagged);
-    // Whoever comes next has no tag unless it brings one, whatever was there before it.
+    // The next request has no tag unless it sets one.
     let plain = soon(second.request("a")).unwrap();
     assert_eq!(caught_up(&second).held[0].tag, None);
     drop(plain);
@@ -55,7 +55,7 @@ fn a_tag_is_shown_from_the_queue_to_the_end_and_is_not_inherited() {
 }
 
 #[test]
-fn no_end_of_a_request_leaves_its_tag_to_the_next() {
+fn ended_request_leaves_no_tag_to_the_next() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let request = || locks.request("a").tag("tagged");
@@ -94,7 +94,7 @@ fn held_locks_are_in_the_order_of_their_grants_and_requests_in_that_of_the_queue
     let p2 = queue(&one, one.request("a"), "5th");
     let p3 = queue(&two, two.request("m").shared(), "6th");
     shows(&two, ["1st", "2nd", "3rd"], ["4th", "5th", "6th"]);
-    // A lock stands where it was granted, not where it had waited.
+    // A lock is listed by its grant, not by its request.
     drop(third);
     shows(&one, ["1st", "2nd", "6th"], ["4th", "5th"]);
     drop(first);
@@ -103,7 +103,7 @@ fn held_locks_are_in_the_order_of_their_grants_and_requests_in_that_of_the_queue
 }
 
 #[test]
-fn a_query_sees_what_the_same_client_asked_for_before() {
+fn query_sees_earlier_requests_of_the_same_client() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let _held = hold(holder.request("a"), "holder");
@@ -116,7 +116,7 @@ fn a_query_sees_what_the_same_client_asked_for_before() {
 }
 
 #[test]
-fn a_snapshot_is_a_copy() {
+fn snapshot_is_a_copy() {
     let arm = start();
     let locks = arm.client();
     let lock = hold(locks.request("a"), "held");
@@ -128,13 +128,13 @@ fn a_snapshot_is_a_copy() {
 }
 
 #[test]
-fn an_age_grows_and_begins_again_at_the_grant() {
+fn age_grows_and_restarts_at_the_grant() {
     let arm = start();
     let [holder, waiter] = arm.clients();
     let started = Instant::now();
     let lock = hold(holder.request("a"), "holder");
     let request = queue(&waiter, waiter.request("a"), "waiter");
-    // Long enough to be told from "just now".
+    // Long enough to differ from "just now".
     let long = EXACT * 4;
     eventually(|| {
         let now = caught_up(&waiter);
@@ -162,7 +162,7 @@ fn blockers_are_the_locks_and_requests_in_the_way() {
     let free = hold(two.request("c"), "X c");
     let now = shows(&two, ["S a", "X b", "X c"], ["X a", "S ab"]);
     let [first, second] = [now.pending[0].request, now.pending[1].request];
-    // Anybody may ask, whosever request it is.
+    // Any client may ask about any request.
     let asked = soon(two.blockers(first)).unwrap();
     assert_eq!(asked, Blockers { hard: vec![a.request_id()], soft: vec![] });
     let asked = soon(two.blockers(second)).unwrap();
@@ -172,7 +172,7 @@ fn blockers_are_the_locks_and_requests_in_the_way() {
 }
 
 #[test]
-fn nothing_blocks_what_was_granted_or_is_over() {
+fn granted_or_finished_request_has_no_blockers() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let lock = hold(holder.request("a"), "holder");

@@ -1,4 +1,4 @@
-//! Any executor and none: what is `Send`, what blocks, and what moves between threads.
+//! Executors: any or none, `Send` types, blocking calls, and moves between threads.
 
 use std::thread;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn goes_anywhere<T: Send + 'static>(value: T) -> T {
 fn is_sync<T: Sync>() {}
 
 #[test]
-fn everything_may_go_to_another_thread() {
+fn public_types_are_send() {
     fn goes<T: Send + 'static>() {}
     goes::<Locks>();
     goes::<Request>();
@@ -78,7 +78,7 @@ fn tasks_of_a_runtime_take_turns() {
 }
 
 #[test]
-fn a_task_of_a_runtime_that_is_aborted_lets_go() {
+fn aborted_task_releases_its_lock() {
     let arm = start();
     let [locks, other] = arm.clients();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
@@ -94,7 +94,7 @@ fn a_task_of_a_runtime_that_is_aborted_lets_go() {
 }
 
 #[test]
-fn a_thread_without_a_runtime_blocks_until_its_turn() {
+fn thread_without_runtime_blocks_until_its_grant() {
     comes_back(|| {
         let arm = start();
         let [holder, blocked] = arm.clients();
@@ -109,7 +109,7 @@ fn a_thread_without_a_runtime_blocks_until_its_turn() {
 }
 
 #[test]
-fn a_thread_without_a_runtime_can_ask_for_all_that_a_task_can() {
+fn thread_without_runtime_can_use_every_call() {
     comes_back(|| {
         let arm = start();
         let [holder, locks] = arm.clients();
@@ -139,7 +139,7 @@ fn many_timeouts_pass_without_a_runtime() {
 }
 
 #[test]
-fn a_request_may_be_polled_on_one_thread_and_end_on_another() {
+fn request_polled_on_one_thread_ends_on_another() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -152,7 +152,7 @@ fn a_request_may_be_polled_on_one_thread_and_end_on_another() {
 }
 
 #[test]
-fn the_last_waker_is_the_one_that_is_woken() {
+fn last_registered_waker_is_woken() {
     let arm = start();
     let [holder, locks] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -160,7 +160,7 @@ fn the_last_waker_is_the_one_that_is_woken() {
     let polled = Gate::default();
     thread::scope(|scope| {
         let polled = &polled;
-        // Polled by hand a few times first, with a waker that wakes nobody.
+        // Polled by hand a few times first, with a waker that wakes no task.
         for _ in 0..3 {
             assert!(!request.poll());
         }

@@ -1,4 +1,4 @@
-//! F99, G9, G14, decisions 1, 4 and 5: locks that are taken away.
+//! Steals and forced releases: locks that are taken away.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,10 @@ use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{Gate, eventually, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, heard, hold, listen, queue, shows, words};
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
 
 #[test]
-fn f99_a_client_can_steal_from_itself() {
+fn f99_client_can_steal_from_itself() {
     let arm = start();
     let locks = arm.client();
     let first = hold(locks.request("a"), "first");
@@ -27,7 +27,7 @@ fn f99_a_client_can_steal_from_itself() {
 }
 
 #[test]
-fn f99_work_that_is_robbed_goes_on_and_its_thief_works_beside_it() {
+fn f99_work_of_the_victim_continues_beside_the_thief() {
     let arm = start();
     let locks = arm.client();
     let result = soon(locks.request("a").with(async |lock| {
@@ -41,7 +41,7 @@ fn f99_work_that_is_robbed_goes_on_and_its_thief_works_beside_it() {
 }
 
 #[test]
-fn g9_a_victims_late_release_does_not_release_the_thief() {
+fn g9_late_release_of_victim_does_not_release_the_thief() {
     let arm = start();
     let [victim, thief, other] = arm.clients();
     let robbed = hold(victim.request("a"), "victim");
@@ -59,7 +59,7 @@ fn g9_a_victims_late_release_does_not_release_the_thief() {
 }
 
 #[test]
-fn g9_the_end_of_a_victims_work_does_not_release_the_thief() {
+fn g9_end_of_victims_work_does_not_release_the_thief() {
     let arm = start();
     let [victim, thief, other] = arm.clients();
     let stolen = soon(victim.request("a").with(async |lock| {
@@ -72,20 +72,20 @@ fn g9_the_end_of_a_victims_work_does_not_release_the_thief() {
     drop(stolen);
 }
 
-/// What is left to know of a thief that has let go.
+/// The facts about a thief that has released its lock.
 struct Theft {
     by: RequestId,
     token: FencingToken,
 }
 
-/// Steals and lets go at once, so that nobody waits for the thief.
+/// Steals and releases at once, so that no request waits for the thief.
 fn steal(thief: &Locks) -> Theft {
     let stolen = soon(thief.request("a").steal()).unwrap();
     Theft { by: stolen.request_id(), token: stolen.fencing_token() }
 }
 
-/// What somebody hears whose grant and a theft came about at the same time. Tokens tell which was first.
-fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
+/// Checks the outcome of a victim whose grant raced with a theft. Tokens show which came first.
+fn check_race(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
     let Theft { by, token } = *theft;
     match answer {
         Err(error) => assert_eq!(error, RequestErrorKind::Stolen { by }),
@@ -103,7 +103,7 @@ fn hears(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
 }
 
 #[test]
-fn g14_a_steal_racing_with_a_grant_at_once_is_heard_of() {
+fn g14_steal_that_races_with_an_immediate_grant_is_received() {
     let arm = start();
     let [victim, thief] = arm.clients();
     let together = Barrier::new(2);
@@ -115,14 +115,14 @@ fn g14_a_steal_racing_with_a_grant_at_once_is_heard_of() {
             });
             together.wait();
             let answer = soon(victim.request("a"));
-            hears(&victim, answer, &theft.join().unwrap());
+            check_race(&victim, answer, &theft.join().unwrap());
         });
     }
     shows(&victim, [], []);
 }
 
 #[test]
-fn g14_a_steal_racing_with_a_grant_after_waiting_is_heard_of() {
+fn g14_steal_that_races_with_a_later_grant_is_received() {
     let arm = start();
     let [holder, victim, thief] = arm.clients();
     let together = Barrier::new(3);
@@ -140,14 +140,14 @@ fn g14_a_steal_racing_with_a_grant_after_waiting_is_heard_of() {
             });
             together.wait();
             let answer = waiting.join();
-            hears(&victim, answer, &theft.join().unwrap());
+            check_race(&victim, answer, &theft.join().unwrap());
         });
         caught_up(&holder);
     }
     shows(&victim, [], []);
 }
 
-/// Steals as soon as it is woken, on the thread that wakes it.
+/// A task that steals as soon as it is woken, on the waking thread.
 struct WokenThief {
     locks: Locks,
     theft: Mutex<Option<Task<'static, Result<Lock, RequestError>>>>,
@@ -161,22 +161,22 @@ impl Wake for WokenThief {
 }
 
 #[test]
-fn g14_a_steal_by_whoever_the_grant_wakes_is_heard_of() {
+fn g14_steal_by_the_task_that_the_grant_wakes_is_received() {
     let arm = start();
     let [victim, locks] = arm.clients();
-    let mut events = listen(&locks);
+    let mut events = subscribe(&locks);
     let thief = Arc::new(WokenThief { locks, theft: Mutex::default() });
     let waker = Waker::from(thief.clone());
     let next = Pin::new(&mut events).poll_next(&mut Context::from_waker(&waker));
     assert!(next.is_pending());
     let answer = soon(victim.request("a"));
-    let theft = eventually(|| thief.theft.lock().unwrap().take().ok_or("nobody was woken"));
+    let theft = eventually(|| thief.theft.lock().unwrap().take().ok_or("no task was woken"));
     let stolen = theft.join().unwrap();
-    hears(&victim, answer, &Theft { by: stolen.request_id(), token: stolen.fencing_token() });
+    check_race(&victim, answer, &Theft { by: stolen.request_id(), token: stolen.fencing_token() });
 }
 
 #[test]
-fn g14_a_victim_asleep_on_its_thread_is_woken_there() {
+fn g14_g15_blocked_victim_is_woken_on_its_thread() {
     let arm = start();
     let [victim, thief] = arm.clients();
     for _ in 0..Arm::ROUNDS / 10 {
@@ -194,7 +194,7 @@ fn g14_a_victim_asleep_on_its_thread_is_woken_there() {
 }
 
 #[test]
-fn decision_1_stolen_before_it_was_heard_of_is_an_error_and_never_a_lost_guard() {
+fn decision_1_lock_stolen_before_the_poll_is_an_error_and_never_a_guard() {
     let arm = start();
     let [holder, victim, thief] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -210,7 +210,7 @@ fn decision_1_stolen_before_it_was_heard_of_is_an_error_and_never_a_lost_guard()
 }
 
 #[test]
-fn decision_1_the_work_of_a_request_that_was_robbed_unheard_does_not_begin() {
+fn decision_1_work_of_lock_stolen_before_the_poll_does_not_begin() {
     let arm = start();
     let [holder, victim, thief] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -227,7 +227,7 @@ fn decision_1_the_work_of_a_request_that_was_robbed_unheard_does_not_begin() {
 }
 
 #[test]
-fn decision_1_force_released_before_it_was_heard_of_is_an_error_too() {
+fn decision_1_lock_force_released_before_the_poll_is_an_error() {
     let arm = start();
     let [holder, victim, admin] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -248,13 +248,13 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
     let apart = hold(two.request("c"), "X c");
     let next = queue(&three, three.request("a"), "X a");
     let other = queue(&three, three.request(["a", "c"]), "X ac");
-    let mut events = listen(&admin);
+    let mut events = subscribe(&admin);
     assert_eq!(soon(admin.force_release("a")), Ok(2));
     assert_eq!(soon(wide.lost()), Loss::ForceReleased);
     assert_eq!(soon(narrow.lost()), Loss::ForceReleased);
     assert_eq!(Loss::ForceReleased.dom_exception_name(), "AbortError");
-    // The queue goes on, from the state that the whole step led to.
-    assert_eq!(words(&heard(&admin, &mut events)), ["S ab lost", "S a lost", "X a granted"]);
+    // The queue is processed from the state after the whole step.
+    assert_eq!(words(&received(&admin, &mut events)), ["S ab lost", "S a lost", "X a granted"]);
     shows(&admin, ["X c", "X a"], ["X ac"]);
     assert_eq!(wide.release(), Err(Loss::ForceReleased));
     drop(next.join().unwrap());
@@ -263,7 +263,7 @@ fn decision_4_force_release_takes_every_lock_that_has_the_name_in_one_step() {
 }
 
 #[test]
-fn decision_4_force_release_reaches_every_one_of_a_crowd() {
+fn decision_4_force_release_reaches_all_of_many_holders() {
     let arm = start();
     let [holders, admin] = arm.clients();
     let crowd: Vec<Lock> =
@@ -276,7 +276,7 @@ fn decision_4_force_release_reaches_every_one_of_a_crowd() {
 }
 
 #[test]
-fn decision_4_force_release_of_what_nobody_holds_does_nothing() {
+fn decision_4_force_release_of_free_name_does_nothing() {
     let arm = start();
     let [holder, admin] = arm.clients();
     let held = hold(holder.request("a"), "holder");
@@ -287,7 +287,7 @@ fn decision_4_force_release_of_what_nobody_holds_does_nothing() {
 }
 
 #[test]
-fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
+fn decision_5_steal_with_a_scope_takes_every_lock_that_intersects() {
     let arm = start();
     let [one, two, three, four, thief] = arm.clients();
     let both = hold(one.request(["a", "b"]).shared(), "S ab");
@@ -295,10 +295,10 @@ fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
     let apart = hold(three.request("d"), "X d");
     let let_go = queue(&four, four.request("b"), "X b");
     let behind = queue(&four, four.request(["a", "c"]), "X ac");
-    let mut events = listen(&thief);
+    let mut events = subscribe(&thief);
     let stolen = hold(thief.request(["a", "c"]).steal(), "thief");
     let expected = ["thief requested", "S ab lost", "X c lost", "thief granted", "X b granted"];
-    assert_eq!(words(&heard(&thief, &mut events)), expected);
+    assert_eq!(words(&received(&thief, &mut events)), expected);
     let loss = Loss::Stolen { by: stolen.request_id() };
     assert_eq!(soon(both.lost()), loss);
     assert_eq!(soon(single.lost()), loss);
@@ -311,7 +311,7 @@ fn decision_5_a_steal_with_a_scope_takes_every_lock_that_intersects() {
 }
 
 #[test]
-fn decision_5_a_steal_reaches_every_one_of_a_crowd() {
+fn decision_5_steal_reaches_all_of_many_holders() {
     let arm = start();
     let [holders, thief] = arm.clients();
     let crowd: Vec<Lock> =
@@ -324,7 +324,7 @@ fn decision_5_a_steal_reaches_every_one_of_a_crowd() {
 }
 
 #[test]
-fn decision_5_a_thief_goes_before_all_who_wait_and_they_stay_in_order() {
+fn decision_5_thief_goes_before_all_waiters_which_keep_their_order() {
     let arm = start();
     let [holder, waiters, thief] = arm.clients();
     let _held = hold(holder.request("a"), "holder");

@@ -1,4 +1,4 @@
-//! X31–X33: locks and transactions around each other, and transactions made of locks.
+//! Locks and transactions around each other, and transactions made of locks.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -9,11 +9,11 @@ use super::start;
 use crate::backend::Backend;
 use crate::patience::{Gate, soon};
 use crate::transaction::{Aborted, Access::ReadOnly, Access::ReadWrite, Database};
-use crate::watch::{caught_up, heard, hold, listen, shows, words};
+use crate::watch::{caught_up, hold, received, shows, subscribe, words};
 
 /// `lock.waitUntil(tx.complete)`
 #[test]
-fn x31_a_lock_around_a_transaction_is_released_when_that_completes() {
+fn x31_lock_around_transaction_is_released_when_it_completes() {
     let arm = start();
     let [locks, other] = arm.clients();
     let database = Database::new("db");
@@ -26,7 +26,7 @@ fn x31_a_lock_around_a_transaction_is_released_when_that_completes() {
     let released = lock.wait_until(tx.complete());
     // Both are held as long as the transaction is active.
     shows(&locks, ["lock", "tx"], []);
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     thread::scope(|scope| {
         let released = scope.spawn(|| soon(released));
         assert_eq!(database.committed("store", "key"), None);
@@ -34,11 +34,11 @@ fn x31_a_lock_around_a_transaction_is_released_when_that_completes() {
         released.join().unwrap().unwrap();
     });
     assert_eq!(database.committed("store", "key"), Some(1));
-    assert_eq!(words(&heard(&locks, &mut events)), ["tx released", "lock released"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["tx released", "lock released"]);
 }
 
 #[test]
-fn x31_a_lock_around_a_transaction_is_released_when_that_aborts() {
+fn x31_lock_around_transaction_is_released_when_it_aborts() {
     let arm = start();
     let [locks, other] = arm.clients();
     let database = Database::new("db");
@@ -48,16 +48,16 @@ fn x31_a_lock_around_a_transaction_is_released_when_that_aborts() {
     tx.then(|view| view.put("elsewhere", "key", 1));
     let released = lock.wait_until(tx.complete());
     shows(&locks, ["lock", "tx"], []);
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let error = soon(released).unwrap_err();
     assert_eq!(error.to_string(), Aborted::OutOfScope.to_string());
-    assert_eq!(words(&heard(&locks, &mut events)), ["tx released", "lock released"]);
+    assert_eq!(words(&received(&locks, &mut events)), ["tx released", "lock released"]);
     assert_eq!(database.committed("store", "key"), None);
 }
 
 /// `tx.waitUntil(lock.released)`
 #[test]
-fn x32_a_transaction_around_a_lock_stays_active_until_that_is_released() {
+fn x32_transaction_around_lock_stays_active_until_its_release() {
     let arm = start();
     let [locks, other] = arm.clients();
     let database = Database::new("db");
@@ -75,7 +75,7 @@ fn x32_a_transaction_around_a_lock_stays_active_until_that_is_released() {
     shows(&locks, ["tx", "lock"], []);
     let next = database.transaction(&other, "next", ["store"], ReadOnly);
     shows(&other, ["tx", "lock"], ["next"]);
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     thread::scope(|scope| {
         let complete = scope.spawn(|| soon(tx.complete()));
         assert_eq!(database.committed("store", "key"), None);
@@ -85,7 +85,7 @@ fn x32_a_transaction_around_a_lock_stays_active_until_that_is_released() {
     assert_eq!(database.committed("store", "key"), Some(1));
     soon(next.complete()).unwrap();
     let expected = ["lock released", "tx released", "next granted", "next released"];
-    assert_eq!(words(&heard(&other, &mut events)), expected);
+    assert_eq!(words(&received(&other, &mut events)), expected);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn x33_readers_of_a_store_overlap() {
 }
 
 #[test]
-fn x33_writers_take_turns_store_by_store() {
+fn x33_writers_exclude_each_other_on_each_store() {
     let arm = start();
     let [one, two, three] = arm.clients();
     let database = Database::new("db");
@@ -154,7 +154,7 @@ fn x33_transactions_run_in_the_order_in_which_they_were_created() {
         caught_up(&two);
         transactions.extend([writes, reads]);
     }
-    // Driven in any order: here the last one is the first to be looked at.
+    // Polled in any order: here the last one first.
     thread::scope(|scope| {
         for tx in transactions.into_iter().rev() {
             scope.spawn(|| soon(tx.complete()).unwrap());
@@ -164,7 +164,7 @@ fn x33_transactions_run_in_the_order_in_which_they_were_created() {
 }
 
 #[test]
-fn x33_an_aborted_transaction_releases_at_once_and_stores_nothing() {
+fn x33_aborted_transaction_releases_at_once_and_stores_nothing() {
     let arm = start();
     let [one, two] = arm.clients();
     let database = Database::new("db");
@@ -189,7 +189,7 @@ fn x33_an_aborted_transaction_releases_at_once_and_stores_nothing() {
 }
 
 #[test]
-fn x33_a_transaction_that_breaks_its_word_aborts() {
+fn x33_transaction_that_violates_its_access_aborts() {
     let arm = start();
     let locks = arm.client();
     let database = Database::new("db");
@@ -200,7 +200,7 @@ fn x33_a_transaction_that_breaks_its_word_aborts() {
 }
 
 #[test]
-fn x33_a_transaction_whose_lock_is_taken_away_does_not_commit() {
+fn x33_transaction_whose_lock_is_lost_does_not_commit() {
     let arm = start();
     let [locks, thief] = arm.clients();
     let database = Database::new("db");

@@ -1,4 +1,4 @@
-//! Whoever is woken, or forgotten, may do anything: also use the very lock space that does it.
+//! Wakers: a task that is woken or dropped may use the lock space that does it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::{Arm, start};
 use crate::backend::Backend;
 use crate::patience::{comes_back, eventually, soon};
 use crate::task::Task;
-use crate::watch::{caught_up, hold, listen, queue, shows};
+use crate::watch::{caught_up, hold, queue, shows, subscribe};
 
-/// A task as an executor may have it: whoever has the last of its wakers has all that it owns, here a lock.
+/// A task as an executor may have it: the last of its wakers owns its state, here a lock.
 struct Sleeper {
     _lock: Lock,
 }
@@ -24,12 +24,12 @@ impl Wake for Sleeper {
     fn wake(self: Arc<Self>) {}
 }
 
-/// A waker that is the last to know of a lock.
+/// Makes a waker that owns a lock.
 fn owner(locks: &Locks) -> Waker {
     Waker::from(Arc::new(Sleeper { _lock: hold(locks.request("owned"), "owned") }))
 }
 
-/// A request that waits, for a task that nobody else knows.
+/// Makes a pending request whose only waker owns a lock.
 fn forgotten(locks: &Locks, request: Request) -> Task<'static, Result<Lock, RequestError>> {
     let mut task = queue(locks, request, "waits");
     let waker = owner(locks);
@@ -38,26 +38,27 @@ fn forgotten(locks: &Locks, request: Request) -> Task<'static, Result<Lock, Requ
     task
 }
 
-/// Runs a test on a thread of its own, because a lock space that is entered while it is locked never comes back.
+/// Runs a test on its own thread, because a lock space that is entered while it is locked blocks
+/// for ever.
 fn on_its_own(test: fn(Arm)) {
     comes_back(move || test(start()));
 }
 
 #[test]
-fn a_request_that_is_dropped_lets_go_of_a_task_with_a_lock() {
+fn dropped_request_drops_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
         drop(forgotten(&locks, locks.request("a")));
         shows(&locks, ["held"], []);
-        // Also when its place is taken by somebody else.
+        // The same when another request takes its place.
         drop(hold(locks.request("b"), "next"));
         shows(&locks, ["held"], []);
     });
 }
 
 #[test]
-fn a_request_that_times_out_lets_go_of_a_task_with_a_lock() {
+fn timed_out_request_drops_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
@@ -69,7 +70,7 @@ fn a_request_that_times_out_lets_go_of_a_task_with_a_lock() {
 }
 
 #[test]
-fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
+fn granted_request_drops_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let held = hold(holder.request("a"), "held");
@@ -81,7 +82,7 @@ fn a_request_that_is_granted_lets_go_of_a_task_with_a_lock() {
 }
 
 #[test]
-fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
+fn failed_request_drops_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let ended = locks.new_client();
@@ -94,7 +95,7 @@ fn a_request_that_fails_lets_go_of_a_task_with_a_lock() {
 }
 
 #[test]
-fn a_request_polled_by_another_task_lets_go_of_the_first() {
+fn request_polled_by_another_task_drops_the_first_waker() {
     on_its_own(|arm| {
         let [holder, locks] = arm.clients();
         let _held = hold(holder.request("a"), "held");
@@ -105,7 +106,7 @@ fn a_request_polled_by_another_task_lets_go_of_the_first() {
 }
 
 #[test]
-fn watches_of_a_lock_let_go_of_a_task_with_a_lock() {
+fn watches_drop_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [locks, other] = arm.clients();
         let lock = hold(locks.request("a"), "watched");
@@ -134,15 +135,15 @@ fn watches_of_a_lock_let_go_of_a_task_with_a_lock() {
 }
 
 #[test]
-fn an_event_stream_lets_go_of_a_task_with_a_lock() {
+fn event_stream_drops_a_waker_that_owns_a_lock() {
     on_its_own(|arm| {
         let [locks, watcher] = arm.clients();
-        let mut events = listen(&watcher);
+        let mut events = subscribe(&watcher);
         let waker = owner(&locks);
         let mut cx = Context::from_waker(&waker);
         eventually(|| match Pin::new(&mut events).poll_next(&mut cx) {
             Poll::Pending => Ok(()),
-            Poll::Ready(event) => Err(format!("heard {event:?}")),
+            Poll::Ready(event) => Err(format!("received {event:?}")),
         });
         drop(waker);
         drop(events);
@@ -151,20 +152,20 @@ fn an_event_stream_lets_go_of_a_task_with_a_lock() {
     });
 }
 
-/// A task that asks for something as soon as it is woken, on the thread that wakes it.
+/// A task that requests a lock as soon as it is woken, on the waking thread.
 struct Eager(Locks);
 
 impl Wake for Eager {
     fn wake(self: Arc<Self>) {
         let request = self.0.request("asked at once").into_future();
         let mut request = Box::pin(request);
-        // Polled, dropped, and whatever it got is gone.
+        // The request is polled and dropped, and so is its lock.
         let _ = request.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
 }
 
 #[test]
-fn whoever_is_woken_may_ask_at_once() {
+fn woken_task_may_request_at_once() {
     on_its_own(|arm| {
         let [holder, locks, watcher] = arm.clients();
         let lock = hold(holder.request("a"), "lock");
@@ -173,14 +174,14 @@ fn whoever_is_woken_may_ask_at_once() {
         let mut request = Box::pin(locks.request("a").tag("waits").into_future());
         let mut contended = Box::pin(lock.contended());
         let mut lost = Box::pin(lock.lost());
-        let mut events = listen(&watcher);
+        let mut events = subscribe(&watcher);
         assert!(lost.as_mut().poll(&mut cx).is_pending());
         assert!(contended.as_mut().poll(&mut cx).is_pending());
         assert!(Pin::new(&mut events).poll_next(&mut cx).is_pending());
         // This wakes the stream and the holder,
         assert!(request.as_mut().poll(&mut cx).is_pending());
         assert_eq!(soon(contended), Ok(()));
-        // and this the holder and the one who waits.
+        // and this wakes the holder and the waiter.
         assert_eq!(soon(watcher.force_release("a")), Ok(1));
         soon(lost);
         drop(soon(request).unwrap());
@@ -188,7 +189,7 @@ fn whoever_is_woken_may_ask_at_once() {
     });
 }
 
-/// Notes that it was woken.
+/// Records that it was woken.
 #[derive(Default)]
 struct Flag(AtomicBool);
 
@@ -199,36 +200,39 @@ impl Wake for Flag {
 }
 
 impl Flag {
-    /// Waits until it was woken, and forgets it.
+    /// Waits until it was woken, and clears the record.
     #[track_caller]
     fn was_raised(&self) {
-        eventually(|| self.0.swap(false, Ordering::SeqCst).then_some(()).ok_or("nobody was woken"));
+        eventually(|| {
+            self.0.swap(false, Ordering::SeqCst).then_some(()).ok_or("no task was woken")
+        });
     }
 }
 
 #[test]
-fn who_listens_is_woken_by_a_request_that_has_to_wait() {
+fn subscriber_is_woken_by_a_request_that_has_to_wait() {
     let arm = start();
     let [holder, other] = arm.clients();
     let _lock = hold(holder.request("a"), "lock");
-    let mut events = listen(&other);
+    let mut events = subscribe(&other);
     let flag = Arc::new(Flag::default());
-    let heard = Waker::from(flag.clone());
-    assert!(Pin::new(&mut events).poll_next(&mut Context::from_waker(&heard)).is_pending());
-    // Nothing else happens that would wake as well.
+    let received = Waker::from(flag.clone());
+    assert!(Pin::new(&mut events).poll_next(&mut Context::from_waker(&received)).is_pending());
+    // No other event wakes it.
     let _waiter = Task::start(other.request("a"));
     flag.was_raised();
 }
 
 #[test]
-fn who_stops_watching_takes_nobody_along() {
+fn dropped_watch_leaves_other_watches() {
     let arm = start();
     let [holder, other] = arm.clients();
     let lock = hold(holder.request("a"), "lock");
     let flags: [Arc<Flag>; 3] = Default::default();
-    let [lost, contended, heard] = flags.clone().map(Waker::from);
-    let [mut lost, mut contended, mut heard] = [&lost, &contended, &heard].map(Context::from_waker);
-    let mut events = [listen(&other), listen(&other)];
+    let [lost, contended, received] = flags.clone().map(Waker::from);
+    let [mut lost, mut contended, mut received] =
+        [&lost, &contended, &received].map(Context::from_waker);
+    let mut events = [subscribe(&other), subscribe(&other)];
     let mut losses = [Box::pin(lock.lost()), Box::pin(lock.lost())];
     let mut contentions = [Box::pin(lock.contended()), Box::pin(lock.contended())];
     for loss in &mut losses {
@@ -238,9 +242,9 @@ fn who_stops_watching_takes_nobody_along() {
         assert!(contention.as_mut().poll(&mut contended).is_pending());
     }
     for stream in &mut events {
-        assert!(Pin::new(stream).poll_next(&mut heard).is_pending());
+        assert!(Pin::new(stream).poll_next(&mut received).is_pending());
     }
-    // The second of each goes.
+    // The second watch of each kind is dropped.
     let [_loss, gone] = losses;
     drop(gone);
     let [_contention, gone] = contentions;
@@ -258,7 +262,7 @@ fn who_stops_watching_takes_nobody_along() {
 fn end_of_a_client_wakes_the_task_that_waits_for_its_next_event() {
     let arm = start();
     let watcher = arm.client();
-    let mut events = listen(&watcher);
+    let mut events = subscribe(&watcher);
     let flag = Arc::new(Flag::default());
     let waker = Waker::from(flag.clone());
     let mut next = Task::start(events.recv());

@@ -3,17 +3,15 @@
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// The first claim ends the wait for all others, so that other clients are granted what they
-    /// hold.
+    /// The first claim ends the wait for all others, so that other clients are granted their locks.
     GrantEarly,
-    /// The record of a steal is not there when the service is started again, so that the victim can
-    /// claim.
+    /// The record of a steal is missing after a restart, so that the victim can claim.
     ForgetSteal,
     /// A service that is killed while it waits for claims has forgotten the sessions at its next
     /// start.
     ForgetGrace,
-    /// A claimed request goes to the end of the queue.
+    /// A claimed request goes to the tail of the queue.
     LoseOrder,
-    /// A held lock is not taken although its claim is right.
+    /// A held lock is refused although its claim is correct.
     RefuseClaim,
 }

@@ -1,9 +1,7 @@
-//! A client: tasks that ask, wait, look, hold, look again and release, and write it all down,
-//! whatever happens to the service.
+//! A client: tasks that request, wait, check, hold, check again and release, and record it all.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use navlocks_core::{Name, Scope};
 use navlocks_tests::chaos::Dice;
@@ -15,16 +13,15 @@ use navlocks_wire::{
 use crate::sessions::link::Connection;
 use crate::sessions::service::{ClientNo, LinkNo};
 use crate::sessions::world::Event;
+use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
-const TASKS: usize = 2;
-const ROUNDS: u32 = 6;
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const TASTE: Taste = Taste { kinds: 32, patience: 2000, looks: 6 };
 
 pub(super) struct Client {
     pub(super) who: Who,
     dice: Dice,
     pub(super) alive: bool,
-    /// Whether it is stopped, and what has to wait until it is not.
+    /// True if it is stopped; its messages wait until it continues.
     pub(super) stopped: bool,
     pub(super) backlog: VecDeque<Event>,
     /// How often it was stopped.
@@ -40,7 +37,7 @@ pub(super) struct Client {
 struct Task {
     state: State,
     rounds: u32,
-    /// Tells a wake-up that is meant from those that are not any more.
+    /// Tells a valid wakeup from an outdated one.
     turn: u32,
 }
 
@@ -68,10 +65,10 @@ enum Asked {
 #[derive(Default)]
 pub(super) struct Acts {
     pub(super) send: Vec<(LinkNo, ToService)>,
-    /// Which task wants to be woken when, and which turn that is.
+    /// The tasks to wake: when, which, and its turn.
     pub(super) wake: Vec<(u64, usize, u32)>,
     pub(super) close: Option<LinkNo>,
-    /// When it wants to have dialled.
+    /// The time at which it wants to have connected.
     pub(super) dial: Option<u64>,
 }
 
@@ -100,7 +97,7 @@ impl Client {
         acts
     }
 
-    /// Returns true if it wants nothing more.
+    /// Returns true if it has no more requests to make.
     pub(super) fn is_done(&self) -> bool {
         let over =
             |task: &Task| matches!(task.state, State::Idle | State::Over) && task.rounds == 0;
@@ -123,13 +120,13 @@ impl Client {
         self.sleep(task, now, 200, acts);
     }
 
-    /// Sends over the connection, if there is one. Otherwise the next one begins with all that is
-    /// to be known.
+    /// Sends over the connection, if there is one. Otherwise the next connection begins with the
+    /// whole state.
     fn say(&self, message: ToService, acts: &mut Acts) {
         acts.send.extend(self.connection.link.map(|link| (link, message)));
     }
 
-    /// Looks after the connection: from time to time, and before anything else.
+    /// Maintains the connection: from time to time, and before every other step.
     pub(super) fn beat(&mut self, now: u64) -> Acts {
         let mut acts = Acts::default();
         if !self.connection.is_believed(now) {
@@ -155,7 +152,7 @@ impl Client {
         Acts { send: vec![(link, ToService::Hello(hello))], ..Acts::default() }
     }
 
-    /// The requests that the service must know, in order.
+    /// Returns the requests that the service must know, in order.
     fn alive(&self) -> Vec<u64> {
         let mut alive: Vec<u64> = self.tasks.iter().filter_map(alive).collect();
         alive.sort_unstable();
@@ -230,25 +227,7 @@ impl Client {
     fn ask(&mut self, task: usize, now: u64, acts: &mut Acts) {
         self.tasks[task].rounds -= 1;
         self.made += 1;
-        let dice = &mut self.dice;
-        let names: Vec<Arc<str>> = dice.names(&NAMES).into_iter().map(Arc::from).collect();
-        let shared = dice.once_in(3);
-        let (mode, wait) = match dice.roll(32) {
-            0 => (Mode::Exclusive, Wait::Steal),
-            1 => (Mode::Exclusive, Wait::Force),
-            2 => (Mode::Shared, Wait::Overtake),
-            roll => (
-                if shared { Mode::Shared } else { Mode::Exclusive },
-                match roll {
-                    3..6 => Wait::IfAvailable,
-                    6..9 => Wait::AtMost(Duration::from_nanos(dice.roll(2000))),
-                    _ => Wait::Queue,
-                },
-            ),
-        };
-        let names = if wait == Wait::Force { names[..1].to_vec() } else { names };
-        let gives_up = matches!(wait, Wait::AtMost(_)) || (wait == Wait::Queue && dice.once_in(8));
-        let looks = if matches!(wait, Wait::Queue | Wait::AtMost(_)) { dice.roll(6) } else { 0 };
+        let Wish { names, mode, wait, gives_up, looks } = TASTE.wish(&mut self.dice);
         let asks = Asks { number: self.made, names, mode, wait };
         let step = Step::Asked { names: asks.names.clone(), mode, wait };
         self.write(now, asks.number, step);
@@ -335,7 +314,7 @@ impl Client {
         }
     }
 
-    /// Sends all that the service does not know.
+    /// Sends all messages that the service has not received.
     fn say_all(&mut self, resumed: Option<&Resume>, claim: bool, acts: &mut Acts) {
         self.questions.clear();
         if self.connection.local {
@@ -385,7 +364,7 @@ impl Client {
         }
     }
 
-    /// Some are told at once, some find out when they look.
+    /// Reports a loss: some tasks are notified, others find it at their next check.
     fn lose(&mut self, number: u64, why: &str, now: u64, acts: &mut Acts) {
         let at_once = self.dice.once_in(2);
         for task in 0..TASKS {
@@ -408,7 +387,7 @@ impl Client {
         }
     }
 
-    /// The session is over: its locks are lost, and its waiters wait for the next one.
+    /// Ends the session: its locks are lost, and its waiters wait for the next one.
     fn lapse(&mut self, now: u64, acts: &mut Acts) {
         acts.close = self.connection.lapse();
         self.lose_all(now, acts);

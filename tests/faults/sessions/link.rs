@@ -1,4 +1,4 @@
-//! A session and its connection as a client knows them, as the clients of navlocks do.
+//! A session and its connection from the client's side, as in the clients of navlocks.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) struct Session {
     pub(super) number: u32,
     secret: String,
     epoch: u64,
-    /// The epoch in which it began: numbers of sessions may be used again.
+    /// The epoch in which it began: numbers of sessions may be reused.
     pub(super) born: u64,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct Connection {
     pub(super) greeting: Option<Greeting>,
     pub(super) dialling: bool,
     pub(super) session: Option<Session>,
-    /// The largest epoch that a service had.
+    /// The largest epoch of a service so far.
     epoch: u64,
-    /// From when on the client does not believe in its locks.
+    /// The time from which on the client takes its locks for lost.
     believed: u64,
     pings: VecDeque<(u64, u64)>,
     next_ping: u64,
@@ -70,8 +70,8 @@ impl Connection {
         Hello { version: wire::VERSION, lease_ms: Some(LEASE), resume, ..Hello::default() }
     }
 
-    /// Takes the answer to a hello. Returns what the client wanted to go on with, if the session
-    /// does go on; none if this service is older than another one.
+    /// Takes the answer to a hello. Returns the state to resume, if the session is resumed; none if
+    /// this service is older than another one.
     pub(super) fn welcome(&mut self, welcome: &Welcome) -> Option<Option<Resume>> {
         let Greeting { link, said, resume } = self.greeting.take()?;
         if welcome.epoch < self.epoch {
@@ -126,21 +126,21 @@ impl Connection {
         self.link.is_some() && now >= (said + LEASE / 4).max(answered + LEASE / 2)
     }
 
-    /// The connection is no more. Returns it if the client has to close it.
+    /// Removes the connection. Returns it if the client has to close it.
     pub(super) fn drop_link(&mut self) -> Option<LinkNo> {
         self.pings.clear();
         let greeted = self.greeting.take().map(|greeting| greeting.link);
         self.link.take().or(greeted)
     }
 
-    /// The session is over.
+    /// Ends the session.
     pub(super) fn lapse(&mut self) -> Option<LinkNo> {
         self.session = None;
         self.believed = u64::MAX;
         self.drop_link()
     }
 
-    /// How the service calls a request of this session.
+    /// Returns the id of a request of this session at the service.
     pub(super) fn id(&self, request: u32) -> String {
         let known = self.session.as_ref().map_or((0, 0), |session| (session.born, session.number));
         format!("{}-{}.{request}", known.0, known.1)

@@ -1,7 +1,7 @@
-//! Sessions that outlive their service, in virtual time: the hub as it is shipped, its tables in a
-//! folder, and clients that keep to the protocol. The service is killed at any moment and started
-//! again, also while it waits for claims; messages take their time or get lost; clients are killed
-//! and stopped, steal, force, give up and break off their claims.
+//! Sessions that outlive their service, in virtual time: the shipped hub, its tables in a folder,
+//! and clients that follow the protocol. The service is killed at any moment and restarted, also
+//! while it waits for claims; messages are delayed or lost; clients are killed and stopped, steal,
+//! force-release, abort and break off their claims.
 //!
 //! One unit of time is a millisecond of the hub and a nanosecond of the record.
 

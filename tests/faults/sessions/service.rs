@@ -15,42 +15,42 @@ use navlocks_wire::{self as wire, ToClient, ToService};
 use crate::sessions::bug::Bug;
 use crate::sessions::link::LEASE;
 
-/// A client, by its place in the world.
+/// A client, by its index in the world.
 pub(super) type ClientNo = usize;
-/// A connection, by its place in the list.
+/// A connection, by its index in the list.
 pub(super) type LinkNo = usize;
 
-/// A steal is forgotten if the service is killed so soon after it.
+/// A steal is forgotten if the service is killed within this time.
 const SOON: u64 = 60;
 
 pub(super) struct Service {
     folder: PathBuf,
     begin: Instant,
-    /// None while no service runs.
+    /// The hub; none while no service runs.
     hub: Option<Hub>,
     /// How often it was started.
     life: u32,
     links: Vec<Link>,
     bug: Option<Bug>,
-    /// Whether the bug has struck.
+    /// True if the bug has struck.
     pub(super) struck: bool,
-    /// The table of requests before the latest steal, and when that was.
+    /// The table of requests before the latest steal, and the time of that steal.
     before_steal: Option<(Vec<u8>, u64)>,
-    /// It was killed while it waited for claims.
+    /// True if it was killed while it waited for claims.
     in_grace: bool,
 }
 
 struct Link {
     client: ClientNo,
-    /// The service that it was made to, and zero once that has nothing more to send.
+    /// The number of the service at the other end, and zero once it has nothing more to send.
     life: u32,
     began: u32,
     peer: Rc<Peer>,
     outbox: Outbox,
     session: Option<(u32, u64)>,
-    /// Nothing more is taken from it.
+    /// True if no more messages are taken from it.
     over: bool,
-    /// The client is about to claim.
+    /// True if the client is about to claim.
     claims: bool,
     /// A claimed request that the bug takes for a new one.
     delayed: Option<wire::Request>,
@@ -98,7 +98,7 @@ impl Service {
         let at = self.at(now);
         let hub = Hub::with_state_folder(&self.folder, limits, DeadlockPolicy::default(), at);
         self.hub = Some(hub.expect("the folder can be used"));
-        // Where the bug has struck before, this is the right service again.
+        // Once the bug has struck, this is the correct service again.
         if self.bug == Some(Bug::ForgetGrace) && self.in_grace && !self.struck {
             self.end_unclaimed(now);
         }
@@ -114,12 +114,12 @@ impl Service {
         self.struck = true;
     }
 
-    /// Returns true if the bug waits for the service to be killed now.
+    /// Returns true if the bug needs the service to be killed now.
     pub(super) fn wants_to_die(&self) -> bool {
         self.before_steal.is_some()
     }
 
-    /// Kills it. Its tables stay as they are, unless the bug is in them.
+    /// Kills it. Its tables stay unchanged, unless the bug is in them.
     pub(super) fn kill(&mut self, now: u64) {
         let at = self.at(now);
         if let Some(mut hub) = self.hub.take() {
@@ -133,7 +133,7 @@ impl Service {
         }
     }
 
-    /// Ends what ends by time.
+    /// Ends leases that are over.
     pub(super) fn pass_time(&mut self, now: u64) {
         let at = self.at(now);
         if let Some(hub) = &mut self.hub {
@@ -143,7 +143,7 @@ impl Service {
         }
     }
 
-    /// A client connects.
+    /// Connects a client.
     pub(super) fn connect(&mut self, client: ClientNo, local: bool) -> LinkNo {
         let peer = if local { Peer::local(None) } else { Peer::remote("", "") };
         self.links.push(Link {
@@ -165,7 +165,7 @@ impl Service {
         self.hub.is_some() && self.links[link].life == self.life
     }
 
-    /// A message has arrived.
+    /// Takes a message.
     pub(super) fn receive(&mut self, link: LinkNo, message: ToService, now: u64) {
         if self.is_served(link) && !self.links[link].over {
             let grants_early = self.bug == Some(Bug::GrantEarly) && message == ToService::Claimed;
@@ -198,7 +198,7 @@ impl Service {
         }
     }
 
-    /// Changes what arrives, if the bug is in the way of messages.
+    /// Changes a received message, if the bug is about messages.
     fn distort(&mut self, link: LinkNo, message: ToService, now: u64) -> Vec<ToService> {
         let Link { claims, delayed, .. } = &mut self.links[link];
         match (self.bug.filter(|_| !self.struck), message) {
@@ -237,7 +237,7 @@ impl Service {
         }
     }
 
-    /// The service notices that a connection broke.
+    /// Notes that a connection broke.
     pub(super) fn detach(&mut self, link: LinkNo, now: u64) {
         let at = self.at(now);
         if self.is_served(link)
@@ -249,7 +249,7 @@ impl Service {
         self.links[link].over = true;
     }
 
-    /// The service notices that a client of this machine is gone, or its successor does.
+    /// Notes that a client of this machine is gone, in this service or its successor.
     pub(super) fn bury(&mut self, client: ClientNo, now: u64) {
         let at = self.at(now);
         let (life, Some(hub)) = (self.life, &mut self.hub) else { return };
@@ -267,8 +267,8 @@ impl Service {
         }
     }
 
-    /// Takes what is to be sent. With dice, only so much of it as they say: the service is about to
-    /// be killed.
+    /// Takes the messages to send. With dice, only a part of them: the service is about to be
+    /// killed.
     pub(super) fn send(&mut self, mut dice: Option<&mut Dice>) -> Vec<Sent> {
         let mut sent = Vec::new();
         let life = self.life;

@@ -16,21 +16,21 @@ use crate::simulation::Events;
 
 const CLIENTS: u64 = 4;
 const DEEDS: u32 = 14;
-/// No message takes longer.
+/// The longest delay of a message.
 const LATENCY: u64 = 120;
-/// How often clients look after their connections, and the service after leases.
+/// The interval of the checks of connections and leases.
 const BEAT: u64 = 50;
-/// Longer than anything takes.
+/// Longer than any effect takes.
 const PATIENCE: u64 = 10 * LEASE;
 /// The rest of a lease at the worst moment, less the time to connect and claim.
 const ENDURANCE: u64 = 1500;
-/// A swallowed connection costs so much of the endurance: it outlasts one of them and little else.
+/// The endurance that a swallowed connection costs: a lock outlasts one of them and little else.
 const HOLE: u64 = ENDURANCE - 100;
 
 /// The outcome of a seed.
 pub(crate) struct Played {
     pub(crate) history: History,
-    /// Whether the bug has struck.
+    /// True if the bug has struck.
     pub(crate) struck: bool,
 }
 
@@ -46,21 +46,21 @@ pub(super) enum Event {
     Detached(LinkNo),
     /// The service may notice that a client is dead.
     Buried(ClientNo),
-    /// A task of a client has waited enough for what it wanted to wait for; that may be over.
+    /// A task of a client has waited long enough; its wait may be over already.
     Wake { client: ClientNo, task: usize, turn: u32 },
-    /// A client looks after its connection.
+    /// A client checks its connection.
     Beat(ClientNo),
-    /// A client has dialled.
+    /// A client has connected.
     Dialled(ClientNo),
-    /// The service looks after leases.
+    /// The service checks leases.
     Tick,
-    /// The conductor does something.
+    /// The conductor acts.
     Deed,
-    /// A client that was stopped for this time goes on.
+    /// A client that was stopped for this time continues.
     Continue { client: ClientNo, stop: u32 },
     /// A client has found its way around a swallowed connection.
     Around(ClientNo),
-    /// The service starts again.
+    /// The service restarts.
     Restart,
 }
 
@@ -110,7 +110,7 @@ struct World {
     events: Events<Event>,
     service: Service,
     clients: Vec<Client>,
-    /// When the last message over a link arrives, up and down: messages do not overtake each other.
+    /// The arrival of the last message over a link in each direction: messages keep their order.
     arrivals: HashMap<(LinkNo, bool), u64>,
     /// The latest link of each client.
     links: HashMap<ClientNo, LinkNo>,
@@ -118,10 +118,10 @@ struct World {
     swallowed: HashSet<LinkNo>,
     /// Dead clients of this machine that no service has noticed.
     unburied: HashSet<ClientNo>,
-    /// Of the conductor.
+    /// The lines of the conductor.
     lines: Vec<Line>,
     deeds: u32,
-    /// The service is killed after so many messages, before it has sent all that follows.
+    /// The service is killed after this many messages, before it has sent all their effects.
     dies_after: Option<u64>,
 }
 
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// Sends the effects of a message: all of them or, if the service dies now, some.
+    /// Sends the effects of a message: all of them or, if the service is killed now, some.
     fn after_message(&mut self) {
         if self.dies_after.is_none() && self.service.wants_to_die() {
             self.dies_after = Some(self.dice.roll(4));
@@ -277,7 +277,7 @@ impl World {
     }
 
     fn arrival(&mut self, link: LinkNo, up: bool) -> u64 {
-        // Most are quick, and some as quick as the clock.
+        // Most messages are quick, and some take no time.
         let latency = self.dice.roll(1 + self.dice.clone().roll(LATENCY));
         let last = self.arrivals.entry((link, up)).or_default();
         *last = (*last).max(self.now + latency);
@@ -302,7 +302,7 @@ impl World {
     fn disturb(&mut self) {
         self.deeds -= 1;
         if self.deeds > 0 {
-            // Often while the last deed has its effect.
+            // Often while the last act still has effects.
             let pause = if self.dice.once_in(2) { 300 } else { 3000 };
             self.events.put(self.now + self.dice.roll(pause), Event::Deed);
         }
@@ -365,7 +365,7 @@ impl World {
         self.deed(&who.0, Deed::Continued);
     }
 
-    /// A connection over the network breaks, and both sides notice.
+    /// Breaks a connection over the network; both sides notice.
     fn cut(&mut self, client: ClientNo) {
         let Some(&link) = self.links.get(&client) else { return };
         if !self.clients[client].connection.local && self.swallowed.insert(link) {
@@ -375,7 +375,7 @@ impl World {
         }
     }
 
-    /// The network swallows a connection, and no side notices. Another one would be carried.
+    /// Swallows a connection; no side notices. Another connection would be carried.
     fn swallow(&mut self, client: ClientNo) {
         let Client { connection, who, .. } = &self.clients[client];
         if let (false, Some(link)) = (connection.local, connection.link) {

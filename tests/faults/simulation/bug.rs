@@ -1,15 +1,15 @@
-//! What can be wrong with the service. Each bug strikes once.
+//! The bugs of the service. Each bug strikes once.
 
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// The first in the queue is granted although somebody holds.
+    /// The first waiter is granted although there is a holder.
     GrantTwo,
-    /// A grant is not told.
+    /// A grant is not sent.
     DropGrant,
-    /// A request that was seen waiting goes to the end of the queue.
+    /// A request that was seen pending goes to the tail of the queue.
     LoseSeat,
-    /// A token is given once more.
+    /// A token is used twice.
     RepeatToken,
     /// A token is smaller than the last one.
     ShrinkToken,

@@ -1,28 +1,25 @@
-//! A client: tasks that ask, wait, look, hold, look again and release, and write it all down.
+//! A client: tasks that request, wait, check, hold, check again and release, and record it all.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
 
 use navlocks_tests::chaos::Dice;
-use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Who};
+use navlocks_tests::record::{Line, Moment, RequestNo, Step, Wait, What, Who};
 
 use crate::simulation::events::Event;
 use crate::simulation::message::{Ask, ClientNo, Down, Up};
+use crate::wish::{ROUNDS, TASKS, Taste, Wish};
 
-/// How long a client may believe in its locks when it is cut off.
+/// How long a client keeps its locks without the service.
 pub(super) const LEASE: u64 = 900;
 
-const TASKS: usize = 2;
-const ROUNDS: u32 = 6;
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const TASTE: Taste = Taste { kinds: 24, patience: 600, looks: 4 };
 
 pub(super) struct Client {
     number: ClientNo,
     pub(super) who: Who,
     pub(super) dice: Dice,
     pub(super) alive: bool,
-    /// Whether it is stopped, and what has to wait until it is not.
+    /// True if it is stopped; its messages wait until it continues.
     pub(super) stopped: bool,
     pub(super) backlog: VecDeque<Event>,
     /// How often it was stopped.
@@ -30,7 +27,7 @@ pub(super) struct Client {
     pub(super) session: u32,
     /// The service it is connected to.
     epoch: Option<u32>,
-    /// From when on it does not believe in any of its locks.
+    /// The time from which on it takes all its locks for lost.
     pub(super) lease_end: u64,
     tasks: Vec<Task>,
     made: RequestNo,
@@ -40,7 +37,7 @@ pub(super) struct Client {
 struct Task {
     state: State,
     rounds: u32,
-    /// Tells a wake-up that is meant from those that are not any more.
+    /// Tells a valid wakeup from an outdated one.
     turn: u32,
 }
 
@@ -51,11 +48,11 @@ enum State {
     Over,
 }
 
-/// What a client does to the world.
+/// The effects of a client on the world.
 #[derive(Default)]
 pub(super) struct Acts {
     pub(super) send: Vec<Up>,
-    /// Which task wants to be woken when, and which turn that is.
+    /// The tasks to wake: when, which, and its turn.
     pub(super) wake: Vec<(u64, usize, u32)>,
 }
 
@@ -149,25 +146,7 @@ impl Client {
     fn ask(&mut self, task: usize, now: u64, acts: &mut Acts) {
         self.tasks[task].rounds -= 1;
         self.made += 1;
-        let dice = &mut self.dice;
-        let names: Vec<Arc<str>> = dice.names(&NAMES).into_iter().map(Arc::from).collect();
-        let shared = dice.once_in(3);
-        let (mode, wait) = match dice.roll(24) {
-            0 => (Mode::Exclusive, Wait::Steal),
-            1 => (Mode::Exclusive, Wait::Force),
-            2 => (Mode::Shared, Wait::Overtake),
-            roll => (
-                if shared { Mode::Shared } else { Mode::Exclusive },
-                match roll {
-                    3..6 => Wait::IfAvailable,
-                    6..9 => Wait::AtMost(Duration::from_nanos(dice.roll(600))),
-                    _ => Wait::Queue,
-                },
-            ),
-        };
-        let names = if wait == Wait::Force { names[..1].to_vec() } else { names };
-        let gives_up = matches!(wait, Wait::AtMost(_)) || (wait == Wait::Queue && dice.once_in(8));
-        let looks = if matches!(wait, Wait::Queue | Wait::AtMost(_)) { dice.roll(4) } else { 0 };
+        let Wish { names, mode, wait, gives_up, looks } = TASTE.wish(&mut self.dice);
         let ask = Ask { number: self.made, names, mode, wait, at: Moment(now) };
         let step = Step::Asked { names: ask.names.clone(), mode, wait };
         self.write(now, ask.number, step);
@@ -219,7 +198,7 @@ impl Client {
         }
     }
 
-    /// Some are told at once, some find out when they look.
+    /// Reports a loss: some tasks are notified, others find it at their next check.
     fn lose(&mut self, lock: RequestNo, now: u64, acts: &mut Acts) {
         let at_once = self.dice.once_in(2);
         for task in 0..TASKS {
@@ -234,7 +213,7 @@ impl Client {
         }
     }
 
-    /// What it holds is lost. What it waits for it will ask for again, or gives up.
+    /// Loses all locks. Pending requests are made again, or aborted.
     pub(super) fn lose_session(&mut self, now: u64, acts: &mut Acts) {
         self.session += 1;
         self.epoch = None;

@@ -1,4 +1,4 @@
-//! What is going to happen, in order of time.
+//! The coming events, in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,21 +11,21 @@ pub(super) enum Event {
     Up { client: ClientNo, session: u32, message: Up },
     /// A message reaches a client.
     Down { client: ClientNo, session: u32, message: Down },
-    /// A task of a client has waited enough for what it wanted to wait for; that may be over.
+    /// A task of a client has waited long enough; its wait may be over already.
     Wake { client: ClientNo, task: usize, turn: u32 },
-    /// The conductor does something.
+    /// The conductor acts.
     Deed,
-    /// A client that was stopped for this time goes on.
+    /// A client that was stopped for this time continues.
     Continue { client: ClientNo, stop: u32 },
     /// The lease of a client that was stopped for this time is over.
     Lapse { client: ClientNo, stop: u32 },
     /// The service notices that a client is dead.
     Buried(ClientNo),
-    /// The service starts again.
+    /// The service restarts.
     Restart,
 }
 
-/// Events at the same time happen in the order in which they were put here.
+/// Events at the same time happen in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct Events<E> {
     heap: BinaryHeap<Reverse<(u64, u64)>>,

@@ -1,20 +1,20 @@
-//! What clients and the service send to each other.
+//! The messages between clients and the service.
 
 use std::sync::Arc;
 
 use navlocks_tests::record::{Mode, Moment, RequestNo, Wait};
 
-/// A client, by its place in the world.
+/// A client, by its index in the world.
 pub(super) type ClientNo = usize;
 
-/// To the service.
+/// A message to the service.
 #[derive(Clone, Debug)]
 pub(super) enum Up {
-    /// The first of each session.
+    /// The first message of each session.
     Hello,
     Ask(Ask),
     Release(RequestNo),
-    /// Nobody waits for it any more, granted or not.
+    /// The client has dropped the request, granted or not.
     Abandon(RequestNo),
     Force(RequestNo, Arc<str>),
     Query(RequestNo, Moment),
@@ -26,11 +26,11 @@ pub(super) struct Ask {
     pub(super) names: Vec<Arc<str>>,
     pub(super) mode: Mode,
     pub(super) wait: Wait,
-    /// When it was, first of all.
+    /// The time of the request, compared first.
     pub(super) at: Moment,
 }
 
-/// To a client.
+/// A message to a client.
 #[derive(Clone, Debug)]
 pub(super) enum Down {
     Granted {
@@ -41,7 +41,7 @@ pub(super) enum Down {
     Unavailable(RequestNo),
     Lost(RequestNo),
     Forced(RequestNo),
-    /// It waits, as asked at this moment.
+    /// The request is pending, as asked at this time.
     Pending {
         number: RequestNo,
         since: Moment,

@@ -1,6 +1,6 @@
-//! A service and its clients as they should be, in virtual time: the engine decides, messages take their time, clients are
-//! killed and stopped, the service is restarted. What they write down is the history of a service that is right,
-//! unless a [`Bug`] is put into it.
+//! A correct service and its clients, in virtual time: the engine decides, messages are delayed,
+//! clients are killed and stopped, the service is restarted. Their records are the history of a
+//! correct service, unless a [`Bug`] is seeded.
 
 mod bug;
 mod client;

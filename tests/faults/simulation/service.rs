@@ -1,4 +1,5 @@
-//! The service: the engine, with the names that clients give to their requests, and at most one bug.
+//! The service: the engine, with the numbers that clients give to their requests, and at most one
+//! bug.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,29 +12,29 @@ use navlocks_tests::record::{Mode, Moment, RequestNo, Wait};
 use crate::simulation::bug::Bug;
 use crate::simulation::message::{Ask, ClientNo, Down, Up};
 
-/// No message takes longer.
+/// The longest delay of a message.
 pub(super) const LATENCY: u64 = 120;
 
-/// A request, by the names that its client gives to itself and to it.
+/// A request, by the numbers of its client and of itself.
 pub(super) type Key = (ClientNo, RequestNo);
 
 pub(super) struct Service {
     manager: LockManager,
-    /// Who is connected, and in which session.
+    /// The session and the engine's id of each connected client.
     sessions: HashMap<ClientNo, (u32, ClientId)>,
     live: HashMap<RequestId, Entry>,
     ids: HashMap<Key, RequestId>,
-    /// The last token that was given, as the engine counts; clients see ten times that.
+    /// The last token of the engine; clients see ten times that.
     last_token: u64,
-    /// When it was heard of, at the latest.
+    /// The latest time at which a client received it.
     last_told: Moment,
     made: u64,
     pub(super) epoch: u32,
     pub(super) up: bool,
     bug: Option<Bug>,
-    /// Whom the bug has struck.
+    /// The request that the bug has struck.
     pub(super) struck: Option<Key>,
-    /// Granted by a bug while the engine still lets them wait.
+    /// Requests granted by a bug while the engine keeps them pending.
     early: HashSet<RequestId>,
 }
 
@@ -42,9 +43,9 @@ struct Entry {
     key: Key,
     ask: Ask,
     id: Arc<str>,
-    /// When its client will have heard that it waits.
+    /// When its client will know that it is pending.
     seen: Option<Moment>,
-    /// When its client will have heard of the grant.
+    /// When its client will have received the grant.
     told: Option<Moment>,
 }
 
@@ -84,7 +85,7 @@ impl Service {
         self.sessions.get(&client).map(|(session, _)| *session)
     }
 
-    /// The client is gone, or its lease is over.
+    /// Ends a client that is gone, or whose lease is over.
     pub(super) fn end(&mut self, client: ClientNo, now: Moment) -> Vec<(ClientNo, Down)> {
         if let Some((_, id)) = self.sessions.remove(&client) {
             self.manager.terminate(id);
@@ -98,7 +99,7 @@ impl Service {
         self.ids.iter().filter(|(key, _)| key.0 == client).map(|(_, id)| *id).collect()
     }
 
-    /// A message of a client has arrived, and this is what goes out.
+    /// Takes a message of a client. Returns the messages that follow.
     pub(super) fn hear(
         &mut self,
         client: ClientNo,
@@ -169,8 +170,8 @@ impl Service {
         self.early.remove(&request);
     }
 
-    /// The messages that follow from an input. A request's own outcome stands after the losses that
-    /// it caused and before later grants.
+    /// Returns the messages that follow from an input. The outcome of a request stands after the
+    /// losses that it caused and before later grants.
     fn tell(&mut self, mut own: Option<(RequestId, Answer)>, now: Moment) -> Vec<(ClientNo, Down)> {
         let mut told = Vec::new();
         while let Some(event) = self.manager.poll_event() {
@@ -220,7 +221,8 @@ impl Service {
         entry.told = Some(self.last_told);
         let patient = matches!(entry.ask.wait, Wait::Queue);
         let after_last = last > 0 && last_told < entry.ask.at;
-        // By its token a thief is known to whom it robbed; without it, that looks like a lock with two holders.
+        // The token of a thief shows the theft to its victim; without it, the lock would seem to
+        // have two holders.
         let honest = entry.ask.wait != Wait::Steal;
         let (key, id) = (entry.key, entry.id.clone());
         let mut shown = token * 10;
@@ -242,7 +244,7 @@ impl Service {
         Some((key.0, Down::Granted { number: key.1, token: shown, id }))
     }
 
-    /// The bugs that are not about telling.
+    /// Applies the bugs that are not about messages.
     fn go_wrong(&mut self, now: Moment) -> Vec<(ClientNo, Down)> {
         match self.bug.filter(|_| self.struck.is_none()) {
             Some(Bug::GrantTwo) => self.grant_two(now).into_iter().collect(),
@@ -257,7 +259,8 @@ impl Service {
         let entry = self.live.get(&first)?.clone();
         let rivals = snapshot.held.iter().filter_map(|held| self.live.get(&held.request));
         let mut rivals = rivals.filter(|rival| conflict(&rival.ask, &entry.ask));
-        // Whoever holds has heard of it, so that nobody can think that the two came in the wrong order.
+        // The holders have received their grants, so that the two cannot seem to be in the wrong
+        // order.
         if !rivals.all(|rival| rival.told.is_some_and(|told| told < now)) {
             return None;
         }

@@ -15,19 +15,19 @@ use crate::simulation::service::{LATENCY, Service};
 
 const CLIENTS: u64 = 4;
 const DEEDS: u32 = 8;
-/// The service gives that much more than a lease before it believes that a client has lost its locks.
+/// How long after a lease the service waits before it ends a client.
 const MARGIN: u64 = 10;
-/// Longer than anything takes.
+/// Longer than any effect takes.
 const PATIENCE: u64 = 10 * LEASE;
 
-/// What a seed came to.
+/// The outcome of a seed.
 pub(crate) struct Played {
     pub(crate) history: History,
-    /// Whom the bug has struck, if it has.
+    /// The request that the bug has struck, if it has.
     pub(crate) struck: Option<Key>,
 }
 
-/// The history of this seed.
+/// Plays a seed. Returns its history.
 pub(crate) fn play(seed: u64, bug: Option<Bug>) -> Played {
     let mut world = World {
         now: 1,
@@ -66,16 +66,16 @@ struct World {
     events: Events<Event>,
     service: Service,
     clients: Vec<Client>,
-    /// When the last message to a client and the last one from it arrive: messages do not overtake each other.
+    /// The arrival of the last message in each direction: messages keep their order.
     arrivals: HashMap<(ClientNo, bool), u64>,
-    /// Of the conductor.
+    /// The lines of the conductor.
     lines: Vec<Line>,
     deeds: u32,
 }
 
 impl World {
     fn happen(&mut self, event: Event) {
-        // Whoever is stopped does nothing, and whoever is dead does nothing any more.
+        // A stopped or dead client does nothing.
         if let Event::Down { client, .. } | Event::Wake { client, .. } = event {
             let whose = &mut self.clients[client];
             if whose.stopped {
@@ -142,7 +142,7 @@ impl World {
     }
 
     fn arrival(&mut self, client: ClientNo, up: bool) -> u64 {
-        // Most are quick, and some as quick as the clock.
+        // Most messages are quick, and some take no time.
         let latency = self.dice.roll(1 + self.dice.clone().roll(LATENCY));
         let last = self.arrivals.entry((client, up)).or_default();
         *last = (*last).max(self.now + latency);
@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// A client that has no service finds it, if it is there.
+    /// Connects a client without a service, if the service is up.
     fn reach_for_service(&mut self, client: ClientNo) {
         let whose = &self.clients[client];
         if self.service.up && whose.alive && !whose.is_connected() {
@@ -195,7 +195,7 @@ impl World {
         let whose = &mut self.clients[client];
         (whose.alive, whose.stopped) = (false, false);
         whose.backlog.clear();
-        // It may not have come to write the last thing that it was told.
+        // The client may have been killed before it recorded its last message.
         let told = whose.lines.pop_if(|line| {
             !matches!(line.what, What::Request(_, Step::Asked { .. } | Step::Releasing))
         });
@@ -252,7 +252,7 @@ impl World {
             let message = Down::Gone(self.service.epoch);
             self.events.put(at, Event::Down { client, session, message });
         }
-        // Until every earlier holder must know.
+        // Until every earlier holder must know its loss.
         let at = self.now + LEASE + MARGIN + self.dice.roll(LEASE);
         self.events.put(at, Event::Restart);
     }

@@ -1,4 +1,5 @@
-//! A client process on record: asks for locks at random until its standard input ends.
+//! A client process that records its steps: it requests locks at random until its standard input
+//! ends.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -21,12 +22,13 @@ fn main() -> ExitCode {
 }
 
 fn run(errand: Errand) -> Result<(), String> {
-    let Errand { who, folder, url, lease, seed, tasks, habits } = errand;
+    let Errand { who, folder, url, partition, lease, seed, tasks, habits } = errand;
     let said = |error: io::Error| format!("{who}: {error}");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(said)?.block_on(async {
         let pen = Pen::new(&folder, who.clone()).map_err(said)?;
-        let locks = connect(&url, lease).await.map_err(|error| format!("{who}: {error}"))?;
+        let locks =
+            connect(&url, &partition, lease).await.map_err(|error| format!("{who}: {error}"))?;
         let client = Client::new(locks.clone(), pen, habits);
         let finishing = client.clone();
         thread::spawn(move || {
@@ -40,19 +42,23 @@ fn run(errand: Errand) -> Result<(), String> {
         for task in played {
             task.await.map_err(|error| format!("{who}: {error}"))?.map_err(said)?;
         }
-        // Whoever just ends keeps the others waiting until the service notices.
+        // Without this, other clients would wait until the service notices the end.
         locks.disconnect().await;
         Ok(())
     })
 }
 
-/// The locks that the address stands for. A service that is being restarted is waited for, and so do all requests.
-async fn connect(url: &str, lease: Option<Duration>) -> Result<Locks, ConnectError> {
+/// Connects to the locks of the address. Requests wait while a service restarts.
+async fn connect(
+    url: &str,
+    partition: &str,
+    lease: Option<Duration>,
+) -> Result<Locks, ConnectError> {
     if url == "local:" {
         return Ok(Locks::new());
     }
     loop {
-        let mut connect = Locks::connect(url).patience(None);
+        let mut connect = Locks::connect(url).partition(partition).patience(None);
         if let Some(lease) = lease {
             connect = connect.lease(lease);
         }

@@ -1,4 +1,4 @@
-//! A client that asks for locks as its dice say and writes down all that it does and is told.
+//! A client that requests locks at random and records its steps and answers.
 
 use std::io;
 use std::pin::pin;
@@ -13,17 +13,17 @@ use tokio::time::{sleep, timeout};
 use crate::chaos::Dice;
 use crate::record::{Mode, Moment, Pen, RequestNo, Step, Wait};
 
-/// What a client likes.
+/// The habits of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Habits {
-    /// The names it asks for.
+    /// The names of its requests.
     pub names: Vec<Arc<str>>,
-    /// How many requests each of its tasks makes, unless it is told to finish.
+    /// How many requests each of its tasks makes, unless it finishes earlier.
     pub rounds: u32,
-    /// One request in so many is a steal; none, if 0.
+    /// One request in this many is a steal; none, if 0.
     pub steals: u64,
-    /// One request in so many force-releases; none, if 0.
+    /// One request in this many force-releases; none, if 0.
     pub forces: u64,
     /// The longest time to hold a lock.
     pub hold: Duration,
@@ -31,7 +31,7 @@ pub struct Habits {
     pub wait: Duration,
 }
 
-/// A client on record. Clones are the same client, for tasks that ask beside each other.
+/// A client that records. Clones are the same client, for tasks that request concurrently.
 #[derive(Clone, Debug)]
 pub struct Client {
     locks: Locks,
@@ -42,13 +42,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that uses these locks.
+    /// Makes a client that uses these locks.
     pub fn new(locks: Locks, pen: Pen, habits: Habits) -> Self {
         let (pen, habits) = (Arc::new(pen), Arc::new(habits));
         Self { locks, pen, habits, next: Arc::default(), finishing: Arc::default() }
     }
 
-    /// Makes no new request any more. Those under way are seen through.
+    /// Stops making requests. Requests in flight are completed.
     pub fn finish(&self) {
         self.finishing.store(true, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The record could not be written. A request that fails is on record and no error here.
+    /// The record could not be written. A failed request is recorded, and is no error here.
     pub async fn play(self, mut dice: Dice) -> io::Result<()> {
         for _ in 0..self.habits.rounds {
             if self.finishing.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ struct Round<'a> {
     number: RequestNo,
 }
 
-/// What became of the wait.
+/// The outcome of the wait.
 type Answer = Result<Option<Lock>, RequestError>;
 
 impl Round<'_> {
@@ -124,12 +124,12 @@ impl Round<'_> {
         self.client.pen.step(self.number, step)
     }
 
-    /// By which the request is found in a query.
+    /// Returns the tag that identifies the request in a query.
     fn tag(&self) -> String {
         format!("{}#{}", self.client.pen.who(), self.number)
     }
 
-    /// Waits, looks into the queue now and then, and sometimes gives up, which is `None`.
+    /// Waits, queries the queue now and then, and sometimes drops the request, which is `None`.
     async fn wait(&self, request: Request, dice: &mut Dice) -> io::Result<Answer> {
         let habits = &self.client.habits;
         let mut request = pin!(request.into_future());
@@ -149,7 +149,7 @@ impl Round<'_> {
         Ok(request.await.map(Some))
     }
 
-    /// Whether the request is in the queue.
+    /// Records whether the request is in the queue.
     async fn look(&self) -> io::Result<()> {
         let since = Moment::now();
         // A service that does not answer now has not seen the request either.

@@ -1,4 +1,4 @@
-//! The conductor: starts processes, disturbs them as its dice say, and writes down what it did to whom.
+//! The conductor: starts processes, disturbs them at random, and records each act.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,37 +11,37 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::chaos::{Dice, Service};
 use crate::record::{CONDUCTOR, Deed, History, Moment, Pen, SERVICE, What, Who};
 
-/// How much chaos.
+/// The amount of chaos.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many clients there are at any time: one that was killed is replaced.
+    /// The number of clients at any time: a killed one is replaced.
     pub clients: u64,
     /// How long they are disturbed.
     pub time: Duration,
-    /// The longest time between two deeds.
+    /// The longest time between two acts.
     pub pause: Duration,
-    /// One deed in so many is done to the service, if there is one.
+    /// One act in this many is done to the service, if there is one.
     pub service: u64,
-    /// The longest time for which somebody is stopped. Longer than a lease makes it lapse.
+    /// The longest stop. A stop longer than a lease makes it lapse.
     pub stop: Duration,
-    /// The longest time that anything may take to have an effect, a lease included.
+    /// The longest time of any effect, a lease included.
     pub patience: Duration,
     /// A lock outlasts absences that are shorter than this together.
     pub endurance: Duration,
-    /// The longest time for which a killed service is not there.
+    /// The longest outage of a killed service.
     pub outage: Duration,
 }
 
-/// What is left of a chaos.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Ended {
-    /// What everybody wrote.
+    /// The records of all processes.
     pub history: History,
-    /// How many were killed, stopped, and how often the service was.
+    /// The number of kills and stops, those of the service included.
     pub deeds: u64,
-    /// Clients that ended with a failure; they said why on their standard error.
+    /// Clients that ended with a failure; their standard error has the reason.
     pub failed: Vec<Who>,
-    /// Clients that did not finish. The check of the history says what they waited for.
+    /// Clients that did not finish. The check of the history shows what they waited for.
     pub stuck: Vec<Who>,
 }
 
@@ -59,13 +59,13 @@ pub struct Conductor {
     failed: Vec<Who>,
 }
 
-/// Makes the command for a client of this name, with a seed of its own. It has to write its record to the folder.
+/// Makes the command of a client with this name and seed. It must write its record to the folder.
 type Recruit = dyn FnMut(&Who, u64) -> io::Result<Command>;
 
 struct Member {
     who: Who,
     child: Child,
-    /// When it may go on, if it is stopped.
+    /// When it may continue, if it is stopped.
     stopped: Option<Instant>,
 }
 
@@ -74,7 +74,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// Something cannot be started or written, or the service does not answer.
+    /// A process cannot be started or written to, or the service does not answer.
     pub fn new(
         folder: &Path,
         seed: u64,
@@ -103,7 +103,7 @@ impl Conductor {
         Ok(conductor)
     }
 
-    /// Disturbs everybody for the planned time, lets them finish, and ends what is left.
+    /// Disturbs all processes for the planned time, lets them finish, and ends the rest.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Those go on who were stopped long enough.
+    /// Continues the processes that were stopped long enough.
     fn resume(&mut self, now: Instant) -> io::Result<()> {
         for member in &mut self.crew {
             if member.stopped.take_if(|until| *until <= now).is_some() {
@@ -183,7 +183,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Takes leave of those who ended by themselves, and counts them.
+    /// Reaps processes that ended by themselves. Returns their number.
     fn reap(&mut self) -> io::Result<usize> {
         let before = self.crew.len();
         let mut staying = Vec::with_capacity(before);
@@ -209,7 +209,7 @@ impl Conductor {
         self.await_service()
     }
 
-    /// Clients wait for the service as they can; the conductor waits until it can say that the service is there.
+    /// Waits until the service answers; clients wait by themselves.
     fn await_service(&mut self) -> io::Result<()> {
         let Some((service, child)) = &mut self.service else { return Ok(()) };
         let deadline = Instant::now() + self.plan.patience;
@@ -235,7 +235,7 @@ impl Conductor {
         self.start_service(service)
     }
 
-    /// It has gone on when it answers; that it was told to is of no interest.
+    /// Stops the service. Its next answer shows that it continues.
     fn pause_service(&mut self) -> io::Result<()> {
         let Some((_, child)) = &self.service else { return Ok(()) };
         self.pen.deed(&Who::from(SERVICE), Deed::Stopping)?;
@@ -245,10 +245,11 @@ impl Conductor {
         self.await_service()
     }
 
-    /// Everybody may go on and is asked to finish. Returns those who have not when nobody wrote a line for longer than the patience.
+    /// Continues all clients and asks them to finish. Returns the ones that have not when no line
+    /// was written for longer than the patience.
     fn finish(&mut self) -> io::Result<Vec<Who>> {
         for member in &mut self.crew {
-            // For them, the end of their input is the sign.
+            // The end of their input asks them to finish.
             drop(member.child.stdin.take());
             member.stopped = member.stopped.map(|_| Instant::now());
         }
@@ -265,7 +266,7 @@ impl Conductor {
         Ok(self.crew.iter().map(|member| member.who.clone()).collect())
     }
 
-    /// How much is on record.
+    /// Returns the number of recorded bytes.
     fn written(&self) -> io::Result<u64> {
         self.folder.read_dir()?.map(|entry| Ok(entry?.metadata()?.len())).sum()
     }
@@ -273,13 +274,13 @@ impl Conductor {
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// To a child that was not waited for, so the process id is still its own.
+/// Sends a signal to a child that was not reaped, so that its process id is still its own.
 fn signal(child: &Child, signal: Signal) -> io::Result<()> {
     Ok(kill_process(Pid::from_child(child), signal)?)
 }
 
 impl Drop for Conductor {
-    /// Nothing outlives its conductor. This is not on record: what counts has happened before.
+    /// Kills all children. This is not recorded, because the history has ended.
     fn drop(&mut self) {
         let service = self.service.iter_mut().map(|(_, child)| child);
         for child in self.crew.iter_mut().map(|member| &mut member.child).chain(service) {

@@ -1,4 +1,4 @@
-//! The dice, and the environment variables that decide about them.
+//! The dice, and the environment variables that set them.
 
 use std::env;
 use std::fmt::Display;
@@ -6,12 +6,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Dice that fall the same way for the same seed.
+/// Dice that give the same numbers for the same seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// The dice of one of several players.
+    /// Makes the dice of one of several players.
     pub fn new(seed: u64, player: u64) -> Self {
         let mut seed = Self(seed);
         Self(seed.next() ^ Self(player).next())
@@ -26,27 +26,27 @@ impl Dice {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `sides`, of which there is at least one.
+    /// Returns a number below `sides`, which is at least one.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.next() % sides
     }
 
-    /// True once in so many times.
+    /// Returns true once in so many times.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.roll(times) == 0
     }
 
-    /// One of these, if there is any.
+    /// Returns one of these, if there is any.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         if of.is_empty() { None } else { of.get(self.roll(of.len() as u64) as usize) }
     }
 
-    /// A time up to this, short ones more often.
+    /// Returns a duration up to this, short ones more often.
     pub fn up_to(&mut self, longest: Duration) -> Duration {
         longest.mul_f64(self.roll(1001) as f64 / 1000.0 * self.roll(1001) as f64 / 1000.0)
     }
 
-    /// One to three of these names, in order and without duplicates.
+    /// Returns one to three of these names, in order and without duplicates.
     pub fn names<T: Clone + Ord>(&mut self, all: &[T]) -> Vec<T> {
         let count = 1 + self.roll(6) / 3 + self.roll(6) / 5;
         let mut names: Vec<T> = (0..count).filter_map(|_| self.pick(all)).cloned().collect();
@@ -56,17 +56,17 @@ impl Dice {
     }
 }
 
-/// Where the dice begin: `NAVLOCKS_SEED`, or anywhere. The caller prints it.
+/// Returns the seed: `NAVLOCKS_SEED`, or a random one. The caller prints it.
 pub fn seed() -> u64 {
     variable("NAVLOCKS_SEED").unwrap_or_else(|| RandomState::new().hash_one("chaos"))
 }
 
-/// How long to disturb: `NAVLOCKS_CHAOS_SECONDS`, or so long.
+/// Returns how long to disturb: `NAVLOCKS_CHAOS_SECONDS`, or the usual time.
 pub fn chaos_time(usual: Duration) -> Duration {
     variable("NAVLOCKS_CHAOS_SECONDS").map_or(usual, Duration::from_secs)
 }
 
-/// A variable that is set to something else than it should be is an error that nobody overlooks.
+/// Reads a variable. Panics if its value is malformed, so that the mistake shows.
 fn variable<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
     let value = env::var(name).ok()?;
     Some(value.parse().unwrap_or_else(|error| panic!("{name}={value}: {error}")))

@@ -1,4 +1,4 @@
-//! What a client process is sent to do: one argument, in JSON.
+//! The task of a client process: one argument, in JSON.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,25 @@ use crate::record::Who;
 pub struct Errand {
     /// Its name in the history.
     pub who: Who,
-    /// Where its record goes.
+    /// The folder of its record.
     pub folder: PathBuf,
-    /// Whose locks it uses: those of a service, or `local:` for its own, which exclude nobody else.
+    /// The address of its locks: a service, or `local:` for its own process.
     pub url: String,
-    /// The lease to ask the service for, if not for its usual one.
+    /// The partition of its locks there.
+    #[serde(default)]
+    pub partition: String,
+    /// The lease to request, if not the usual one.
     pub lease: Option<Duration>,
-    /// Where its dice begin.
+    /// The seed of its dice.
     pub seed: u64,
-    /// How many requests it has under way at a time.
+    /// How many requests it has in flight at a time.
     pub tasks: u64,
-    /// What it does.
+    /// Its habits.
     pub habits: Habits,
 }
 
 impl Errand {
-    /// The program on this errand. It finishes when its standard input ends.
+    /// Returns the command of this task. The program finishes when its standard input ends.
     ///
     /// # Errors
     ///
@@ -42,11 +45,11 @@ impl Errand {
         Ok(command)
     }
 
-    /// The errand of this process.
+    /// Reads the task of this process.
     ///
     /// # Errors
     ///
-    /// What is wrong with the arguments.
+    /// The arguments are malformed, for this reason.
     pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let (Some(errand), None) = (args.nth(1), args.next()) else {
             return Err("usage: recorder ERRAND, where ERRAND is a JSON object".into());

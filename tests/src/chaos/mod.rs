@@ -1,4 +1,4 @@
-//! Chaos: clients that do what their dice say, and a conductor that disturbs them, by its dice as well.
+//! Chaos: clients that act at random, and a conductor that disturbs them at random.
 //!
 //! ```text
 //!   Conductor ── starts, kills, stops, continues ──▶ recorder (a Client in each)   ──▶ c1.jsonl, c2.jsonl, …

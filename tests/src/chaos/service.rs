@@ -3,9 +3,9 @@
 use std::io;
 use std::process::Child;
 
-/// How to start a service and how to know that it is there.
+/// How to start a service and to see that it answers.
 pub trait Service: Send {
-    /// What clients connect to. The same for every start.
+    /// Returns the address for clients. The same for every start.
     fn url(&self) -> String;
 
     /// Starts it; it need not answer yet. The conductor ends it.
@@ -15,6 +15,6 @@ pub trait Service: Send {
     /// It could not be started.
     fn start(&mut self) -> io::Result<Child>;
 
-    /// Whether it answers now, for example to a query. Returns soon.
+    /// Returns true if it answers now, for example to a query. Returns soon.
     fn answers(&mut self) -> bool;
 }

@@ -1,19 +1,19 @@
-//! What the conductor did to a process.
+//! The acts of the conductor on a process.
 
 use std::time::Duration;
 
 use crate::record::{Deed, Moment};
 
-/// The fate of one process, the service included.
+/// The kills and stops of one process, the service included.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fate {
     /// It was alive until here, if it was killed.
     pub(super) killing: Option<Moment>,
-    /// When it was killed; a service can be so more than once.
+    /// The times of its kills; a service may have several.
     kills: Vec<Moment>,
     /// It was gone from here on.
     pub(super) gone: Option<Moment>,
-    /// When it was surely not itself: stopped, or being killed and started again. The last may have no end.
+    /// When it was surely absent: stopped, or being killed and restarted. The last may have no end.
     pub(super) absences: Vec<(Moment, Moment)>,
 }
 
@@ -33,7 +33,7 @@ impl Fate {
     }
 
     fn leave(&mut self, at: Moment) {
-        // Who is killed while it is stopped has left once.
+        // A process killed while it is stopped has one absence.
         if self.present() {
             self.absences.push((at, Moment::NEVER));
         }
@@ -45,23 +45,23 @@ impl Fate {
         }
     }
 
-    /// Whether it is here in the end, as far as the conductor knows.
+    /// Returns true if it is present in the end, as far as the conductor knows.
     pub(super) fn present(&self) -> bool {
         self.absences.last().is_none_or(|(_, until)| *until != Moment::NEVER)
     }
 
-    /// Since when nothing was done to it.
+    /// Returns since when it was not disturbed.
     pub(super) fn undisturbed_since(&self) -> Moment {
         self.absences.last().map_or(Moment::START, |(_, until)| *until)
     }
 
-    /// For how long it was not itself, in all absences that touch the time between two moments.
+    /// Returns how long it was absent, in all absences that overlap the time between two moments.
     pub(super) fn absent(&self, from: Moment, until: Moment) -> Duration {
         let touching = self.absences.iter().filter(|(left, back)| from <= *back && *left <= until);
         touching.map(|(left, back)| Duration::from_nanos(back.0 - left.0)).sum()
     }
 
-    /// Whether it was killed between two moments.
+    /// Returns true if it was killed between two moments.
     pub(super) fn was_killed(&self, from: Moment, until: Moment) -> bool {
         self.kills.iter().any(|kill| from < *kill && *kill < until)
     }

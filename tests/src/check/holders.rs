@@ -6,7 +6,7 @@ use crate::check::interval::Interval;
 use crate::check::lives::Lives;
 use crate::check::violation::Violation;
 
-/// Pairs of locks that exclude each other and whose intervals overlap.
+/// Returns pairs of locks that exclude each other and whose intervals overlap.
 pub(super) fn two_holders(lives: &Lives, intervals: &[Option<Interval>]) -> Vec<Violation> {
     // By pair, because two scopes may have several names in common.
     let mut found = BTreeMap::new();

@@ -1,16 +1,18 @@
-//! The time in which a client surely believed in its lock and was surely entitled to.
+//! The time in which a client surely took its lock for held, and surely was entitled to.
 //!
-//! Three readings of the clock make it. The first is after the client was told that it holds the lock, so the lock was
-//! granted by then. The last is before the client looked for a loss and found none. It starts at the first and
-//! ends at the last; a client that was told and never looked again has none.
+//! Three readings of the clock bound it. The first is after the client received the grant, so the
+//! lock was granted by then. The last is before the client checked for a loss and found none. A
+//! client that never checked again has no interval.
 //!
-//! A holder that is robbed learns of it late, and nobody waits for it: that is what a steal is. So the interval ends no later than
-//! anybody who may have robbed it *asked* to. Who may have? Everybody whose steal has a name in common, unless it was
-//! answered before this lock was asked for, or was granted an earlier token. (A token of which the history shows
-//! that it is wrong proves nothing.) A steal whose client was killed or gave up before it heard counts until the service must have noticed.
+//! A victim learns of a steal late, and no client waits for it: that is the meaning of a steal. So
+//! the interval ends no later than the earliest *request* that may have stolen the lock: every
+//! steal with a name in common, unless it was answered before this lock was requested, or was
+//! granted an earlier token. (A token that the history shows to be wrong proves nothing.) A steal
+//! whose client was killed or gave up before the grant counts until the service must have noticed.
 //!
-//! For nothing else an interval is cut: not for a lapsed lease, not for a stopped process, not for a restarted service. Whoever
-//! believes in a lock then, while somebody else holds it, is the violation that this is about.
+//! Nothing else cuts an interval: no lapsed lease, no stopped process, no restarted service. A
+//! client that takes its lock for held then, while another client holds it, is the violation that
+//! this finds.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use crate::check::life::Life;
 use crate::check::lives::Lives;
 use crate::record::Moment;
 
-/// A time of sure belief. It has a length: clocks that read the same do not tell who was first.
+/// An interval with a length: equal clock readings do not show which came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) from: Moment,
@@ -27,19 +29,19 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// What both have in common, if that has a length.
+    /// Returns the common part of both, if it has a length.
     pub(super) fn overlap(self, other: Self) -> Option<Self> {
         let (from, until) = (self.from.max(other.from), self.until.min(other.until));
         (from < until).then_some(Self { from, until })
     }
 }
 
-/// The interval of each life that has one, by its place.
+/// Returns the interval of each life that has one, by its index.
 pub(super) fn intervals(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Vec<Option<Interval>> {
     let robberies = Robberies::of(lives, wrong_tokens);
     let interval = |(place, life): (usize, &Life)| {
         let from = life.held.as_ref()?.at;
-        // Only for a program that goes on without the client that has its lock, such as the child of a command.
+        // Only for a program that outlives the client of its lock, such as the child of a command.
         let killing = lives.fate(&life.key.who).killing.unwrap_or(Moment::NEVER);
         let until = life.believed?.min(killing);
         let token = trusted_token(place, life, wrong_tokens);
@@ -53,10 +55,10 @@ pub(super) fn trusted_token(place: usize, life: &Life, wrong: &HashSet<usize>) -
     life.held.as_ref().map(|held| held.token).filter(|_| !wrong.contains(&place))
 }
 
-/// All who may have taken a lock away.
+/// All requests that may have taken a lock away.
 #[derive(Default)]
 pub(super) struct Robberies {
-    /// By name; each list by when they asked.
+    /// The robberies by name; each list in order of request.
     by_name: HashMap<Arc<str>, Vec<Robbery>>,
 }
 
@@ -65,7 +67,7 @@ struct Robbery {
     asked: Moment,
     /// It has happened by then, if ever.
     done: Moment,
-    /// And so have all before it in the list.
+    /// All earlier ones of the list have happened by then, too.
     all_done: Moment,
     token: Option<u64>,
 }
@@ -92,7 +94,7 @@ impl Robberies {
         robberies
     }
 
-    /// When the first who may have robbed this life before `until` asked to.
+    /// Returns when the first request that may have stolen this lock before `until` was made.
     pub(super) fn earliest(
         &self,
         place: usize,

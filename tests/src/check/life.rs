@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::check::violation::{Key, Violation};
 use crate::record::{Mode, Moment, Step, Wait};
 
-/// A request from the asking to the end, as far as its client wrote it down.
+/// A request from its beginning to its end, as far as its client recorded it.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub(super) key: Key,
@@ -13,22 +13,22 @@ pub(super) struct Life {
     pub(super) mode: Mode,
     pub(super) wait: Wait,
     pub(super) asked: Moment,
-    /// When it was seen waiting, in order.
+    /// When it was seen pending, in order.
     pub(super) seen: Vec<Seen>,
     pub(super) held: Option<Held>,
-    /// The last moment at which its client looked and believed in the lock.
+    /// The last moment at which its client checked and took the lock for held.
     pub(super) believed: Option<Moment>,
-    /// The client was about to release. It counts as a look when the release went well.
+    /// The client was about to release. It counts as a check when the release succeeded.
     releasing: Option<Moment>,
-    /// The service had done it by then: granted the lock, or taken the names away.
+    /// The service had granted the lock, or taken the names away, by then.
     pub(super) done: Option<Moment>,
-    /// The client knows that it is over.
+    /// When the client knew that it is over.
     pub(super) over: Option<Moment>,
-    /// The client was told that the lock is lost, and why.
+    /// The cause of the loss that the client received.
     pub(super) lost: Option<Arc<str>>,
 }
 
-/// The request was waiting at some moment between the two.
+/// The request was pending at some moment between the two.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) since: Moment,
@@ -67,7 +67,7 @@ impl Life {
         }
     }
 
-    /// Takes the next step, or says why it cannot be the next.
+    /// Takes the next step, or returns why it cannot be the next.
     pub(super) fn step(&mut self, at: Moment, step: &Step) -> Result<(), Violation> {
         let strange = |what| Err(Violation::Nonsense { request: self.key.clone(), what });
         if self.over.is_some() {
@@ -104,22 +104,22 @@ impl Life {
         Ok(())
     }
 
-    /// Whether the request takes the locks of others away.
+    /// Returns true if the request takes the locks of others away.
     pub(super) fn robs(&self) -> bool {
         matches!(self.wait, Wait::Steal | Wait::Force)
     }
 
-    /// When the client was told what became of the request.
+    /// Returns when the client received the outcome of the request.
     pub(super) fn answered(&self) -> Option<Moment> {
         self.done.or(self.over)
     }
 
-    /// The first name that two requests have in common.
+    /// Returns the first name that two requests have in common.
     pub(super) fn common_name(&self, other: &Self) -> Option<&Arc<str>> {
         self.names.iter().find(|name| other.names.contains(name))
     }
 
-    /// The first name on which two requests exclude each other.
+    /// Returns the first name on which two requests exclude each other.
     pub(super) fn conflict(&self, other: &Self) -> Option<&Arc<str>> {
         let exclusive = self.mode == Mode::Exclusive || other.mode == Mode::Exclusive;
         self.common_name(other).filter(|_| exclusive)

@@ -1,4 +1,4 @@
-//! All lives of a history, and the fates of those who lived them.
+//! All lives of a history, and the fates of their processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::record::{History, Moment, SERVICE, Step, What, Who};
 /// A history, sorted by requests, processes and names.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
-    /// In the order of the history. Others name a life by its place here.
+    /// The lives in the order of the history. Others refer to a life by its index here.
     pub(super) all: Vec<Life>,
-    /// Those who want a name.
+    /// The requests for each name.
     pub(super) by_name: HashMap<Arc<str>, Vec<usize>>,
     fates: HashMap<Who, Fate>,
-    /// When the conductor had seen enough, and its patience.
+    /// The end of the history, and the patience of the conductor.
     pub(super) end: Option<(Moment, Duration)>,
     /// How long an absence a lock outlasts.
     pub(super) endurance: Duration,
-    /// What made no sense.
+    /// Records that contradict themselves.
     pub(super) nonsense: Vec<Violation>,
     unscathed: Fate,
 }
@@ -71,18 +71,18 @@ impl Lives {
         self.fates.get(who).unwrap_or(&self.unscathed)
     }
 
-    /// The fate of the service; of one that was never mentioned, that nothing happened to it.
+    /// Returns the fate of the service, which is empty if it was never mentioned.
     pub(super) fn service(&self) -> &Fate {
         self.fate(&Who::from(SERVICE))
     }
 
-    /// How long an effect may take; for ever, if the conductor did not say.
+    /// Returns how long an effect may take; for ever, if the conductor did not record it.
     pub(super) fn patience(&self) -> Duration {
         self.end.map_or(Duration::MAX, |(_, patience)| patience)
     }
 
-    /// From when on the request surely has no effect any more, if ever: its client knows that it is over or is gone, and that had
-    /// the time to reach the service.
+    /// Returns from when on the request surely has no effect: its client knows that it is over or
+    /// is gone, and the service had the time to notice.
     pub(super) fn spent(&self, life: &Life) -> Option<Moment> {
         let fate = self.fate(&life.key.who);
         let gone = fate.gone.into_iter().chain(life.over).min()?;

@@ -1,11 +1,11 @@
 //! Locks that were lost although their clients lived.
 //!
-//! A session outlives its connections, and on one machine also its service. So a client that is
-//! told of a loss was robbed, or it was cut off for longer than its lease allows. It may have been
-//! robbed when a steal or a forced release has a name in common and was asked for before the loss.
-//! It was cut off when it or the service was absent: how long together a lock outlasts is for the
-//! conductor to say, who knows the lease. An absence shortly before the grant counts as well,
-//! because a lease that is renewed late begins early.
+//! A session outlives its connections, and on one machine also its service. So a client loses a
+//! lock by a steal or a forced release, or by being cut off for longer than its lease. A steal may
+//! be the cause if it has a name in common and was requested before the loss. The client was cut
+//! off when it or the service was absent: the conductor knows the lease, and records how long an
+//! absence a lock outlasts. An absence shortly before the grant counts as well, because a lease
+//! that is renewed late begins early.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::check::lives::Lives;
 use crate::check::violation::Violation;
 use crate::record::Moment;
 
-/// Losses that nothing explains.
+/// Returns the losses without an explanation.
 pub(super) fn lost_locks(lives: &Lives, wrong_tokens: &HashSet<usize>) -> Vec<Violation> {
     let endurance = lives.endurance;
     if endurance.is_zero() {

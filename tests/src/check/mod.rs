@@ -1,27 +1,31 @@
-//! The checker: reads a [history](crate::record) and says what cannot have happened if the service is right.
+//! The checker: reads a [history](crate::record) and returns the events that a correct service
+//! cannot cause.
 //!
-//! It knows nothing but what clients wrote, so it says only what can be proved from that; there are no false alarms. Each file says what
-//! that means for its part:
+//! It knows only the records of clients, and reports only what they prove; there are no false
+//! alarms. Each file explains its part:
 //!
 //! | violation | is proved by |
 //! |---|---|
-//! | two holders | two clients that looked and believed in their locks at the same time (`interval.rs`, `holders.rs`) |
-//! | out of turn | a client that saw itself in the queue, and another that asked later and was held first (`order.rs`) |
-//! | lost waiters | a client that has no answer in the end, though nobody is in its way (`waiters.rs`) |
-//! | lost locks | a client that was told of a loss, though it and the service were there and no other client took the lock (`losses.rs`) |
-//! | repeated and shrinking tokens | the tokens that clients were told (`tokens.rs`) |
+//! | two holders | two clients took their locks for held at the same time (`interval.rs`, `holders.rs`) |
+//! | out of turn | a request was seen pending, and a later one was held first (`order.rs`) |
+//! | lost waiters | a request has no answer in the end, though nothing blocks it (`waiters.rs`) |
+//! | lost locks | a lock was lost without an absence or a thief (`losses.rs`) |
+//! | repeated and shrinking tokens | the tokens that clients received (`tokens.rs`) |
 //! | nonsense | a request that was answered twice, or after its end (`life.rs`) |
 //!
-//! What it cannot see:
+//! Its limits:
 //!
-//! - what happened between two looks of a client. Clients look often, and right before they release;
-//! - two locks that the service had granted at the same time, if one client had not yet heard or did not believe any more;
-//! - the order of two requests, unless the first was seen in the queue before the second was asked for;
-//! - that a request was refused or timed out though nobody was in its way;
-//! - anything about a process after the last line that it wrote.
+//! - it does not see events between two checks of a client. Clients check often, and right before
+//!   they release;
+//! - it does not see two simultaneous grants if one client had not received its grant, or had given
+//!   up its lock;
+//! - it does not know the order of two requests, unless the first was seen pending before the
+//!   second was made;
+//! - it does not see that a request was refused or timed out without a blocker;
+//! - it knows nothing about a process after its last line.
 //!
-//! It assumes that the clock is one for all processes, that names of processes are not used twice, and, for lost
-//! waiters and for thieves that were killed before they heard, the conductor's patience.
+//! It assumes one clock for all processes, unique names of processes, and, for lost waiters and for
+//! thieves that were killed early, the conductor's patience.
 
 mod fate;
 mod holders;
@@ -43,7 +47,7 @@ use crate::record::History;
 use interval::{Interval, intervals};
 use lives::Lives;
 
-/// Everything that is wrong with a history.
+/// Returns all violations of a history.
 pub fn check(history: &History) -> Vec<Violation> {
     let mut lives = Lives::of(history);
     let mut violations = std::mem::take(&mut lives.nonsense);
@@ -57,14 +61,14 @@ pub fn check(history: &History) -> Vec<Violation> {
     violations
 }
 
-/// How much there was to check. A history without a violation is worth what it could have shown.
+/// How much there was to check: a history without violations is worth what it could have shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     /// Requests made.
     pub requests: usize,
-    /// Locks that a client was told of.
+    /// Locks that a client received.
     pub locks: usize,
-    /// Locks that a client surely believed in for a time.
+    /// Locks that a client surely took for held for a time.
     pub sure: usize,
     /// Pairs of a request that was known to wait and one that was held meanwhile.
     pub turns: usize,
@@ -72,12 +76,12 @@ pub struct Weight {
     pub robberies: usize,
     /// Requests without an answer.
     pub unanswered: usize,
-    /// Locks that a client surely believed in before and after the service was killed.
+    /// Locks that a client surely took for held before and after the service was killed.
     pub survivors: usize,
 }
 
 impl Weight {
-    /// Of this history.
+    /// Weighs this history.
     pub fn of(history: &History) -> Self {
         let lives = Lives::of(history);
         let intervals = intervals(&lives, &tokens::wrong_tokens(&lives).1);

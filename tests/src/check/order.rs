@@ -1,14 +1,13 @@
-//! Who was granted out of turn.
+//! Grants out of turn.
 //!
-//! First come, first served holds where it can be known who came first. A request came first when its client had seen it in the
-//! queue before another was asked for. It went second when the other was held and it was seen in the queue after that, or
-//! was told of its lock after that and believed in it. (Had it been granted before the other and told late, then both held at
-//! once, which is no better.)
+//! First come, first served is checked where the record shows the order. A request came first when
+//! its client had seen it pending before another was requested. It went second when the other was
+//! held, and it was seen pending or was granted after that. (If it was granted before the other and
+//! received late, both held at once, which is no better.)
 //!
-//! Its place in the queue is the same all the time when the service calls it the same, also over a
-//! restart of the service; a client that lost its session asks again under another name. Steals and
-//! those who overtake by right are not held to the order, nor are two who do not exclude each
-//! other.
+//! A request keeps its place in the queue while the service gives it the same id, also over a
+//! restart; a client that lost its session requests again under another id. Steals, requests that
+//! may overtake, and requests that do not exclude each other are not compared.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,14 +17,14 @@ use crate::check::lives::Lives;
 use crate::check::violation::Violation;
 use crate::record::{Moment, Wait};
 
-/// A time in which a request was surely in the queue, not granted, and at the same place.
+/// A time in which a request was surely pending, at the same place.
 struct Queued {
     place: usize,
     from: Moment,
     until: Moment,
 }
 
-/// Who was granted while somebody waited who came before.
+/// Returns the requests that were granted while an earlier one waited.
 pub(super) fn out_of_turn(lives: &Lives, intervals: &[Option<Interval>]) -> Vec<Violation> {
     let turns = turns(lives);
     let mut found = BTreeMap::new();
@@ -49,7 +48,8 @@ pub(super) fn out_of_turn(lives: &Lives, intervals: &[Option<Interval>]) -> Vec<
     found.into_values().collect()
 }
 
-/// How many pairs were compared: requests that were granted, if only in turn, while another was known to wait for the same name.
+/// Returns how many pairs were compared: requests that were granted, if only in turn, while another
+/// was known to wait for the same name.
 pub(super) fn comparisons(lives: &Lives, intervals: &[Option<Interval>]) -> usize {
     let turns = turns(lives);
     waits(lives, intervals).map(|queued| meanwhile(&turns, lives, &queued).count()).sum()
@@ -65,7 +65,7 @@ fn waits(lives: &Lives, intervals: &[Option<Interval>]) -> impl Iterator<Item = 
     })
 }
 
-/// Those who have to come in turn and were held, on each name: when, and who.
+/// Returns the requests of each name that have to come in turn and were held, with their times.
 fn turns(lives: &Lives) -> HashMap<Arc<str>, Vec<(Moment, usize)>> {
     let in_turn = |&place: &usize| {
         let life = &lives.all[place];
@@ -80,7 +80,7 @@ fn turns(lives: &Lives) -> HashMap<Arc<str>, Vec<(Moment, usize)>> {
     lives.by_name.iter().map(|(name, places)| (name.clone(), sorted(places))).collect()
 }
 
-/// Those who were held on one of its names before the wait was over.
+/// Returns the requests that were held on one of its names before the wait was over.
 fn meanwhile<'a>(
     turns: &'a HashMap<Arc<str>, Vec<(Moment, usize)>>,
     lives: &'a Lives,

@@ -1,8 +1,8 @@
 //! Tokens that repeat or shrink.
 //!
-//! A token never repeats in a lock space. A lock that was asked for after another was held was granted after it, so its token is larger,
-//! whatever the names, and also when the service was restarted in between. Between locks that were asked for at the same time
-//! nothing can be said.
+//! A token never repeats in a lock space. A lock that was requested after another was held was
+//! granted after it, so its token is larger, for any names, and also over a restart of the service.
+//! Concurrent requests prove nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::check::life::{Held, Life};
 use crate::check::lives::Lives;
 use crate::check::violation::Violation;
 
-/// What is wrong with the tokens, and the lives whose tokens prove nothing therefore.
+/// Returns the violations, and the lives whose tokens therefore prove nothing.
 pub(super) fn wrong_tokens(lives: &Lives) -> (Vec<Violation>, HashSet<usize>) {
     let mut violations = Vec::new();
     let mut wrong = HashSet::new();
@@ -38,7 +38,7 @@ fn repeated(lives: &Lives, violations: &mut Vec<Violation>, wrong: &mut HashSet<
     }
 }
 
-/// Repeated tokens are left out: one wrong token is told once.
+/// Finds shrinking tokens. Repeated ones are left out: one wrong token is reported once.
 fn shrunk(lives: &Lives, violations: &mut Vec<Violation>, wrong: &mut HashSet<usize>) {
     let mut by_held: Vec<_> = locks(lives).filter(|(place, ..)| !wrong.contains(place)).collect();
     let mut by_asked = by_held.clone();

@@ -1,4 +1,4 @@
-//! What a history can show to be wrong.
+//! The violations that a history can prove.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::record::{Moment, RequestNo, Who};
 pub struct Key {
     /// The client.
     pub who: Who,
-    /// Which of its requests.
+    /// The number of the request.
     pub number: RequestNo,
 }
 
@@ -20,36 +20,38 @@ impl fmt::Display for Key {
     }
 }
 
-/// Something that cannot have happened if the service is right.
+/// An event that a correct service cannot cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Two clients believed at the same time in locks that exclude each other.
+    /// Two clients took locks that exclude each other for held at the same time.
     #[allow(missing_docs, reason = "the two, the first name they have in common, and the time")]
     TwoHolders { name: Arc<str>, first: Key, second: Key, from: Moment, until: Moment },
-    /// A request was granted before one that waited already when it was made, and that excludes it.
+    /// A request was granted before one that excludes it and was already pending when it was made.
     #[allow(missing_docs, reason = "the two, the first name they have in common, and two moments")]
     OutOfTurn {
         name: Arc<str>,
         waiting: Key,
-        /// It was in the queue.
+        /// When it was in the queue.
         queued: Moment,
         overtaker: Key,
-        /// The overtaker had its lock, and the other did not.
+        /// When the overtaker held its lock, and the other did not.
         held: Moment,
     },
-    /// These wait for nobody but perhaps each other, and at least one of them should have been answered.
+    /// These wait for no other request except perhaps each other, and at least one of them should
+    /// have been answered.
     #[allow(missing_docs, reason = "who they are")]
     LostWaiters { waiters: Vec<Key> },
-    /// A client that lived lost its lock, and no other client can have taken it.
+    /// A live client lost its lock, and no other client can have taken it.
     #[allow(missing_docs, reason = "whose lock it was, when it was told, and why")]
     LockLost { request: Key, at: Moment, why: Arc<str> },
     /// Two locks have the same token.
     #[allow(missing_docs, reason = "the token and the two")]
     TokenRepeated { token: u64, first: Key, second: Key },
-    /// A lock has a smaller token than one that was held before it was even asked for.
+    /// A lock has a smaller token than one that was held before it was requested.
     #[allow(missing_docs, reason = "the two with their tokens")]
     TokenShrank { earlier: Key, earlier_token: u64, later: Key, later_token: u64 },
-    /// A client was told something that makes no sense at this point of the request's life, or its record is wrong.
+    /// A client received an answer that contradicts the state of the request, or its record is
+    /// wrong.
     #[allow(missing_docs, reason = "the request and what is strange about it")]
     Nonsense { request: Key, what: &'static str },
 }
@@ -65,7 +67,7 @@ impl fmt::Display for Violation {
                 "out of turn on {name}: {waiting} was in the queue at {queued}, {overtaker} asked later and was held at {held}, before it"
             ),
             Self::LostWaiters { waiters } => {
-                f.write_str("lost waiters: nobody is in the way of")?;
+                f.write_str("lost waiters: nothing blocks")?;
                 waiters.iter().try_for_each(|waiter| write!(f, " {waiter}"))
             }
             Self::LockLost { request, at, why } => {

@@ -1,14 +1,17 @@
-//! Waiters that were forgotten.
+//! Lost waiters.
 //!
-//! Only the end of a history can show it: the conductor was [patient](crate::record::What::Over), the service answers, the client of the
-//! waiter is alive and not stopped, and still there is no answer. Then
+//! Only the end of a history can show one: the conductor was [patient](crate::record::What::Over),
+//! the service answers, the client of the waiter is alive and not stopped, and still there is no
+//! answer. Then
 //!
-//! - who does not wait at all, or not any longer, should have been told so;
-//! - of a group of waiters that exclude each other, the first in the queue should have the lock, unless somebody outside the
-//!   group has it. Who is first is not known, so the group is named. Somebody outside is in the way when its lock is not over, or was over too
-//!   late for the conductor's patience.
+//! - a request that does not wait, or not any longer, should have been answered;
+//! - of a group of waiters that exclude each other, the head of the queue should hold the lock,
+//!   unless a request outside the group blocks it. The head is not known, so the group is reported.
+//!   A request outside blocks when its lock is not over, or was over too late for the conductor's
+//!   patience.
 //!
-//! A waiter that was forgotten and then gave up, or was killed, or asked again because the service was restarted, leaves no proof.
+//! A lost waiter that then gave up, was killed, or requested again after a restart of the service
+//! leaves no proof.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,7 +21,7 @@ use crate::check::lives::Lives;
 use crate::check::violation::Violation;
 use crate::record::{Moment, Wait};
 
-/// Those who should have been answered in the end.
+/// Returns the requests that should have been answered in the end.
 pub(super) fn lost_waiters(lives: &Lives) -> Vec<Violation> {
     let Some((end, _)) = lives.end else { return Vec::new() };
     let service = lives.service();
@@ -45,7 +48,7 @@ fn is_unanswered(lives: &Lives, life: &Life) -> bool {
     life.answered().is_none() && fate.gone.is_none() && fate.present()
 }
 
-/// How long the request waits by itself, if not until its turn comes.
+/// Returns how long the request waits, if not until its turn comes.
 fn patience_of(life: &Life) -> Option<Duration> {
     match life.wait {
         Wait::Queue | Wait::Overtake => None,
@@ -54,14 +57,14 @@ fn patience_of(life: &Life) -> Option<Duration> {
     }
 }
 
-/// Whether the answer had all the time it may take.
+/// Returns true if the answer had all the time it may take.
 fn is_overdue(lives: &Lives, life: &Life, end: Moment) -> bool {
     let waited = life.asked.after(patience_of(life).unwrap_or_default());
     let undisturbed = lives.fate(&life.key.who).undisturbed_since();
     waited.max(undisturbed).after(lives.patience()) <= end
 }
 
-/// The waiters, those who exclude each other together.
+/// Returns the waiters in groups that exclude each other.
 fn groups(lives: &Lives, waiting: &[usize]) -> Vec<Vec<usize>> {
     let mut left: HashSet<usize> = waiting.iter().copied().collect();
     let mut groups = Vec::new();
@@ -82,14 +85,14 @@ fn groups(lives: &Lives, waiting: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// All who exclude somebody, perhaps more than once.
+/// Returns all requests that exclude this one, perhaps more than once.
 fn rivals(lives: &Lives, place: usize) -> impl Iterator<Item = usize> {
     let life = &lives.all[place];
     let near = life.names.iter().flat_map(|name| lives.by_name[name].iter().copied());
     near.filter(move |&other| other != place && lives.all[other].conflict(life).is_some())
 }
 
-/// Whether nobody outside can be in the way of the group.
+/// Returns true if no request outside can block the group.
 fn is_free(lives: &Lives, group: &[usize], end: Moment) -> bool {
     let overdue = group.iter().all(|&place| is_overdue(lives, &lives.all[place], end));
     let spent = |place: usize| lives.spent(&lives.all[place]).is_some_and(|spent| spent <= end);

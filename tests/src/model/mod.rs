@@ -1,8 +1,11 @@
-//! Naive lock managers: each transcribes its text directly, scans everything, and shares no code with the engine.
+//! Naive lock managers: each transcribes its text directly, scans everything, and shares no code
+//! with the engine.
 //!
-//! * [`Standard`]: seed 001, one queue per name and its head (single names).
-//! * [`Scan`]: seed 000, one queue per origin, scanned from end to end (single names).
-//! * [`Scopes`]: seed 002, one queue per origin and sets of names, with everything else that the engine can do.
+//! * [`Standard`]: the standard, one queue per name and its head (single names).
+//! * [`Scan`]: the draft with `acquire`, one queue per origin, scanned from end to end (single
+//!   names).
+//! * [`Scopes`]: the draft with scopes, one queue per origin and sets of names, with all other
+//!   inputs of the engine.
 
 mod scan;
 mod scopes;
@@ -16,7 +19,7 @@ pub use standard::Standard;
 
 use words::{ClientNo, Mode, Name, RequestNo, Wait};
 
-/// What a promise of the single-name texts settles with, as far as a lock manager decides it.
+/// The outcome of a promise of the single-name texts, as far as a lock manager decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The callback is invoked with a lock.
@@ -28,7 +31,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whose promise it is.
+    /// Returns the request of the promise.
     pub fn request(self) -> RequestNo {
         match self {
             Self::Granted(request) | Self::Unavailable(request) | Self::Rejected(request) => {
@@ -38,7 +41,8 @@ impl Outcome {
     }
 }
 
-/// A lock or a lock request of the single-name texts: both have the same items once promises and callbacks are left out.
+/// A lock or a lock request of the single-name texts: both have the same items once promises and
+/// callbacks are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the items of the texts")]
 pub struct Single {
@@ -48,20 +52,20 @@ pub struct Single {
     pub mode: Mode,
 }
 
-/// The verbs that the single-name texts have in common.
+/// The inputs that the single-name texts have in common.
 pub trait SingleNames {
-    /// To request a lock.
+    /// Requests a lock.
     fn request(&mut self, request: Single, wait: Wait);
-    /// The waiting promise of a held lock settles. Anything else is not held and stays as it is.
+    /// The waiting promise of a held lock settles. Any other request stays as it is.
     fn release(&mut self, request: RequestNo);
-    /// The signal of a pending request aborts. Anything else is not pending and stays as it is.
+    /// The signal of a pending request aborts. Any other request stays as it is.
     fn abort(&mut self, request: RequestNo);
-    /// The client is gone.
+    /// The client ends.
     fn terminate(&mut self, client: ClientNo);
-    /// What happened since the last call.
+    /// Returns the outcomes since the last call.
     fn take_outcomes(&mut self) -> Vec<Outcome>;
-    /// The held lock set.
+    /// Returns the held lock set.
     fn held(&self) -> Vec<Single>;
-    /// All lock requests in their queues.
+    /// Returns all lock requests in their queues.
     fn pending(&self) -> Vec<Single>;
 }

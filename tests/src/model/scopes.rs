@@ -1,7 +1,9 @@
-//! Seed 002, scopes: held locks, and one lock request queue per origin in which a request looks at everything before it.
+//! The draft with scopes: held locks, and one lock request queue per origin in which a request is
+//! compared with all before it.
 //!
-//! Around its predicate stand the engine's other inputs: steals, overtaking, forced release, death, suspension. Nothing is
-//! remembered between two inputs but the two lists; everything is found again by scanning them.
+//! Around its predicate stand the engine's other inputs: steals, overtaking, forced release,
+//! termination, suspension. Only the two lists are kept between inputs; everything else is found by
+//! scanning them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,16 +13,16 @@ use super::words::{
     Refusal, RequestNo, Scope, Snapshot, State, Wait,
 };
 
-/// A lock, or a lock request. Seed 002: "A lock request is a tuple of (scope, mode)."
+/// A lock, or a lock request. "A lock request is a tuple of (scope, mode)."
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) request: RequestNo,
     pub(super) client: ClientNo,
     scope: Scope,
     mode: Mode,
-    /// It stands before all pending requests that do not.
+    /// True if it stands before all pending requests that do not overtake.
     overtakes: bool,
-    /// Given with the grant.
+    /// The token of its grant.
     token: Option<u64>,
 }
 
@@ -40,7 +42,7 @@ enum Presence {
     Suspended { policy: Policy, deferred: Vec<Event> },
 }
 
-/// One origin of seed 002, with everything that the engine adds to it.
+/// One origin of that draft, with everything that the engine adds to it.
 #[derive(Debug)]
 pub struct Scopes {
     /// The locks with state "held", in the order of their grants.
@@ -70,7 +72,7 @@ impl Default for Scopes {
 
 /// The inputs.
 impl Scopes {
-    /// Takes one input and returns what the call returns.
+    /// Takes one input and returns its answer.
     pub fn apply(&mut self, input: &Input) -> Answer {
         match *input {
             Input::Join => Answer::Joined(self.join()),
@@ -124,14 +126,15 @@ impl Scopes {
 
         self.evict_those_it_would_wait_for(&entry, wait);
         match wait {
-            // Seed 002, request a lock, step 4: "Append request to queue."
+            // Request a lock, step 4: "Append request to queue."
             Wait::Queue => {
                 self.queue.push(entry);
                 self.process_queue();
             }
             Wait::IfAvailable if self.grantable(&entry, &self.queue) => self.grant(entry),
             Wait::IfAvailable => return Ok((request, Decided::Unavailable)),
-            // Decision 5: every held lock that intersects the scope is lost; the request goes before all pending ones.
+            // Every held lock that intersects the scope is lost; the request goes before all
+            // pending ones.
             Wait::Steal | Wait::StealAll => {
                 let cause = Cause::Stolen { by: request };
                 self.lose(cause, |lock| intersect(&lock.scope, scope));
@@ -142,7 +145,7 @@ impl Scopes {
                 self.grant(entry);
                 self.process_queue();
             }
-            // After those who hold and those who overtook before it, before the others.
+            // After holders and earlier overtakers, before the others.
             Wait::Overtake => {
                 let place = self.queue.iter().take_while(|pending| pending.overtakes).count();
                 self.queue.insert(place, entry);
@@ -192,7 +195,7 @@ impl Scopes {
         true
     }
 
-    /// Decision 4: all held locks whose scope has the name are released in one step, the queue goes on.
+    /// Releases all held locks whose scope has the name in one step, and processes the queue.
     fn force_release(&mut self, name: Name) -> usize {
         let before = self.held.len();
         self.lose(Cause::ForceReleased, |lock| lock.scope.contains(&name));
@@ -205,8 +208,8 @@ impl Scopes {
         let Some(presence @ Presence::Awake) = self.clients.get_mut(&client) else {
             return false;
         };
-        // "While a client is suspended all its events are deferred to resume", those included that nobody polled yet. That it
-        // was evicted in an earlier sleep is for the embedder, not for the client.
+        // "While a client is suspended all its events are deferred to resume", also those not
+        // polled yet. An earlier eviction is for the embedder, not for the client.
         let is_its =
             |event: &&Event| event.client() == client && !matches!(event, Event::Evicted { .. });
         let deferred = self.events.iter().filter(is_its).cloned().collect();
@@ -251,13 +254,13 @@ impl Scopes {
 
 /// The predicate, and what follows from it.
 impl Scopes {
-    /// Seed 002: "A lock request request is said to be grantable if the following steps return true", where `earlier` are the
-    /// entries in the queue earlier than the request.
+    /// "A lock request request is said to be grantable if the following steps return true", where
+    /// `earlier` are the entries in the queue earlier than the request.
     fn grantable(&self, request: &Entry, earlier: &[Entry]) -> bool {
         let scope = &request.scope;
         match request.mode {
-            // Step 5. No lock in the origin has state "held" and has a scope that intersects scope, and no entry in queue
-            // earlier than request has a scope that intersects scope.
+            // Step 5. No lock in the origin has state "held" and has a scope that intersects scope,
+            // and no entry in queue earlier than request has a scope that intersects scope.
             Mode::Exclusive => {
                 !self.held.iter().any(|lock| intersect(&lock.scope, scope))
                     && !earlier.iter().any(|entry| intersect(&entry.scope, scope))
@@ -275,8 +278,8 @@ impl Scopes {
         }
     }
 
-    /// In the order of the queue, whoever is grantable leaves it. One pass is enough: what leaves the queue for the held locks
-    /// is in the way of later requests as it was before, what leaves altogether is only ever in the way of later ones.
+    /// Grants in the order of the queue. One pass is enough: a request that becomes held conflicts
+    /// with later ones as before, and one that leaves only ever blocked later ones.
     fn process_queue(&mut self) {
         let mut place = 0;
         while place < self.queue.len() {
@@ -327,7 +330,7 @@ impl Scopes {
         }
     }
 
-    /// To the client, or to its deferred events while it is suspended.
+    /// Sends an event to the client, or defers it while the client is suspended.
     fn tell(&mut self, event: Event) {
         match self.clients.get_mut(&event.client()) {
             Some(Presence::Suspended { deferred, .. }) => deferred.push(event),
@@ -336,7 +339,7 @@ impl Scopes {
     }
 }
 
-/// Nobody ever waits for a suspended client that is to be evicted on contention.
+/// Eviction: no client ever waits for a suspended one under this policy.
 impl Scopes {
     fn evictable(&self) -> Vec<ClientNo> {
         let evict = |presence: &Presence| {
@@ -349,7 +352,8 @@ impl Scopes {
             .collect()
     }
 
-    /// Does an entry of another client stand later in the order and conflict with an entry of this one?
+    /// Returns true if an entry of another client stands later and conflicts with an entry of this
+    /// one.
     fn somebody_waits_for(&self, client: ClientNo) -> bool {
         let order: Vec<&Entry> = self.live().collect();
         order.iter().enumerate().any(|(place, entry)| {
@@ -377,7 +381,8 @@ impl Scopes {
         self.evict(&evicted);
     }
 
-    /// All that the clients have leaves in one step, then the queue goes on. They stay suspended.
+    /// Removes all entries of the clients in one step, then processes the queue. They stay
+    /// suspended.
     fn evict(&mut self, clients: &[ClientNo]) {
         for &client in clients {
             // To the embedder, at once.
@@ -395,7 +400,7 @@ impl Scopes {
         self.held.iter().chain(&self.queue)
     }
 
-    /// Everything live, in order; disturbs nobody.
+    /// Returns all live entries, in order; evicts no client.
     pub fn snapshot(&self) -> Snapshot {
         let infos = |entries: &[Entry]| {
             entries
@@ -412,43 +417,43 @@ impl Scopes {
         Snapshot { held: infos(&self.held), pending: infos(&self.queue) }
     }
 
-    /// Where the request stands, if it is live.
+    /// Returns the state of the request, if it is live.
     pub fn state(&self, request: RequestNo) -> Option<State> {
         let entry = self.live().find(|entry| entry.request == request)?;
         Some(entry.token.map_or(State::Pending, |token| State::Held { token }))
     }
 
-    /// Whom the request waits for.
+    /// Returns the blockers of the request.
     pub fn blockers(&self, request: RequestNo) -> Blockers {
         Live { held: &self.held, queue: &self.queue }.blockers(request)
     }
 
-    /// Who wait for each other, each deadlock once, in the order of their first requests.
+    /// Returns each deadlock once, in the order of their first requests.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         Live { held: &self.held, queue: &self.queue }.deadlocks()
     }
 
-    /// How many requests were ever made; their numbers are below this.
+    /// Returns how many requests were ever made; their numbers are below this.
     pub fn requests_made(&self) -> usize {
         self.requests_made
     }
 
-    /// How many clients are there, suspended ones included.
+    /// Returns the number of clients, suspended ones included.
     pub fn client_count(&self) -> usize {
         self.clients.len()
     }
 
-    /// Whether the client joined and was not terminated.
+    /// Returns true if the client joined and was not terminated.
     pub fn has_client(&self, client: ClientNo) -> bool {
         self.clients.contains_key(&client)
     }
 
-    /// Whether the client is there and suspended.
+    /// Returns true if the client is known and suspended.
     pub fn is_suspended(&self, client: ClientNo) -> bool {
         matches!(self.clients.get(&client), Some(Presence::Suspended { .. }))
     }
 
-    /// How many names have a live entry.
+    /// Returns how many names have a live entry.
     pub fn name_count(&self) -> usize {
         self.live().flat_map(|entry| &entry.scope).collect::<std::collections::BTreeSet<_>>().len()
     }

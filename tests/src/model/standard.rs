@@ -1,19 +1,21 @@
-//! Seed 001, the standard: a held lock set, and one lock request queue per name of which only the head is grantable.
+//! The standard: a held lock set, and one lock request queue per name of which only the head is
+//! grantable.
 //!
-//! Function names are those of the standard's algorithms, comments quote their steps. Tasks, promises and callbacks are
-//! left out: what they would be told is an [`Outcome`].
+//! Function names are those of the standard's algorithms, comments quote their steps. Tasks,
+//! promises and callbacks are left out: an [`Outcome`] stands for them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::words::{ClientNo, Mode, Name, RequestNo, Wait};
 use super::{Outcome, Single, SingleNames};
 
-/// The lock manager of seed 001.
+/// The lock manager of the standard.
 #[derive(Debug, Default)]
 pub struct Standard {
     /// §2.4: "Each lock manager has a held lock set which is a set of locks."
     held_lock_set: Vec<Single>,
-    /// §2.5: "Each lock manager has a lock request queue map, which is a map of resource names to lock request queues."
+    /// §2.5: "Each lock manager has a lock request queue map, which is a map of resource names to
+    /// lock request queues."
     lock_request_queue_map: BTreeMap<Name, VecDeque<Single>>,
     outcomes: Vec<Outcome>,
 }
@@ -21,40 +23,44 @@ pub struct Standard {
 impl Standard {
     /// <https://w3c.github.io/web-locks/#get-the-lock-request-queue>
     fn get_the_lock_request_queue(&mut self, name: Name) -> &mut VecDeque<Single> {
-        // Step 1. If queueMap[name] does not exist, set queueMap[name] to a new empty lock request queue.
+        // Step 1. If queueMap[name] does not exist, set queueMap[name] to a new empty lock request
+        // queue.
         // Step 2. Return queueMap[name].
         self.lock_request_queue_map.entry(name).or_default()
     }
 
     /// <https://w3c.github.io/web-locks/#grantable>
     fn grantable(&mut self, request: Single) -> bool {
-        // Steps 1 to 4. Let queue be the result of getting the lock request queue from queueMap for name.
+        // Steps 1 to 4. Let queue be the result of getting the lock request queue from queueMap for
+        // name.
         let name = request.name;
         let queue = self.get_the_lock_request_queue(name);
-        // Step 7. If queue is not empty and request is not the first item in queue, then return false.
+        // Step 7. If queue is not empty and request is not the first item in queue, then return
+        // false.
         if !queue.is_empty() && queue.front() != Some(&request) {
             return false;
         }
         // Steps 5 and 6. Let held be manager's held lock set. Let mode be request's mode.
         let held = &self.held_lock_set;
         match request.mode {
-            // Step 8. If mode is "exclusive", then return true if no lock in held has name equal to name, and false
-            // otherwise.
+            // Step 8. If mode is "exclusive", then return true if no lock in held has name equal to
+            // name, and false otherwise.
             Mode::Exclusive => !held.iter().any(|lock| lock.name == name),
-            // Step 9. Otherwise, mode is "shared"; return true if no lock in held has mode "exclusive" and has name equal
-            // to name, and false otherwise.
+            // Step 9. Otherwise, mode is "shared"; return true if no lock in held has mode
+            // "exclusive" and has name equal to name, and false otherwise.
             Mode::Shared => {
                 !held.iter().any(|lock| lock.mode == Mode::Exclusive && lock.name == name)
             }
         }
     }
 
-    /// <https://w3c.github.io/web-locks/#request-a-lock>, the steps enqueued to the lock task queue (step 3).
+    /// <https://w3c.github.io/web-locks/#request-a-lock>, the steps enqueued to the lock task queue
+    /// (step 3).
     fn request_a_lock(&mut self, request: Single, if_available: bool, steal: bool) {
         // Step 3.4. If steal is true, then run these steps:
         if steal {
-            // Step 3.4.1. For each lock of held: if lock's name is name, then remove lock from held, and reject lock's
-            // released promise with an "AbortError" DOMException.
+            // Step 3.4.1. For each lock of held: if lock's name is name, then remove lock from
+            // held, and reject lock's released promise with an "AbortError" DOMException.
             let (stolen, kept) =
                 self.held_lock_set.iter().partition(|lock| lock.name == request.name);
             self.held_lock_set = kept;
@@ -64,8 +70,9 @@ impl Standard {
             self.get_the_lock_request_queue(request.name).push_front(request);
         // Step 3.5. Otherwise, run these steps:
         } else {
-            // Step 3.5.1. If ifAvailable is true and request is not grantable, then […] invoke callback with null […] and
-            // abort these steps. (Decision S1: these are all the steps, so the request is never enqueued.)
+            // Step 3.5.1. If ifAvailable is true and request is not grantable, then […] invoke
+            // callback with null […] and abort these steps. (S1: these are all the steps, so the
+            // request is never enqueued.)
             if if_available && !self.grantable(request) {
                 self.outcomes.push(Outcome::Unavailable(request.request));
                 return;
@@ -95,7 +102,8 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#process-the-lock-request-queue>
     fn process_the_lock_request_queue(&mut self, name: Name) {
-        // Step 2. For each request of queue: (each turn removes the head, so the next one is the head again; S3)
+        // Step 2. For each request of queue: (each turn removes the head, so the next one is the
+        // head again; S3)
         while let Some(&request) = self.get_the_lock_request_queue(name).front() {
             // Step 2.1. If request is not grantable, then return.
             if !self.grantable(request) {
@@ -112,10 +120,11 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
     ///
-    /// Literally, a dying client can be granted a lock between two of these steps. Here all that it has leaves first, then
-    /// the queues are processed: a dying client is never granted. (S4: "agent" is the client.)
+    /// Read literally, a terminated client can be granted a lock between two of these steps. Here
+    /// all its entries leave first, then the queues are processed. (S4: "agent" is the client.)
     fn terminate_remaining_locks_and_requests(&mut self, client: ClientNo) {
-        // Step 1. For each lock request request with agent equal to agent: abort the request request.
+        // Step 1. For each lock request request with agent equal to agent: abort the request
+        // request.
         for queue in self.lock_request_queue_map.values_mut() {
             queue.retain(|request| request.client != client);
         }
@@ -130,8 +139,8 @@ impl Standard {
 
     /// <https://w3c.github.io/web-locks/#snapshot-the-lock-state>
     fn snapshot_the_lock_state(&self) -> (Vec<Single>, Vec<Single>) {
-        // Steps 2 and 3. For each queue of manager's lock request queue map's values: for each request of queue: append
-        // […] to pending.
+        // Steps 2 and 3. For each queue of manager's lock request queue map's values: for each
+        // request of queue: append […] to pending.
         let pending = self.lock_request_queue_map.values().flatten().copied().collect();
         // Steps 4 and 5. For each lock of manager's held lock set: append […] to held.
         (self.held_lock_set.clone(), pending)

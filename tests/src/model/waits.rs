@@ -1,9 +1,10 @@
-//! Who waits for whom, by looking at every pair.
+//! The waits-for relation, by comparing every pair.
 
 use super::scopes::{Entry, conflict};
 use super::words::{Blockers, Deadlock, RequestNo};
 
-/// The live entries, held ones in the order of the grants, then pending ones in the order of the queue.
+/// The live entries, held ones in the order of the grants, then pending ones in the order of the
+/// queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live<'a> {
     pub(super) held: &'a [Entry],
@@ -11,7 +12,7 @@ pub(super) struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// A pending request waits for every earlier live entry that it conflicts with; nobody else waits.
+    /// Returns the blockers of a pending request: every earlier live entry that it conflicts with.
     pub(super) fn blockers(self, request: RequestNo) -> Blockers {
         let Some(place) = self.queue.iter().position(|entry| entry.request == request) else {
             return Blockers::default();
@@ -26,13 +27,15 @@ impl Live<'_> {
         Blockers { hard: conflicting(self.held), soft: conflicting(&self.queue[..place]) }
     }
 
-    /// A pending entry waits for every earlier live entry that conflicts; a held one "waits" for every pending request of its
-    /// own client, for a client that waits may not release. Entries that can all reach each other are a deadlock.
+    /// Returns the deadlocks. A pending entry waits for every earlier live entry that conflicts; a
+    /// held one for every pending request of its own client, which may not release before. Entries
+    /// that can all reach each other are a deadlock.
     pub(super) fn deadlocks(self) -> Vec<Deadlock> {
         let entries: Vec<&Entry> = self.held.iter().chain(self.queue).collect();
         let held = self.held.len();
 
-        // A row is the bit set of the entries that the entry of the row waits for, made transitive in place.
+        // Each row is the bit set of the entries that one entry waits for, made transitive in
+        // place.
         assert!(entries.len() <= 128, "a row has 128 bits");
         let mut reach = vec![0u128; entries.len()];
         for (from, entry) in entries.iter().enumerate() {

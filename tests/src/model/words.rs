@@ -1,4 +1,5 @@
-//! The words in which models, histories and stories speak: small ordinals instead of ids, letters instead of names.
+//! The vocabulary of models, histories and stories: small ordinals instead of ids, letters instead
+//! of names.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -9,10 +10,10 @@ pub type ClientNo = usize;
 pub type RequestNo = usize;
 /// A name, as a letter.
 pub type Name = char;
-/// Seed 002: "A lock has an associated scope which is a set of DOMStrings."
+/// "A lock has an associated scope which is a set of DOMStrings."
 pub type Scope = BTreeSet<Name>;
 
-/// Seed 001 §2.3: "A mode is either "exclusive" or "shared"."
+/// "A mode is either "exclusive" or "shared"."
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the two words of the standard")]
 pub enum Mode {
@@ -20,31 +21,32 @@ pub enum Mode {
     Shared,
 }
 
-/// What a request does when it cannot be granted at once.
+/// The behaviour of a request that cannot be granted at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// It waits for its turn.
     Queue,
-    /// It is told so and leaves no trace (seed 001 `ifAvailable`).
+    /// It is answered so and leaves no trace (`ifAvailable`).
     IfAvailable,
-    /// It takes the held locks away and keeps the queue (seed 001 `steal`).
+    /// It takes the held locks away and keeps the queue (`steal`).
     Steal,
-    /// It takes the held locks away and empties the queue (seed 000 `steal`).
+    /// It takes the held locks away and empties the queue (the `steal` of the draft with
+    /// `acquire`).
     StealAll,
-    /// A reader that stands before everybody who waits (the option of seed 004).
+    /// A reader that stands before all waiters (an option of the explainer).
     Overtake,
 }
 
-/// What becomes of the locks of a suspended client.
+/// The fate of the locks of a suspended client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// It keeps them until somebody would have to wait for it.
+    /// It keeps them until another client would have to wait for it.
     EvictOnContention,
     /// It loses them at once, and each later one when its turn comes.
     ReleaseAtOnce,
 }
 
-/// Why a lock or a place in the queue was taken away.
+/// Why a lock was lost, or a pending request aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the input that did it")]
 pub enum Cause {
@@ -54,7 +56,7 @@ pub enum Cause {
     Suspended,
 }
 
-/// What clients, or the embedder, are told.
+/// The events for clients, or for the embedder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what their names say")]
 pub enum Event {
@@ -65,7 +67,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whom it is about.
+    /// Returns the client of the event.
     pub fn client(&self) -> ClientNo {
         match *self {
             Self::Granted { client, .. }
@@ -85,7 +87,7 @@ pub enum Decided {
     Pending,
 }
 
-/// Why a request was not even made.
+/// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is a sentence")]
 pub enum Refusal {
@@ -94,7 +96,7 @@ pub enum Refusal {
     ExclusiveOvertake,
 }
 
-/// Where a request stands in its life; one that is gone has no state.
+/// The state of a live request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the two states of a live entry")]
 pub enum State {
@@ -121,12 +123,12 @@ pub struct Snapshot {
     pub pending: Vec<Info>,
 }
 
-/// Whom a pending request waits for.
+/// The blockers of a pending request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blockers {
-    /// Those who hold.
+    /// The holders that conflict with it.
     pub hard: Vec<RequestNo>,
-    /// Those who wait before it.
+    /// The waiters before it that conflict with it.
     pub soft: Vec<RequestNo>,
 }
 
@@ -155,7 +157,7 @@ pub enum Input {
     Poll,
 }
 
-/// What the call returned.
+/// The return value of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each belongs to the inputs it answers")]
 pub enum Answer {
@@ -171,7 +173,7 @@ pub enum Answer {
     Nothing,
 }
 
-/// A scope as stories print it.
+/// Displays a scope in a story.
 pub(crate) struct Braces<'a>(pub(crate) &'a Scope);
 
 impl fmt::Display for Braces<'_> {

@@ -1,4 +1,4 @@
-//! The history: what all processes wrote.
+//! The history: the records of all processes.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,8 @@ use std::{fmt, fs, io};
 
 use super::Line;
 
-/// All lines of all processes. Those of one process stand in its order; nothing is said about others.
+/// All lines of all processes. Lines of one process are in its order; lines of different ones are
+/// not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// The lines.
@@ -36,11 +37,11 @@ impl fmt::Display for ReadError {
 impl Error for ReadError {}
 
 impl History {
-    /// All records in a folder.
+    /// Reads all records in a folder.
     ///
     /// # Errors
     ///
-    /// [`ReadError`]. A last line that was cut off is none: its process was killed while it wrote.
+    /// [`ReadError`]. A truncated last line is none: its process was killed while it wrote.
     pub fn read(folder: &Path) -> Result<Self, ReadError> {
         let failed = |error| ReadError::Io(folder.to_path_buf(), error);
         let mut paths = Vec::new();
@@ -61,7 +62,7 @@ impl History {
         Ok(history)
     }
 
-    /// The text of one record. On an error, the number of the line.
+    /// Appends the text of one record. Returns the number of the line on an error.
     fn append(&mut self, text: &[u8]) -> Result<(), (usize, serde_json::Error)> {
         for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
             if let Some(line) = line.strip_suffix(b"\n") {

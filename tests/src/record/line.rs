@@ -1,4 +1,4 @@
-//! The lines of a record: what a client did and was told, and what the conductor did to whom.
+//! The lines of a record: steps of clients, and acts of the conductor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use super::Moment;
 
 /// The name of the conductor in its record.
 pub const CONDUCTOR: &str = "conductor";
-/// The name of the service, to which the conductor does things as well.
+/// The name of the service, on which the conductor acts as well.
 pub const SERVICE: &str = "service";
 
 /// One line of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// When, in the sense that [`Step`] or [`Deed`] gives to it.
+    /// The time, in the sense that [`Step`] or [`Deed`] defines.
     pub at: Moment,
     /// The process that writes.
     pub who: Who,
-    /// What it did or was told.
+    /// The step or the act.
     pub what: What,
 }
 
-/// A process. Names are not used twice: who is started again after a kill is somebody else.
+/// A process. Names are unique: a process that replaces a killed one has another name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Who(pub Arc<str>);
@@ -45,18 +45,19 @@ impl fmt::Display for Who {
 /// The number that a client gives to its request, once.
 pub type RequestNo = u32;
 
-/// What a line tells.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// A client made a step with one of its requests.
     Request(RequestNo, Step),
-    /// The conductor did something to a process, or saw something of it.
+    /// The conductor acted on a process, or observed it.
     Deed(Who, Deed),
-    /// The conductor will do nothing any more and has seen enough. The last line of its record.
+    /// The conductor acts no more and has seen enough. The last line of its record.
     Over {
-        /// So long it takes at most, on this machine and with these leases, until what one process sent or what became of it has
-        /// had its effect on another. Nobody was disturbed for so long before this moment, if anybody was still waiting.
+        /// The longest time, with these leases, until a message or the end of a process has had its
+        /// effect on another. No process was disturbed for this long before this moment, if a
+        /// request was still pending.
         patience: Duration,
         /// A lock outlasts the absence of its client and of the service if both together are absent
         /// for less than this. Zero if nothing is promised.
@@ -65,47 +66,48 @@ pub enum What {
     },
 }
 
-/// A step in the life of a request, as its client sees it.
+/// A step of a request, as its client sees it.
 ///
-/// The moment of a step is read *before* the client acts and *after* it was told: whatever else happened between the two
-/// readings, the client believed in its lock from [`Held`](Self::Held) to the last [`Still`](Self::Still).
+/// The time of a step is read *before* the client acts and *after* it receives: between the two
+/// readings, the client took its lock for held from [`Held`](Self::Held) to the last
+/// [`Still`](Self::Still).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// It is about to ask.
+    /// It is about to request.
     #[allow(missing_docs, reason = "the parts of a request")]
     Asked { names: Vec<Arc<str>>, mode: Mode, wait: Wait },
-    /// It was told by a query that its request waits.
+    /// A query showed that its request is pending.
     Pending {
         /// It was about to query.
         since: Moment,
-        /// What the service calls the request.
+        /// The id of the request at the service.
         id: Arc<str>,
     },
-    /// It was told that it holds the lock.
+    /// It received the grant.
     Held {
         /// The fencing token.
         token: u64,
-        /// What the service calls the request.
+        /// The id of the request at the service.
         id: Arc<str>,
     },
-    /// It was about to look, and did not find that the lock is lost.
+    /// It was about to check, and found no loss.
     Still,
     /// It is about to release.
     Releasing,
-    /// It has released, and was not told that there was nothing to release.
+    /// It has released, and received no error.
     Released,
-    /// It was told that the lock is lost.
+    /// It received the loss.
     Lost(Arc<str>),
-    /// It has dropped the request before it heard of an outcome.
+    /// It has dropped the request before it received an outcome.
     Withdrawn,
-    /// It was told that the lock is not available.
+    /// It received that the lock is not available.
     Unavailable,
-    /// It was told that its time is up.
+    /// It received the timeout.
     TimedOut,
-    /// It was told that the request failed otherwise.
+    /// It received another failure.
     Failed(Arc<str>),
-    /// It was told that the names were force-released.
+    /// It received that the names were force-released.
     Forced,
 }
 
@@ -127,25 +129,26 @@ impl From<navlocks_core::Mode> for Mode {
     }
 }
 
-/// How a request waits.
+/// The wait of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
-    /// For its turn.
+    /// Waits for its turn.
     Queue,
-    /// For its turn, but not longer.
+    /// Waits for its turn, at most for this time.
     AtMost(Duration),
-    /// Not at all.
+    /// Does not wait.
     IfAvailable,
-    /// Before all others who wait.
+    /// Waits before all other waiters.
     Overtake,
-    /// Not at all: it takes the lock away from whoever holds it.
+    /// Does not wait: it takes the lock away from its holders.
     Steal,
-    /// Not at all, and it wants no lock: it takes the names away from whoever holds them.
+    /// Requests no lock: it force-releases the names.
     Force,
 }
 
-/// What the conductor did to a process, or saw of it. The moment is read before in the *-ing* forms, after in the others.
+/// An act of the conductor on a process, or an observation. The time is read before in the *-ing*
+/// forms, after in the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
@@ -157,12 +160,12 @@ pub enum Deed {
     Killed,
     /// It is about to be stopped.
     Stopping,
-    /// It was told to go on.
+    /// It was continued.
     Continued,
-    /// It ended by itself, and well.
+    /// It ended by itself, with success.
     Finished,
-    /// It ended by itself, and not well.
+    /// It ended by itself, with a failure.
     Failed,
-    /// It answered the conductor. Of the service.
+    /// It answered the conductor. For the service.
     Answered,
 }

@@ -1,8 +1,8 @@
-//! What processes write down while they use locks, and the history that is read from it afterwards.
+//! The records of processes that use locks, and the history that is read from them.
 //!
-//! Every process appends [lines](Line) to a file of its own, in the order in which it did things. A line is one `write`,
-//! so a process that is killed loses at most the line it was about to write, and never one before. All
-//! moments are of one clock, that of the machine, so lines of different processes can be compared.
+//! Every process appends [lines](Line) to a file of its own, in the order of its steps. A line is
+//! one `write`, so a process that is killed loses at most the line it was about to write. All times
+//! are of one clock, that of the machine, so lines of different processes can be compared.
 //!
 //! ```text
 //! {"at":7301,"who":"c3","what":{"request":[12,{"asked":{"names":["a","b"],"mode":"shared","wait":"queue"}}]}}
@@ -12,8 +12,9 @@
 //! {"at":9300,"who":"conductor","what":{"deed":["c3","killing"]}}
 //! ```
 //!
-//! When a moment is read matters more than when its line is written, and [`Step`] says for each step which it is. One
-//! history is about one lock space: names and tokens of different spaces have nothing to do with each other.
+//! The time of reading the clock matters, not that of writing the line; [`Step`] defines it for
+//! each step. One history is about one lock space: names and tokens of different spaces are
+//! unrelated.
 
 mod history;
 mod line;

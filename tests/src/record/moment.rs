@@ -6,14 +6,14 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// A moment, in nanoseconds since the machine started. The wall clock has no part in it.
+/// A moment, in nanoseconds since the machine started, independent of the wall clock.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
-/// Goes on while the machine sleeps, as the leases of a service must.
+/// Runs while the machine sleeps, as the leases of a service must.
 #[cfg(target_os = "linux")]
 const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
@@ -25,7 +25,7 @@ impl Moment {
     /// After all others.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// This moment.
+    /// Returns the present moment.
     pub fn now() -> Self {
         let time = clock_gettime(CLOCK);
         let since_start =
@@ -33,14 +33,14 @@ impl Moment {
         Self(nanoseconds(since_start))
     }
 
-    /// The moment so much later.
+    /// Returns the moment this much later.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanoseconds(duration)))
     }
 }
 
-/// Enough for centuries; more than that is for ever.
+/// Returns the nanoseconds of a duration; centuries count as for ever.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

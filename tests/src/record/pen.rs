@@ -14,7 +14,7 @@ pub struct Pen {
 }
 
 impl Pen {
-    /// A new record in a folder. Its name is that of the process.
+    /// Creates a record in a folder, named by its process.
     ///
     /// # Errors
     ///
@@ -25,21 +25,22 @@ impl Pen {
         Ok(Self { who, file })
     }
 
-    /// Who writes.
+    /// Returns the process that writes.
     pub fn who(&self) -> &Who {
         &self.who
     }
 
-    /// A step made now: the client is about to act, or was just told.
+    /// Writes a step of this moment: the client is about to act, or just received.
     ///
     /// # Errors
     ///
-    /// The line could not be written. What the client does from here on is not on record, so it must end.
+    /// The line could not be written. Later steps would be missing from the record, so the client
+    /// must end.
     pub fn step(&self, request: RequestNo, step: Step) -> io::Result<()> {
         self.step_at(Moment::now(), request, step)
     }
 
-    /// A step made at a moment that was read before.
+    /// Writes a step at a moment that was read before.
     ///
     /// # Errors
     ///
@@ -48,7 +49,7 @@ impl Pen {
         self.write(at, What::Request(request, step))
     }
 
-    /// A deed done to somebody now.
+    /// Writes an act on a process, of this moment.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Pen {
         self.write(Moment::now(), What::Deed(whom.clone(), deed))
     }
 
-    /// Any line.
+    /// Writes any line.
     ///
     /// # Errors
     ///
@@ -66,7 +67,8 @@ impl Pen {
         let line = Line { at, who: self.who.clone(), what };
         let mut text = serde_json::to_vec(&line)?;
         text.push(b'\n');
-        // The kernel has the line when this returns, whatever becomes of the process. Only a disk that is full writes a part.
+        // The kernel has the line when this returns, even if the process is killed then. Only a
+        // full disk writes a part.
         match (&self.file).write(&text)? {
             written if written == text.len() => Ok(()),
             _ => Err(io::ErrorKind::WriteZero.into()),

@@ -14,7 +14,7 @@ pub(super) struct Tool {
     program: OsString,
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
-    /// What must stay while it runs.
+    /// Values that must live while it runs.
     kept: Option<Rc<dyn Any>>,
 }
 
@@ -55,7 +55,7 @@ impl Tool {
     }
 }
 
-/// One run after the other: the nanoseconds of the middle one.
+/// Runs one after the other. Returns the median in nanoseconds.
 pub(super) fn repeat(tool: &Tool, count: usize) -> f64 {
     let times: Vec<f64> = (0..count)
         .map(|_| {
@@ -67,7 +67,7 @@ pub(super) fn repeat(tool: &Tool, count: usize) -> f64 {
     stats::median(&times)
 }
 
-/// All at the same time: nanoseconds per run, from the first start to the last end.
+/// Runs all at the same time. Returns nanoseconds per run, from the first start to the last end.
 pub(super) fn at_once(tool: &Tool, count: usize) -> f64 {
     let start = Instant::now();
     let mut children: Vec<Child> = (0..count).map(|_| tool.start()).collect();

@@ -1,4 +1,4 @@
-//! The cases: each sets a side up and gives back the work of one round.
+//! The cases: each sets a side up and returns the work of one round.
 
 use std::hint::black_box;
 
@@ -9,7 +9,7 @@ use crate::harness::{Round, time_per_op};
 use crate::heap;
 use crate::workload::{HOT, Names, shuffle};
 
-/// Request and release of one name, while others hold locks that have nothing to do with it.
+/// Request and release of one name, while unrelated locks are held.
 pub(super) fn hot<S: Side>(others: Names, operations: usize) -> Round {
     let mut locks = S::new();
     for name in others.iter() {
@@ -25,7 +25,7 @@ pub(super) fn hot<S: Side>(others: Names, operations: usize) -> Round {
     })
 }
 
-/// One more waiter at the tail of a long queue, which leaves again.
+/// One more waiter at the tail of a long queue, which is aborted.
 pub(super) fn queue_abort<S: Side>(waiting: usize, operations: usize) -> Round {
     let (mut locks, _) = crowded::<S>(waiting);
     Box::new(move || {
@@ -38,7 +38,7 @@ pub(super) fn queue_abort<S: Side>(waiting: usize, operations: usize) -> Round {
     })
 }
 
-/// The holder of a long queue's lock leaves, the next one gets it, and a new one queues up.
+/// The holder of a long queue's lock releases, the next waiter is granted, and a new one queues.
 pub(super) fn handoff<S: Side>(waiting: usize, operations: usize) -> Round {
     let (mut locks, mut holder) = crowded::<S>(waiting);
     Box::new(move || {
@@ -62,7 +62,7 @@ fn crowded<S: Side>(waiting: usize) -> (S, S::Id) {
     (locks, holder)
 }
 
-/// From empty: every name is taken, then every lock is released, both in the same order.
+/// From empty: every name is locked, then every lock is released, in the same order.
 pub(super) fn hold<S: Side>(names: Names) -> Round {
     let count = names.len();
     Box::new(move || {
@@ -82,7 +82,7 @@ pub(super) fn hold<S: Side>(names: Names) -> Round {
     })
 }
 
-/// From empty: so many waiters queue up for one name, then each gets it in turn. Short queues are
+/// From empty: many waiters queue for one name, then each is granted in turn. Short queues are
 /// filled and drained many times for one measurement.
 pub(super) fn drain<S: Side>(waiting: usize, repeats: usize) -> Round {
     Box::new(move || {
@@ -105,7 +105,7 @@ pub(super) fn drain<S: Side>(waiting: usize, repeats: usize) -> Round {
     })
 }
 
-/// Half of the waiters of one name give up, in random order.
+/// Half of the waiters of one name are aborted, in random order.
 pub(super) fn abort_half<S: Side>(waiting: usize) -> Round {
     Box::new(move || {
         let mut locks = S::new();
@@ -121,7 +121,7 @@ pub(super) fn abort_half<S: Side>(waiting: usize) -> Round {
     })
 }
 
-/// Somebody with five held and five pending entries ends, among many entries of others.
+/// A client with five held and five pending entries ends, among many entries of others.
 pub(super) fn terminate<S: Side>(others: Names, sessions: usize) -> Round {
     let mut locks = S::new();
     for name in others.iter() {
@@ -186,7 +186,7 @@ pub(super) fn steal<S: Side>(operations: usize) -> Round {
     })
 }
 
-/// A full look at many held locks with a waiter each.
+/// A full snapshot of many held locks with a waiter each.
 pub(super) fn snapshot(names: Names, operations: usize) -> Round {
     let mut engine = Engine::new();
     for name in names.iter() {
@@ -202,7 +202,7 @@ pub(super) fn snapshot(names: Names, operations: usize) -> Round {
     })
 }
 
-/// Bytes per lock of many distinct names held at once: in the end, and at the worst moment.
+/// Bytes per lock of many distinct names held at once: at the end, and at the peak.
 pub(super) fn memory_held<S: Side>(names: Names) -> Round {
     Box::new(move || {
         bytes_per_entry(names.len(), || {
@@ -215,7 +215,7 @@ pub(super) fn memory_held<S: Side>(names: Names) -> Round {
     })
 }
 
-/// Bytes per request of many that wait for one name: in the end, and at the worst moment.
+/// Bytes per request of many that wait for one name: at the end, and at the peak.
 pub(super) fn memory_pending<S: Side>(waiting: usize) -> Round {
     Box::new(move || bytes_per_entry(waiting, || crowded::<S>(waiting)))
 }

@@ -1,4 +1,4 @@
-//! What a case asks of a side: the engine, or a floor.
+//! The interface of a side to the cases: the engine, or a floor.
 
 use std::hash::BuildHasher;
 use std::hint::black_box;
@@ -7,15 +7,15 @@ use navlocks_core::{ClientId, Event, HashKey, LockManager, Mode, Request, Reques
 
 use crate::floor::{Floor, Id};
 
-/// One side. Every call does what its user would do around it: make the name, read the outcome.
+/// One side. Every call does the work of its user as well: it makes the name and reads the outcome.
 pub(super) trait Side: Sized + 'static {
     type Id: Copy;
-    /// Something that ends with all its entries.
+    /// A client that ends with all its entries.
     type Session;
 
     fn new() -> Self;
     fn request(&mut self, name: &str, mode: Mode) -> Self::Id;
-    /// The last one that holds a lock now because of it.
+    /// Returns the last request that the release granted.
     fn release(&mut self, id: Self::Id) -> Option<Self::Id>;
     fn abort(&mut self, id: Self::Id);
     /// Requests and releases the names together.
@@ -36,7 +36,7 @@ impl Engine {
     #[inline]
     fn submit(&mut self, client: ClientId, request: Request) -> RequestId {
         let Ok((id, answer)) = self.locks.request(client, request) else {
-            unreachable!("the client is known and awake, and nobody overtakes")
+            unreachable!("the client is known and not suspended, and no request overtakes")
         };
         black_box(answer);
         self.events();

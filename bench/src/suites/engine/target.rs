@@ -1,10 +1,10 @@
-//! What the engine aims at.
+//! The targets of the engine.
 
 use super::FLOORS;
 use crate::harness::{Cell, Row};
 use crate::suites::Target;
 
-/// The targets whose cases were measured.
+/// Returns the targets whose cases were measured.
 pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
     let row = |case: &str| rows.iter().find(|row| row.case == case);
     let mut targets = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
         };
         // Fastest rounds, since the two cases ran at different moments of a noisy machine.
         let growth = |large: &Cell, small: &Cell| large.fastest() / small.fastest();
-        // The floor's own growth is the part that is the machine's: caches and page faults.
+        // The growth of the floor is that of the machine: caches and page faults.
         let floors: Vec<String> = (FLOORS.iter())
             .filter_map(|floor| Some((floor, large.peer(floor)?, small.peer(floor)?)))
             .map(|(floor, large, small)| format!("{floor} {:.2}", growth(large, small)))

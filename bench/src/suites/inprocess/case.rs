@@ -1,4 +1,4 @@
-//! The cases: each sets a side up and gives back the work of one round.
+//! The cases: each sets a side up and returns the work of one round.
 
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
@@ -43,7 +43,8 @@ pub(super) fn distinct<S: Side>(names: Names) -> Round {
     })
 }
 
-/// From empty: every name is taken, then every lock is released, both in the same order. Both together, and each.
+/// From empty: every name is locked, then every lock is released, in the same order. Both together,
+/// and each.
 pub(super) fn hold<S: Side>(names: Names) -> Round {
     let count = names.len();
     Box::new(move || {
@@ -65,8 +66,8 @@ pub(super) fn hold<S: Side>(names: Names) -> Round {
     })
 }
 
-/// Two threads, each with a name of its own, which is another one in every round: whether two names
-/// fall into the same part of a divided map is chance. From their common start to the end of the later one.
+/// Two threads with a name each, other ones in every round, because two names may share a shard by
+/// chance. From their common start to the end of the later one.
 pub(super) fn two_threads_own<S: Side>(operations: usize) -> Round {
     let side = S::new();
     let mut numbers = 0..;
@@ -92,7 +93,7 @@ pub(super) fn two_threads_own<S: Side>(operations: usize) -> Round {
     })
 }
 
-/// Two tasks that want the same name all the time, on a runtime of two threads.
+/// Two tasks that contend for one name all the time, on a runtime of two threads.
 pub(super) fn two_threads_same<S: Side>(operations: usize) -> Round {
     two_tasks(2, operations, move |side: Arc<S>| async move {
         for _ in 0..operations / 2 {
@@ -101,8 +102,8 @@ pub(super) fn two_threads_same<S: Side>(operations: usize) -> Round {
     })
 }
 
-/// A lock that goes to and fro between two tasks. `workers` are the threads of their runtime; with none it
-/// is the current thread.
+/// A lock that two tasks pass to each other. `workers` are the threads of their runtime; 0 is the
+/// current thread.
 pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
     two_tasks(workers, operations, move |side: Arc<S>| async move {
         let mut held = Some(side.lock(HOT).await);
@@ -110,8 +111,8 @@ pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
             let mut next = pin!(side.lock(black_box(HOT)));
             let hand_over = poll_fn(|cx| {
                 let turn = next.as_mut().poll(cx);
-                // Only when in the queue again: so there always is somebody who waits, and it is
-                // the other one, where first come is first served.
+                // Released only when in the queue again: so there always is a waiter, and it is the
+                // other task.
                 held = None;
                 turn
             });
@@ -120,7 +121,7 @@ pub(super) fn handoff<S: Side>(workers: usize, operations: usize) -> Round {
     })
 }
 
-/// The time of two tasks that do the same on the same side.
+/// Returns the time of two tasks that do the same on the same side.
 fn two_tasks<S: Side, T: Future<Output = ()> + Send + 'static>(
     workers: usize,
     operations: usize,
@@ -139,7 +140,7 @@ fn two_tasks<S: Side, T: Future<Output = ()> + Send + 'static>(
     })
 }
 
-/// So many tasks are spawned that all wait for one name, and each gets it in turn.
+/// Many tasks are spawned that all wait for one name, and each is granted in turn.
 pub(super) fn queued<S: Side>(waiting: usize) -> Round {
     let runtime = runtime(0);
     Box::new(move || {
@@ -151,10 +152,11 @@ pub(super) fn queued<S: Side>(waiting: usize) -> Round {
                 let side = Arc::clone(&side);
                 tokio::spawn(async move { drop(side.lock(black_box(HOT)).await) });
             }
-            // The runtime's queue is first in, first out: behind this task, all others wait for the lock.
+            // The queue of the runtime is first in, first out: after this task, all others wait for
+            // the lock.
             tokio::spawn(async {}).await.expect("nothing panics");
             drop(holder);
-            // So is the lock: whoever gets it last has seen all others get it.
+            // So is the lock: the last holder comes after all others.
             drop(side.lock(HOT).await);
             start.elapsed().as_nanos() as f64 / waiting as f64
         })]
@@ -177,7 +179,7 @@ pub(super) fn memory_held<S: Side>(names: Names) -> Round {
     })
 }
 
-/// What a future gives at once, which it does where nobody waits.
+/// Returns the result of a future that is ready at once, as without contention.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let mut cx = Context::from_waker(Waker::noop());
     match pin!(future).poll(&mut cx) {

@@ -1,4 +1,4 @@
-//! The peers: two crates, and what people write themselves around a concurrent map.
+//! The peers: two crates, and common hand-written code around a concurrent map.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Side for Keyed {
 
 type Map = DashMap<String, Arc<RwLock<()>>>;
 
-/// A map of locks that keeps every name it ever saw: [`Clean`] without the cleaning.
+/// A map of locks that keeps every name: [`Clean`] without the cleaning.
 pub(super) struct Leak(Map);
 
 impl Side for Leak {
@@ -58,7 +58,8 @@ impl Side for Leak {
     }
 }
 
-/// The same, made for names that are known already, as almost all are where none is forgotten: it looks before it makes an entry.
+/// The same for names that are known already, as almost all are if none is dropped: it reads before
+/// it inserts.
 pub(super) struct LeakKnown(Leak);
 
 impl Side for LeakKnown {
@@ -78,16 +79,16 @@ impl Side for LeakKnown {
     }
 }
 
-/// A map of locks that forgets a name with its last user.
+/// A map of locks that drops a name with its last user.
 pub(super) struct Clean(Map);
 
-/// Fields are dropped in this order: by the time the user leaves, its share of the lock is gone.
+/// Fields are dropped in this order: the share of the lock goes before the user.
 pub(super) struct CleanGuard<'a> {
     _guard: OwnedRwLockWriteGuard<()>,
     _user: User<'a>,
 }
 
-/// Somebody who holds the lock of a name, or waits for it.
+/// A holder of the lock of a name, or a waiter.
 struct User<'a> {
     map: &'a Map,
     name: String,
@@ -96,8 +97,8 @@ struct User<'a> {
 impl Drop for User<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Shares are only taken under the shard's lock, which is held here: when the map's is the
-        // only one, nobody else can be using the lock or about to.
+        // Shares are only taken under the lock of the shard, which is held here. If the map has the
+        // only share, the lock is unused.
         self.map.remove_if(&self.name, |_, lock| Arc::strong_count(lock) == 1);
     }
 }
@@ -111,7 +112,7 @@ impl Side for Clean {
 
     #[inline]
     async fn lock<'a>(&'a self, name: &str) -> CleanGuard<'a> {
-        // Before the wait, so that giving up cleans up as well.
+        // Before the wait, so that cancellation cleans up as well.
         let user = User { map: &self.0, name: name.to_string() };
         let lock = Arc::clone(&self.0.entry(user.name.clone()).or_default());
         CleanGuard { _guard: lock.write_owned().await, _user: user }
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_user_of_a_name_cleans_up() {
+    fn last_user_of_a_name_removes_it() {
         let side = Clean::new();
         let mut cx = Context::from_waker(Waker::noop());
         let mut first = pin!(side.lock("a"));
@@ -136,7 +137,7 @@ mod tests {
             let mut waiting = pin!(side.lock("a"));
             assert!(waiting.as_mut().poll(&mut cx).is_pending());
             drop(held);
-            assert_eq!(side.0.len(), 1, "somebody waits");
+            assert_eq!(side.0.len(), 1, "a task waits");
         }
         assert!(side.0.is_empty(), "the one who waited gave up");
     }

@@ -1,10 +1,11 @@
-//! What a case asks of a side: an exclusive lock on a name, held until its guard is dropped.
+//! The interface of a side to the cases: an exclusive lock on a name, held until its guard is
+//! dropped.
 
 use std::future::Future;
 
 use navlocks::{Lock, Locks};
 
-/// One side. The name is turned into what the side needs within the call, as its user would.
+/// One side. The call converts the name, as its user would.
 pub(super) trait Side: Send + Sync + 'static {
     type Guard<'a>: Send;
 
@@ -23,7 +24,7 @@ impl Side for Locks {
     async fn lock(&self, name: &str) -> Lock {
         match self.request(name).await {
             Ok(lock) => lock,
-            Err(error) => unreachable!("nobody ends the client: {error}"),
+            Err(error) => unreachable!("the client is never ended: {error}"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What the async API aims at, in process.
+//! The targets of the async API, in process.
 
 use super::{LEAK, TIDY};
 use crate::harness::Row;
 use crate::suites::Target;
 
-/// The targets whose cases were measured: our cost as a part of theirs.
+/// Returns the targets whose cases were measured: our cost as a part of theirs.
 pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
     let mut targets = Vec::new();
     for row in rows {
@@ -15,7 +15,7 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
             };
             targets.extend(target(row, peer, limit));
         }
-        // Whoever never cleans up has half of the work of holding many, so only the whole is compared.
+        // A side that never cleans up has half of the work, so only the sum is compared.
         if !matches!(row.case.as_str(), "hold-1m-lock" | "hold-1m-unlock") {
             targets.extend(target(row, LEAK, 1.2));
         }

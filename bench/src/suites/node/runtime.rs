@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 use crate::harness::Unit;
 use servers as server;
 
-/// A program that is told a case and prints a number.
+/// A program that gets a case and prints a number.
 pub(in crate::suites) struct Runtime {
     program: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
 }
 
-/// Memory is measured with a small nursery, so that the garbage of the way there is not counted.
+/// Returns flags for a small nursery, so that garbage is not counted as memory.
 fn v8_flags(unit: Unit) -> &'static [&'static str] {
     match unit {
         Unit::Bytes => &["--expose-gc", "--max-semi-space-size=1"],
-        Unit::Nanoseconds | Unit::Rate => &[],
+        Unit::Nanoseconds | Unit::Rate | Unit::Count => &[],
     }
 }
 
@@ -30,7 +30,7 @@ fn peer(name: &str) -> PathBuf {
     js().join("peers/node_modules/.bin").join(name)
 }
 
-/// The package is built, and the runtimes are there; or why not.
+/// Checks that the package is built and the runtimes exist; returns the reason if not.
 pub(in crate::suites) fn npm_package() -> Result<(), String> {
     let steps: [(PathBuf, &[&str]); 3] = [
         (js().join("node_modules"), &["ci"]),
@@ -53,7 +53,7 @@ pub(in crate::suites) fn npm_package() -> Result<(), String> {
     Ok(())
 }
 
-/// What the runtimes call themselves.
+/// Returns the versions of the runtimes.
 pub(super) fn versions() -> String {
     let version = |name| {
         let said = server::output(Command::new(peer(name)).arg("--version"));
@@ -63,17 +63,17 @@ pub(super) fn versions() -> String {
     format!("runtimes: Node {}, {}", said[0], said[1])
 }
 
-/// Our side and the browser's own, in a page of Chromium.
+/// Returns our side and the browser's own, in a page of Chromium.
 pub(super) fn in_chromium() -> Result<[Runtime; 2], String> {
     with_browser("bench/chromium.js", ["navlocks", "native"])
 }
 
-/// A service with and without a dashboard that is open in a page of Chromium.
+/// Returns a service with and without a dashboard that is open in a page of Chromium.
 pub(in crate::suites) fn dashboards() -> Result<[Runtime; 2], String> {
     with_browser("bench/dashboard.js", ["with", "alone"])
 }
 
-/// A program of the package that opens a browser, for each side.
+/// Returns a program of the package that opens a browser, for each side.
 fn with_browser(program: &str, sides: [&str; 2]) -> Result<[Runtime; 2], String> {
     let chromium = server::program("chromium", "chromium")?;
     let command = server::navlocks_command()?;
@@ -105,7 +105,7 @@ impl Runtime {
         Self { program: peer("deno"), arguments, environment: Vec::new() }
     }
 
-    /// Runs once: the number that it prints.
+    /// Runs once and returns the printed number.
     pub(in crate::suites) fn measure(&self, words: &[&str]) -> f64 {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(words).envs(self.environment.iter().cloned());

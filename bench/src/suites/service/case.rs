@@ -1,6 +1,6 @@
-//! The cases: each connects clients to a server and gives back the work of one round.
+//! The cases: each connects clients to a server and returns the work of one round.
 //!
-//! All clients live on one runtime of one thread: the servers have the other core.
+//! All clients run on one runtime of one thread: the servers have the other core.
 
 use std::future::Future;
 use std::io;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use super::client::{Client, Service};
+use super::restart::restart;
 use crate::harness::Round;
 use crate::stats;
 use servers::{Address, Program, Server, Transport};
@@ -18,10 +19,10 @@ use servers::{Address, Program, Server, Transport};
 /// A round takes seconds; a peer that hangs must not hang the run.
 const ROUND_MAX: Duration = Duration::from_secs(120);
 
-/// How many connect at the same time: no more than fit into the queue of any server.
+/// How many clients connect at the same time: no more than fit into the backlog of any server.
 const CONNECTING_MAX: usize = 64;
 
-/// Where a case runs, and for how long.
+/// The place and the duration of a case.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     /// How long clients work in a round.
@@ -29,8 +30,10 @@ pub(super) struct Extent {
     /// How many hand-overs there are in a round at most, and how long they may take together.
     pub(super) hand_overs: usize,
     pub(super) hand_over_time: Duration,
-    /// How long clients are left alone before memory is read.
+    /// How long clients are idle before memory is read.
     pub(super) settle: Duration,
+    /// How long other clients try to get locks that are held.
+    pub(super) probe: Duration,
 }
 
 /// A server that the clients of a case connect to.
@@ -43,7 +46,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
+    pub(super) fn run<T>(&self, work: impl Future<Output = io::Result<T>>) -> T {
         let bounded = async { tokio::time::timeout(ROUND_MAX, work).await };
         match self.runtime.block_on(bounded) {
             Ok(Ok(output)) => output,
@@ -55,13 +58,14 @@ impl Place {
 
 /// The cases, for a service whose type is not known.
 pub(super) trait Cases {
-    /// Acquire and release by so many clients, each with a name of its own.
+    /// Acquire and release by this many clients, each with its own name.
     fn cycle(&self, place: Place, clients: usize) -> Round;
-    /// From the release by one client to the lock of the other one: the middle and the 99th of a hundred.
+    /// From the release by one client to the grant of the other: the median and the 99th
+    /// percentile.
     fn hand_over(&self, place: Place) -> Round;
-    /// As `cycle`, while others are connected and each hold a lock.
+    /// As `cycle`, while other clients are connected and each hold a lock.
     fn crowd(&self, place: Place, idle: usize, clients: usize) -> Round;
-    /// Bytes for each idle client, and for each that holds a lock.
+    /// Bytes for each idle client, and for each holder.
     fn memory(
         &self,
         runtime: Rc<Runtime>,
@@ -69,6 +73,9 @@ pub(super) trait Cases {
         extent: Extent,
         clients: usize,
     ) -> Round;
+    /// The server is killed while so many clients hold a lock each, and started again: the time from
+    /// the kill to the first new lock, and how many of the held locks are lost.
+    fn restart(&self, place: Place, clients: usize) -> Round;
 }
 
 impl<S: Service> Cases for S {
@@ -126,7 +133,7 @@ impl<S: Service> Cases for S {
     ) -> Round {
         let service = *self;
         Box::new(move || {
-            // A fresh one: memory that a server has once had it does not always give back.
+            // A new server, because servers do not always free their memory.
             let server = (program.start)().unwrap_or_else(|problem| panic!("{problem}"));
             let mut transports = [Transport::Unix, Transport::Tcp].into_iter();
             let address = transports.find_map(|transport| server.address(transport).cloned());
@@ -139,7 +146,7 @@ impl<S: Service> Cases for S {
                     Ok(place.server.memory_bytes()? as f64)
                 })
             };
-            // What the first client needs is not theirs.
+            // The memory for the first client is not counted.
             let first = place.run(async {
                 let first = connect(service, address.clone(), 1).await?;
                 work(first, Duration::ZERO).await
@@ -154,22 +161,30 @@ impl<S: Service> Cases for S {
             vec![each(with_idle), each(with_holders)]
         })
     }
+
+    fn restart(&self, place: Place, clients: usize) -> Round {
+        let service = *self;
+        Box::new(move || {
+            let (time, lost) = place.run(restart(service, &place, clients));
+            vec![time.as_nanos() as f64, lost as f64]
+        })
+    }
 }
 
 /// A client and the name that it uses.
 pub(super) struct Named<C> {
-    client: C,
-    name: String,
+    pub(super) client: C,
+    pub(super) name: String,
 }
 
-/// Names that no case has used: some peers remember a client that went without a word for a while.
+/// Returns an unused name: some peers remember a client that left silently for a while.
 fn fresh_name() -> String {
     static NUMBERS: AtomicUsize = AtomicUsize::new(0);
     format!("lock{:08}", NUMBERS.fetch_add(1, Relaxed))
 }
 
 /// New clients, each with a name of its own.
-async fn connect<S: Service>(
+pub(super) async fn connect<S: Service>(
     service: S,
     address: Address,
     count: usize,
@@ -184,14 +199,15 @@ async fn connect<S: Service>(
     .await
 }
 
-/// So many, divided among those who may do it at the same time.
+/// Divides a count among concurrent workers.
 fn shares(count: usize) -> impl Iterator<Item = usize> {
     (0..CONNECTING_MAX).map(move |position| {
         count / CONNECTING_MAX + usize::from(position < count % CONNECTING_MAX)
     })
 }
 
-/// All clients acquire and release, at least once and until the time is over: nanoseconds per cycle of anyone.
+/// All clients acquire and release, at least once and until the time is over. Returns nanoseconds
+/// per cycle of all clients.
 async fn work<C: Client>(
     clients: Vec<Named<C>>,
     time: Duration,
@@ -224,7 +240,7 @@ async fn work<C: Client>(
 }
 
 /// Each client takes the lock of its name.
-async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
+pub(super) async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
     every(clients, |mut named| async move {
         named.client.acquire(&named.name).await?;
         Ok(named)
@@ -233,12 +249,12 @@ async fn hold<C: Client>(clients: Vec<Named<C>>) -> io::Result<Vec<Named<C>>> {
 }
 
 /// Each client goes.
-async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
+pub(super) async fn leave<C: Client>(clients: Vec<Named<C>>) -> io::Result<()> {
     every(clients, |named| named.client.close()).await?;
     Ok(())
 }
 
-/// Does the same with every one, some at the same time.
+/// Does the same with every item, some at the same time.
 async fn every<I, T, F>(
     items: Vec<I>,
     with: impl Fn(I) -> F + Clone + Send + 'static,
@@ -269,11 +285,11 @@ where
     Ok(done)
 }
 
-/// Two clients and how long each passing on took, in nanoseconds.
+/// Two clients, and the duration of each hand-over in nanoseconds.
 type Passed<C> = ([Named<C>; 2], Vec<f64>);
 
-/// The lock goes to and fro. The one who waits has waited for a while when the holder releases, and asks again
-/// only when the other one has it: so where nobody queues, nobody overtakes either.
+/// The lock goes back and forth. The waiter has waited for a while when the holder releases, and
+/// the other requests again only after the grant: so peers without a queue do not overtake.
 async fn pass_on<C: Client>(
     mut holder: Named<C>,
     mut waiting: Named<C>,
@@ -303,7 +319,7 @@ async fn pass_on<C: Client>(
     Ok(([holder, waiting], samples))
 }
 
-/// What there is to compare with: a message after the same pause.
+/// Returns the floor: a message after the same pause.
 async fn round_trips<C: Client>(
     mut one: Named<C>,
     other: Named<C>,
@@ -328,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shares_are_the_whole() {
+    fn shares_add_up_to_the_whole() {
         for count in [0, 1, 63, 64, 65, 10_000] {
             assert_eq!(shares(count).sum::<usize>(), count);
         }

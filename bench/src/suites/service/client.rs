@@ -1,4 +1,4 @@
-//! What a case asks of a service.
+//! The interface of a service to the cases.
 
 use std::future::Future;
 use std::io;
@@ -10,23 +10,29 @@ use servers::Address;
 pub(super) trait Service: Copy + Send + 'static {
     type Client: Client;
 
-    /// Whether a second client waits for the first; not so for the bare round trip.
+    /// True if a second client waits for the first; false for the bare round trip.
     const EXCLUDES: bool = true;
 
-    /// How long a holder has the lock before it passes it on: long enough that the other one waits for it.
+    /// How long a holder keeps the lock before it releases: long enough that the other one waits.
     const HOLD: Duration = Duration::from_millis(2);
 
-    /// A new client with a connection of its own, ready to ask for locks.
+    /// Connects a client that is ready to request locks.
     fn connect(self, address: &Address) -> impl Future<Output = io::Result<Self::Client>> + Send;
 }
 
-/// A client, which has one lock at most.
+/// A client, which has at most one lock.
 pub(super) trait Client: Send + 'static {
-    /// Waits until it has the lock of the name.
+    /// Waits until it holds the lock of the name.
     fn acquire(&mut self, name: &str) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Gives it back. Waits for the answer where the service's users do.
+    /// Releases the lock. Awaits the answer where the users of the service do.
     fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Returns true if the client still has its lock, as far as it can know. Asked after a restart
+    /// of its server, and only where a client survives one.
+    fn keeps(&mut self) -> impl Future<Output = io::Result<bool>> + Send {
+        async { Ok(true) }
+    }
 
     /// Goes, and so does its lock if it has one.
     fn close(self) -> impl Future<Output = io::Result<()>> + Send

@@ -1,4 +1,5 @@
-//! The floor: a message of 64 bytes to a server that sends it back, for every lock; a release costs nothing.
+//! The floor: for every lock, a message of 64 bytes to a server that sends it back; a release costs
+//! nothing.
 
 use std::io;
 
@@ -20,7 +21,8 @@ impl Service for Echo {
 
     async fn connect(self, address: &Address) -> io::Result<EchoClient> {
         let mut client = EchoClient(Wire::open(address).await?);
-        // A Unix socket connects before the server knows of it; many at once would overflow the queue.
+        // A Unix socket connects before the server accepts; many at once would overflow the
+        // backlog.
         client.acquire("").await?;
         Ok(client)
     }

@@ -1,6 +1,6 @@
-//! etcd: its lock API over gRPC, with a lease for each client. The server lets wait.
+//! etcd: its lock API over gRPC, with a lease for each client. The server queues waiters.
 //!
-//! The calls are encoded here by hand: a length, and messages of one or two fields.
+//! This file encodes the calls by hand: a length, and messages of one or two fields.
 
 use std::io;
 use std::time::Duration;
@@ -21,25 +21,24 @@ pub(super) struct Etcd;
 
 pub(super) struct EtcdClient {
     requests: SendRequest<Bytes>,
-    /// Moves the frames.
+    /// The task that moves the frames.
     connection: JoinHandle<()>,
     lease: u64,
-    /// What the lock API calls the lock that is held.
+    /// The key of the held lock in the lock API.
     key: Bytes,
 }
 
 impl Service for Etcd {
     type Client = EtcdClient;
 
-    /// Ten times a second etcd looks after new watchers. One that came later than that before the release
-    /// hears of it late, so a shorter time would measure that pause and nothing else.
+    /// etcd serves new watchers ten times a second. A shorter time would only measure that pause.
     const HOLD: Duration = Duration::from_millis(120);
 
     async fn connect(self, address: &Address) -> io::Result<EtcdClient> {
         let stream = wire::open(address).await?;
         let (requests, connection) = h2::client::handshake(stream).await.map_err(failed)?;
         let connection = tokio::spawn(async move {
-            // Its error also comes out of the call that it hits.
+            // The call that it affects returns its error as well.
             let _ = connection.await;
         });
         let mut client = EtcdClient { requests, connection, lease: 0, key: Bytes::new() };
@@ -79,7 +78,7 @@ impl Client for EtcdClient {
 }
 
 impl EtcdClient {
-    /// One unary call: the message of the answer.
+    /// Makes one unary call. Returns the message of the answer.
     async fn call(&mut self, method: &str, fields: &[Field<'_>]) -> io::Result<Bytes> {
         let request = Request::post(format!("http://etcd/{method}"))
             .header("content-type", "application/grpc")
@@ -108,7 +107,7 @@ impl EtcdClient {
     }
 }
 
-/// Before every message: whether it is compressed, and its length.
+/// The prefix of every message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
 /// A field of a request with its number.
@@ -153,7 +152,7 @@ enum Found {
     Bytes(std::ops::Range<usize>),
 }
 
-/// The field with the number.
+/// Returns the field with this number.
 fn find(message: &[u8], wanted: u64) -> io::Result<Found> {
     let broken = || io::Error::other("etcd's answer is broken");
     let mut at = 0;
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_found_again() {
+    fn encoded_fields_are_found() {
         let message = encode(&[Field::Bytes(1, b"name"), Field::Number(2, 7_587_868_000_123)]);
         assert_eq!(message[..PREFIX_BYTES], [0, 0, 0, 0, (message.len() - 5) as u8]);
         let message = &message[PREFIX_BYTES..];
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_answer_is_an_error() {
+    fn malformed_answer_is_an_error() {
         for message in [&b""[..], b"\x12", b"\x12\x05ab", b"\x10\xff", b"\x15\x01"] {
             assert!(find(message, 2).is_err(), "{message:?}");
         }

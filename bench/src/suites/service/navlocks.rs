@@ -1,6 +1,6 @@
-//! navlocks, as its users have it: `Locks::connect`, a request that is awaited, a guard that is dropped.
+//! navlocks, as its users have it: `Locks::connect`, an awaited request, a dropped guard.
 //!
-//! A release has no answer: it travels with the next request of the same client.
+//! A release has no answer: it is sent with the next request of the same client.
 
 use std::io;
 
@@ -39,6 +39,13 @@ impl Client for NavlocksClient {
     async fn release(&mut self) -> io::Result<()> {
         drop(self.held.take());
         Ok(())
+    }
+
+    async fn keeps(&mut self) -> io::Result<bool> {
+        // Claims are sent before later requests, so the answer of one shows that the claim was taken.
+        let later = self.locks.request("later").shared().if_available().await;
+        later.map_err(io::Error::other)?;
+        Ok(self.held.as_ref().is_some_and(|held| held.loss().is_none()))
     }
 
     async fn close(self) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Who is measured in which case.
+//! The peers of each case.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use super::etcd::Etcd;
 use super::navlocks::Navlocks;
 use super::postgres::Postgres;
 use super::redis::Redis;
-use crate::harness::Unit::{Bytes, Nanoseconds, Rate};
+use crate::harness::Unit::{Bytes, Count, Nanoseconds, Rate};
 use crate::harness::{Contest, Options};
 use crate::suites::{OURS, Plan};
 use servers::{self as server, Program, Server, Transport};
 
-/// The words for the peers that targets speak of.
+/// The names of the peers that have targets.
 pub(super) const REDIS: &str = "redis";
 pub(super) const POSTGRES: &str = "postgres";
 
@@ -53,10 +53,16 @@ const CYCLING: [Peer; 6] = [OUR_OWN, ECHO, PLAIN, PIPED, ADVISORY, RAFT];
 const PASSING_ON: [Peer; 6] = [OUR_OWN, ECHO, SPIN, POLL, ADVISORY, RAFT];
 const IDLE: [Peer; 5] = [OUR_OWN, ECHO, PLAIN, ADVISORY, RAFT];
 
+/// Redis as its users run it who want to keep locks. It polls: a thousand clients that spin would be the load.
+const LOGGED: Peer =
+    Peer { word: "redis-aof", program: server::REDIS_AOF, cases: &Redis::Poll, ..SPIN };
+/// As many clients of PostgreSQL hold locks as try to get them.
+const RESTARTED: [Peer; 4] = [OUR_OWN, LOGGED, Peer { clients_max: 90, ..ADVISORY }, RAFT];
+
 const PROGRAMS: [Program; 5] =
     [server::NAVLOCKS, server::ECHO, server::REDIS, server::POSTGRES, server::ETCD];
 
-/// How they go about it, for the reader of the table.
+/// The methods of the peers, for the reader of the table.
 const NOTES: [&str; 7] = [
     "navlocks: Locks::connect; a waiting client is in the service's queue; a release has no answer and travels with the next request",
     "redis: SET NX PX, and a script that compares and deletes; redis-piped does not wait for the release, it travels with the next request",
@@ -70,8 +76,12 @@ const NOTES: [&str; 7] = [
 /// How many clients are connected in the crowd, and how many of them work.
 const CROWD: usize = 10_000;
 const CROWD_WORKING: usize = 64;
-/// The crowd comes and goes in every round: the files of all sides' crowds together would be too many.
+/// The crowd connects and leaves in every round: all crowds together would need too many open
+/// files.
 const CROWD_ROUNDS: usize = 3;
+/// How many clients hold a lock when the server is killed, and how many rounds there are.
+const HOLDERS: usize = 1000;
+const RESTARTS: usize = 5;
 /// Files that are open besides those of the crowd.
 const OTHER_FILES: u64 = 500;
 
@@ -102,6 +112,7 @@ pub(super) fn plan(options: &Options) -> Plan {
             hand_overs: 5,
             hand_over_time: Duration::from_millis(20),
             settle: Duration::ZERO,
+            probe: Duration::from_millis(100),
         }
     } else {
         Extent {
@@ -109,6 +120,7 @@ pub(super) fn plan(options: &Options) -> Plan {
             hand_overs: 200,
             hand_over_time: Duration::from_millis(2500),
             settle: Duration::from_secs(3),
+            probe: Duration::from_secs(3),
         }
     };
     let ground = Ground { running, runtime, extent };
@@ -156,6 +168,12 @@ pub(super) fn plan(options: &Options) -> Plan {
     if files_max >= crowd as u64 + OTHER_FILES {
         contests.push(ground.memory(crowd));
     }
+    let holders = options.scaled(HOLDERS);
+    if files_max < 2 * holders as u64 + OTHER_FILES {
+        notes.push(format!("left out: restart: the limit of open files is {files_max}"));
+    } else {
+        contests.push(ground.restart(holders).rounds_max(RESTARTS));
+    }
     Plan { notes, contests }
 }
 
@@ -166,7 +184,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// The same case on all peers that run and can be reached this way.
+    /// Returns the same case on all peers that run and can be reached this way.
     fn contest(
         &self,
         cases: &[&str],
@@ -186,6 +204,27 @@ impl Ground {
                 extent: self.extent,
             };
             contest = contest.side(peer.word, move || case(peer.cases, place));
+        }
+        contest
+    }
+
+    /// Each side has a server of its own: the others go on with those that run.
+    fn restart(&self, clients: usize) -> Contest {
+        let mut contest = Contest::new(&["restart", "restart-lost"], Nanoseconds).last_in(Count);
+        for peer in RESTARTED {
+            if self.running.contains_key(peer.program.name) {
+                let (runtime, extent) = (Rc::clone(&self.runtime), self.extent);
+                let clients = clients.min(peer.clients_max);
+                contest = contest.side(peer.word, move || {
+                    let server =
+                        (peer.program.start)().unwrap_or_else(|problem| panic!("{problem}"));
+                    let Some(address) = server.address(Transport::Tcp).cloned() else {
+                        unreachable!("every server has a port")
+                    };
+                    let place = Place { runtime, server: Rc::new(server), address, extent };
+                    peer.cases.restart(place, clients)
+                });
+            }
         }
         contest
     }

@@ -1,6 +1,6 @@
-//! PostgreSQL: session-level advisory locks, by prepared statements. The server queues who waits.
+//! PostgreSQL: session-level advisory locks, by prepared statements. The server queues waiters.
 //!
-//! The protocol is written here by hand, for the same reason as that of Redis.
+//! This file speaks the protocol by hand, for the same reason as for Redis.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
@@ -44,7 +44,7 @@ impl Service for Postgres {
 
 impl Client for PostgresClient {
     async fn acquire(&mut self, name: &str) -> io::Result<()> {
-        // It knows numbers only.
+        // Advisory locks have numbers only.
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
         self.held = hasher.finish().cast_signed();
@@ -72,7 +72,8 @@ impl PostgresClient {
     /// Runs a statement with the key of the lock: one write, one answer.
     async fn call(&mut self, statement: &str) -> io::Result<()> {
         let key = self.held.to_be_bytes();
-        // The nameless portal; one parameter, binary, of eight bytes; the result in one format, text.
+        // The nameless portal; one parameter, binary, of eight bytes; the result in one format,
+        // text.
         let (one, binary, text) = (1u16.to_be_bytes(), 1u16.to_be_bytes(), 0u16.to_be_bytes());
         let eight = 8u32.to_be_bytes();
         let bind: [&[u8]; 10] =
@@ -83,7 +84,7 @@ impl PostgresClient {
         self.until_ready().await
     }
 
-    /// Sends what there is and reads until the server is ready for the next.
+    /// Sends the output and reads until the server is ready for the next message.
     async fn until_ready(&mut self) -> io::Result<()> {
         self.wire.send().await?;
         loop {
@@ -92,7 +93,7 @@ impl PostgresClient {
                 let (kind, length) = (*kind, u32::from_be_bytes([*a, *b, *c, *d]) as usize);
                 if body.len() + 4 >= length {
                     let body = &body[..length - 4];
-                    // An unlock of what was not locked is no error there, only an f.
+                    // An unlock of a free lock is no error there, only an f.
                     if kind == b'E' || kind == b'D' && body.last() == Some(&b'f') {
                         let text = String::from_utf8_lossy(body).replace('\0', " ");
                         return Err(io::Error::other(format!("PostgreSQL said {text}")));
@@ -109,7 +110,7 @@ impl PostgresClient {
     }
 }
 
-/// A message: its kind, its length with the length itself, its parts.
+/// Appends a message: its kind, its length with the length itself, its parts.
 fn message(output: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
     output.push(kind);
     let length: usize = parts.iter().map(|part| part.len()).sum();

@@ -1,7 +1,7 @@
 //! Redis: `SET name token NX PX`, and a script that deletes the name if the token is still there.
 //!
-//! The protocol is written here by hand: a client crate would put a task and a channel between
-//! the caller and the socket, and Redis is to look its best.
+//! This file speaks the protocol by hand: a client crate would put a task and a channel between the
+//! caller and the socket, and Redis is to look its best.
 
 use std::io;
 use std::time::Duration;
@@ -15,35 +15,35 @@ const LEASE_MILLISECONDS: &[u8] = b"60000";
 const COMPARE_AND_DELETE: &[u8] = b"if redis.call('GET', KEYS[1]) == ARGV[1] then \
     return redis.call('DEL', KEYS[1]) else return 0 end";
 
-/// The pause of a client that polls, about what libraries take.
+/// The pause of a client that polls, as libraries use it.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Its multiples spread evenly between the whole numbers.
 const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
 
-/// How the client goes about it.
+/// The ways of a client to wait and to release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redis {
-    /// Asks again at once when the name is taken.
+    /// Tries again at once when the name is locked.
     Spin,
-    /// Asks again after a pause.
+    /// Tries again after a pause.
     Poll,
-    /// As `Spin`, but a release is not waited for: it travels with the next request.
+    /// As `Spin`, but a release is not awaited: it is sent with the next request.
     Piped,
 }
 
 pub(super) struct RedisClient {
     how: Redis,
     wire: Wire,
-    /// How the script is called.
+    /// The command that calls the script.
     script: Vec<u8>,
     name: Vec<u8>,
-    /// Unique for the client, and counted up for every lock.
+    /// The number of the client, and of its locks so far.
     client: u64,
     locks: u64,
-    /// That of the lock it has; empty when it has none.
+    /// The token of its lock; empty when it has none.
     token: Vec<u8>,
-    /// Answers to releases that nobody has read yet.
+    /// Answers to releases that were not read yet.
     unread: usize,
 }
 
@@ -57,8 +57,12 @@ impl Service for Redis {
         let client = std::str::from_utf8(&id[1..]).ok().and_then(|id| id.parse().ok());
         let client = client.ok_or_else(|| unexpected(&id))?;
         command(&mut wire.output, &[b"SCRIPT", b"LOAD", COMPARE_AND_DELETE]);
-        // A bulk string: its length, then the digest.
-        answer(&mut wire).await?;
+        // A bulk string: its length, then the digest. A server that still loads its log refuses, in
+        // one line.
+        let length = answer(&mut wire).await?;
+        if length.first() != Some(&b'$') {
+            return Err(unexpected(&length));
+        }
         let script = line(&mut wire).await?;
         let (name, token) = (Vec::new(), Vec::new());
         Ok(RedisClient { how: self, wire, script, name, client, locks: 0, token, unread: 0 })
@@ -70,7 +74,8 @@ impl Client for RedisClient {
         self.locks += 1;
         self.token = format!("{}-{}", self.client, self.locks).into_bytes();
         self.name = name.as_bytes().to_vec();
-        // The first pause is a part of one, another one every time: a release comes at any moment of it.
+        // The first pause is a fraction of one, another each time: a release comes at any moment of
+        // it.
         let mut part = (self.locks as f64 * GOLDEN_RATIO).fract();
         loop {
             let words: [&[u8]; 6] =
@@ -82,7 +87,7 @@ impl Client for RedisClient {
             }
             match &line(&mut self.wire).await?[..] {
                 b"+OK" => return Ok(()),
-                // Nil: somebody has it.
+                // Nil: another client has it.
                 b"$-1" if self.how == Redis::Poll => {
                     tokio::time::sleep(POLL.mul_f64(part)).await;
                     part = 1.0;
@@ -130,13 +135,13 @@ fn command(output: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-/// Sends what there is, and the first line of the answer.
+/// Sends the output and returns the first line of the answer.
 async fn answer(wire: &mut Wire) -> io::Result<Vec<u8>> {
     wire.send().await?;
     line(wire).await
 }
 
-/// The next line, without its end.
+/// Returns the next line, without its end.
 async fn line(wire: &mut Wire) -> io::Result<Vec<u8>> {
     loop {
         if let Some(end) = wire.peek().windows(2).position(|bytes| bytes == b"\r\n") {

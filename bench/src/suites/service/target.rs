@@ -1,13 +1,14 @@
-//! What the service aims at.
+//! The targets of the service.
 
 use super::peer::{POSTGRES, REDIS};
 use crate::harness::Row;
+use crate::stats;
 use crate::suites::{OURS, Target};
 
-/// Bytes in the server for a client that is connected and does nothing.
+/// Bytes in the server for an idle client.
 const IDLE_BYTES_MAX: f64 = 20.0 * 1024.0;
 
-/// The targets whose cases were measured: our cost as a part of theirs, and bytes.
+/// Returns the targets whose cases were measured: our cost as a part of theirs, and bytes.
 pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
     let mut targets = Vec::new();
     for row in rows.iter().filter(|row| row.ours().peer == OURS) {
@@ -19,6 +20,9 @@ pub(super) fn targets(rows: &[Row]) -> Vec<Target> {
         } else if case == "memory-idle" {
             let text = "bytes per client in memory-idle".to_string();
             targets.push(Target { text, measured: row.ours().median(), limit: IDLE_BYTES_MAX });
+        } else if case == "restart-lost" {
+            let text = "locks lost in a restart".to_string();
+            targets.push(Target { text, measured: stats::max(&row.ours().rounds), limit: 0.0 });
         }
     }
     targets

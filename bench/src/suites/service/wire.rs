@@ -1,4 +1,4 @@
-//! A connection: bytes that go out together, bytes that came in.
+//! A connection with buffers: one write for all output, one read for all input.
 
 use std::io;
 
@@ -22,17 +22,17 @@ pub(super) async fn open(address: &Address) -> io::Result<Box<dyn Stream>> {
     })
 }
 
-/// Everything that waits to be sent goes in one write, and one read takes all that is there.
+/// All waiting output goes in one write, and one read takes all available input.
 pub(super) struct Wire {
     stream: Box<dyn Stream>,
-    /// What to send next.
+    /// The output to send next.
     pub(super) output: Vec<u8>,
     input: Vec<u8>,
-    /// How much of the input has been read.
+    /// How much of the input was taken.
     read: usize,
 }
 
-/// Room for an answer of any peer, so that one read is enough.
+/// Large enough for an answer of any peer, so that one read is enough.
 const READ_BYTES: usize = 512;
 
 impl Wire {
@@ -47,7 +47,7 @@ impl Wire {
         Ok(())
     }
 
-    /// What came and was not taken yet.
+    /// Returns the input that was not taken yet.
     pub(super) fn peek(&self) -> &[u8] {
         &self.input[self.read..]
     }
@@ -60,7 +60,7 @@ impl Wire {
         }
     }
 
-    /// Waits for more.
+    /// Waits for more input.
     pub(super) async fn receive(&mut self) -> io::Result<()> {
         if self.stream.read_buf(&mut self.input).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

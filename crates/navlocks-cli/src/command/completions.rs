@@ -26,8 +26,8 @@ impl Completions {
     }
 }
 
-/// Lets a script complete `steal` and `release` by the names of locks that are held. Names are
-/// never evaluated by the shell.
+/// Makes a script complete `steal` and `release` by the names of held locks. The shell never
+/// evaluates a name.
 fn with_held_names(shell: Shell, mut script: String) -> String {
     match shell {
         Shell::Bash => script.push_str(BASH),

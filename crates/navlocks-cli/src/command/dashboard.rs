@@ -14,10 +14,10 @@ use crate::printer;
 
 /// Show locks in a web browser, live
 ///
-/// Opens a page about the user's own service: which names are stuck, who blocks whom, deadlocks,
-/// the last ten minutes, clients and events. The page is at a loopback port that is there as long
-/// as this command runs; its address works once. A service elsewhere shows its own page: navlocks
-/// serve --dashboard.
+/// Opens a page about the user's own service: names that are stuck, clients that block others,
+/// deadlocks, the last ten minutes, clients and events. The page is at a loopback port that is
+/// there as long as this command runs; its address works once. A service elsewhere shows its own
+/// page: navlocks serve --dashboard.
 #[derive(Debug, Args)]
 pub(super) struct Dashboard {
     /// Let the page release and steal locks and end sessions
@@ -63,7 +63,7 @@ impl Dashboard {
         served
     }
 
-    /// The socket of the service that is meant.
+    /// Returns the socket of the target service.
     fn socket(&self) -> Result<PathBuf, Failure> {
         if let Some(place) = self.target.place()? {
             return Ok(place.socket());

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use clap::Args;
 use navlocks::{Locks, Snapshot};
-use rustix::fs::{Access, access, statvfs};
+use rustix::fs::{Access, access};
 
 use super::etcd::EtcdOptions;
 use super::recovery;
@@ -18,8 +18,8 @@ use crate::printer::{self, Harmless, Palette};
 
 /// Find out what is wrong
 ///
-/// Says what runs, where its socket is and who may use it, whether the versions agree, who is deadlocked, and what the
-/// service last complained about. Changes nothing.
+/// Reports the service and its socket, versions that differ, deadlocks, and the last error in the
+/// log. Changes nothing.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(super) struct Doctor {
     etcd: EtcdOptions,
 }
 
-/// What was found.
+/// The findings, line by line.
 struct Report {
     text: String,
     palette: Palette,
@@ -63,7 +63,7 @@ impl Doctor {
                 look_at_locks(&self.target, &locks, &mut report).await;
                 Target::finish(locks).await;
             }
-            // The folder may be the reason, and was looked at above.
+            // The folder may be the cause, which the report has already.
             Err(failure) if report.text.contains(&failure.message) => {}
             Err(failure) => report.bad(&failure.message),
         }
@@ -192,7 +192,7 @@ fn foreign_unit(groups: &str) -> Option<&str> {
     (unit.ends_with(".service") && !unit.starts_with("navlocks")).then_some(unit)
 }
 
-/// Looks at the folder in which the service remembers what must outlive it.
+/// Looks at the folder with the state that outlives the service.
 fn look_at_state(place: &Place, report: &mut Report) {
     let folder = match place::state_folder(Some(&place.socket())) {
         Ok(folder) => folder,
@@ -211,32 +211,26 @@ fn look_at_state(place: &Place, report: &mut Report) {
             "the service cannot remember fencing tokens in {shown}: {error}; it does not start without"
         ));
     }
-    match statvfs(&folder) {
-        Ok(room)
-            if room.f_blocks > 0
-                && (room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0)) =>
-        {
-            report.bad(&format!(
-                "the disk of {shown} is full, and the service must remember fencing tokens there: make room"
-            ));
-        }
-        Ok(_) => report.good(&format!("fencing tokens are remembered in {shown}")),
-        Err(error) => report.bad(&format!("the folder {shown} cannot be looked at: {error}")),
+    if place::is_full(&folder) {
+        return report.bad(&format!(
+            "the disk of {shown} is full, and the service must remember fencing tokens there: make room"
+        ));
     }
+    report.good(&format!("fencing tokens are remembered in {shown}"));
 }
 
-/// Looks whether /tmp is another folder than that of the user's other processes.
+/// Looks whether /tmp is another folder than the one of the user's other processes.
 fn look_at_namespace(place: &Place, report: &mut Report) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut mounts = mounts.lines().map(|line| line.split(' '));
-    // Its fourth word is the folder that is mounted, the fifth the place where it is.
+    // The fourth word of a line is the folder that is mounted, the fifth the mount point.
     let private = mounts.any(|mut words| {
         let (root, place) = (words.nth(3).unwrap_or_default(), words.next().unwrap_or_default());
         place == "/tmp" && root.contains("/systemd-private-")
     });
     if private && place.folder().starts_with("/tmp") {
         report.bad(
-            "/tmp is private to this unit (PrivateTmp), so locks here exclude nobody outside of it: set NAVLOCKS_DIR to a folder that all your jobs see",
+            "/tmp is private to this unit (PrivateTmp), so locks here exclude no process outside of it: set NAVLOCKS_DIR to a folder that all your jobs see",
         );
     }
 }
@@ -283,7 +277,7 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
         report.bad(&recovery::sentence(&session));
     }
     if deadlocks.is_empty() {
-        report.good("nobody is deadlocked");
+        report.good("no client is deadlocked");
     }
     for cycle in deadlocks {
         let who = cycle.requests().iter().filter_map(|request| describe(&snapshot, *request));
@@ -292,7 +286,7 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     }
 }
 
-/// A request in words.
+/// Returns a request in words.
 fn describe(snapshot: &Snapshot, request: navlocks::RequestId) -> Option<String> {
     let held = snapshot.held.iter().map(|info| (info, "holds"));
     let pending = snapshot.pending.iter().map(|info| (info, "waits for"));

@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     while !rest.is_empty() {
         let (number, more) = rest.split_at(rest.find(|c| !is_number(c)).ok_or_else(wrong)?);
         let (unit, more) = more.split_at(more.find(is_number).unwrap_or(more.len()));
-        // Each once, longest first.
+        // Each unit may come once, the longest first.
         let (_, length) = units.find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         sum += number.parse::<f64>().map_err(|_| wrong())? * *length as f64 / 1000.0;
         rest = more;
@@ -33,7 +33,7 @@ fn seconds_of(seconds: f64) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
 }
 
-/// Says about how long it is, in one or two units.
+/// Returns a duration in one or two units, rounded.
 pub(crate) fn say(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600, seconds / 60);

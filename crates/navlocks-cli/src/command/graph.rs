@@ -12,12 +12,12 @@ use super::waits::{Edge, Waits, who};
 use crate::exit::Failure;
 use crate::printer;
 
-/// The deepest level of the text.
+/// The deepest level of the tree that is printed.
 const DEPTH_MAX: usize = 12;
 
-/// Print who waits for whom
+/// Print which client waits for which
 ///
-/// As text: clients that block others first, those that wait for them below, indented. As dot: for
+/// As text: clients that block others first, their waiters below, indented. As dot: for
 /// Graphviz, such as navlocks graph --format dot | dot -Tsvg; deadlocks are red, and dashed lines
 /// lead to requests that wait themselves.
 #[derive(Debug, Args)]
@@ -133,7 +133,7 @@ fn dot(waits: &Waits) -> String {
     text + &edges + "}\n"
 }
 
-/// Text of strangers as a string of Graphviz.
+/// Returns untrusted text as a string of Graphviz.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")

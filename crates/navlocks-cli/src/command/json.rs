@@ -1,11 +1,11 @@
-//! What programs read: the output of `query --json` and `watch --json`.
+//! The output of `query --json` and `watch --json`, for programs.
 
 use navlocks::events::Kind as What;
 use navlocks::{Event, LockInfo, Loss, PartitionSnapshot, Snapshot, Unclaimed};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
-/// What is said of every request.
+/// The fields of every request.
 #[derive(Debug, Serialize)]
 struct About<'a> {
     names: Names,
@@ -18,14 +18,14 @@ struct About<'a> {
     tag: Option<&'a str>,
 }
 
-/// A lock that is held or a request that waits.
+/// A held lock or a pending request.
 #[derive(Debug, Serialize)]
 struct Entry<'a> {
     #[serde(flatten)]
     about: About<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<u64>,
-    /// For how long it has been held, or has waited, in milliseconds.
+    /// Milliseconds since the request is held, or pending.
     ms: u128,
 }
 
@@ -46,15 +46,15 @@ impl<'a> From<&'a LockInfo> for Entry<'a> {
     }
 }
 
-/// Everything at one moment.
+/// The held locks and pending requests of one moment.
 #[derive(Debug, Serialize)]
 struct State<'a> {
     held: Vec<Entry<'a>>,
     pending: Vec<Entry<'a>>,
-    /// Why no request is granted although nothing is held.
+    /// The reason why no request is granted although no lock is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// Sessions of an earlier service that are waited for.
+    /// The sessions of an earlier service whose claims the service waits for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unclaimed: Vec<Session>,
 }
@@ -65,7 +65,7 @@ struct Session {
     session: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    /// For how long it is waited for at most, in milliseconds.
+    /// Milliseconds for which the service waits for its claim at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_ms: Option<u128>,
     held: usize,
@@ -78,7 +78,7 @@ impl From<&Unclaimed> for Session {
     }
 }
 
-/// Something that happened.
+/// An event of a request.
 #[derive(Debug, Serialize)]
 struct Happened<'a> {
     event: &'static str,
@@ -89,7 +89,7 @@ struct Happened<'a> {
     more: More,
 }
 
-/// What only some events have.
+/// The fields of some kinds of events.
 #[derive(Debug, Default, Serialize)]
 struct More {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ impl<'a> From<&'a Snapshot> for State<'a> {
     }
 }
 
-/// Everything in one partition.
+/// The snapshot of one partition.
 #[derive(Debug, Serialize)]
 struct Space<'a> {
     partition: &'a str,
@@ -125,7 +125,7 @@ struct Space<'a> {
     state: State<'a>,
 }
 
-/// Everything in all partitions.
+/// The snapshots of all partitions.
 #[derive(Debug, Serialize)]
 struct All<'a> {
     partitions: Vec<Space<'a>>,
@@ -133,7 +133,7 @@ struct All<'a> {
     reason: Option<&'a str>,
 }
 
-/// One line for a snapshot.
+/// Returns one line for a snapshot.
 pub(super) fn snapshot(
     snapshot: &Snapshot,
     reason: Option<&str>,
@@ -143,7 +143,7 @@ pub(super) fn snapshot(
     wire::write(&State { reason, unclaimed, ..State::from(snapshot) }) + "\n"
 }
 
-/// One line for the snapshots of all partitions.
+/// Returns one line for the snapshots of all partitions.
 pub(super) fn partitions(all: &[PartitionSnapshot], reason: Option<&str>) -> String {
     let partitions = all.iter().map(|one| Space {
         partition: &one.partition,
@@ -154,19 +154,19 @@ pub(super) fn partitions(all: &[PartitionSnapshot], reason: Option<&str>) -> Str
     wire::write(&All { partitions: partitions.collect(), reason }) + "\n"
 }
 
-/// Events may be missing.
+/// A gap: events may be missing.
 #[derive(Debug, Serialize)]
 struct Gap<'a> {
     event: &'static str,
     time: &'a str,
 }
 
-/// One line for events that may be missing.
+/// Returns one line for a gap.
 pub(super) fn gap(time: &str) -> String {
     wire::write(&Gap { event: "gap", time }) + "\n"
 }
 
-/// One line for an event.
+/// Returns one line for an event.
 pub(super) fn event(event: &Event, time: &str) -> String {
     let (word, more) = what(&event.what);
     let happened = Happened {

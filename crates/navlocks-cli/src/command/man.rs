@@ -29,7 +29,7 @@ impl Man {
             }
         };
         let mut page = Vec::new();
-        // The exit status has a section of its own.
+        // The page has a section of its own for exit codes.
         clap_mangen::Man::new(about.after_long_help(None)).render(&mut page).map_err(|error| {
             Failure::new(Exit::Output, format!("the page cannot be written: {error}"))
         })?;
@@ -38,7 +38,7 @@ impl Man {
     }
 }
 
-/// The variables that the command reads, and those that it sets for what runs under a lock.
+/// The variables that the command reads, and those that it sets for a command under a lock.
 const ENVIRONMENT: [(&str, &str); 14] = [
     ("NAVLOCKS_URL", "The service to use; the user's own otherwise."),
     ("NAVLOCKS_PARTITION", "The lock space to use."),
@@ -71,7 +71,7 @@ const FILES: [(&str, &str); 3] = [
     ("navlocks-UID/service.json in /var/tmp", "What outlives it: which fencing tokens it gave."),
 ];
 
-/// The sections that follow from no option.
+/// Returns the sections that follow from no option.
 fn more() -> String {
     let mut text = String::from(".SH \"EXIT STATUS\"\n");
     let entry = |text: &mut String, head: &str, body: &str| {
@@ -90,7 +90,7 @@ fn more() -> String {
     text
 }
 
-/// As roff takes it for text.
+/// Escapes text for roff.
 fn escape(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

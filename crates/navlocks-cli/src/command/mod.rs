@@ -1,4 +1,4 @@
-//! What can be typed: the definitions are the help, the completions and the manual at once.
+//! The subcommands. Their definitions are the help, the completions and the manual at once.
 
 mod cluster;
 mod completions;
@@ -40,8 +40,8 @@ pub(crate) use duration::say;
 
 /// Named locks for shells, cron, CI and services
 ///
-/// `navlocks run NAME -- COMMAND` waits its turn, runs the command and lets go when it ends. A service that belongs to the
-/// user starts by itself when it is needed, and ends when it is not.
+/// `navlocks run NAME -- COMMAND` waits its turn, runs the command and releases the lock when the
+/// command ends. A service of the user's own starts when it is needed, and ends when it is not.
 #[derive(Debug, Parser)]
 #[command(name = "navlocks", version, max_term_width = 100)]
 #[command(after_long_help = Exit::table())]
@@ -60,7 +60,7 @@ enum Command {
     Dashboard(dashboard::Dashboard),
     Steal(steal::Steal),
     Release(release::Release),
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Stop(stop::Stop),
     Doctor(doctor::Doctor),
     Cluster(cluster::Cluster),
@@ -69,7 +69,7 @@ enum Command {
 }
 
 impl Command {
-    /// Does what was asked, and says with what code to exit.
+    /// Performs the subcommand. Returns the exit code.
     fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let done = match self {
             Self::Run(run) => return block_on(run.perform(arguments)),
@@ -91,7 +91,7 @@ impl Command {
     }
 }
 
-/// All of the command: does what the arguments say, and tells on standard error why not.
+/// Runs the command with these arguments. A failure is printed on standard error.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let done = match Cli::try_parse_from(&arguments) {
@@ -106,7 +106,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }))
 }
 
-/// Everything happens on the main thread: a command dies with the thread that started it.
+/// Makes a runtime on the main thread: the kernel kills a command when the thread that started it
+/// ends.
 fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     has_room()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -116,7 +117,7 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
     runtime.block_on(work)
 }
 
-/// Fails where there are too few file descriptors for an event loop, which would panic.
+/// Fails if there are too few file descriptors for an event loop, which would panic.
 fn has_room() -> Result<(), Failure> {
     const NEEDED: usize = 8;
     let room: std::io::Result<Vec<_>> =

@@ -6,14 +6,13 @@ use navlocks::{Name, Scope};
 
 use crate::exit::{Exit, Failure};
 
-/// The scope of these names.
+/// Returns the scope of these names.
 pub(super) fn scope(names: &[OsString]) -> Result<Scope, Failure> {
     let names: Vec<Name> = names.iter().map(name).collect::<Result<_, _>>()?;
     Scope::new(names).map_err(|_| Failure::new(Exit::NoName, "no name was given: say what to lock"))
 }
 
-/// One name that exists already, whatever it is: other programs may use names that a shell should
-/// not.
+/// Returns a name that exists already: other programs may use names that `run` refuses.
 pub(super) fn existing(argument: &OsString) -> Result<Name, Failure> {
     match argument.to_str() {
         Some(text) => Ok(Name::from(text)),
@@ -21,7 +20,8 @@ pub(super) fn existing(argument: &OsString) -> Result<Name, Failure> {
     }
 }
 
-/// One name. An empty one is allowed by the standard, and in a shell always a mistake.
+/// Returns a name for a new request. The standard allows the empty name, but in a shell it is
+/// always a mistake.
 pub(super) fn name(argument: &OsString) -> Result<Name, Failure> {
     let Some(text) = argument.to_str() else {
         let message = format!("the name {argument:?} is not UTF-8: choose another");

@@ -12,10 +12,10 @@ use crate::printer::{self, Palette};
 
 const NOTHING: &str = "nothing is held\n";
 
-/// Show who holds what, and who waits
+/// Show held locks and waiting requests
 ///
-/// Held locks come in the order in which they were granted, waiting requests as they stand in the queue. Where no service
-/// runs no lock is held, and none is started, unless clients of an earlier one are left.
+/// Held locks come in the order of their grants, waiting requests in the order of the queue. Where
+/// no service runs no lock is held, and none is started, unless clients of an earlier one are left.
 #[derive(Debug, Args)]
 pub(super) struct Query {
     /// Print one JSON object with the arrays held and pending; after a restart also unclaimed, the
@@ -92,7 +92,7 @@ fn print_all(all: &[PartitionSnapshot], notes: Vec<String>) -> Result<(), Failur
     printer::print(if text.is_empty() { NOTHING } else { &text })
 }
 
-/// Returns a line for each name that is held, once, in their order.
+/// Returns a line for each held name, sorted.
 fn names(snapshot: &Snapshot) -> String {
     let held = snapshot.held.iter().flat_map(|info| info.scope.names());
     let is_line = |name: &&str| !name.is_empty() && !name.contains(char::is_control);

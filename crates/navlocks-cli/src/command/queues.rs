@@ -8,7 +8,7 @@ use navlocks::{LockInfo, Mode, Name, Snapshot};
 use super::duration::say;
 use crate::printer::{Harmless, Palette};
 
-/// The most rows, and the most requests of one row that are told one by one.
+/// The most rows, and the most requests of one row that are named.
 const ROWS_MAX: usize = 12;
 const CHIPS_MAX: usize = 6;
 
@@ -55,7 +55,7 @@ pub(super) fn lines(now: &Snapshot, palette: Palette) -> Vec<String> {
     lines
 }
 
-/// Requests in order; shared neighbours stand in parentheses.
+/// Returns requests in order, with shared neighbours in parentheses.
 fn chips(infos: &[&LockInfo]) -> String {
     let mut text = String::new();
     let mut shared = false;

@@ -4,7 +4,7 @@ use navlocks::{Name, Unclaimed};
 
 use super::duration;
 
-/// Says for which session the service waits, and until when.
+/// Returns a sentence about a session that the service waits for, and until when.
 pub(crate) fn sentence(unclaimed: &Unclaimed) -> String {
     let holds = match unclaimed.held {
         0 => "requests".to_owned(),
@@ -21,7 +21,7 @@ pub(crate) fn sentence(unclaimed: &Unclaimed) -> String {
     )
 }
 
-/// Says from which sessions a lock was taken: those that held more before.
+/// Returns a line for each session that lost a lock: it held more locks before.
 pub(super) fn taken(name: &Name, before: &[Unclaimed], now: &[Unclaimed]) -> String {
     let left = |session: u32| {
         now.iter().find(|known| known.session == session).map_or(0, |known| known.held)

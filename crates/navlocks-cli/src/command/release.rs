@@ -5,21 +5,21 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::recovery;
-use super::steal::{holders, nobody, single, taken};
+use super::steal::{holders, not_held, single, taken};
 use super::target::Target;
 use crate::exit::{Exit, Failure};
 use crate::printer;
 
 /// Release all locks that have a name, as an operator
 ///
-/// As `steal`, except that holders are told that their lock was force-released, and that nobody takes it even for a moment:
-/// whoever waits first has it.
+/// As `steal`, except that the loss of the holders is force-released, and that no thief holds the
+/// lock even for a moment: the first waiter has it.
 #[derive(Debug, Args)]
 pub(super) struct Release {
     /// The name
     #[arg(value_name = "NAME")]
     name: Vec<OsString>,
-    /// Say that you know: the holder is not asked
+    /// Confirm that the holder is not asked
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -34,7 +34,7 @@ impl Release {
             return Err(Failure::new(Exit::Usage, message));
         }
         let Some(locks) = self.target.connect_if_used().await? else {
-            return Err(nobody(&name));
+            return Err(not_held(&name));
         };
         let victims = holders(&self.target, &locks, &name).await?;
         let waited_for = self.target.answer(locks.recovery()).await?;
@@ -43,9 +43,9 @@ impl Release {
         Target::finish(locks).await;
         let unclaimed = recovery::taken(&name, &waited_for, &now);
         if released == 0 && unclaimed.is_empty() {
-            return Err(nobody(&name));
+            return Err(not_held(&name));
         }
-        // Who they were was asked a moment before; how many there were is certain.
+        // The holders are those of a moment before; their number is exact.
         let victims = victims.held.iter();
         let text = victims.map(|info| taken(&name, info.client, info.tag.as_deref(), info.pid));
         printer::print(&(text.collect::<String>() + &unclaimed))

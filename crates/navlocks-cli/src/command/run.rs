@@ -18,19 +18,19 @@ use super::{duration, names};
 use crate::exit::{Exit, Failure};
 use crate::run::{Ending, OnLoss, Signals, Waiting, supervise, who};
 
-/// Before a service that was out of reach is begun with anew.
+/// The pause before a new session with a service that was out of reach.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
 
-/// For the service to answer a question before the time of a request is up: half of that time,
-/// within these.
+/// The bounds of the time in which the service must answer before a request times out; it is half
+/// of the timeout.
 const ANSWER_MIN: Duration = Duration::from_millis(250);
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// Run a command while holding a lock
 ///
-/// Waits until the lock is free and its turn has come, runs COMMAND, and lets go as soon as COMMAND
-/// ends, even if it left processes in the background. Each name is first come, first served;
-/// several names are locked at once or not at all.
+/// Waits until the lock is free and its turn has come, runs COMMAND, and releases the lock as soon
+/// as COMMAND ends, even if it left processes in the background. Each name is first come, first
+/// served; several names are locked at once or not at all.
 ///
 /// COMMAND has the terminal, the input, the signals and the exit status that it would have without
 /// navlocks. Its environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that
@@ -58,10 +58,10 @@ pub(super) struct Run {
     /// The command, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Share the lock with others that do
+    /// Share the lock with other requests that do
     #[arg(short, long)]
     shared: bool,
-    /// Share the lock with nobody; that is the default
+    /// Share the lock with no other request; that is the default
     #[arg(short = 'x', short_alias = 'e', long, conflicts_with = "shared")]
     exclusive: bool,
     /// Do not wait: end with the conflict's exit code if the lock is not free
@@ -70,10 +70,10 @@ pub(super) struct Run {
     /// Wait no longer than this: 10 or 10s, 500ms, 5m, 1h
     #[arg(short = 'w', long, value_name = "DURATION", value_parser = duration::parse)]
     timeout: Option<Duration>,
-    /// Take the lock from whoever holds it; what runs under it is ended
+    /// Steal the lock from its holder, whose command is ended
     #[arg(long, conflicts_with = "shared")]
     steal: bool,
-    /// What others see as the holder [default: the name of COMMAND]
+    /// The name of the holder for other users [default: the name of COMMAND]
     #[arg(short, long, value_name = "TEXT")]
     tag: Option<String>,
     /// The exit code when the lock is not free in time
@@ -86,7 +86,7 @@ pub(super) struct Run {
     /// How long COMMAND may take to end when the lock is lost
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     grace: Duration,
-    /// Do not say for whom it waits
+    /// Do not print the holder and the queue while waiting
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// What is wrong with the names and the command, each by its own code.
+    /// Checks names and command. Each mistake has an exit code of its own.
     fn check(&self, arguments: &[OsString]) -> Result<Scope, Failure> {
         let scope = names::scope(&self.names)?;
         if !self.command.is_empty() {
@@ -127,8 +127,8 @@ impl Run {
         ))
     }
 
-    /// Waits for the lock. A service of the user's own that ends meanwhile is started again; one
-    /// that could not be for a while is begun with anew, which says why.
+    /// Waits for the lock. If the user's own service is out of reach for long, a new session shows
+    /// the cause.
     async fn acquire(&self, scope: &Scope) -> Result<(Lock, Signals), Failure> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
@@ -154,9 +154,8 @@ impl Run {
         }
     }
 
-    /// Waits, and takes leave of a service behind a network if a signal ends this command
-    /// meanwhile: its request would stand in the queue until its lease is over. Returns the signals
-    /// that were listened for.
+    /// Waits, and disconnects from a remote service if a signal ends this command: its request
+    /// would stay in the queue for its lease. Returns the signals.
     async fn attended<T>(
         &self,
         locks: &Locks,
@@ -191,7 +190,7 @@ impl Run {
             let limit = self.target.patience;
             let answer = tokio::time::timeout(limit, request.if_available().into_future()).await;
             let Ok(answer) = answer else {
-                // A service that waits for a session of an earlier one does not say no, but why.
+                // A service that waits for an earlier session does not answer, but knows a reason.
                 return Err(match tokio::time::timeout(ANSWER_MAX, state(locks)).await {
                     Ok(now) => Missed::NotFree(now),
                     Err(_) => Missed::Failed(self.target.silent(limit)),
@@ -214,8 +213,8 @@ impl Run {
         let mut told = pin!(async {
             if self.quiet { std::future::pending().await } else { waiting.tell().await }
         });
-        // Shortly before the time is up the service is asked who holds the lock. That it answers at
-        // all tells a lock that is not free from a service that hangs.
+        // The service is asked for the holder shortly before the timeout. An answer tells a lock
+        // that is not free from a service that hangs.
         let answered_within = timeout.map(|timeout| (timeout / 2).clamp(ANSWER_MIN, ANSWER_MAX));
         let mut asked = pin!(async {
             let (Some(timeout), Some(within)) = (timeout, answered_within) else {
@@ -252,7 +251,7 @@ impl Run {
         Failure { code: self.conflict_exit_code, message }
     }
 
-    /// What others see: the command's file name, because its arguments may be nobody's business.
+    /// Returns the tag: the command's file name, because its arguments may be secret.
     fn tag(&self) -> String {
         let program = self.command.first().map(Path::new).and_then(Path::file_name);
         let program = program.map(|name| name.to_string_lossy().into_owned());
@@ -284,11 +283,11 @@ fn on_loss(text: &str) -> Result<OnLoss, String> {
     }
 }
 
-/// Why there is no lock.
+/// The reason why there is no lock.
 enum Missed {
     Request(RequestError),
-    /// Others have it, or are before this command, or nothing is granted: at that moment and for
-    /// that reason, if known.
+    /// Other requests hold it or wait for it, or no lock is granted. With the snapshot and the
+    /// reason, where the service answered.
     NotFree(Option<(Snapshot, Option<String>)>),
     Failed(Failure),
 }
@@ -299,14 +298,14 @@ impl From<RequestError> for Missed {
     }
 }
 
-/// Asks what is held and pending, and why a request waits if no holder is the reason.
+/// Asks for a snapshot, and for the reason why a request waits without a holder.
 async fn state(locks: &Locks) -> Option<(Snapshot, Option<String>)> {
     let now = locks.query().await.ok()?;
     let reason = target::reason(locks).await;
     Some((now, reason))
 }
 
-/// Says that the lock was not free, and who holds it.
+/// Returns a sentence about a lock that was not free, with its holders.
 fn not_free(
     scope: &Scope,
     timeout: Option<Duration>,
@@ -344,7 +343,8 @@ fn no_lock(error: &RequestError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// What the command is told about its lock. A variable without a value is taken out: it may be that of a lock around this one.
+/// Returns the variables of the command. One without a value is removed: it may be from a lock
+/// around this one.
 fn environment(lock: &Lock) -> Vec<(&'static str, Option<String>)> {
     let single = match lock.scope().names() {
         [name] => name.to_str().map(str::to_owned),

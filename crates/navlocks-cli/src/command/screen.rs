@@ -1,4 +1,4 @@
-//! A full-screen view on a terminal, which is left as it was found.
+//! A full-screen view on a terminal. Its end restores the terminal.
 
 use std::io::{IsTerminal, stdin};
 
@@ -17,7 +17,7 @@ const CLEAR_BELOW: &str = "\x1b[J";
 /// The screen, from when it is entered until it is dropped.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// How the terminal was, if it is also the one that is typed at.
+    /// The earlier settings of the terminal, if standard input is one.
     before: Option<Termios>,
 }
 
@@ -34,7 +34,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Draws the lines that fit, over what was there: nothing flickers.
+    /// Draws the lines that fit over the earlier ones, without flicker.
     pub(super) fn draw(&self, lines: &[String]) -> Result<Reader, Failure> {
         let size = tcgetwinsize(std::io::stdout());
         let (rows, columns) =
@@ -56,7 +56,7 @@ impl Drop for Screen {
     }
 }
 
-/// As much of a line as fits; colour sequences take no room.
+/// Cuts a line to the width. Colour sequences take no room.
 fn fit(line: &str, columns: usize) -> String {
     let (mut text, mut used, mut escape) = (String::new(), 0, false);
     for c in line.chars() {

@@ -20,16 +20,17 @@ use crate::exit::{Exit, Failure};
 use crate::place::{self, Place};
 use crate::printer;
 
-/// The variable with access tokens. Never an argument: those can be read by everybody on the machine.
+/// The variable with access tokens. Arguments can be read by every user of the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
 
-/// The variable that says what is logged.
+/// The variable with the level of the log.
 const LOG_VARIABLE: &str = "NAVLOCKS_LOG";
 
 /// Serve locks to other processes and machines
 ///
-/// Listens on the user's own Unix socket, and where it is told to. When it listens it says so with one line on standard output; what
-/// else it has to say goes to standard error. SIGTERM and SIGINT end it in good order.
+/// Listens on the user's own Unix socket and on the addresses of --listen. Prints one line to
+/// standard output when it listens, and its log to standard error. SIGTERM and SIGINT end it in
+/// good order.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The Unix socket to listen on [default: the user's own]
@@ -42,12 +43,13 @@ pub(super) struct Serve {
     /// --token-file and --tls-cert
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<SocketAddr>,
-    /// Where to remember what must outlive the service [default: the folder of the socket, in
+    /// The folder of the state that outlives the service [default: the folder of the socket, in
     /// /var/tmp for the user's own; without a socket $XDG_STATE_HOME/navlocks or
     /// ~/.local/state/navlocks]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
-    /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the variable NAVLOCKS_TOKEN]
+    /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the
+    /// variable NAVLOCKS_TOKEN]
     #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
     /// The certificate for TCP, in PEM
@@ -80,13 +82,14 @@ pub(super) struct Serve {
     /// What to do when a request would close a cycle of clients that wait for each other
     #[arg(long, value_enum, default_value_t = Deadlocks::Ignore)]
     deadlocks: Deadlocks,
-    /// For how long a session over TCP lives on without a sign of life, unless its client asks for something else
+    /// How long a session over TCP lives without a message, unless its client asks for another
+    /// lease
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
     lease: Duration,
     /// The shortest lease that a client can ask for
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
     lease_min: Duration,
-    /// The longest lease that a client can ask for, and the time that is waited after a crash
+    /// The longest lease that a client can ask for, and the longest wait after a crash
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration::parse)]
     lease_max: Duration,
     /// The most connections at a time
@@ -98,28 +101,28 @@ pub(super) struct Serve {
     /// The most requests of one partition, held and pending together
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().requests_per_partition_max)]
     requests_per_partition_max: usize,
-    /// End when nobody was connected for so long
+    /// End when no client was connected for so long
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     idle_exit: Option<Duration>,
     #[command(flatten)]
     joining: Joining,
-    /// How the log is written; the variable NAVLOCKS_LOG says what is, such as warn or debug
+    /// The format of the log; its level is in the variable NAVLOCKS_LOG, such as warn or debug
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
 }
 
-/// What to do about deadlocks.
+/// A policy for deadlocks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Deadlocks {
-    /// Nothing; a query tells
+    /// Do nothing; a query shows them
     Ignore,
-    /// Tell those who watch
+    /// Send an event to subscribers
     Report,
     /// Refuse the request
     Refuse,
 }
 
-/// How the log is written.
+/// A format of the log.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
     /// Lines for people
@@ -132,7 +135,7 @@ impl Serve {
     pub(super) async fn perform(mut self) -> Result<(), Failure> {
         self.log();
         raise_descriptor_limit();
-        // Whatever it was, all that a service makes is its user's alone.
+        // The files of a service are private to its user under any umask.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let joining = std::mem::take(&mut self.joining);
         let lease = self.lease;
@@ -142,7 +145,7 @@ impl Serve {
             ..self.config(joining.is_wanted())?
         };
         let system = |error: io::Error| Failure::new(Exit::System, error.to_string());
-        // From before anybody can connect, so that an early signal is not lost.
+        // Installed before a client can connect, so that an early signal is not lost.
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
         let tls = config.tls.is_some();
@@ -165,7 +168,7 @@ impl Serve {
         ended.map_err(|error| Failure::new(Exit::Service, error.to_string()))
     }
 
-    /// Logs to standard error. A log that cannot be written, as on a full disk, stops nobody.
+    /// Logs to standard error. A service goes on when its log cannot be written, as on a full disk.
     fn log(&self) {
         let filter =
             EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
@@ -182,7 +185,7 @@ impl Serve {
     }
 
     fn config(self, is_node: bool) -> Result<Config, Failure> {
-        // Meant for this process, not for one that it descends from.
+        // Sockets are for this process, not for an ancestor of it.
         let me = std::process::id().to_string();
         let handed_over = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == me);
         let unix = match self.socket {
@@ -261,7 +264,7 @@ fn tenants(file: Option<PathBuf>) -> Result<Access, Failure> {
     }
 }
 
-/// An address to listen on; a name such as localhost is looked up.
+/// Parses an address to listen on. A name such as localhost is looked up.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let wrong =
         |why: &dyn std::fmt::Display| format!("write HOST:PORT, such as 127.0.0.1:7400 ({why})");
@@ -288,7 +291,7 @@ fn url(address: &Address, tls: bool) -> String {
     }
 }
 
-/// As many connections as the system allows; the usual soft limit is meant for programs with few files.
+/// Raises the limit of open files: the usual soft limit is for programs with few connections.
 fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

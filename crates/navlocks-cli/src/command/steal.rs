@@ -12,10 +12,11 @@ use super::{names, recovery};
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless};
 
-/// Take a lock away from whoever holds it
+/// Steal a lock from its holder
 ///
-/// For a holder that hangs: it is told that its lock was stolen, a command that runs under it is ended, and whoever waits
-/// first has the lock. To run a command in the holder's place: navlocks run --steal NAME -- COMMAND.
+/// For a holder that hangs: it receives the loss, a command under the lock is ended, and the first
+/// waiter has the lock. To run a command in the holder's place: navlocks run --steal NAME --
+/// COMMAND.
 #[derive(Debug, Args)]
 pub(super) struct Steal {
     /// The name
@@ -29,11 +30,11 @@ impl Steal {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let name = single(&self.name)?;
         let Some(locks) = self.target.connect_if_used().await? else {
-            return Err(nobody(&name));
+            return Err(not_held(&name));
         };
         let waited_for = self.target.answer(locks.recovery()).await?;
         if holders(&self.target, &locks, &name).await?.held.is_empty() && waited_for.is_empty() {
-            return Err(nobody(&name));
+            return Err(not_held(&name));
         }
         let mut events = locks.events();
         let thief = locks.request(&name).steal().tag("navlocks steal").into_future();
@@ -42,7 +43,7 @@ impl Steal {
             .map_err(|_| self.target.silent(self.target.patience))?
             .map_err(|error| Failure::new(Exit::Withdrawn, error.to_string()))?;
         let by = thief.request_id();
-        // When this is answered, all that the theft did has been told.
+        // The answer comes after all effects of the theft.
         self.target.query(&locks).await?;
         let mut text = String::new();
         while let Some(received) = events.try_recv() {
@@ -58,12 +59,12 @@ impl Steal {
         let released = thief.release();
         Target::finish(locks).await;
         released.map_err(|loss| Failure::new(Exit::Withdrawn, loss.to_string()))?;
-        // It may have been released just before.
-        if text.is_empty() { Err(nobody(&name)) } else { printer::print(&text) }
+        // The holder may have released it just before.
+        if text.is_empty() { Err(not_held(&name)) } else { printer::print(&text) }
     }
 }
 
-/// The one name of an argument list that takes one.
+/// Returns the name of an argument list that takes one.
 pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
     match arguments {
         [] => Err(Failure::new(Exit::NoName, "no name was given: say which lock")),
@@ -75,7 +76,7 @@ pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
     }
 }
 
-/// The held locks that have the name in their scope.
+/// Returns the held locks with the name in their scope.
 pub(super) async fn holders(
     target: &Target,
     locks: &Locks,
@@ -86,11 +87,11 @@ pub(super) async fn holders(
     Ok(snapshot)
 }
 
-pub(super) fn nobody(name: &Name) -> Failure {
-    Failure::new(Exit::Conflict, format!("nobody holds '{name}'"))
+pub(super) fn not_held(name: &Name) -> Failure {
+    Failure::new(Exit::Conflict, format!("'{name}' is not held"))
 }
 
-/// Says from whom the lock was taken.
+/// Returns a line about a client that lost its lock.
 pub(super) fn taken(name: &Name, client: ClientId, tag: Option<&str>, pid: Option<u32>) -> String {
     let tag = tag.map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
     let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();

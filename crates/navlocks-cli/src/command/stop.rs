@@ -17,7 +17,7 @@ use crate::exit::{Exit, Failure};
 use crate::place::Place;
 use crate::printer::{self, Harmless};
 
-/// How many of the held locks are named.
+/// The most held locks that the message names.
 const NAMED_MAX: usize = 5;
 
 /// End the user's own service
@@ -76,7 +76,7 @@ impl Stop {
     }
 }
 
-/// The locks of a partition that are held, as people know them.
+/// Returns the held locks of a partition in words.
 fn named(partition: &PartitionSnapshot) -> impl Iterator<Item = String> {
     let space = match partition.partition.as_str() {
         "" => String::new(),
@@ -86,23 +86,23 @@ fn named(partition: &PartitionSnapshot) -> impl Iterator<Item = String> {
     held.map(move |info| format!("'{}'{space} by {}", info.scope, crate::run::who(info)))
 }
 
-/// How a service ended.
+/// The end of a service.
 #[derive(Clone, Copy, Debug)]
 enum Ended {
     InOrder,
     Killed,
 }
 
-/// A service that listens, and the process that it is.
+/// The process of a service that listens.
 #[derive(Debug)]
 pub(super) struct Running {
-    /// Keeps the number from being another process's.
+    /// Keeps the process id from being used again.
     _connection: OwnedFd,
     pub(super) pid: Pid,
 }
 
 impl Running {
-    /// Who listens at the socket, as the kernel knows it.
+    /// Finds the process that listens at the socket, as the kernel knows it.
     pub(super) fn find(place: &Place) -> Result<Option<Self>, Failure> {
         place.look()?;
         let system = |error| {
@@ -114,7 +114,7 @@ impl Running {
         let address = SocketAddrUnix::new(place.socket()).map_err(system)?;
         match connect(&connection, &address) {
             Ok(()) => {}
-            // So many wait for a service that hangs that the kernel takes no more.
+            // The queue of a service that hangs is full, so the kernel takes no connection.
             Err(Errno::AGAIN) => return Err(super::target::silent(&place.url(), Duration::ZERO)),
             Err(_) => return Ok(None),
         }
@@ -122,14 +122,15 @@ impl Running {
         Ok(Some(Self { _connection: connection, pid: peer.pid }))
     }
 
-    /// Whether the process that listens is this program. A socket that a supervisor made is listened to by that.
+    /// Returns true if the process runs this program. A supervisor may listen at a socket that it
+    /// made.
     pub(super) fn is_navlocks(&self) -> bool {
         program(Some(self.pid)).is_some_and(|path| {
             path.file_name() == program(None).as_deref().and_then(Path::file_name)
         })
     }
 
-    /// Asks it to end. One that does not within a while is killed, if that was asked for.
+    /// Terminates the service. One that does not end in time is killed under `--force`.
     fn end(self, force: bool, patience: Duration) -> Result<Ended, Failure> {
         let pid = self.pid;
         if !self.is_navlocks() {
@@ -159,7 +160,7 @@ impl Running {
     }
 }
 
-/// Waits for the end of a process, for so long at most.
+/// Waits for the end of a process until a time limit.
 fn has_ended(process: &OwnedFd, limit: Duration) -> rustix::io::Result<bool> {
     let until = Instant::now() + limit;
     loop {
@@ -172,7 +173,8 @@ fn has_ended(process: &OwnedFd, limit: Duration) -> rustix::io::Result<bool> {
     }
 }
 
-/// The program that a process runs, this one's without a number. Its file may have been replaced since.
+/// Returns the file of the program that a process runs; without a process id, of this one. The file
+/// may be replaced since.
 fn program(pid: Option<Pid>) -> Option<PathBuf> {
     let who = pid.map_or_else(|| "self".to_owned(), |pid| pid.as_raw_nonzero().to_string());
     let path = std::fs::read_link(format!("/proc/{who}/exe")).ok()?;

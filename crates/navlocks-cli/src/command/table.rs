@@ -7,10 +7,10 @@ use crate::printer::{Harmless, Palette};
 
 const HEAD: [&str; 7] = ["NAME", "MODE", "STATE", "FOR", "PID", "TAG", "TOKEN"];
 
-/// Names and tags can be of any length; what is longer than this is cut.
+/// The longest name or tag in a table; longer ones are cut.
 const CELL_CHARS_MAX: usize = 40;
 
-/// A line for each, held first, as they stand in the queue.
+/// Returns a line for each request, held ones first, in queue order.
 pub(super) fn lines(snapshot: &Snapshot, palette: Palette) -> Vec<String> {
     let mut rows = vec![HEAD.map(str::to_owned)];
     rows.extend(snapshot.held.iter().map(|info| row(info, "held")));
@@ -29,7 +29,7 @@ pub(super) fn lines(snapshot: &Snapshot, palette: Palette) -> Vec<String> {
     rows.iter().enumerate().map(paint).collect()
 }
 
-/// The partition that a table shows.
+/// Returns the title of a partition's table.
 pub(super) fn title(partition: &PartitionSnapshot) -> String {
     let mut title = match partition.partition.as_str() {
         "" => "the default partition".to_owned(),

@@ -1,4 +1,4 @@
-//! Which service is meant, and how to reach it.
+//! The target of a subcommand: its service, and connections to it.
 
 use std::future::IntoFuture;
 use std::io::ErrorKind;
@@ -13,17 +13,17 @@ use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
 
-/// The variable with the access token. Never an argument: those can be read by everybody on the machine.
+/// The variable with the access token. Arguments can be read by every user of the machine.
 const TOKEN_VARIABLE: &str = "NAVLOCKS_TOKEN";
 
-/// The variable with the client under whose lock a command runs, and its service.
+/// The variable with the client under whose lock a command runs, and that client's service.
 pub(super) const PARENT_VARIABLE: &str = "NAVLOCKS_CLIENT";
 
-/// How often a service that goes away in the middle of a greeting is tried again: it may have been about to end.
+/// Attempts to connect to a service that ends during the handshake, and the pause between them.
 const GREETINGS_MAX: u32 = 50;
 const GREETING_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long taking leave may take before we go without.
+/// The longest wait for a disconnect.
 const LEAVE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Target {
     /// A file with the access token [default: the variable NAVLOCKS_TOKEN]
     #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
-    /// Let the token go to another machine over ws://, where everybody on the way can read it
+    /// Send the token to another machine over ws://, where every router on the way can read it
     #[arg(long)]
     token_in_clear: bool,
     /// A file with the certificates to trust for wss:// [default: those that the system trusts]
@@ -56,32 +56,32 @@ pub(super) struct Target {
     pub(super) patience: Duration,
 }
 
-/// The fate of a connection to the user's own service when the service ends.
+/// The fate of a session when the user's own service ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stay {
-    /// It is over.
+    /// The session ends with the service.
     Short,
-    /// The service is started again, and the session goes on.
+    /// The client starts the service again, and the session goes on.
     Long,
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 enum Missed {
-    /// Nobody is there. An error only where nobody can be started.
-    Nobody(Failure),
-    /// Somebody was there and went away.
+    /// No service listens. An error where none can be started.
+    Absent(Failure),
+    /// A service was there and ended.
     Left(Failure),
-    /// It will not be otherwise the next time.
+    /// Another attempt would fail alike.
     Failed(Failure),
 }
 
 impl Target {
-    /// The address that was given, if one was; otherwise the user's own service is meant.
+    /// Returns the given address; none for the user's own service.
     pub(super) fn url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
     }
 
-    /// Where the user's own service lives, if that is meant.
+    /// Returns the place of the user's own service, if that is the target.
     pub(super) fn place(&self) -> Result<Option<Place>, Failure> {
         if self.url().is_some() { Ok(None) } else { Place::of_user().map(Some) }
     }
@@ -104,14 +104,14 @@ impl Target {
                 Ok(locks) => return Ok(locks),
                 Err(Missed::Failed(failure)) => return Err(failure),
                 Err(Missed::Left(failure)) => last = Some(failure),
-                Err(Missed::Nobody(_)) => {
+                Err(Missed::Absent(_)) => {
                     let starter = place.starter()?;
-                    // Whoever had the right before us may have started one.
+                    // Another process may have started one before this one got the right.
                     match self.try_own(&place, limit, stay).await {
                         Ok(locks) => return Ok(locks),
-                        Err(Missed::Nobody(_)) => match starter.start() {
+                        Err(Missed::Absent(_)) => match starter.start() {
                             Ok(()) => continue,
-                            // It ends, or makes its socket again, any moment now.
+                            // The other service is about to end, or to make its socket again.
                             Err(failure) if failure.code == Exit::Busy.code() => {
                                 last = Some(failure);
                             }
@@ -128,7 +128,7 @@ impl Target {
         Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
-    /// Connects; nothing, if the user's own service is meant and does not run.
+    /// Connects. Returns none if the target is the user's own service, and none runs.
     pub(super) async fn connect_if_running(&self) -> Result<Option<Locks>, Failure> {
         let Some(place) = self.place()? else {
             return self.connect_to_other(self.patience).await.map(Some);
@@ -138,18 +138,17 @@ impl Target {
             match self.try_own(&place, self.patience, Stay::Short).await {
                 Ok(locks) => return Ok(Some(locks)),
                 Err(Missed::Failed(failure)) => return Err(failure),
-                // One that is about to end is asked again: it may hold something, and so may its
-                // successor.
+                // A service that is about to end, and its successor, may have locks.
                 Err(Missed::Left(failure)) => last = Some(failure),
-                Err(Missed::Nobody(_)) if !place.is_in_use()? => return Ok(None),
-                Err(Missed::Nobody(_)) => last = Some(without_socket(&place)),
+                Err(Missed::Absent(_)) if !place.is_in_use()? => return Ok(None),
+                Err(Missed::Absent(_)) => last = Some(without_socket(&place)),
             }
             tokio::time::sleep(GREETING_PAUSE).await;
         }
         Err(last.unwrap_or_else(|| leaving(&place)))
     }
 
-    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service where
+    /// As [`connect_if_running`](Self::connect_if_running), but starts the user's own service if
     /// clients of an earlier one may have locks.
     pub(super) async fn connect_if_used(&self) -> Result<Option<Locks>, Failure> {
         match (self.connect_if_running().await?, self.place()?) {
@@ -158,7 +157,7 @@ impl Target {
         }
     }
 
-    /// What a command that runs under a lock of this client is told, for those that it starts.
+    /// Returns the value of [`PARENT_VARIABLE`] for a command under a lock of this client.
     pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
         let url = match self.url() {
             Some(url) => url.to_owned(),
@@ -167,12 +166,12 @@ impl Target {
         Some(format!("{} {url}", ClientKey::try_from(locks.client_id()).ok()?))
     }
 
-    /// Asks for all that is held and pending.
+    /// Asks for a snapshot.
     pub(super) async fn query(&self, locks: &Locks) -> Result<Snapshot, Failure> {
         self.answer(locks.query()).await
     }
 
-    /// Asks for all that is held and pending, and why nothing is granted if that is so.
+    /// Asks for a snapshot, and for the reason if no lock is granted.
     pub(super) async fn query_with_reason(
         &self,
         locks: &Locks,
@@ -185,8 +184,7 @@ impl Target {
         self.answer(answers).await
     }
 
-    /// Asks for all that is held and pending in every partition, and why nothing is granted if that
-    /// is so.
+    /// Asks for a snapshot of every partition, and for the reason if no lock is granted.
     pub(super) async fn query_all(
         &self,
         locks: &Locks,
@@ -195,13 +193,12 @@ impl Target {
         self.answer(answers).await
     }
 
-    /// Returns true if a network is between this command and the service, which then keeps what a
-    /// command had for a while after its end.
+    /// Returns true if the service is behind a network: sessions outlive this command there.
     pub(super) fn is_remote(&self) -> bool {
         self.url().is_some_and(|url| !url.starts_with("unix:"))
     }
 
-    /// Waits for an answer, as long as the service may take.
+    /// Waits for an answer within the patience.
     pub(super) async fn answer<T>(
         &self,
         question: impl Future<Output = Result<T, QueryError>>,
@@ -212,7 +209,7 @@ impl Target {
         }
     }
 
-    /// The service says nothing for too long.
+    /// Returns the failure of a service that does not answer in time.
     pub(super) fn silent(&self, limit: Duration) -> Failure {
         let url = self.url().map(str::to_owned);
         let url = url.or_else(|| Some(Place::of_user().ok()?.url())).unwrap_or_default();
@@ -238,17 +235,17 @@ impl Target {
             return Err(silent(url, limit));
         };
         connected.map_err(|error| match missed(url, error) {
-            Missed::Nobody(failure) | Missed::Left(failure) | Missed::Failed(failure) => failure,
+            Missed::Absent(failure) | Missed::Left(failure) | Missed::Failed(failure) => failure,
         })
     }
 
     /// Tries once to reach the user's own service.
     async fn try_own(&self, place: &Place, limit: Duration, stay: Stay) -> Result<Locks, Missed> {
         let url = place.url();
-        // In a folder that others can write to, somebody else's service might listen.
+        // Another user's service might listen in a folder that others can write to.
         if place.look().map_err(Missed::Failed)? == Found::Nothing {
             let message = format!("no service runs: there is no {}", place.folder().display());
-            return Err(Missed::Nobody(Failure::new(Exit::Unavailable, message)));
+            return Err(Missed::Absent(Failure::new(Exit::Unavailable, message)));
         }
         let mut connect = Locks::connect(&url).partition(self.partition());
         connect = match stay {
@@ -262,7 +259,7 @@ impl Target {
         if let Some(parent) = parent(&url) {
             connect = connect.parent(parent);
         }
-        // A request may be pending for ever; questions have a time limit of their own.
+        // A request may be pending without end; questions have a time limit of their own.
         let connect = connect.answers_within(None).into_future();
         match tokio::time::timeout(limit, connect).await {
             Ok(connected) => connected.map_err(|error| missed(&url, error)),
@@ -286,28 +283,28 @@ impl Target {
         Ok((!token.is_empty()).then(|| token.to_owned()))
     }
 
-    /// As [`finish`](Self::finish), if there is a connection.
+    /// Disconnects, if there is a connection.
     pub(super) async fn finish_all(locks: Option<Locks>) {
         if let Some(locks) = locks {
             Self::finish(locks).await;
         }
     }
 
-    /// Takes leave, so that the service knows before we are gone.
+    /// Disconnects, so that the service ends the session before this process ends.
     pub(super) async fn finish(locks: Locks) {
         let _late = tokio::time::timeout(LEAVE_MAX, locks.disconnect()).await;
     }
 }
 
-/// The client under whose lock this process runs, if it is one of this service.
+/// Returns the client under whose lock this process runs, if it is a client of this service.
 fn parent(url: &str) -> Option<ClientKey> {
     let variable = std::env::var(PARENT_VARIABLE).ok()?;
     let (client, service) = variable.split_once(' ')?;
     client.parse().ok().filter(|_| service == url)
 }
 
-/// Returns the reason why a request may wait although no holder is known: as the service says it,
-/// or a session of an earlier service that it waits for.
+/// Returns the reason why a request may wait without a holder: a session of an earlier service, or
+/// the service's own words.
 pub(super) async fn reason(locks: &Locks) -> Option<String> {
     match locks.recovery().await.ok()?.first() {
         Some(session) => Some(recovery::sentence(session)),
@@ -315,7 +312,7 @@ pub(super) async fn reason(locks: &Locks) -> Option<String> {
     }
 }
 
-/// Returns the reason of a service that grants nothing yet, in its own words.
+/// Returns the reason of a service that grants no lock yet, in its own words.
 async fn withheld(locks: &Locks) -> Option<String> {
     match locks.place().await {
         Err(QueryError::Refused(reason)) => Some(reason.to_string()),
@@ -333,7 +330,7 @@ pub(super) fn silent(url: &str, limit: Duration) -> Failure {
 
 fn leaving(place: &Place) -> Failure {
     let url = place.url();
-    Failure::new(Exit::Service, format!("the service at {url} goes away when it is greeted"))
+    Failure::new(Exit::Service, format!("the service at {url} ends when a client connects"))
 }
 
 pub(super) fn without_socket(place: &Place) -> Failure {
@@ -356,22 +353,25 @@ fn missed(url: &str, error: ConnectError) -> Missed {
     match error {
         ConnectError::Unreachable(error) => {
             let unix = url.starts_with("unix:");
-            let nobody = |exit, why| {
-                Missed::Nobody(Failure::new(exit, format!("nobody listens at {url}: {why}")))
+            let absent = |exit, why| {
+                Missed::Absent(Failure::new(exit, format!("no service listens at {url}: {why}")))
             };
             match error.kind() {
-                ErrorKind::NotFound => nobody(Exit::Unavailable, "there is no such socket"),
+                ErrorKind::NotFound => absent(Exit::Unavailable, "there is no such socket"),
                 ErrorKind::ConnectionRefused if unix => {
-                    nobody(Exit::StaleSocket, "its service has ended and left the socket behind")
+                    absent(Exit::StaleSocket, "its service has ended and left the socket behind")
                 }
                 ErrorKind::ConnectionRefused => {
-                    nobody(Exit::Unavailable, "the connection is refused")
+                    absent(Exit::Unavailable, "the connection is refused")
                 }
                 ErrorKind::PermissionDenied => {
-                    failed(Exit::Refused, format!("{url} is somebody else's: {error}"))
+                    failed(Exit::Refused, format!("{url} belongs to another user: {error}"))
                 }
                 _ => {
-                    let message = format!("the service at {url} cannot be reached: {error}");
+                    let is_plain =
+                        url.starts_with("wss://") && error.kind() == ErrorKind::InvalidData;
+                    let plain = if is_plain { ", or it takes no TLS (ws://)" } else { "" };
+                    let message = format!("the service at {url} cannot be reached{plain}: {error}");
                     Missed::Left(Failure::new(Exit::Unavailable, message))
                 }
             }
@@ -384,8 +384,9 @@ fn missed(url: &str, error: ConnectError) -> Missed {
             ),
         ),
         ConnectError::Handshake(problem) => {
+            let tls = if url.starts_with("ws://") { ", or it takes TLS (wss://)" } else { "" };
             let message =
-                format!("what answers at {url} is no lock service of this version: {problem}");
+                format!("what answers at {url} is no lock service of this version{tls}: {problem}");
             Missed::Left(Failure::new(Exit::Version, message))
         }
         ConnectError::Refused(fault) => match fault.code {
@@ -415,7 +416,7 @@ fn missed(url: &str, error: ConnectError) -> Missed {
     }
 }
 
-/// A question that got no answer.
+/// Returns the failure of a question without an answer.
 pub(super) fn unanswered(error: QueryError) -> Failure {
     let exit = match error {
         QueryError::Unreachable => Exit::Unavailable,

@@ -1,8 +1,8 @@
-//! Moments, as people and programs read them.
+//! Timestamps.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// This moment by the wall clock, as `2026-11-17T16:06:49.123Z`.
+/// Returns the time of the wall clock, as `2026-11-17T16:06:49.123Z`.
 pub(super) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     say(since.as_secs(), since.subsec_millis())
@@ -10,7 +10,7 @@ pub(super) fn now() -> String {
 
 fn say(seconds: u64, milliseconds: u32) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March, so that the day that some have more is their last one.
+    // Years begin in March here, so that a leap day is the last day of a year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! What was typed wrong, in one sentence.
+//! Usage errors, in one sentence each.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Palette};
 
-/// Prints what was asked for if it was help, and says what is wrong if it was not.
+/// Prints the help that was asked for, or returns the usage error.
 pub(super) fn explain(error: &clap::Error, arguments: &[OsString]) -> Result<u8, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -82,7 +82,7 @@ fn first_line(text: &str) -> String {
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// The subcommand that was typed, if it is one.
+/// Returns the subcommand among the arguments, if it exists.
 fn subcommand(arguments: &[OsString]) -> Option<&str> {
     use clap::CommandFactory;
     let typed = arguments.get(1)?.to_str()?;

@@ -1,4 +1,4 @@
-//! The wait-for graph: the requests of one moment with their blockers, and the circles among them.
+//! The wait-for graph: the requests of one moment with their blockers, and the cycles among them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::printer::Harmless;
 /// The most pending requests whose blockers are asked for.
 const ASKED_MAX: usize = 500;
 
-/// The requests of one moment, and why some of them wait.
+/// The requests of one moment, and the blockers of the pending ones.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     infos: BTreeMap<RequestId, LockInfo>,
     /// The pending requests that were looked at, in queue order.
     pub(super) pending: Vec<RequestId>,
     blockers: BTreeMap<RequestId, Blockers>,
-    /// The clients of each circle.
+    /// The clients of each cycle.
     pub(super) cycles: Vec<Vec<ClientId>>,
-    /// How many pending requests were not looked at.
+    /// The number of pending requests that were not looked at.
     pub(super) left_out: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Edge<'a> {
     pub(super) waiter: &'a LockInfo,
     pub(super) blocker: &'a LockInfo,
     pub(super) name: Name,
-    /// True if the blocker holds its lock; otherwise it waits itself, and came earlier.
+    /// True if the blocker holds its lock; otherwise it is an earlier pending request.
     pub(super) hard: bool,
 }
 
@@ -45,7 +45,7 @@ impl Waits {
         Self::ask_about(target, locks, snapshot, |_, _| true).await
     }
 
-    /// Asks the service about the clients that are caught in deadlocks, if there are any.
+    /// Asks the service about deadlocked clients.
     pub(super) async fn ask_caught(
         target: &Target,
         locks: &Locks,
@@ -92,12 +92,12 @@ impl Waits {
         self.infos.values()
     }
 
-    /// Returns how many held locks and how many earlier requests are in the way of a request.
+    /// Returns the numbers of held locks and of earlier requests that block a request.
     pub(super) fn count(&self, request: RequestId) -> (usize, usize) {
         self.blockers.get(&request).map_or((0, 0), |it| (it.hard.len(), it.soft.len()))
     }
 
-    /// Returns why a request waits: each held lock in its way, or else the last earlier request.
+    /// Returns the blockers of a request: all held locks, or else the last earlier request.
     pub(super) fn edges(&self, request: RequestId) -> Vec<Edge<'_>> {
         let Some(waiter) = self.info(request) else { return Vec::new() };
         let Some(blockers) = self.blockers.get(&request) else { return Vec::new() };
@@ -122,7 +122,7 @@ impl Waits {
         self.cycles.iter().any(|cycle| cycle.contains(&client))
     }
 
-    /// Returns a line for each deadlock, and one that says how to break it.
+    /// Returns a line for each deadlock, and one with a way to break it.
     pub(super) fn deadlocks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for cycle in &self.cycles {
@@ -155,8 +155,7 @@ impl Waits {
         known.map_or_else(|| format!("client {client}"), who)
     }
 
-    /// Returns the clients that block others and wait for nothing themselves, then one for each
-    /// circle, in order.
+    /// Returns the clients that block others and wait for none, then one of each cycle.
     pub(super) fn roots(&self) -> Vec<ClientId> {
         let waiting: BTreeSet<ClientId> =
             self.pending.iter().filter_map(|id| self.info(*id)).map(|info| info.client).collect();
@@ -172,7 +171,7 @@ impl Waits {
     }
 }
 
-/// A client for people: its tag, its process, its number.
+/// Returns a client in words: its tag, its process, its number.
 pub(super) fn who(info: &LockInfo) -> String {
     let tag = info.tag.as_deref().map(|tag| format!("{} ", Harmless(tag))).unwrap_or_default();
     let pid = info.pid.map(|pid| format!("pid {pid}, ")).unwrap_or_default();

@@ -16,22 +16,22 @@ use super::{json, queues, table, time};
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless, Palette, Reader};
 
-/// How many of the last events are kept on the screen.
+/// The most events on the screen.
 const EVENTS_SHOWN: usize = 12;
 
-/// How often the screen is drawn at most, and at least, because ages change.
+/// The shortest and the longest time between two pictures. Ages change without events.
 const REDRAW_MIN: Duration = Duration::from_millis(50);
 const REDRAW_MAX: Duration = Duration::from_secs(1);
 
-/// How often deadlocks are looked for at most.
+/// The shortest time between two searches for deadlocks.
 const DEADLOCKS_MIN: Duration = Duration::from_secs(2);
 
-/// Watch locks being asked for, granted and released
+/// Watch locks being requested, granted and released
 ///
-/// On a terminal: a screen with deadlocks, queues, all that is held and waited for, and what
-/// happened last; Ctrl-C ends it. Elsewhere: a line for each event, with the time. When the service
-/// is out of reach, or events were lost for another reason, a line says at once that events may be
-/// missing from there on.
+/// On a terminal: a screen with deadlocks, queues, held locks, waiting requests and the last
+/// events; Ctrl-C ends it. Elsewhere: a line for each event, with the time. When the service is out
+/// of reach, or events were lost for another reason, a line says at once that events may be missing
+/// from there on.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
     /// Print a JSON object for each event, one on a line
@@ -63,7 +63,7 @@ impl Watch {
     }
 }
 
-/// Returns an event or a gap for people. Names and tags are those of strangers.
+/// Returns a line for an event or a gap. Names and tags are untrusted.
 fn line(received: &Result<Event, Gap>, now: &str) -> String {
     match received {
         Ok(event) => format!("{now} {}", Harmless(&event.to_string())),
@@ -72,14 +72,14 @@ fn line(received: &Result<Event, Gap>, now: &str) -> String {
     }
 }
 
-/// The signals that a screen must not die of, because it would be left as it is.
+/// The signals that the screen handles, because it must restore the terminal first.
 struct Keys {
     ends: [Signal; 4],
     suspends: Signal,
     resizes: Signal,
 }
 
-/// Why the screen is drawn again, or not.
+/// The next step of the screen.
 enum Turn {
     Draw,
     Suspend,
@@ -125,7 +125,7 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
         let answer = tokio::time::timeout(target.patience, locks.query()).await;
         let snapshot = match answer {
             Ok(Ok(snapshot)) => Ok(snapshot),
-            // It may come back; whoever needs it starts it.
+            // The next client that needs the service starts it.
             Ok(Err(QueryError::Unreachable)) => Err("no service runs"),
             Ok(Err(error)) => return Err(unanswered(error)),
             Err(_) => Err("the service does not answer"),
@@ -159,7 +159,8 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
     }
 }
 
-/// Waits for an event and takes all that come in the moment after it: a busy service is not drawn more often than people see.
+/// Waits for an event, and takes all that follow within [`REDRAW_MIN`]: people see no more
+/// pictures.
 async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     let Some(mut received) = events.recv().await else { return std::future::pending().await };
     tokio::time::sleep(REDRAW_MIN).await;
@@ -173,7 +174,7 @@ async fn collect(events: &mut Events, last: &mut VecDeque<String>) {
     }
 }
 
-/// Returns the lines of the screen: the locks held, or why they are not known.
+/// Returns the lines of the screen, with the reason if the snapshot is not known.
 fn picture(
     now: Result<&Snapshot, &&str>,
     deadlocks: &[String],

@@ -13,13 +13,14 @@ use super::waits::{Waits, who};
 use crate::exit::Failure;
 use crate::printer;
 
-/// The most waiters that are told one by one, and the longest way that is followed.
+/// The most waiters that are listed, and the longest chain of waits that is followed.
 const WAITERS_MAX: usize = 20;
 const STEPS_MAX: usize = 10;
 
 /// Explain why a name is held, and what its queue waits for
 ///
-/// In sentences: who holds it, who waits, and what the holder itself waits for, across deadlocks.
+/// In sentences: the holder, the waiters, and the locks that the holder itself waits for, across
+/// deadlocks.
 #[derive(Debug, Args)]
 pub(super) struct Why {
     /// The name
@@ -114,7 +115,7 @@ fn explain(waits: &Waits, name: &Name) -> String {
     text
 }
 
-/// Tells what a client waits for elsewhere, and what that one waits for, and so on.
+/// Adds a line for each step of the chain of waits that begins at a client.
 fn follow(waits: &Waits, info: &LockInfo, name: &Name, text: &mut String) {
     let mut at = info;
     for _ in 0..STEPS_MAX {

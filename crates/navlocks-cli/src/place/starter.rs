@@ -1,4 +1,4 @@
-//! Starting the service of a user, once, however many want it at the same time.
+//! Starts the service of a user once, also if many processes need it at the same time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -8,27 +8,29 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{FlockOperation, Mode};
+use rustix::fs::{FlockOperation, Mode, statvfs};
 use rustix::process::Pid;
 
 use super::{Place, unusable};
 use crate::exit::{Exit, Failure};
 use crate::system;
 
-/// How long a service that started by itself stays when nobody is connected, and the variable that says otherwise.
+/// The idle time after which a service ends that a command started, and the variable that changes
+/// it.
 const IDLE_EXIT: &str = "60s";
 const IDLE_EXIT_VARIABLE: &str = "NAVLOCKS_IDLE_EXIT";
 
-/// A log that is longer than this is put aside when a service starts.
+/// The length from which a log is renamed when a service starts.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
-/// How much of the end of the log is looked at for an error.
+/// The bytes at the end of the log that are searched for an error.
 const LOG_TAIL_BYTES: u64 = 4096;
 
-/// What a service is given of the environment. It outlives whoever starts it, and must not keep their secrets.
+/// The variables that a service inherits. It outlives its starter, and must not keep secrets.
 const ENVIRONMENT: [&str; 5] = ["PATH", "LANG", "TZ", "RUST_BACKTRACE", "NAVLOCKS_LOG"];
 
-/// The right to start a service; given up when dropped. Others wait for it, and then find the service that was started.
+/// The right to start a service, until it is dropped. Other processes wait for it, and then find
+/// the service.
 #[derive(Debug)]
 pub struct Starter<'a> {
     place: &'a Place,
@@ -40,19 +42,19 @@ pub struct Starter<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Started {
     pub(crate) pid: Pid,
-    /// It does not listen yet, and its starter waits for that or for its end.
+    /// True until the service listens or ends, which its starter waits for.
     pub(crate) starting: bool,
 }
 
 static STARTED: Mutex<Vec<Started>> = Mutex::new(Vec::new());
 
-/// Returns the services that this process has started: children of it, and not of the command that
-/// it runs. None is started meanwhile.
+/// Returns the services that are children of this process, and not of its command. No service is
+/// started while the guard lives.
 pub(crate) fn started() -> MutexGuard<'static, Vec<Started>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Files that this process makes meanwhile are its user's alone, and its user's for certain.
+/// A private umask, until it is dropped.
 #[derive(Debug)]
 struct Umask(Mode);
 
@@ -69,7 +71,7 @@ impl Drop for Umask {
 }
 
 impl Place {
-    /// Waits for the right to start a service here. Whoever has it looks once more whether one runs.
+    /// Waits for the right to start a service here. Its holder checks again that none runs.
     ///
     /// # Errors
     ///
@@ -78,8 +80,8 @@ impl Place {
         self.lock_start(Some(Umask::private()))
     }
 
-    /// Starts a service that has ended, unless another process does. For a thread beside others: it
-    /// leaves the umask of the process alone.
+    /// Starts a service that has ended, unless another process does. The umask stays, because other
+    /// threads run.
     ///
     /// # Errors
     ///
@@ -102,11 +104,16 @@ impl Place {
         Ok(Starter { place: self, _lock: lock, _umask: umask })
     }
 
-    /// The last line of the log, if there is one.
+    /// Returns the last line of the log, if there is one.
     pub fn last_words(&self) -> Option<String> {
+        self.last_words_after(0)
+    }
+
+    /// Returns the last line of the log, if there is one after so many bytes.
+    fn last_words_after(&self, bytes: u64) -> Option<String> {
         let mut log = File::open(self.log()).ok()?;
         let length = log.metadata().ok()?.len();
-        log.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES))).ok()?;
+        log.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES).max(bytes))).ok()?;
         let mut tail = Vec::new();
         log.read_to_end(&mut tail).ok()?;
         let tail = String::from_utf8_lossy(&tail);
@@ -115,14 +122,15 @@ impl Place {
 }
 
 impl Starter<'_> {
-    /// Starts the service and returns when it listens. It says so with a line on its standard output.
+    /// Starts the service, and returns when it listens: it prints a line then.
     ///
     /// # Errors
     ///
-    /// It ended instead; the reason is in the log. [`Exit::Busy`] when another service has the place, which may be about to
-    /// end or to make its socket again.
+    /// The service ended, with the cause in the log. [`Exit::Busy`] if another service has the
+    /// place, which may be about to end or to make its socket again.
     pub fn start(&self) -> Result<(), Failure> {
         let log = self.open_log().map_err(|error| unusable(&self.place.folder, &error))?;
+        let logged = log.metadata().map_or(0, |log| log.len());
         let mut command = Command::new(own_program());
         command
             .arg("serve")
@@ -149,7 +157,7 @@ impl Starter<'_> {
         let mut line = String::new();
         let said = service.stdout.take().map(|out| BufReader::new(out).read_line(&mut line));
         let listens = matches!(said, Some(Ok(bytes)) if bytes > 0);
-        let outcome = if listens { Ok(()) } else { Err(self.no_start(service.wait())) };
+        let outcome = if listens { Ok(()) } else { Err(self.no_start(service.wait(), logged)) };
         started().retain_mut(|service| {
             service.starting &= service.pid != pid;
             listens || service.pid != pid
@@ -157,7 +165,8 @@ impl Starter<'_> {
         outcome
     }
 
-    fn no_start(&self, ended: io::Result<std::process::ExitStatus>) -> Failure {
+    /// Returns the failure of a service that ended, with the line that it added to the log.
+    fn no_start(&self, ended: io::Result<std::process::ExitStatus>, logged: u64) -> Failure {
         let busy = Some(Exit::Busy.code().into());
         let (how, exit) = match ended {
             Ok(status) if status.code() == busy => (status.to_string(), Exit::Busy),
@@ -165,7 +174,13 @@ impl Starter<'_> {
             Err(error) => (error.to_string(), Exit::NoStart),
         };
         let log = self.place.log();
-        let why = self.place.last_words().unwrap_or(how);
+        let folder = &self.place.folder;
+        let why = match self.place.last_words_after(logged) {
+            Some(line) => line,
+            // The service could not write its log.
+            None if is_full(folder) => format!("the disk of {} is full", folder.display()),
+            None => how,
+        };
         let message = format!("the service did not start: {why} (its log is {})", log.display());
         Failure::new(exit, message)
     }
@@ -179,14 +194,21 @@ impl Starter<'_> {
     }
 }
 
-/// Files here are for the user alone, and are made when they are not there.
+/// Returns options that make a file private to the user if it is missing.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     options
 }
 
-/// This program; by way of the kernel when its file was replaced or removed since it was started.
+/// Returns true if nothing can be written to the disk of a folder.
+pub(crate) fn is_full(folder: &Path) -> bool {
+    statvfs(folder).is_ok_and(|room| {
+        room.f_blocks > 0 && (room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0))
+    })
+}
+
+/// Returns the path of this program, or of the kernel's link to it if its file was replaced.
 fn own_program() -> std::path::PathBuf {
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,

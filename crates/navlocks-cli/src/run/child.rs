@@ -16,34 +16,34 @@ use crate::exit::{Exit, Failure};
 use crate::place::started;
 use crate::system;
 
-/// The smallest number for the socket of the session in the command: scripts use smaller ones.
+/// The smallest descriptor of the socket of presence in the command: scripts use smaller ones.
 const PRESENCE_FD_MIN: i32 = 200;
 
-/// A status that means a signal is this plus the signal's number.
+/// The base of a status for a signal: the signal's number is added.
 const SIGNALLED: i32 = 128;
 
-/// The child, from its start until its end was seen.
+/// The child, until its end is received.
 #[derive(Debug)]
 pub(crate) struct Child {
-    /// Its number, and that of its group.
+    /// The id of the process, and of its group.
     pid: Pid,
-    /// Children that this process had before, which are no processes of the command.
+    /// Earlier children of this process, which do not belong to the command.
     others: Vec<Pid>,
 }
 
-/// What became of the child.
+/// A change of the child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Nothing new.
+    /// No change.
     None,
-    /// It was stopped by this signal.
+    /// The child was stopped by this signal.
     Stopped(Signal),
-    /// It ended, with this status or 128 plus the number of the signal that ended it.
+    /// The child ended with this status, or with 128 plus the number of a signal.
     Ended(u8),
 }
 
 impl Child {
-    /// Starts the command. It has the terminal from its first moment, if it is one that people sit at.
+    /// Starts the command, in the foreground of the terminal if there is one.
     pub(crate) fn spawn(
         command: &[OsString],
         environment: Vec<(&'static str, Option<String>)>,
@@ -61,9 +61,9 @@ impl Child {
                 None => spawned.env_remove(name),
             };
         }
-        // The child takes it, before it does anything else. If it cannot start after that, it is taken back from it.
+        // The child takes the terminal first; a child that cannot start loses it again.
         let lent = terminal.as_mut().and_then(Terminal::lend_to_child);
-        // Not one of those that scripts use.
+        // Scripts use the smaller descriptors.
         let kept = presence.and_then(|fd| fcntl_dupfd_cloexec(fd, PRESENCE_FD_MIN).ok());
         system::bind_child(&mut spawned, lent, kept.as_ref().map(AsRawFd::as_raw_fd));
         let others = children(rustix::process::getpid()).collect();
@@ -74,12 +74,12 @@ impl Child {
         }
     }
 
-    /// The number of its group.
+    /// Returns the id of its process group.
     pub(crate) fn group(&self) -> Pid {
         self.pid
     }
 
-    /// What became of it since this was last asked.
+    /// Returns the change of the child since the last call.
     pub(crate) fn change(&self) -> io::Result<Change> {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
         let status = loop {
@@ -98,19 +98,19 @@ impl Child {
         Ok(ended.map_or(Change::None, |code| Change::Ended(code as u8)))
     }
 
-    /// Sends a signal to it alone. That it is gone already is fine.
+    /// Sends a signal to the child alone. A child that has ended is no error.
     pub(crate) fn signal(&self, signal: Signal) {
         let _gone = kill_process(self.pid, signal);
     }
 
-    /// Sends a signal to all that descend from it, in whatever group or session they are.
+    /// Sends a signal to all descendants of the child, in any group or session.
     pub(crate) fn signal_descendants(&self, signal: Signal) {
         for descendant in self.descendants() {
             let _gone = kill_process(descendant, signal);
         }
     }
 
-    /// All processes of the command. Those whose parents have ended are children of this process.
+    /// Returns all processes of the command. Orphans of the command are children of this process.
     fn descendants(&self) -> Vec<Pid> {
         let services = started();
         let is_service = |pid: &Pid| services.iter().any(|service| service.pid == *pid);
@@ -127,11 +127,10 @@ impl Child {
         found
     }
 
-    /// Takes note of the end of processes whose parents have ended.
+    /// Reaps orphans of the command.
     pub(crate) fn reap_orphans(&self) {
         let mut services = started();
-        // The command's own end is for its supervisor, that of a service which starts for its
-        // starter.
+        // The supervisor waits for the command itself, and a starter for its service.
         for orphan in children(rustix::process::getpid()).filter(|pid| *pid != self.pid) {
             if services.iter().any(|service| service.pid == orphan && service.starting) {
                 continue;
@@ -142,12 +141,12 @@ impl Child {
         }
     }
 
-    /// Sends a signal to it and to all of its group. That they are gone already is fine.
+    /// Sends a signal to the child and its group. Processes that have ended are no error.
     pub(crate) fn signal_group(&self, signal: Signal) {
         let _gone = kill_process_group(self.pid, signal);
     }
 
-    /// Whether any process of its group or of its descendants lives, once its own end was seen.
+    /// Returns true if a process of its group or a descendant lives after the child's own end.
     pub(crate) fn others_live(&self) -> bool {
         self.reap_orphans();
         test_kill_process_group(self.pid) != Err(Errno::SRCH) || !self.descendants().is_empty()

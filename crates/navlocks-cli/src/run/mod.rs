@@ -1,4 +1,4 @@
-//! Running a command under a lock: as if it were run directly, and not a moment longer than the lock is held.
+//! Runs a command under a lock: like a direct run, and no longer than the lock is held.
 
 mod child;
 mod signals;
@@ -20,32 +20,32 @@ use crate::exit::{Exit, Failure};
 use child::{Change, Child};
 use terminal::Terminal;
 
-/// How often it is looked whether the group of an ended child is gone. Nobody is told, so there is nothing to wait for.
+/// The pause between two looks at the group of an ended child: the kernel sends no notification.
 const GROUP_POLL: Duration = Duration::from_millis(20);
 
 /// The treatment of a command whose lock is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnLoss {
-    /// It is ended.
+    /// The command is terminated.
     Terminate,
-    /// It goes on.
+    /// The command goes on.
     Continue,
-    /// It is sent a signal, and goes on.
+    /// The command receives a signal, and goes on.
     Signal(Signal),
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// By itself, with this status.
+    /// The command ended by itself, with this status.
     Own(u8),
-    /// It was ended because the lock was lost.
+    /// The command was terminated because the lock was lost.
     Lost(Loss),
 }
 
-/// Runs the command until it ends, or until the lock is lost and the command had its `grace` to end.
+/// Runs the command until it ends, or until `grace` after the loss of the lock.
 ///
-/// Call it from the main thread: the command dies with the thread that spawned it.
+/// The main thread has to call it: the kernel kills the command when the calling thread ends.
 pub(crate) async fn supervise(
     command: &[OsString],
     environment: Vec<(&'static str, Option<String>)>,
@@ -54,11 +54,11 @@ pub(crate) async fn supervise(
     on_loss: OnLoss,
     grace: Duration,
 ) -> Result<Ending, Failure> {
-    // Before the child is there, so that no signal and no end of it goes unnoticed.
+    // Installed before the child starts, so that no signal is missed.
     let mut signals = signals.listen()?;
     let mut ends = signal(SignalKind::child()).map_err(refused)?;
     let mut terminal = Terminal::controlling();
-    // Processes of the command whose parents end become children of this one, and so are found.
+    // Orphans of the command become children of this process, which finds them so.
     let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
     let presence = lock.locks().descriptor();
     let child = Child::spawn(command, environment, presence, &mut terminal)?;
@@ -82,7 +82,7 @@ pub(crate) async fn supervise(
             () = sleep_until(grace_over), if lost.is_some() => {
                 run.child.signal_group(Signal::KILL);
                 run.child.signal_descendants(Signal::KILL);
-                // The end of the child comes next, and nothing else.
+                // The end of the child follows.
                 ends.recv().await;
                 if let Some(status) = run.child_changed()? {
                     return Ok(run.ended(status).await);
@@ -97,15 +97,14 @@ struct Run {
     terminal: Option<Terminal>,
     on_loss: OnLoss,
     grace: Duration,
-    /// Why the lock is lost, and until when the command may end by itself.
+    /// The loss of the lock, and the end of the grace.
     lost: Option<(Loss, Instant)>,
-    /// The command was continued after a stop, and the signal that continued this process is still
-    /// to be read.
+    /// The command was continued after a stop, and the SIGCONT of this process is not read yet.
     resumed: bool,
 }
 
 impl Run {
-    /// What became of the child since it was last looked at. Its status, when it has ended.
+    /// Handles changes of the child. Returns its status when it has ended.
     fn child_changed(&mut self) -> Result<Option<u8>, Failure> {
         self.child.reap_orphans();
         loop {
@@ -117,16 +116,16 @@ impl Run {
         }
     }
 
-    /// Job control: who started us sees us stop when the command stops, and the command goes on when we do.
+    /// Job control: this process stops with the command, and the command is continued with it.
     fn child_stopped(&mut self, by: Signal) {
         let Some(terminal) = &mut self.terminal else { return };
         let wants_terminal = by == Signal::TTIN || by == Signal::TTOU;
         if !terminal.is_lent() {
-            // A stop that did not come from the terminal is between the command and whoever sent it.
+            // A stop that did not come from the terminal concerns the command and the sender alone.
             if !wants_terminal && by != Signal::TSTP {
                 return;
             }
-            // In a pipeline the terminal is not given away until the command asks for it.
+            // In a pipeline the command gets the terminal when it reads.
             if wants_terminal && terminal.lend(self.child.group()) {
                 self.child.signal_group(Signal::CONT);
                 return;
@@ -140,7 +139,7 @@ impl Run {
     }
 
     fn pass_on(&mut self, caught: Signal) {
-        // The command may have been stopped again meanwhile: continuing it twice would undo that.
+        // A second SIGCONT would undo a later stop of the command.
         if caught == Signal::CONT && std::mem::take(&mut self.resumed) {
             return;
         }
@@ -149,15 +148,14 @@ impl Run {
         {
             terminal.lend_if_wanted(self.child.group());
         }
-        // In a pipeline keys are for all who read them; otherwise a signal is for the one that it
-        // was sent to.
+        // In a pipeline Ctrl-C is for the whole group; other signals are for their receiver alone.
         match &self.terminal {
             Some(terminal) if !terminal.is_lent() => self.child.signal_group(caught),
             _ => self.child.signal(caught),
         }
     }
 
-    /// Ends the command, or tells it. No other client is granted for as long as `left`.
+    /// Terminates or signals the command. No other client is granted within `left`.
     fn lose(&mut self, loss: Loss, left: Option<Duration>) {
         match self.on_loss {
             OnLoss::Terminate => {}
@@ -170,7 +168,7 @@ impl Run {
             }
         }
         let grace = match (loss, left) {
-            // The rest is for the end of the processes, and for clocks that do not run alike.
+            // The rest of the time is for the processes to end, and for clocks of other speed.
             (Loss::LeaseLapsed, Some(left)) => self.grace.min(left / 2),
             _ => self.grace,
         };
@@ -179,11 +177,11 @@ impl Run {
         self.lost = Some((loss, Instant::now() + grace));
         self.child.signal_group(Signal::TERM);
         self.child.signal_descendants(Signal::TERM);
-        // A command that is stopped ends when it goes on.
+        // A stopped command receives SIGTERM when it is continued.
         self.child.signal_group(Signal::CONT);
     }
 
-    /// The child has ended. If the lock was lost, nobody of its group is left when this returns.
+    /// Handles the end of the child. After a loss no process of its group is left.
     async fn ended(mut self, status: u8) -> Ending {
         if let Some(terminal) = &mut self.terminal {
             terminal.take_back();

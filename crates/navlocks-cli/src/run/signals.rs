@@ -1,4 +1,4 @@
-//! Signals that are sent to `navlocks` and meant for the command.
+//! Signals that `navlocks` receives and passes on to the command.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -10,7 +10,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::exit::Failure;
 
-/// What is passed on. Not those that a process sends itself, nor those that cannot be caught.
+/// The signals that are passed on: all that other processes send and that can be caught.
 const PASSED_ON: [Signal; 10] = [
     Signal::HUP,
     Signal::INT,
@@ -24,30 +24,30 @@ const PASSED_ON: [Signal; 10] = [
     Signal::TSTP,
 ];
 
-/// Those that end a process which does not catch them, among the above.
+/// Those of them that end a process without a handler.
 const ENDING: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
 
-/// More than the kernel has to say about a process, in bytes.
+/// More bytes than the kernel's status of a process has.
 const STATUS_BYTES_MAX: usize = 4096;
 
-/// Listens for signals from the moment it is made.
+/// Handlers of signals, from the moment they are made.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     caught: Vec<(Signal, unix::Signal)>,
 }
 
 impl Signals {
-    /// Listens for the signals that end a process.
+    /// Handles the signals that end a process.
     pub(crate) fn ending() -> Result<Self, Failure> {
         Self::default().and(&ENDING)
     }
 
-    /// Listens for all signals that are passed on. None that came before is lost.
+    /// Handles all signals that are passed on. Earlier ones are kept.
     pub(crate) fn listen(self) -> Result<Self, Failure> {
         self.and(&PASSED_ON)
     }
 
-    /// Signals that were ignored stay so, here and in the command: `nohup` relies on it.
+    /// Ignored signals stay ignored, here and in the command: `nohup` relies on it.
     fn and(mut self, kinds: &[Signal]) -> Result<Self, Failure> {
         let ignored = ignored();
         for &kind in kinds {
@@ -61,7 +61,7 @@ impl Signals {
         Ok(self)
     }
 
-    /// The next signal.
+    /// Returns the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|cx| {
             for (kind, listener) in &mut self.caught {
@@ -75,9 +75,10 @@ impl Signals {
     }
 }
 
-/// The signals that this process was started to ignore, a bit for each, the lowest for signal 1.
+/// Returns the signals that this process ignores from its start, a bit for each, the lowest for
+/// signal 1.
 fn ignored() -> u64 {
-    // In one read: the file is short, and every start of a command waits for this.
+    // One read is enough for this file, and every command waits for it.
     let mut status = [0; STATUS_BYTES_MAX];
     let read = File::open("/proc/self/status").and_then(|mut file| file.read(&mut status));
     let status = String::from_utf8_lossy(&status[..read.unwrap_or(0)]);

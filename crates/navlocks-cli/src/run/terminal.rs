@@ -1,7 +1,7 @@
-//! The terminal that people sit at: whose keys are whose.
+//! The controlling terminal and its foreground group.
 //!
-//! The command is in a process group of its own, so that it can be ended with all its children. A terminal listens to one
-//! group, its foreground; it is lent to the command and taken back when the command stops or ends.
+//! The command is in a process group of its own, so that it can be terminated with all its
+//! children. It is the foreground group of the terminal until it stops or ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, stdin, stdout};
@@ -16,15 +16,16 @@ use crate::system;
 #[derive(Debug)]
 pub(crate) struct Terminal {
     file: File,
-    /// Our own group.
+    /// The group of this process.
     group: Pid,
-    /// Whether the command has it from the start. Not in a pipeline, where somebody else may read the keys.
+    /// True if the command has the terminal from the start. False in a pipeline, where another
+    /// process may read it.
     eager: bool,
     lent: bool,
 }
 
 impl Terminal {
-    /// The terminal, if this process has one: not in cron, nor in most build machines.
+    /// Returns the terminal, if this process has one: cron and most build machines have none.
     pub(crate) fn controlling() -> Option<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/tty");
@@ -32,17 +33,17 @@ impl Terminal {
         Some(Self { file: file.ok()?, group: rustix::process::getpgrp(), eager, lent: false })
     }
 
-    /// Whether its keys come to us.
+    /// Returns true if this process is in the foreground.
     fn is_ours(&self) -> bool {
         rustix::termios::tcgetpgrp(&self.file) == Ok(self.group)
     }
 
-    /// Whether it should be lent to the command without being asked for.
+    /// Returns true if the command gets the terminal before it reads.
     fn is_wanted(&self) -> bool {
         self.eager && !self.lent && self.is_ours()
     }
 
-    /// The terminal for a child that is about to start and takes it itself, if that is right without being asked.
+    /// Returns the terminal for a child that takes it at its start, if it should.
     pub(crate) fn lend_to_child(&mut self) -> Option<RawFd> {
         self.lent = self.is_wanted();
         self.lent.then(|| self.file.as_raw_fd())
@@ -52,7 +53,7 @@ impl Terminal {
         self.lent
     }
 
-    /// Gives it to `group`, if it is ours to give.
+    /// Makes `group` the foreground, if this process is in it.
     pub(crate) fn lend(&mut self, group: Pid) -> bool {
         if !self.lent && self.is_ours() {
             self.lent = system::give_terminal(self.file.as_fd(), group).is_ok();
@@ -60,14 +61,14 @@ impl Terminal {
         self.lent
     }
 
-    /// Gives it to `group` if that is right without being asked.
+    /// Makes `group` the foreground if the command gets the terminal before it reads.
     pub(crate) fn lend_if_wanted(&mut self, group: Pid) {
         if self.is_wanted() {
             self.lend(group);
         }
     }
 
-    /// Takes it back, so that whoever started us finds it as it was.
+    /// Makes the group of this process the foreground again, for its shell.
     pub(crate) fn take_back(&mut self) {
         if self.lent {
             self.lent = false;

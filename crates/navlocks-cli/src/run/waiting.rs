@@ -1,4 +1,4 @@
-//! Saying for whom a command waits.
+//! The line about the holder and the queue while a command waits.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use tokio::time::{sleep, timeout};
 use crate::command::{recovery, say};
 use crate::printer::{self, Harmless};
 
-/// How long a wait goes unmentioned, and how often what is said is brought up to date.
+/// The time before the first line, and between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often the service is asked once the wait is told, where what is said does not change.
+/// The time between two questions to the service where a line is printed once.
 const PAUSE_ONCE_TOLD: Duration = Duration::from_secs(10);
 
-/// A wait that is told about: on a terminal with a line that changes, elsewhere once.
+/// A wait with a line: on a terminal it is updated, elsewhere it is printed once.
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     locks: &'a Locks,
     scope: &'a Scope,
     live: bool,
-    /// A line stands on the terminal.
+    /// True if a line is on the terminal.
     shown: bool,
 }
 
-/// What kind of thing there is to say.
+/// A kind of line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     Queue,
@@ -38,7 +38,7 @@ impl<'a> Waiting<'a> {
         Self { locks, scope, live, shown: false }
     }
 
-    /// Says what there is to say, until it is dropped.
+    /// Prints lines until the future is dropped.
     pub(crate) async fn tell(&mut self) -> Infallible {
         let mut told = None;
         loop {
@@ -50,8 +50,7 @@ impl<'a> Waiting<'a> {
             };
             if let Some((text, news)) = answer {
                 self.say(&text, &mut told, news);
-                // A line that does not change is shown once; later questions only find out whether
-                // the service answers.
+                // Without a terminal the line is printed once; later questions test the service.
                 if !self.live && news == News::Queue {
                     sleep(PAUSE_ONCE_TOLD).await;
                 }
@@ -59,7 +58,7 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Shows a line. Where it cannot change, the same news is told only once.
+    /// Prints a line. Without a terminal each kind is printed once.
     fn say(&mut self, text: &str, told: &mut Option<News>, news: News) {
         if self.live {
             self.shown = true;
@@ -99,7 +98,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// One line: who holds, for how long, and how many are before us. `outer` is the token of the lock under which we run ourselves.
+/// Returns the line: the holder, since when, and the requests before this one. `outer` is the token
+/// of the lock under which this process runs.
 fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
     let mut text = format!("waiting for '{scope}'");
     if let Some(first) = place.held.first() {
@@ -124,7 +124,7 @@ fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
     text
 }
 
-/// A holder as people know it.
+/// Returns a holder in words.
 pub(crate) fn who(info: &LockInfo) -> String {
     let name = match &info.tag {
         Some(tag) if !tag.is_empty() => Harmless(tag).to_string(),
@@ -136,7 +136,7 @@ pub(crate) fn who(info: &LockInfo) -> String {
     }
 }
 
-/// As much as goes on one line of the terminal, because a line that wraps cannot be taken back.
+/// Cuts text to the width of the terminal: a line that wraps cannot be erased.
 fn fitting(text: &str) -> String {
     let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col);
     let room = match usize::from(columns) {

@@ -1,4 +1,4 @@
-//! A command under a lock is as it would be without.
+//! Commands under a lock: their environment is as without navlocks.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::{Talk, World, assert_ended, finish, lives, text};
 
 #[test]
-fn its_status_is_passed_on() {
+fn exit_status_of_the_command_is_passed_on() {
     let world = World::new();
     for status in [0, 1, 7, 255] {
         let output = world.run_script("run x", &format!("exit {status}"));
@@ -20,7 +20,7 @@ fn its_status_is_passed_on() {
 }
 
 #[test]
-fn the_signal_that_ends_it_is_passed_on() {
+fn signal_that_ends_the_command_is_passed_on() {
     let world = World::new();
     for (signal, status) in [("KILL", 137), ("TERM", 143), ("SEGV", 139)] {
         assert_ended(&world.run_script("run x", &format!("kill -{signal} $$")), status, "");
@@ -28,7 +28,7 @@ fn the_signal_that_ends_it_is_passed_on() {
 }
 
 #[test]
-fn a_command_that_is_not_there_or_cannot_be_executed() {
+fn missing_or_unexecutable_command_has_its_own_exit_code() {
     let world = World::new();
     assert_ended(
         &world.run("run x -- no-such-command"),
@@ -43,7 +43,7 @@ fn a_command_that_is_not_there_or_cannot_be_executed() {
 }
 
 #[test]
-fn its_input_and_output_are_its_own() {
+fn command_has_standard_input_and_output() {
     let world = World::new();
     let mut command = world.navlocks("run x -- cat");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -52,12 +52,12 @@ fn its_input_and_output_are_its_own() {
 }
 
 #[test]
-fn its_environment_says_what_it_holds() {
+fn environment_of_the_command_describes_its_lock() {
     let world = World::new();
     let say = r#"echo "$NAVLOCKS_FENCING_TOKEN|$NAVLOCKS_NAMES|$NAVLOCKS_NAME|$NAVLOCKS_MODE""#;
     let said = |arguments: &str| {
         let mut command = world.script(arguments, say);
-        // As if this ran under another lock.
+        // The variables are those of a lock around this one.
         command.env("NAVLOCKS_NAME", "outer").env("NAVLOCKS_FENCING_TOKEN", "0");
         let output = finish(command);
         let (token, rest) = text(&output).trim().split_once('|').unwrap();
@@ -71,7 +71,7 @@ fn its_environment_says_what_it_holds() {
 }
 
 #[test]
-fn it_has_no_files_of_ours_but_the_connection_that_keeps_its_lock() {
+fn command_inherits_only_the_socket_of_presence() {
     let world = World::new();
     let list = "ls /proc/self/fd";
     let mut direct = std::process::Command::new("sh");
@@ -100,7 +100,7 @@ fn signals_reach_the_command_and_not_its_children() {
         ("ALRM", Signal::ALARM),
         ("WINCH", Signal::WINCH),
     ] {
-        // The inner shell is in the group, too, and ends with its input.
+        // The inner shell is in the group too, and ends with its input.
         let inner = format!("trap \"echo inner\" {name}; read line; echo end");
         let script = format!(
             "trap 'echo outer; exit 3' {name}; exec 4<&0; sh -c '{inner}' <&4 & echo ready; while :; do wait; done"
@@ -129,7 +129,7 @@ fn signals_that_were_ignored_stay_ignored() {
 }
 
 #[test]
-fn it_is_alone_in_its_group() {
+fn command_has_a_process_group_of_its_own() {
     let world = World::new();
     let output =
         world.run_script("run x", "read -r pid _ _ _ group _ </proc/$$/stat; echo $pid $group");
@@ -138,7 +138,7 @@ fn it_is_alone_in_its_group() {
 }
 
 #[test]
-fn what_it_leaves_in_the_background_does_not_keep_the_lock() {
+fn background_processes_of_an_ended_command_do_not_hold_its_lock() {
     let world = World::new();
     let output = world.run_script("run x", "sleep 1000 >/dev/null 2>&1 & echo $!");
     let pid: i32 = text(&output).trim().parse().unwrap();
@@ -148,7 +148,7 @@ fn what_it_leaves_in_the_background_does_not_keep_the_lock() {
 }
 
 #[test]
-fn x29_the_lock_excludes_and_is_shared() {
+fn x29_lock_excludes_and_is_shared() {
     let world = World::new();
     let holder = world.hold("run --tag first x y");
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
@@ -172,7 +172,7 @@ fn x29_the_lock_excludes_and_is_shared() {
 }
 
 #[test]
-fn the_lock_is_free_when_navlocks_has_ended() {
+fn lock_is_free_when_navlocks_has_ended() {
     let world = World::new();
     for _ in 0..20 {
         assert_ended(&world.run("run -n x -- true"), 0, "");

@@ -1,17 +1,17 @@
-//! Many commands that wait for one lock: they cost their service little, and others nothing.
+//! Many commands that wait for one lock: they cost their service little, and other clients nothing.
 
 use std::process::Stdio;
 use std::time::Instant;
 
 use crate::support::{Guarded, World};
 
-/// The processor time of the service in seconds.
+/// Returns the processor time of the service in seconds.
 fn processor_seconds(world: &World) -> f64 {
     let path = format!("/proc/{}/stat", world.service().as_raw_nonzero());
     let stat = std::fs::read_to_string(path).expect("it runs");
     let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
     let ticks = |field: usize| fields[field].parse::<f64>().expect("a number");
-    // The kernel shows hundredths of a second, whatever its own clock is.
+    // The kernel shows hundredths of a second, independent of its own clock.
     (ticks(11) + ticks(12)) / 100.0
 }
 
@@ -31,7 +31,7 @@ fn many_waiting_commands_cost_little_and_all_get_their_turns() {
         .collect();
     world.until(1, count);
     let (before, begun) = (processor_seconds(&world), Instant::now());
-    // A bystander has its lock at once, again and again.
+    // A bystander is granted its lock at once, again and again.
     for _ in 0..20 {
         assert_eq!(world.run("run -w 10 y -- true").status.code(), Some(0));
     }

@@ -1,13 +1,13 @@
-//! Who dies, and what becomes of the lock.
+//! Locks of processes that are killed, stopped or interrupted.
 
 use std::os::unix::process::ExitStatusExt as _;
 
 use rustix::process::Signal;
 
-use crate::support::{Talk, World, assert_ended, eventually, lives};
+use crate::support::{Talk, World, assert_ended, eventually, left_behind, lives};
 
 #[test]
-fn f125_a_killed_navlocks_takes_its_command_along_and_lets_go() {
+fn f125_killed_navlocks_kills_its_command_and_releases_its_lock() {
     let world = World::new();
     let mut holder = Talk::start(world.script("run x", "echo $$; read line"));
     let child: i32 = holder.line().parse().unwrap();
@@ -20,7 +20,7 @@ fn f125_a_killed_navlocks_takes_its_command_along_and_lets_go() {
 }
 
 #[test]
-fn a_killed_waiter_leaves_the_queue() {
+fn killed_waiter_leaves_the_queue() {
     let world = World::new();
     let holder = world.hold("run x");
     let waiter = Talk::start(world.navlocks("run x -- true"));
@@ -46,7 +46,7 @@ fn ended_waiter_over_tcp_leaves_the_queue_before_its_lease_ends() {
         waiter.signal(signal);
         assert_eq!(waiter.wait().status.signal(), Some(signal.as_raw()));
     }
-    // It would wait behind those for their leases.
+    // The command would wait behind the other requests for their leases.
     let next = Talk::start(world.navlocks(&format!("{run} -w 30 x -- true")));
     holder.end().assert(0, "");
     next.wait().assert(0, "");
@@ -55,7 +55,7 @@ fn ended_waiter_over_tcp_leaves_the_queue_before_its_lease_ends() {
 }
 
 #[test]
-fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
+fn interrupted_waiter_leaves_the_queue_and_runs_nothing() {
     let world = World::new();
     let holder = world.hold("run x");
     let waiter = Talk::start(world.navlocks("run x -- echo never"));
@@ -68,9 +68,9 @@ fn an_interrupted_waiter_leaves_the_queue_and_runs_nothing() {
     holder.end().assert(0, "");
 }
 
-/// Over TCP nobody can tell a stopped process from a broken network, so its lease decides.
+/// Over TCP a stopped process looks like a broken network, so its lease decides.
 #[test]
-fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {
+fn navlocks_that_is_stopped_beyond_its_lease_loses_its_lock_and_ends_its_command() {
     let world = World::new();
     let mut serve = world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 1s --state-dir");
     serve.arg(world.file("state"));
@@ -84,7 +84,7 @@ fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {
     let mut holder = over_tcp("run x", "echo held; sleep 1000 & wait");
     assert_eq!(holder.line(), "held");
     holder.signal(Signal::STOP);
-    // It waits until the lease of the stopped one is over, and is never asked to wait for more.
+    // The waiter is granted when the lease of the stopped holder ends, and not later.
     let mut waiter = over_tcp("run x", "echo mine");
     assert_eq!(waiter.line(), "mine");
     waiter.wait().assert(0, "");
@@ -98,19 +98,11 @@ fn a_navlocks_that_is_stopped_beyond_its_lease_has_lost_and_ends_its_command() {
 #[test]
 fn lock_of_a_killed_navlocks_is_held_until_all_processes_of_its_command_have_ended() {
     let world = World::new();
-    // In a group of its own, as build machines start what they may have to kill as a whole.
-    let mut command =
-        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut holder = Talk::start(command);
-    let grandchild: i32 = holder.line().parse().unwrap();
-    rustix::process::kill_process_group(holder.pid(), Signal::KILL).unwrap();
-    assert_eq!(holder.end().status.code(), None);
-    assert!(lives(grandchild));
+    let left = left_behind(&world);
+    assert!(lives(left.as_raw_nonzero().get()));
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
     let waiter = Talk::start(world.navlocks("run x -- true"));
     world.until(1, 1);
-    let grandchild = rustix::process::Pid::from_raw(grandchild).unwrap();
-    rustix::process::kill_process(grandchild, Signal::KILL).unwrap();
+    rustix::process::kill_process(left, Signal::KILL).unwrap();
     waiter.wait().assert(0, "");
 }

@@ -1,4 +1,4 @@
-//! A service that is there and does not answer: it is never taken for one that holds nothing.
+//! Services that hang: a service that does not answer is never taken for one without locks.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Talk, World, assert_ended, finish, text};
 
-/// The exit code for it.
+/// The exit code of a command whose service hangs.
 const SILENT: i32 = 92;
 
 /// A service that is stopped as by SIGSTOP, and goes on when this is dropped.
@@ -39,7 +39,7 @@ fn run(world: &World, arguments: &str) -> Output {
 }
 
 #[test]
-fn hung_service_is_an_error_of_its_own_for_every_command() {
+fn hung_service_has_its_own_exit_code_for_every_subcommand() {
     let world = World::new();
     let holder = world.hold("run x");
     let stopped = Stopped::service_of(&world);
@@ -71,13 +71,13 @@ fn hung_service_is_an_error_of_its_own_for_every_command() {
 }
 
 #[test]
-fn service_that_hangs_while_a_run_waits_is_told_from_a_lock_that_is_not_free() {
+fn service_that_hangs_under_a_waiter_is_distinguished_from_a_lock_that_is_not_free() {
     let world = World::new();
     let holder = world.hold("run x");
     let waiter = Talk::start(world.navlocks("run -w 1 x -- true"));
     world.until(1, 1);
     let stopped = Stopped::service_of(&world);
-    // Within the time that it was to wait.
+    // The command ends within its timeout.
     waiter.wait().assert(SILENT, "did not answer within ");
     drop(stopped);
     assert_ended(

@@ -1,4 +1,4 @@
-//! The texts of the command. `UPDATE_SNAPSHOTS=1` accepts what changed.
+//! The help texts of the command. `UPDATE_SNAPSHOTS=1` accepts changes.
 
 use crate::support::{World, assert_ended, text};
 use std::fs;
@@ -32,7 +32,7 @@ const COMMANDS: [&str; 14] = [
 ];
 
 #[test]
-fn every_help_is_as_it_was_read_last() {
+fn help_texts_equal_their_snapshots() {
     let world = World::new();
     let short = world.run("-h");
     assert_ended(&short, 0, "");
@@ -46,7 +46,7 @@ fn every_help_is_as_it_was_read_last() {
 }
 
 #[test]
-fn the_list_above_is_complete() {
+fn snapshots_cover_every_subcommand() {
     let world = World::new();
     let help = world.run("-h");
     let section = text(&help).split("Commands:\n").nth(1).unwrap();
@@ -60,13 +60,13 @@ fn the_list_above_is_complete() {
 }
 
 #[test]
-fn help_has_colours_nowhere_but_on_a_terminal() {
+fn help_has_colours_only_on_a_terminal() {
     let world = World::new();
     assert!(!text(&world.run("run --help")).contains('\x1b'));
 }
 
 #[test]
-fn completions_and_manual_know_all_commands() {
+fn completions_and_manual_have_every_subcommand() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish"] {
         let script = world.run(&format!("completions {shell}"));

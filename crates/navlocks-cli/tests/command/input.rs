@@ -1,4 +1,4 @@
-//! Bad input: one sentence and a code for each, and nothing is left behind.
+//! Bad input: each kind has one sentence and one exit code, and leaves no file or process.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 
 use crate::support::{World, assert_ended, finish, text};
 
-/// Runs it, and sees that it ends so, says one line, and leaves nothing.
+/// Runs the command. Asserts its exit code, one line of error, and that no service is left.
 #[track_caller]
 fn refused(arguments: &[&str], code: i32, said: &str) {
     let world = World::new();
@@ -23,17 +23,17 @@ fn refused(arguments: &[&str], code: i32, said: &str) {
 }
 
 #[test]
-fn no_subcommand() {
+fn missing_subcommand_is_refused() {
     refused(&[], 64, "say what to do, such as: navlocks run NAME -- COMMAND");
 }
 
 #[test]
-fn an_unknown_subcommand() {
+fn unknown_subcommand_is_refused() {
     refused(&["rum"], 64, "there is no command 'rum', did you mean run?");
 }
 
 #[test]
-fn an_unknown_option() {
+fn unknown_option_is_refused() {
     refused(
         &["run", "--shard", "x", "--", "true"],
         64,
@@ -43,7 +43,7 @@ fn an_unknown_option() {
 }
 
 #[test]
-fn a_value_that_makes_no_sense() {
+fn bad_value_is_refused() {
     refused(&["run", "--timeout", "soon", "x", "--", "true"], 64, "cannot be 'soon'");
     refused(&["run", "-E", "256", "x", "--", "true"], 64, "cannot be '256'");
     refused(&["run", "x", "--timeout"], 64, "needs a value");
@@ -51,14 +51,14 @@ fn a_value_that_makes_no_sense() {
 }
 
 #[test]
-fn options_that_contradict_each_other() {
+fn contradicting_options_are_refused() {
     refused(&["run", "-n", "-w", "1", "x", "--", "true"], 64, "contradict each other");
     refused(&["run", "--steal", "--shared", "x", "--", "true"], 64, "contradict each other");
     refused(&["run", "-n", "--steal", "x", "--", "true"], 64, "contradict each other");
 }
 
 #[test]
-fn no_name() {
+fn missing_name_is_refused() {
     refused(&["run", "--", "true"], 80, "no name was given");
     refused(&["run"], 80, "no name was given");
     refused(&["steal"], 80, "no name was given");
@@ -66,29 +66,29 @@ fn no_name() {
 }
 
 #[test]
-fn no_command_after_the_separator() {
+fn missing_command_is_refused() {
     refused(&["run", "x", "--"], 81, "no command was given after --");
 }
 
 #[test]
-fn no_separator() {
+fn missing_separator_is_refused() {
     refused(&["run", "x"], 82, "the command goes after --");
     refused(&["run", "x", "echo", "hello"], 82, "the command goes after --");
 }
 
 #[test]
-fn an_empty_name() {
+fn empty_name_is_refused() {
     refused(&["run", "", "--", "true"], 83, "a name is empty");
     refused(&["run", "x", "", "--", "true"], 83, "a name is empty");
 }
 
 #[test]
-fn f03_a_name_that_starts_with_a_hyphen() {
+fn f03_name_that_starts_with_a_hyphen_is_refused() {
     refused(&["run", "-", "--", "true"], 84, "the name '-' starts with '-'");
 }
 
 #[test]
-fn a_name_that_is_not_text() {
+fn name_that_is_not_text_is_refused() {
     let world = World::new();
     let mut command = world.navlocks("run");
     command.arg(std::ffi::OsStr::from_bytes(b"a\xff")).args(["--", "true"]);
@@ -96,24 +96,24 @@ fn a_name_that_is_not_text() {
 }
 
 #[test]
-fn one_argument_too_many() {
+fn surplus_argument_is_refused() {
     refused(&["steal", "a", "b"], 64, "'b' is one argument too many");
     refused(&["query", "a"], 64, "'a' is one argument too many");
 }
 
 #[test]
-fn release_without_force() {
+fn release_without_force_is_refused() {
     refused(&["release", "x"], 64, "only its holder releases a lock");
 }
 
 #[test]
-fn an_address_that_is_none() {
+fn bad_address_is_refused() {
     refused(&["query", "--url", "http://localhost"], 64, "is no address of a service");
     refused(&["query", "--url", "unix:"], 64, "has no path");
 }
 
 #[test]
-fn a_token_file_that_cannot_be_read() {
+fn unreadable_token_file_is_refused() {
     refused(
         &["query", "--url", "ws://127.0.0.1:1", "--token-file", "/nowhere/token"],
         64,
@@ -122,19 +122,19 @@ fn a_token_file_that_cannot_be_read() {
 }
 
 #[test]
-fn nobody_at_the_address() {
+fn address_without_a_service_is_refused() {
     refused(&["query", "--url", "unix:/nowhere/socket"], 69, "there is no such socket");
     refused(
         &["run", "--url", "unix:/nowhere/socket", "x", "--", "true"],
         69,
         "there is no such socket",
     );
-    // Port 1 belongs to a service that nobody runs.
+    // Port 1 belongs to a service that is out of use.
     refused(&["query", "--url", "ws://127.0.0.1:1"], 69, "the connection is refused");
 }
 
 #[test]
-fn a_stale_socket_at_the_address() {
+fn stale_socket_is_refused() {
     let world = World::new();
     let socket = world.file("stale");
     drop(UnixListener::bind(&socket).unwrap());
@@ -143,7 +143,7 @@ fn a_stale_socket_at_the_address() {
     assert!(socket.exists(), "it is not ours to remove");
 }
 
-/// Whoever listens at an address and answers the handshake with `answer`.
+/// Starts a server that answers the handshake with `answer`, and returns its address.
 fn answering(world: &World, answer: &'static str) -> String {
     let socket = world.file("other");
     let listener = UnixListener::bind(&socket).expect("a new socket");
@@ -158,7 +158,7 @@ fn answering(world: &World, answer: &'static str) -> String {
 }
 
 #[test]
-fn a_service_of_another_version() {
+fn service_of_another_version_is_refused() {
     let world = World::new();
     let url = answering(
         &world,
@@ -172,7 +172,7 @@ fn a_service_of_another_version() {
 }
 
 #[test]
-fn something_that_is_no_lock_service() {
+fn other_server_is_refused() {
     let world = World::new();
     let url = answering(&world, "220 mail.example ESMTP\r\n");
     assert_ended(
@@ -183,7 +183,7 @@ fn something_that_is_no_lock_service() {
 }
 
 #[test]
-fn a_service_that_refuses_the_token() {
+fn token_that_the_service_refuses_is_an_error() {
     let world = World::new();
     let url = answering(
         &world,
@@ -193,7 +193,7 @@ fn a_service_that_refuses_the_token() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made() {
+fn folder_that_cannot_be_made_is_an_error() {
     let world = World::new();
     let mut command = world.navlocks("run x -- true");
     // A folder below a file cannot be made, not even by root.
@@ -203,7 +203,7 @@ fn a_folder_that_cannot_be_made() {
 }
 
 #[test]
-fn a_folder_that_others_can_enter() {
+fn folder_that_others_can_enter_is_refused() {
     let world = World::new();
     fs::create_dir(world.place()).unwrap();
     fs::set_permissions(world.place(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -214,14 +214,14 @@ fn a_folder_that_others_can_enter() {
 }
 
 #[test]
-fn a_folder_that_is_a_link() {
+fn folder_that_is_a_link_is_refused() {
     let world = World::new();
     std::os::unix::fs::symlink(world.file(""), world.place()).unwrap();
     assert_ended(&world.run("run x -- true"), 73, "is not a folder");
 }
 
 #[test]
-fn output_that_cannot_be_written() {
+fn output_that_cannot_be_written_is_an_error() {
     let world = World::new();
     let mut command = world.navlocks("query --json");
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -1,4 +1,4 @@
-//! A command does not go on when its lock is lost.
+//! Commands whose lock is lost.
 
 use std::future::IntoFuture;
 
@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Talk, World, assert_ended, eventually, lives, text};
 
-/// A command that says when it holds the lock, and waits.
+/// Starts a command that prints a line when it holds the lock, and waits.
 fn holder(world: &World, options: &str, script: &str) -> Talk {
     let mut talk = Talk::start(world.script(&format!("run {options} x"), script));
     assert_eq!(talk.line(), "held");
@@ -14,7 +14,7 @@ fn holder(world: &World, options: &str, script: &str) -> Talk {
 }
 
 #[test]
-fn it_is_asked_to_end_and_the_code_says_so() {
+fn command_is_terminated_with_its_own_exit_code_when_its_lock_is_stolen() {
     let world = World::new();
     let victim = holder(
         &world,
@@ -25,14 +25,14 @@ fn it_is_asked_to_end_and_the_code_says_so() {
     assert_ended(&steal, 0, "");
     assert!(text(&steal).starts_with("took 'x' from client c"), "{}", text(&steal));
     assert!(text(&steal).contains("victim"), "{}", text(&steal));
-    // Lines of its two outputs come in any order.
+    // Lines of the two outputs come in any order.
     let ended = victim.wait();
     ended.assert(90, "asked");
     ended.assert(90, "the lock was stolen by request");
 }
 
 #[test]
-fn it_is_killed_when_it_does_not_end() {
+fn command_that_ignores_sigterm_is_killed_after_its_grace() {
     let world = World::new();
     let script = "trap '' TERM; (echo $$; echo held; while :; do sleep 1000; done)";
     let mut victim = Talk::start(world.script("run --grace 100ms x", script));
@@ -44,9 +44,9 @@ fn it_is_killed_when_it_does_not_end() {
 }
 
 #[test]
-fn its_group_is_killed_even_if_it_ends_itself() {
+fn group_of_a_command_that_ends_in_time_is_killed() {
     let world = World::new();
-    // The grandchild does not listen, and the child leaves it behind.
+    // The grandchild ignores signals, and outlives the child.
     let script = "(trap '' TERM; echo held; exec sleep 1000 >/dev/null 2>&1) & echo $!; wait";
     let mut victim = Talk::start(world.script("run --grace 300ms x", script));
     let mut said = [victim.line(), victim.line()];
@@ -58,7 +58,7 @@ fn its_group_is_killed_even_if_it_ends_itself() {
 }
 
 #[test]
-fn a_stopped_command_is_ended_too() {
+fn stopped_command_is_ended_when_its_lock_is_stolen() {
     let world = World::new();
     let mut victim =
         Talk::start(world.script("run --grace 1h x", "echo $$; echo held; sleep 1000 & wait"));
@@ -80,7 +80,7 @@ fn d07_force_release_names_its_cause() {
 }
 
 #[test]
-fn a_thief_runs_in_the_holders_place_before_those_who_wait() {
+fn thief_runs_in_the_holders_place_before_all_waiters() {
     let world = World::new();
     let victim = holder(&world, "", "echo held; sleep 1000 & wait");
     let waiter = Talk::start(world.navlocks("run x -- true"));
@@ -94,21 +94,21 @@ fn a_thief_runs_in_the_holders_place_before_those_who_wait() {
 }
 
 #[test]
-fn nothing_to_take_away() {
+fn steal_and_release_fail_where_no_lock_is_held() {
     let world = World::new();
-    assert_ended(&world.run("steal x"), 1, "nobody holds 'x'");
-    assert_ended(&world.run("release --force x"), 1, "nobody holds 'x'");
+    assert_ended(&world.run("steal x"), 1, "'x' is not held");
+    assert_ended(&world.run("release --force x"), 1, "'x' is not held");
     assert!(!world.place().exists(), "no service was started for that");
     let holder = world.hold("run y");
-    assert_ended(&world.run("steal x"), 1, "nobody holds 'x'");
-    assert_ended(&world.run("release --force x"), 1, "nobody holds 'x'");
+    assert_ended(&world.run("steal x"), 1, "'x' is not held");
+    assert_ended(&world.run("release --force x"), 1, "'x' is not held");
     holder.end().assert(0, "");
 }
 
 #[test]
-fn descendants_in_sessions_of_their_own_are_ended_too() {
+fn descendants_in_sessions_of_their_own_are_ended() {
     let world = World::new();
-    // Its parent has ended, and it does not listen.
+    // The descendant ignores signals, and its parent has ended.
     let inner = "trap \"\" TERM; echo $$; while :; do sleep 1000; done";
     let script = format!("(setsid sh -c '{inner}' & ); echo held; sleep 1000 & wait");
     let mut victim = Talk::start(world.script("run --grace 300ms x", &script));
@@ -122,7 +122,7 @@ fn descendants_in_sessions_of_their_own_are_ended_too() {
 }
 
 #[test]
-fn loss_is_told_by_a_signal_or_not_at_all_if_that_is_asked_for() {
+fn on_loss_sends_a_signal_or_lets_the_command_go_on() {
     let world = World::new();
     let script = "trap 'echo told; kill $!; exit 5' USR1; echo held; sleep 1000 & wait";
     let victim = holder(&world, "--on-loss USR1", script);
@@ -137,7 +137,7 @@ fn loss_is_told_by_a_signal_or_not_at_all_if_that_is_asked_for() {
 }
 
 #[test]
-fn names_that_no_shell_should_use_can_be_taken_away() {
+fn names_that_run_refuses_can_be_stolen_and_released() {
     use navlocks::Locks;
     let world = World::new();
     assert_ended(&world.run("run x -- true"), 0, "");

@@ -1,4 +1,4 @@
-//! The command `navlocks`, as people and scripts meet it: the real program, real processes, a real terminal.
+//! The command `navlocks`: the real program, real processes, a real terminal.
 
 mod support;
 

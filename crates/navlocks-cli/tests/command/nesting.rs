@@ -4,7 +4,8 @@ use rustix::process::Signal;
 
 use crate::support::{Talk, World, assert_ended, eventually, program, text};
 
-/// A script that holds a name, says so, and takes another one when it is told to.
+/// Starts a script that holds a name, prints a line, and requests another name after a line of
+/// input.
 fn nested(world: &World, outer: &str, inner: &str) -> Talk {
     let navlocks = program().display();
     let script = format!("echo held; read line; {navlocks} run -q {inner} -- echo inner");
@@ -43,7 +44,7 @@ fn run_inside_its_own_lock_is_found_and_one_beside_it_is_not() {
     assert!(text(&doctor).contains("waits for 'a'"), "{}", text(&doctor));
     assert_ended(&world.run("steal a"), 0, "");
     script.wait().assert(90, "");
-    // Two children of one command take turns, which is no deadlock.
+    // Two children of one command wait for each other in turn, which is no deadlock.
     let navlocks = program().display();
     let one = format!("{navlocks} run -q b -- sh -c 'echo child; read line'");
     let mut script =

@@ -1,4 +1,4 @@
-//! Input of operators: what they type is accepted, or refused with the remedy.
+//! Input of operators, accepted or refused with a remedy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn write(path: &Path, text: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
 }
 
-/// A service over TCP, and its address.
+/// Starts a service over TCP, and returns its address.
 fn over_tcp(world: &World, arguments: &str) -> (Talk, String) {
     let mut serve = world.navlocks(&format!("serve --no-socket {arguments} --state-dir"));
     serve.arg(world.file("state"));
@@ -25,14 +25,14 @@ fn over_tcp(world: &World, arguments: &str) -> (Talk, String) {
 }
 
 #[test]
-fn help_is_a_command_too() {
+fn help_is_a_subcommand() {
     let world = World::new();
     assert!(text(&world.run("help")).contains("Usage: navlocks"));
     assert!(text(&world.run("help run")).contains("Usage: navlocks run"));
 }
 
 #[test]
-fn options_of_flock_and_longer_times_are_understood() {
+fn options_of_flock_and_compound_durations_are_accepted() {
     let world = World::new();
     for arguments in ["run -x x -- true", "run -e x -- true", "run -w 1m30s --exclusive x -- true"]
     {
@@ -42,10 +42,12 @@ fn options_of_flock_and_longer_times_are_understood() {
 }
 
 #[test]
-fn service_listens_on_a_name() {
+fn service_listens_on_a_name_and_refuses_tls_with_a_remedy() {
     let world = World::new();
     let (service, url) = over_tcp(&world, "--listen localhost:0");
     assert!(url.starts_with("ws://127.0.0.1:"), "{url}");
+    let tls = url.replace("ws://", "wss://");
+    assert_ended(&world.run(&format!("query --url {tls}")), 69, "or it takes no TLS (ws://)");
     service.signal(Signal::TERM);
     service.wait().assert(0, "");
     assert_ended(&world.run("serve --no-socket --listen 7400"), 64, "HOST:PORT");
@@ -111,7 +113,7 @@ fn question_before_a_clean_end_does_not_hold_up_the_next_service() {
 }
 
 #[test]
-fn commands_say_why_nothing_is_granted_where_the_sessions_of_before_are_not_known() {
+fn commands_name_the_reason_while_a_service_without_tables_grants_nothing() {
     const REASON: &str = "the one before did not end in good order";
     let world = World::new();
     let leases = "--lease 40s --listen";
@@ -123,7 +125,7 @@ fn commands_say_why_nothing_is_granted_where_the_sessions_of_before_are_not_know
     waiter.line_after("navlocks: waiting for 'x', held by");
     service.signal(Signal::KILL);
     assert_eq!(service.wait().status.code(), None);
-    // As after a start of the machine.
+    // The tables are missing, as after a start of the machine.
     for table in ["sessions.table", "requests.table"] {
         fs::remove_file(world.file("state").join(table)).unwrap();
     }
@@ -143,7 +145,7 @@ fn commands_say_why_nothing_is_granted_where_the_sessions_of_before_are_not_know
     }
     waiter.signal(Signal::TERM);
     waiter.wait();
-    // Also where no request waits.
+    // A query names the reason also if no request waits.
     let missed = world.run(&format!("{run} --partition other -n x -- true"));
     assert_ended(&missed, 1, REASON);
     for question in
@@ -159,7 +161,7 @@ fn commands_say_why_nothing_is_granted_where_the_sessions_of_before_are_not_know
 }
 
 #[test]
-fn manual_says_codes_variables_and_files() {
+fn manual_has_exit_codes_variables_and_files() {
     let world = World::new();
     for page in ["man", "man run"] {
         let page = world.run(page);
@@ -187,7 +189,7 @@ fn too_few_file_descriptors_are_an_error_and_no_panic() {
     }
 }
 
-/// The form for the middle of a script that `run --help` shows.
+/// The script has the form for the middle of a script from `run --help`.
 #[test]
 fn script_that_locks_itself_runs_once_at_a_time() {
     let world = World::new();

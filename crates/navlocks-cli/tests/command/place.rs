@@ -13,7 +13,7 @@ use crate::support::{Talk, World, assert_ended, eventually, finish, program, tex
 /// The exit code of a service that finds another one in its place.
 const BUSY: i32 = 91;
 
-/// The fencing token of a command that runs now.
+/// Returns the fencing token of a new command.
 fn token(world: &World) -> u64 {
     let output = world.run_script("run x", "echo $NAVLOCKS_FENCING_TOKEN");
     assert_ended(&output, 0, "");
@@ -33,8 +33,7 @@ fn started(command: Command) -> Talk {
     service
 }
 
-/// A service whose socket was made for it, as systemd does it: descriptor 3, and two variables that
-/// say so.
+/// Starts a service that inherits its socket as from systemd: descriptor 3, and two variables.
 fn activated(world: &World) -> Talk {
     let _made = fs::DirBuilder::new().mode(0o700).create(world.place());
     let listener = UnixListener::bind(world.place().join("socket")).expect("a socket");
@@ -152,7 +151,7 @@ fn live_socket_is_asked_before_it_is_replaced() {
     world.until(1, 0);
     holder.end().assert(0, "");
     assert_ended(&world.run("stop"), 0, "");
-    // Of one that has not been taken over yet, nothing else tells.
+    // The connection is the only sign of a socket that no service has taken over yet.
     let path = world.place().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
     let before = fs::metadata(&path).unwrap().ino();
@@ -167,7 +166,7 @@ fn service_whose_socket_was_replaced_gives_way_in_good_order() {
     let holder = world.hold("run x");
     let before = world.service();
     let first: u64 = world.query()["held"][0]["token"].as_u64().unwrap();
-    // As systemd does when its socket unit starts.
+    // A socket unit of systemd replaces the socket like this.
     fs::remove_file(world.place().join("socket")).unwrap();
     kill_process(before, Signal::STOP).unwrap();
     let _gone = fs::remove_file(world.place().join("socket"));
@@ -205,8 +204,8 @@ fn folders_and_files_are_private_and_usable_whatever_the_umask() {
     }
 }
 
-/// Other users can make the folders first. Another place in their stead would let them decide which
-/// of a user's processes exclude each other, so that no command may start a service there.
+/// Other users can make the folders first. A fallback would let them split a user's jobs between
+/// two services.
 #[test]
 fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
     const NOBODY: u32 = 65534;
@@ -215,7 +214,7 @@ fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
         for folder in ["tmp/navlocks-0", "var-tmp/navlocks-0"] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(world.file(folder)).unwrap();
         }
-        // To a test that may not give folders away, the root folder is another user's.
+        // A test without the right to change owners uses the root folder as another user's.
         let foreign = world.file("foreign");
         fs::create_dir(&foreign).unwrap();
         let given = std::os::unix::fs::chown(&foreign, Some(NOBODY), None).is_ok();

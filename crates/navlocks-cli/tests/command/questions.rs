@@ -1,9 +1,9 @@
-//! Asking about locks, and stopping the service.
+//! The subcommands `query`, `watch`, `stop` and `doctor`.
 
 use crate::support::{Talk, World, assert_ended, eventually, text};
 
 #[test]
-fn without_a_service_nothing_is_held_and_none_is_started() {
+fn query_without_a_service_shows_no_lock_and_starts_none() {
     let world = World::new();
     assert_eq!(text(&world.run("query")), "nothing is held\n");
     assert_eq!(text(&world.run("query --json")), "{\"held\":[],\"pending\":[]}\n");
@@ -12,7 +12,7 @@ fn without_a_service_nothing_is_held_and_none_is_started() {
 }
 
 #[test]
-fn query_shows_who_holds_and_who_waits() {
+fn query_shows_holders_and_waiters() {
     let world = World::new();
     let holder = world.hold("run --tag nightly a b");
     let waiter = Talk::start(world.navlocks("run --shared b -- true"));
@@ -35,13 +35,13 @@ fn query_shows_who_holds_and_who_waits() {
     assert_eq!(lines[0], ["NAME", "MODE", "STATE", "FOR", "PID", "TAG", "TOKEN"]);
     assert_eq!(lines[1][..4], ["{a,", "b}", "exclusive", "held"]);
     assert_eq!(lines[2][..3], ["b", "shared", "waits"]);
-    assert!(!text(&table).contains('\x1b'), "no colours where nobody sits");
+    assert!(!text(&table).contains('\x1b'), "no colours without a terminal");
     holder.end().assert(0, "");
     waiter.wait().assert(0, "");
 }
 
 #[test]
-fn tags_cannot_play_with_the_terminal() {
+fn control_characters_of_tags_are_escaped() {
     let world = World::new();
     let mut tagged = world.navlocks("run --tag");
     tagged.arg("\x1b[2Jboo").args(["x", "--", "sh", "-c", "echo held; read line; exit 0"]);
@@ -52,11 +52,11 @@ fn tags_cannot_play_with_the_terminal() {
 }
 
 #[test]
-fn watch_tells_what_happens() {
+fn watch_prints_every_event() {
     let world = World::new();
     let mut json = Talk::start(world.navlocks("watch --json"));
     let mut plain = Talk::start(world.navlocks("watch"));
-    // They listen when they tell of something.
+    // An event shows that the watchers are subscribed.
     for watch in [&mut json, &mut plain] {
         let mut told = Vec::new();
         eventually("a first event", || {
@@ -121,7 +121,7 @@ fn stop_is_refused_for_locks_in_any_partition_and_names_them() {
 }
 
 #[test]
-fn doctor_says_what_it_finds() {
+fn doctor_reports_a_healthy_service() {
     let world = World::new();
     let nothing = world.run("doctor");
     assert_ended(&nothing, 0, "");
@@ -129,16 +129,20 @@ fn doctor_says_what_it_finds() {
     let holder = world.hold("run x");
     let fine = world.run("doctor");
     assert_ended(&fine, 0, "");
-    for said in
-        ["is yours alone", "is listened to", "serves", "1 held, 0 waiting", "nobody is deadlocked"]
-    {
+    for said in [
+        "is yours alone",
+        "is listened to",
+        "serves",
+        "1 held, 0 waiting",
+        "no client is deadlocked",
+    ] {
         assert!(text(&fine).contains(said), "{}", text(&fine));
     }
     holder.end().assert(0, "");
 }
 
 #[test]
-fn doctor_finds_what_is_wrong() {
+fn doctor_reports_each_fault() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     assert_ended(&world.run("run x -- true"), 0, "");
@@ -154,7 +158,7 @@ fn doctor_finds_what_is_wrong() {
 }
 
 #[test]
-fn watch_marks_a_gap_and_times_and_does_not_play_with_the_terminal() {
+fn watch_prints_gaps_and_times_and_escapes_control_characters() {
     let world = World::new();
     let mut json = Talk::start(world.navlocks("watch --json"));
     let mut plain = Talk::start(world.navlocks("watch"));
@@ -176,7 +180,7 @@ fn watch_marks_a_gap_and_times_and_does_not_play_with_the_terminal() {
     let lines = told(&mut json, "t", "released");
     assert!(lines.iter().all(|line| line.contains(r#""time":"2"#)), "{lines:?}");
     assert_ended(&world.run("stop --force"), 0, "");
-    // At once, and not when a service runs again.
+    // The gap is printed at once, not when a service runs again.
     plain.line_with("events may be missing here");
     json.line_with(r#"{"event":"gap","time":"2"#);
     assert_eq!(world.services(), []);
@@ -186,11 +190,14 @@ fn watch_marks_a_gap_and_times_and_does_not_play_with_the_terminal() {
     json.signal(rustix::process::Signal::TERM);
 }
 
-/// Runs `navlocks doctor` by a shell after these words, with mounts of its own that nobody else
-/// sees.
 fn doctor_after(world: &World, words: &str) -> std::process::Output {
+    navlocks_after(world, words, "doctor")
+}
+
+/// Runs `navlocks` by a shell after these words, with mounts of its own that no other process sees.
+fn navlocks_after(world: &World, words: &str, arguments: &str) -> std::process::Output {
     let mut command = std::process::Command::new("unshare");
-    let script = format!(r#"set -e; {words}; exec "$0" doctor"#);
+    let script = format!(r#"set -e; {words}; exec "$0" {arguments}"#);
     command.args(["-rm", "sh", "-c", &script]).arg(crate::support::program());
     world.settle(&mut command);
     command.env("STATE", world.place());
@@ -216,6 +223,19 @@ fn doctor_finds_a_folder_that_cannot_be_written_or_is_full_or_foreign() {
 }
 
 #[test]
+fn start_on_a_full_disk_fails_and_names_the_disk() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    assert_ended(&world.run("stop"), 0, "");
+    // A page that a line of an earlier service ends: no room for another, and not the cause.
+    let words = "mount -t tmpfs -o mode=0700,size=64k none $STATE
+        { head -c $(($(getconf PAGESIZE) - 8)) /dev/zero | tr '\\0' '\\n'; echo earlier; } >$STATE/log
+        cat /dev/zero >$STATE/x 2>/dev/null || true";
+    let run = navlocks_after(&world, words, "run x -- true");
+    assert_ended(&run, 87, "the service did not start: the disk of");
+}
+
+#[test]
 fn doctor_finds_a_private_folder_for_temporary_files() {
     let world = World::new();
     let words = "mkdir -p $PRIVATE; unset NAVLOCKS_DIR; mount --bind $PRIVATE /tmp";
@@ -229,7 +249,7 @@ fn doctor_finds_a_private_folder_for_temporary_files() {
 fn names_of_held_locks_are_lines_and_complete_what_is_typed() {
     let world = World::new();
     let mut held = world.navlocks("run beta alpha");
-    // One that a shell would execute, and one that is no line.
+    // A shell would execute the first name, and the second one is no line.
     held.args([
         "beta $(touch hacked)",
         "two\nlines",

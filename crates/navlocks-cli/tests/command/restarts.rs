@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
-use crate::support::{Talk, World, assert_ended, eventually, lives, text};
+use crate::support::{Talk, World, assert_ended, eventually, left_behind, lives, text};
 
 /// Kills the service, and waits until it has ended.
 fn kill_service(world: &World) {
@@ -14,7 +14,7 @@ fn kill_service(world: &World) {
     eventually("the end of the service", || !lives(service.as_raw_nonzero().get()));
 }
 
-/// The tokens of all held locks.
+/// Returns the tokens of all held locks.
 fn tokens(world: &World) -> Vec<u64> {
     let now = world.query();
     let held = now["held"].as_array().expect("a list");
@@ -31,7 +31,7 @@ fn holder_keeps_its_lock_when_the_service_is_killed() {
     let token: u64 = holder.line().parse().unwrap();
     for _ in 0..3 {
         kill_service(&world);
-        // The holder starts the service again; no other command is here.
+        // The holder starts the service again: no other command runs.
         eventually("the claim", || tokens(&world) == [token]);
         assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
     }
@@ -124,12 +124,12 @@ fn holder_that_ignores_signals_is_never_beside_another() {
     assert_eq!(fs::read_to_string(log).unwrap(), "first\nsecond\n");
 }
 
-/// A holder that is stopped while its service is killed, and another command that asks for a lock.
+/// Stops a holder, kills its service, and starts a command that requests a lock.
 fn stopped_holder(world: &World) -> Talk {
     let holder = world.hold("run x");
     holder.signal(Signal::STOP);
     kill_service(world);
-    // Only the names of the stopped one are held back.
+    // The service holds back the names of the stopped holder alone.
     assert_ended(&world.run("run -w 30 y -- true"), 0, "");
     holder
 }
@@ -187,7 +187,7 @@ fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
     assert_ended(&steal, 0, "");
     assert!(text(&steal).starts_with("took 'x' from session"), "{}", text(&steal));
     assert_ended(&world.run("run -w 30 x -- true"), 0, "");
-    // Also when the service is killed again before the victim has heard of it.
+    // The theft also counts if the service is killed before the victim receives the loss.
     kill_service(&world);
     assert_ended(&world.run("run -w 30 x -- true"), 0, "");
     holder.signal(Signal::CONT);
@@ -197,18 +197,12 @@ fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
 #[test]
 fn processes_of_a_killed_navlocks_keep_its_lock_over_a_restart() {
     let world = World::new();
-    let mut command =
-        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut holder = Talk::start(command);
-    let grandchild: i32 = holder.line().parse().unwrap();
-    rustix::process::kill_process_group(holder.pid(), Signal::KILL).unwrap();
-    assert_eq!(holder.end().status.code(), None);
+    let left = left_behind(&world);
     kill_service(&world);
     assert_ended(&world.run("run -w 300ms x -- true"), 1, "'x' was not free");
-    assert!(lives(grandchild));
+    assert!(lives(left.as_raw_nonzero().get()));
     let waiter = Talk::start(world.navlocks("run x -- true"));
-    kill_process(Pid::from_raw(grandchild).unwrap(), Signal::KILL).unwrap();
+    kill_process(left, Signal::KILL).unwrap();
     waiter.wait().assert(0, "");
 }
 
@@ -218,7 +212,7 @@ fn lost_command_does_not_take_the_service_along_that_it_started() {
     let mut victim = Talk::start(world.script("run x", "echo held; sleep 1000 & wait"));
     assert_eq!(victim.line(), "held");
     kill_service(&world);
-    // Its own supervisor starts the next one.
+    // The supervisor of the command starts the next service.
     world.until(1, 0);
     let service = world.service();
     assert_ended(&world.run("steal x"), 0, "");
@@ -226,7 +220,7 @@ fn lost_command_does_not_take_the_service_along_that_it_started() {
     assert_eq!(world.service(), service);
 }
 
-/// A service over TCP, and its address.
+/// Starts a service over TCP, and returns its address.
 fn serve(world: &World, address: &str, lease: &str) -> (Talk, String) {
     let arguments = format!("serve --no-socket --listen {address} --lease {lease} --state-dir");
     let mut serve = world.navlocks(&arguments);
@@ -269,7 +263,7 @@ fn command_is_killed_before_its_lease_is_over_whatever_its_grace() {
     let mut holder = Talk::start(world.script(&format!("run --grace 1h --url {url} x"), script));
     let command: i32 = holder.line().parse().unwrap();
     service.signal(Signal::KILL);
-    // The service answered nothing after this.
+    // The service answers nothing after this.
     let killed = Instant::now();
     holder.wait().assert(90, "longer than the lease");
     let took = killed.elapsed();

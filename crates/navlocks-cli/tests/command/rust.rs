@@ -29,7 +29,7 @@ fn over_tcp(world: &World) -> (Talk, String) {
     (service, url)
 }
 
-/// The program ends, and its lock is free without a wait for its lease.
+/// Runs a program that ends. Asserts that its lock is free before its lease ends.
 fn assert_takes_leave(test: &str) {
     let world = World::new();
     let (service, url) = over_tcp(&world);
@@ -42,29 +42,29 @@ fn assert_takes_leave(test: &str) {
 }
 
 #[test]
-fn program_without_a_runtime_takes_leave_when_it_ends() {
+fn program_without_a_runtime_releases_its_lock_when_it_ends() {
     if let Ok(url) = std::env::var(SERVICE) {
         let locks = block_on(Locks::connect(url).into_future()).expect("a service");
         let _lock = locks.request("x").blocking().expect("a lock");
         println!("it is held");
         return;
     }
-    assert_takes_leave("rust::program_without_a_runtime_takes_leave_when_it_ends");
+    assert_takes_leave("rust::program_without_a_runtime_releases_its_lock_when_it_ends");
 }
 
 #[test]
-fn program_that_panics_takes_leave() {
+fn program_that_panics_releases_its_lock() {
     if let Ok(url) = std::env::var(SERVICE) {
         let locks = block_on(Locks::connect(url).into_future()).expect("a service");
         let _lock = locks.request("x").blocking().expect("a lock");
         println!("it is held");
         panic!("as programs do");
     }
-    assert_takes_leave("rust::program_that_panics_takes_leave");
+    assert_takes_leave("rust::program_that_panics_releases_its_lock");
 }
 
 #[test]
-fn program_with_a_runtime_takes_leave_when_it_ends() {
+fn program_with_a_runtime_releases_its_lock_when_it_ends() {
     if let Ok(url) = std::env::var(SERVICE) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
@@ -74,11 +74,11 @@ fn program_with_a_runtime_takes_leave_when_it_ends() {
         });
         return;
     }
-    assert_takes_leave("rust::program_with_a_runtime_takes_leave_when_it_ends");
+    assert_takes_leave("rust::program_with_a_runtime_releases_its_lock_when_it_ends");
 }
 
 #[test]
-fn wait_in_the_runtime_that_carries_the_connection_says_what_to_do() {
+fn wait_in_the_runtime_of_the_connection_fails_with_a_remedy() {
     let world = World::new();
     assert_ended(&world.run("run x -- true"), 0, "");
     let url = format!("unix:{}", world.place().join("socket").display());
@@ -117,7 +117,7 @@ fn program_starts_the_users_own_service_and_shares_its_locks() {
     let mut talk = Talk::start(command);
     while !talk.line().contains("it is held") {}
     assert_ended(&world.run("run -n x -- true"), 1, "'x' is not free");
-    // The program starts its service again, and keeps its lock.
+    // The program starts the service again, and keeps its lock.
     let before = world.service();
     rustix::process::kill_process(before, Signal::KILL).unwrap();
     eventually("the claim", || world.query()["held"][0]["names"] == serde_json::json!(["x"]));

@@ -1,4 +1,4 @@
-//! The service that starts by itself, once, and ends by itself.
+//! The user's own service: commands start it once, and it ends when it is idle.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::support::{Talk, World, assert_ended, eventually, finish, lives, program, text};
 
 #[test]
-fn a_hundred_at_once_start_one_service() {
+fn hundred_commands_at_once_start_one_service() {
     let world = World::new();
     let runs: Vec<Talk> = (0..100)
         .map(|_| Talk::start(world.script("run x", "echo $NAVLOCKS_FENCING_TOKEN")))
@@ -21,7 +21,7 @@ fn a_hundred_at_once_start_one_service() {
         let token = ended.lines.iter().find_map(|line| line.parse().ok());
         tokens.push(token.expect("each has a token"));
     }
-    // Two services would not know of each other's tokens, nor exclude each other.
+    // Two services would give the same tokens, and grant one name twice.
     tokens.sort_unstable();
     tokens.dedup();
     assert_eq!(tokens.len(), 100);
@@ -29,7 +29,7 @@ fn a_hundred_at_once_start_one_service() {
 }
 
 #[test]
-fn what_is_made_is_for_the_user_alone() {
+fn files_of_the_service_are_private_to_the_user() {
     let world = World::new();
     assert_ended(&world.run("run x -- true"), 0, "");
     let mode = |name: &str| fs::metadata(world.place().join(name)).unwrap().mode() & 0o777;
@@ -37,7 +37,7 @@ fn what_is_made_is_for_the_user_alone() {
 }
 
 #[test]
-fn it_belongs_to_nobody_who_started_it() {
+fn service_has_a_session_folder_and_environment_of_its_own() {
     let world = World::new();
     let mut command = world.navlocks("run x -- true");
     command.env("SECRET", "of-the-user").current_dir(world.file(""));
@@ -51,9 +51,9 @@ fn it_belongs_to_nobody_who_started_it() {
 }
 
 #[test]
-fn it_keeps_no_file_of_whoever_started_it() {
+fn service_inherits_no_file_of_its_starter() {
     let world = World::new();
-    // Descriptor 9 is a copy of the pipe that the test reads: if the service had it, the reading would not end.
+    // Descriptor 9 is a copy of the test's pipe: the test would hang if the service inherited it.
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{} run x -- echo done 9>&1", program().display())]);
     world.settle(&mut command);
@@ -81,33 +81,33 @@ fn service_started_by_a_restricted_command_is_not_restricted() {
     assert_eq!(about("oom_score_adj").trim(), "0");
     assert!(about("status").contains("Umask:\t0077"), "{}", about("status"));
     let stat = about("stat");
-    // Numbered from the state, which is the third: the nice level is the 19th, the scheduler the
+    // The fields begin with the state, the third: the nice level is the 19th, the scheduler the
     // 41st.
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     assert_eq!(fields[41 - 3], "0", "the usual scheduler");
-    // The kernel lets nobody without a privilege go back to a better level.
+    // The kernel refuses a better level to a process without a privilege.
     let may = Command::new("sh").args(["-c", "nice -n 7 nice -n -7 nice 2>/dev/null"]).output();
     let allowed = text(&may.unwrap()).trim().to_owned();
     assert_eq!(fields[19 - 3], allowed, "the nice level");
 }
 
 #[test]
-fn it_ends_when_it_is_idle() {
+fn service_ends_when_it_is_idle() {
     let world = World::new();
     let mut command = world.navlocks("run x -- true");
     command.env("NAVLOCKS_IDLE_EXIT", "50ms");
     assert_ended(&finish(command), 0, "");
     eventually("the end of the service", || world.services().is_empty());
     assert!(!world.place().join("socket").exists());
-    // And it is there again when it is needed.
+    // The next command starts a service again.
     assert_ended(&world.run("run x -- true"), 0, "");
     assert_eq!(world.services().len(), 1);
 }
 
 #[test]
-fn runs_that_meet_an_ending_service_do_not_notice() {
+fn runs_that_meet_an_ending_service_succeed() {
     let world = World::new();
-    // It ends at every chance it gets, while others come.
+    // The service ends whenever it is idle, while commands start.
     let ended: Vec<Talk> = (0..40)
         .map(|_| {
             let mut command = world.navlocks("run x -- true");
@@ -119,7 +119,7 @@ fn runs_that_meet_an_ending_service_do_not_notice() {
 }
 
 #[test]
-fn a_socket_that_was_left_behind_is_replaced() {
+fn stale_socket_is_replaced() {
     let world = World::new();
     assert_ended(&world.run("run x -- true"), 0, "");
     let service = world.service();
@@ -132,7 +132,7 @@ fn a_socket_that_was_left_behind_is_replaced() {
 }
 
 #[test]
-fn a_service_that_cannot_start_says_why() {
+fn service_that_cannot_start_names_the_cause() {
     let world = World::new();
     let mut command = world.navlocks("run x -- true");
     command.env("NAVLOCKS_IDLE_EXIT", "soon");

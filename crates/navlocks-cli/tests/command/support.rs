@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Far longer than anything takes. A test that hangs must say so.
+/// The time limit of a test that hangs: far longer than any step takes.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A place for a service, and the commands that use it.
@@ -27,17 +27,17 @@ impl World {
         Self { folder }
     }
 
-    /// A folder for the test's own files.
+    /// Returns the path of a file of the test.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// The folder of the service.
+    /// Returns the folder of the service.
     pub(crate) fn place(&self) -> PathBuf {
         self.folder.join("place")
     }
 
-    /// `navlocks` with these arguments, split at spaces.
+    /// Returns the command `navlocks` with these arguments, split at spaces.
     pub(crate) fn navlocks(&self, arguments: &str) -> Command {
         let mut command = Command::new(program());
         command.args(arguments.split_whitespace());
@@ -45,7 +45,7 @@ impl World {
         command
     }
 
-    /// Lets a command use this place, and nothing else of the environment that would matter.
+    /// Gives a command this place, without other variables of navlocks.
     pub(crate) fn settle(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("NAVLOCKS_") {
@@ -65,28 +65,28 @@ impl World {
         finish(self.script(arguments, script))
     }
 
-    /// `navlocks ARGUMENTS -- sh -c SCRIPT`.
+    /// Returns the command `navlocks ARGUMENTS -- sh -c SCRIPT`.
     pub(crate) fn script(&self, arguments: &str, script: &str) -> Command {
         let mut command = self.navlocks(arguments);
         command.args(["--", "sh", "-c", script]);
         command
     }
 
-    /// A command that holds the lock until it is told to let go.
+    /// Starts a command that holds the lock until its input ends.
     pub(crate) fn hold(&self, arguments: &str) -> Talk {
         let mut talk = Talk::start(self.script(arguments, "echo held; read line; exit 0"));
         assert_eq!(talk.line(), "held");
         talk
     }
 
-    /// The answer of `navlocks query --json`.
+    /// Returns the answer of `navlocks query --json`.
     pub(crate) fn query(&self) -> serde_json::Value {
         let output = self.run("query --json");
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    /// The processes that serve this place.
+    /// Returns the processes that serve this place.
     pub(crate) fn services(&self) -> Vec<Pid> {
         let socket = self.place().join("socket");
         let socket = socket.to_str().expect("a path of ours");
@@ -100,7 +100,7 @@ impl World {
         numbers.collect()
     }
 
-    /// The process that serves this place.
+    /// Returns the process that serves this place.
     #[track_caller]
     pub(crate) fn service(&self) -> Pid {
         let services = self.services();
@@ -125,7 +125,7 @@ impl Drop for World {
     }
 }
 
-/// The program under test.
+/// Returns the program under test.
 pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_navlocks"))
 }
@@ -137,7 +137,7 @@ pub(crate) fn finish(mut command: Command) -> Output {
     child.output()
 }
 
-/// Asserts how a command ended, and what it said on standard error.
+/// Asserts the exit code of a command, and a part of its standard error.
 #[track_caller]
 pub(crate) fn assert_ended(output: &Output, code: i32, said: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -145,12 +145,12 @@ pub(crate) fn assert_ended(output: &Output, code: i32, said: &str) {
     assert!(stderr.contains(said), "{stderr}");
 }
 
-/// What a command wrote to standard output.
+/// Returns the standard output of a command.
 pub(crate) fn text(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).expect("UTF-8")
 }
 
-/// Tries until it is so. For what nobody tells us about.
+/// Polls a condition that sends no notification.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
@@ -160,11 +160,25 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process is there and has not ended.
+/// Returns true if a process exists and has not ended.
 pub(crate) fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// Kills a `navlocks` that holds `x`, with its process group. Returns a process of its command that
+/// lives on, in a session of its own.
+pub(crate) fn left_behind(world: &World) -> Pid {
+    let mut command =
+        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
+    // As build machines start commands that they may have to kill as a whole.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut holder = Talk::start(command);
+    let left = holder.line().parse().ok().and_then(Pid::from_raw);
+    kill_process_group(holder.pid(), Signal::KILL).expect("it runs");
+    assert_eq!(holder.end().status.code(), None);
+    left.expect("the command says its number")
 }
 
 /// A process that is killed if the test fails before it ended.
@@ -186,7 +200,7 @@ impl Guarded {
         Output { status, stdout: bytes(stdout), stderr: bytes(stderr) }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let mut status = None;
@@ -205,7 +219,7 @@ impl Drop for Guarded {
     }
 }
 
-/// A process whose lines are read one by one, and which is told when to go on.
+/// A process whose lines are read one by one, and which waits for lines of input.
 pub(crate) struct Talk {
     process: Guarded,
     stdin: Option<ChildStdin>,
@@ -239,18 +253,18 @@ impl Talk {
         Self { process, stdin, lines }
     }
 
-    /// The next line that it writes, on either stream.
+    /// Returns the next line of either stream.
     #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         self.lines.recv_timeout(LONG).expect("another line")
     }
 
-    /// A line that was written already.
+    /// Returns a line that was received already.
     pub(crate) fn try_line(&mut self) -> Option<String> {
         self.lines.try_recv().ok()
     }
 
-    /// The next line that starts so, without its start.
+    /// Returns the next line with this start, without it.
     #[track_caller]
     pub(crate) fn line_after(&mut self, start: &str) -> String {
         loop {
@@ -260,7 +274,7 @@ impl Talk {
         }
     }
 
-    /// The next line that has this in it.
+    /// Returns the next line that contains this text.
     #[track_caller]
     pub(crate) fn line_with(&mut self, part: &str) -> String {
         loop {
@@ -271,7 +285,7 @@ impl Talk {
         }
     }
 
-    /// Writes an empty line to its input.
+    /// Writes an empty line to the input of the process.
     pub(crate) fn say_line(&mut self) {
         let input = self.stdin.as_mut().expect("its input is ours");
         input.write_all(b"\n").expect("it reads");
@@ -285,14 +299,14 @@ impl Talk {
         kill_process(self.pid(), signal).expect("it is there");
     }
 
-    /// Ends its input and waits for its end.
+    /// Closes the input of the process, and waits for its end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         self.stdin = None;
         self.wait()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
         let status = self.process.wait();
@@ -300,7 +314,7 @@ impl Talk {
     }
 }
 
-/// How a process ended, and what it had said that was not read before.
+/// The exit status of a process, and its unread output.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,

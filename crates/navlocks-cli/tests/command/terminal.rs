@@ -1,4 +1,4 @@
-//! At a terminal: who has the keys, and what is left on the screen.
+//! Commands at a terminal: its foreground group, job control, and the screen.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,11 +16,11 @@ const INTERRUPT: &str = "\x03";
 const SUSPEND: &str = "\x1a";
 const END_OF_INPUT: &str = "\x04";
 
-/// A terminal with a program in it, and somebody who types and reads.
+/// A terminal with a program in it, whose user is the test.
 struct Sitting {
     keys: File,
     screen: Receiver<Vec<u8>>,
-    /// What was read and not yet looked at.
+    /// The output that the test has not looked at.
     seen: String,
     process: Guarded,
 }
@@ -41,7 +41,7 @@ impl Sitting {
         let other = File::options().read(true).write(true).open(name.to_str().expect("ASCII"));
         let other = other.expect("the other side");
         let copy = || Stdio::from(OwnedFd::from(other.try_clone().expect("a copy")));
-        // In a session of its own, with the terminal as its own.
+        // The program is in a session of its own that has the terminal.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", shell]).args(arguments);
         world.settle(&mut command);
@@ -63,10 +63,10 @@ impl Sitting {
     }
 
     fn type_keys(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("somebody reads");
+        self.keys.write_all(keys.as_bytes()).expect("the program reads");
     }
 
-    /// Reads until `text` is there, and returns what came before it.
+    /// Reads until `text` comes, and returns the output before it.
     #[track_caller]
     fn expect(&mut self, text: &str) -> String {
         loop {
@@ -82,7 +82,7 @@ impl Sitting {
         }
     }
 
-    /// The rest that is written until the end.
+    /// Returns the rest of the output.
     #[track_caller]
     fn end(mut self) -> (i32, String) {
         let status = self.process.wait();
@@ -107,7 +107,7 @@ fn groups(sitting: &mut Sitting) -> (String, String) {
 }
 
 #[test]
-fn the_command_has_the_terminal_and_gives_it_back() {
+fn command_has_the_terminal_and_returns_it() {
     let world = World::new();
     let mut sitting = Sitting::at(
         &world,
@@ -118,14 +118,14 @@ fn the_command_has_the_terminal_and_gives_it_back() {
     let (shell, front) = groups(&mut sitting);
     assert_eq!(shell, front, "back again");
     assert_ne!(shell, child);
-    // Also when the command could not be started.
+    // The shell has the terminal again also if the command cannot be started.
     let (shell, front) = groups(&mut sitting);
     assert_eq!(shell, front);
     assert_eq!(sitting.end().0, 0);
 }
 
 #[test]
-fn ctrl_c_goes_to_the_command_once() {
+fn ctrl_c_reaches_the_command_once() {
     let world = World::new();
     let script = r#"$NL run x -- sh -c 'trap "echo interrupted; kill \$!; exit 5" INT; sleep 1000 & echo ready; wait'; echo status $?."#;
     let mut sitting = Sitting::at(&world, script);
@@ -136,7 +136,7 @@ fn ctrl_c_goes_to_the_command_once() {
 }
 
 #[test]
-fn ctrl_c_ends_a_command_that_does_not_listen() {
+fn ctrl_c_ends_a_command_without_a_handler() {
     let world = World::new();
     let mut sitting = Sitting::at(
         &world,
@@ -148,17 +148,17 @@ fn ctrl_c_ends_a_command_that_does_not_listen() {
 }
 
 #[test]
-fn ctrl_z_stops_and_fg_goes_on() {
+fn ctrl_z_stops_the_command_and_fg_continues_it() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
     sitting.type_keys("$NL run x -- sh -c 'while read line; do echo g''ot:$line; done'\n");
     for turn in ["one", "two"] {
-        // It reads, so it has the terminal and runs.
+        // The command reads, so it has the terminal and runs.
         sitting.type_keys(&format!("{turn}\n"));
         sitting.expect(&format!("got:{turn}"));
         sitting.type_keys(SUSPEND);
         sitting.expect("Stopped");
-        // It holds its lock while it is stopped.
+        // The command holds its lock while it is stopped.
         sitting.type_keys("$NL run -n x -- true; echo code $?.\n");
         sitting.expect("code 1.");
         sitting.type_keys("fg\n");
@@ -173,12 +173,12 @@ fn ctrl_z_stops_and_fg_goes_on() {
 }
 
 #[test]
-fn a_command_in_the_background_that_reads_is_stopped_and_brought_to_the_front() {
+fn background_command_that_reads_is_stopped_and_continued_by_fg() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
     sitting.type_keys("$NL run x -- sh -c 'echo re''ady; read line; echo got:$line' &\n");
     sitting.expect("ready");
-    // The shell says so before its next prompt.
+    // The shell prints that before its next prompt.
     while !sitting.asked("jobs; echo en''d", "end").contains("Stopped") {}
     sitting.type_keys("fg\n");
     sitting.expect("run x");
@@ -189,7 +189,7 @@ fn a_command_in_the_background_that_reads_is_stopped_and_brought_to_the_front() 
 }
 
 impl Sitting {
-    /// What the shell says to a line, up to `end`.
+    /// Returns the output of the shell for a line, up to `end`.
     fn asked(&mut self, line: &str, end: &str) -> String {
         self.type_keys(&format!("{line}\n"));
         self.expect(end)
@@ -197,7 +197,7 @@ impl Sitting {
 }
 
 #[test]
-fn in_a_pipeline_the_keys_are_the_commands_when_it_reads_them() {
+fn command_in_a_pipeline_has_the_terminal_if_it_reads_it() {
     let world = World::new();
     let script = format!(
         "$NL run x -- sh -c 'echo ready >/dev/tty; read line </dev/tty; echo got:$line' | cat; {GROUPS}"
@@ -212,7 +212,7 @@ fn in_a_pipeline_the_keys_are_the_commands_when_it_reads_them() {
 }
 
 #[test]
-fn ctrl_c_in_a_pipeline_is_passed_on() {
+fn ctrl_c_in_a_pipeline_reaches_the_command() {
     let world = World::new();
     let script =
         "trap : INT; $NL run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000' | cat; echo over";
@@ -224,12 +224,12 @@ fn ctrl_c_in_a_pipeline_is_passed_on() {
 }
 
 #[test]
-fn a_wait_is_a_line_that_goes_away() {
+fn line_of_a_waiting_command_is_erased() {
     let world = World::new();
     let holder = world.hold("run --tag nightly x");
     let mut sitting = Sitting::at(&world, "$NL run x -- echo mine");
     sitting.expect("\r\x1b[Knavlocks: waiting for 'x', held by nightly");
-    // It is kept up to date.
+    // The line is kept up to date.
     sitting.expect("\r\x1b[Knavlocks: waiting for 'x', held by nightly");
     holder.end().assert(0, "");
     let before = sitting.expect("mine");
@@ -238,7 +238,7 @@ fn a_wait_is_a_line_that_goes_away() {
 }
 
 #[test]
-fn watch_leaves_the_screen_as_it_was() {
+fn watch_restores_the_screen() {
     let world = World::new();
     let holder = world.hold("run --tag nightly x");
     let mut sitting = Sitting::at(&world, "trap : INT; $NL watch; echo left $?.; stty -a");
@@ -259,7 +259,7 @@ fn watch_leaves_the_screen_as_it_was() {
 }
 
 #[test]
-fn colours_are_for_terminals_whose_people_want_them() {
+fn colours_are_only_for_terminals_without_no_color() {
     let world = World::new();
     let holder = world.hold("run x");
     let mut sitting =

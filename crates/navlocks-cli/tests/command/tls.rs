@@ -1,5 +1,4 @@
-//! Certificates as people make them with openssl, and the messages that say what is wrong with
-//! them.
+//! Certificates made with openssl, and the error texts for bad ones.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::support::{Talk, World, assert_ended, finish, text};
 
-/// Long before and long after all tests.
+/// Dates long before and long after all tests.
 const PAST: &str = "20200101000000Z";
 const FUTURE: &str = "20900101000000Z";
 
@@ -47,8 +46,7 @@ fn make(world: &World, host: &str, authority: bool, until: &str) -> Pair {
     Pair { certificate: world.file(&certificate), key: world.file(&key) }
 }
 
-/// A service with this certificate, the port that it listens on, and what it logged before it
-/// listened.
+/// Starts a service with this certificate. Returns its port, and its log until it listened.
 fn serve(world: &World, pair: &Pair) -> (Talk, String, Vec<String>) {
     let mut serve = world.navlocks("serve --no-socket --listen 127.0.0.1:0 --tls-cert");
     serve.arg(&pair.certificate).arg("--tls-key").arg(&pair.key);
@@ -101,6 +99,8 @@ fn certificate_that_clients_refuse_gets_a_message_with_a_remedy() {
     assert_ended(&run, 0, "");
     assert_eq!(text(&run), "held\n");
     assert!(!logged.iter().any(|line| line.contains("WARN")), "{logged:?}");
+    let plain = world.run(&format!("query --url ws://localhost:{port}"));
+    assert_ended(&plain, 76, "or it takes TLS (wss://)");
     end(service);
 }
 

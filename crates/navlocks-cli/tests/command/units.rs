@@ -1,4 +1,4 @@
-//! The units for systemd, as they are packaged.
+//! The packaged units for systemd.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use crate::support::{World, assert_ended, finish, program, text};
 
-/// The text of a packaged file.
+/// Returns the text of a packaged file.
 fn packaged(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
     fs::read_to_string(folder.join(name)).expect("a packaged file")
 }
 
-/// The value of a setting, of which the unit has one.
+/// Returns the value of a setting that the unit has once.
 fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
     let mut values = unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     let value = values.next().expect("the setting is there");
@@ -36,7 +36,7 @@ fn units_are_without_mistakes_to_systemd() {
         verify.env("XDG_RUNTIME_DIR", world.file(""));
         let output = finish(verify);
         assert_ended(&output, 0, "");
-        // A setting that systemd does not know is no error to it.
+        // An unknown setting is a warning of systemd, not an error.
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("navlocks"), "{said}");
     }

@@ -1,9 +1,9 @@
-//! While a command waits it says for whom.
+//! Waiting commands print the holder and the queue.
 
 use crate::support::{Talk, World};
 
 #[test]
-fn elsewhere_than_on_a_terminal_it_is_said_once() {
+fn waiting_command_prints_its_holder_once_without_a_terminal() {
     let world = World::new();
     let holder = world.hold("run --tag nightly x");
     let mut first = Talk::start(world.navlocks("run x -- true"));
@@ -22,7 +22,7 @@ fn elsewhere_than_on_a_terminal_it_is_said_once() {
 }
 
 #[test]
-fn a_command_that_waits_for_its_own_lock_is_told() {
+fn command_that_waits_for_its_own_lock_prints_so() {
     let world = World::new();
     let program = crate::support::program().display();
     let mut outer = Talk::start(world.script("run x", &format!("exec {program} run x -- true")));
@@ -36,13 +36,13 @@ fn a_command_that_waits_for_its_own_lock_is_told() {
 }
 
 #[test]
-fn quiet_says_nothing() {
+fn quiet_command_prints_nothing() {
     let world = World::new();
     let holder = world.hold("run x");
     let mut loud = Talk::start(world.navlocks("run x -- true"));
     let quiet = Talk::start(world.navlocks("run -q x -- true"));
     world.until(1, 2);
-    // A request that came later than the quiet one has waited long enough to speak.
+    // A later request has waited long enough to print its line.
     loud.line_after("navlocks: waiting");
     let mut late = Talk::start(world.navlocks("run x -- true"));
     late.line_after("navlocks: waiting");

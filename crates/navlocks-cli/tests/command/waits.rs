@@ -1,9 +1,9 @@
-//! Why a name is held, and who waits for whom.
+//! The subcommands `why` and `graph`.
 
 use crate::support::{Talk, World, program, text};
 
 #[test]
-fn free_name_is_said_to_be_free_and_no_service_is_started() {
+fn free_name_is_shown_as_free_and_no_service_is_started() {
     let world = World::new();
     let free = "'a' is free: no request holds it or waits for it\n";
     assert_eq!(text(&world.run("why a")), free);
@@ -15,7 +15,7 @@ fn free_name_is_said_to_be_free_and_no_service_is_started() {
 }
 
 #[test]
-fn why_tells_holder_queue_and_what_the_holder_waits_for() {
+fn why_shows_holder_queue_and_waits_of_the_holder() {
     let world = World::new();
     let elder = world.hold("run --tag elder b");
     let mut middle = Talk::start(world.script(
@@ -42,7 +42,7 @@ fn why_tells_holder_queue_and_what_the_holder_waits_for() {
 }
 
 #[test]
-fn deadlock_of_two_processes_is_told_with_a_way_out() {
+fn deadlock_of_two_processes_is_shown_with_a_remedy() {
     let world = World::new();
     let program = program().display();
     let start = |own: &str, other: &str| {

@@ -1,4 +1,4 @@
-//! The service as a process: signals, descriptors, logs, sockets that were opened for it.
+//! The service as a process: signals, descriptors, logs, inherited sockets.
 
 #[allow(dead_code, reason = "the tests of the crate navlocks-server use the rest")]
 #[path = "../../../navlocks-server/tests/service/client.rs"]

@@ -1,4 +1,4 @@
-//! The real program as a real process.
+//! The service as a real process of the real program.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::client::{Client, unix_stream};
 use crate::running::Folder;
 
-/// A service in a process of its own. Killed when it is dropped.
+/// A service in a process of its own. Dropping it kills the process.
 pub(crate) struct Process {
     child: Child,
     folder: Folder,
-    /// The line in which it says where it listens.
+    /// The line with the addresses of the service.
     listening: String,
 }
 
@@ -51,13 +51,13 @@ impl Process {
         self.folder.path().join("socket")
     }
 
-    /// The address of its TCP port.
+    /// Returns the address of its TCP port.
     pub(crate) fn tcp(&self) -> SocketAddr {
         let (_, address) = self.listening.trim().rsplit_once("ws://").expect("it has a TCP port");
         address.parse().expect("an address")
     }
 
-    /// The memory that it has in use.
+    /// Returns the memory that it uses.
     pub(crate) fn resident_bytes(&self) -> usize {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("it runs");
@@ -87,7 +87,7 @@ fn shell(words: &str) -> Command {
 }
 
 #[test]
-fn sigterm_ends_it_in_good_order() {
+fn sigterm_ends_the_service_in_good_order() {
     let mut process = Process::start(Folder::new(), Command::new(PROGRAM));
     let mut client = Client::unix(&process.socket());
     process.signal(Signal::TERM);
@@ -96,24 +96,24 @@ fn sigterm_ends_it_in_good_order() {
     assert!(process.child.wait().unwrap().success());
     assert!(!process.socket().exists());
     let state = process.folder.path().join("state/service.json");
-    // The session did not leave: it goes on with the next service.
+    // The session goes on with the next service: its client did not end it.
     assert!(std::fs::read_to_string(state).unwrap().contains(r#""clean":false"#));
 }
 
 #[test]
-fn out_of_file_descriptors_it_serves_those_it_has_and_tells_the_others() {
+fn service_without_free_descriptors_serves_its_clients_and_refuses_others() {
     let process = Process::start(Folder::new(), shell("ulimit -n 40;"));
     let mut client = Client::unix(&process.socket());
     let mut others: Vec<UnixStream> = (0..60).map(|_| unix_stream(&process.socket())).collect();
     client.hold(1, "a");
-    // One of the last was told, not left alone.
+    // One of the last connections received an error.
     let mut answer = [0; 12];
     others.last_mut().expect("there are some").read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 503");
     drop(others);
     client.hold(2, "b");
     let mut answer = String::new();
-    // Those that were let in are gone when the service has noticed.
+    // The service has free descriptors again when it has noticed the closed connections.
     while !answer.starts_with("HTTP/1.1 200") {
         let mut stream = unix_stream(&process.socket());
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -124,7 +124,7 @@ fn out_of_file_descriptors_it_serves_those_it_has_and_tells_the_others() {
 }
 
 #[test]
-fn a_full_disk_for_its_log_stops_nobody() {
+fn service_goes_on_when_the_disk_of_its_log_is_full() {
     let mut command = Command::new(PROGRAM);
     let full = std::fs::File::create("/dev/full").unwrap();
     command.env("NAVLOCKS_LOG", "trace").stderr(full);
@@ -142,7 +142,7 @@ fn a_full_disk_for_its_log_stops_nobody() {
 }
 
 #[test]
-fn the_log_can_be_read_by_programs_and_has_no_secrets() {
+fn log_is_json_without_secrets() {
     let folder = Folder::new();
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, "bakery:0123456789abcdef-b\n").unwrap();
@@ -180,15 +180,15 @@ fn the_log_can_be_read_by_programs_and_has_no_secrets() {
 }
 
 #[test]
-fn sockets_that_were_opened_for_it_are_taken() {
+fn inherited_sockets_are_served() {
     let folder = Folder::new();
     let path = folder.path().join("handed");
     let listener = UnixListener::bind(&path).unwrap();
-    // As systemd does it: the socket is descriptor 3, and two variables say so.
+    // The service inherits its socket as from systemd: descriptor 3, and two variables.
     let mut command =
         shell("exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$; export LISTEN_FDS LISTEN_PID;");
     command.stdin(Stdio::from(OwnedFd::from(listener)));
-    // Whoever comes before the service is there waits, and is served.
+    // A client that connects before the service runs waits, and is served.
     let early = unix_stream(&path);
     let mut process = Process::start(folder, command);
     let mut early = Client::silent(early);
@@ -198,7 +198,7 @@ fn sockets_that_were_opened_for_it_are_taken() {
     drop(early);
     process.signal(Signal::TERM);
     assert!(process.child.wait().unwrap().success());
-    // It is not the service's to remove.
+    // The service does not remove a socket that it inherited.
     assert!(Path::new(&path).exists());
     assert!(!process.socket().exists());
 }

@@ -1,5 +1,5 @@
-//! The cost of what a space adds to its engine, counted in reads of entries: exact on every
-//! machine.
+//! The cost of what a space adds to its engine, counted in reads of entries, which no machine
+//! changes.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,7 +16,7 @@ impl Embedder for Plain {
     type Tag = ();
 }
 
-/// Counts the holders that were told of contention.
+/// Counts the holders that were notified of contention.
 #[derive(Default)]
 struct Told(usize);
 
@@ -40,15 +40,15 @@ fn request(space: &mut Space<Plain>, client: ClientId, request: &Request) -> Req
     made.expect("the request is taken").0
 }
 
-/// How often the engine looks at an entry while `work` is done.
-fn looks(space: &mut Space<Plain>, work: impl FnOnce(&mut Space<Plain>)) -> usize {
-    let before = space.manager().looks();
+/// Returns how many entries the engine reads while `work` runs.
+fn reads(space: &mut Space<Plain>, work: impl FnOnce(&mut Space<Plain>)) -> usize {
+    let before = space.manager().reads();
     work(space);
-    space.manager().looks() - before
+    space.manager().reads() - before
 }
 
 #[test]
-fn contention_of_many_watchers_looks_at_each_a_few_times() {
+fn contention_of_many_watchers_reads_each_a_few_times() {
     const WATCHERS: usize = 200_000;
     let (mut space, client) = space();
     for _ in 0..WATCHERS {
@@ -56,24 +56,24 @@ fn contention_of_many_watchers_looks_at_each_a_few_times() {
         space.watch_contention(lock, &mut Told::default());
     }
     let mut told = Told::default();
-    let looked = looks(&mut space, |space| {
+    let count = reads(&mut space, |space| {
         let exclusive = Request::exclusive("name");
         let made = space.request(client, &exclusive, ((), None), &mut told);
         made.expect("the request is taken");
     });
     assert_eq!(told.0, WATCHERS);
-    // Debug builds check the engine now and then, which looks at all entries.
-    assert!(looked < 40 * WATCHERS, "{looked} looks");
+    // Debug builds check the engine now and then, which reads all entries.
+    assert!(count < 40 * WATCHERS, "{count} reads");
 }
 
 #[test]
-fn description_that_ends_and_begins_again_looks_at_nothing() {
+fn description_that_ends_and_begins_again_reads_no_entry() {
     let (mut space, client) = space();
     for number in 0..1000 {
         request(&mut space, client, &Request::exclusive(format!("{number}")));
     }
-    assert!(looks(&mut space, Space::describe) >= 1000);
-    let again = looks(&mut space, |space| {
+    assert!(reads(&mut space, Space::describe) >= 1000);
+    let again = reads(&mut space, |space| {
         for _ in 0..100 {
             space.stop_describing();
             space.describe();
@@ -83,7 +83,7 @@ fn description_that_ends_and_begins_again_looks_at_nothing() {
 }
 
 #[test]
-fn description_that_nobody_needs_is_dropped_when_as_many_requests_have_ended() {
+fn unused_description_is_dropped_after_as_many_requests_have_ended() {
     let (mut space, client) = space();
     let locks: Vec<RequestId> = (0..10)
         .map(|number| request(&mut space, client, &Request::exclusive(format!("{number}"))))
@@ -94,11 +94,11 @@ fn description_that_nobody_needs_is_dropped_when_as_many_requests_have_ended() {
         assert!(space.release(lock, &mut Told::default()));
     }
     request(&mut space, client, &Request::exclusive("later"));
-    assert!(looks(&mut space, Space::describe) > 0, "it was made anew");
+    assert!(reads(&mut space, Space::describe) > 0, "it was made anew");
 }
 
 #[test]
-fn search_for_deadlocks_stops_at_its_limit() {
+fn deadlock_search_stops_at_its_limit() {
     let (mut space, client) = space();
     let names: Vec<_> = (0..100).map(|number| format!("{number}")).collect();
     let scope = || crate::Scope::new(names.iter().map(String::as_str)).expect("names");
@@ -106,20 +106,20 @@ fn search_for_deadlocks_stops_at_its_limit() {
     for _ in 0..300 {
         request(&mut space, client, &Request::shared(scope()));
     }
-    let looked = looks(&mut space, |space| {
+    let count = reads(&mut space, |space| {
         assert_eq!(space.manager().deadlocks_within(1000), None);
     });
-    assert!(looked < 10_000, "{looked} looks");
+    assert!(count < 10_000, "{count} reads");
     let waiter = request(&mut space, client, &Request::exclusive(scope()));
-    let looked = looks(&mut space, |space| {
+    let count = reads(&mut space, |space| {
         assert_eq!(space.manager().deadlock_through(waiter, 1000), None);
     });
-    assert!(looked < 10_000, "{looked} looks");
+    assert!(count < 10_000, "{count} reads");
     assert!(space.manager().deadlock_through(waiter, 100_000).is_some());
-    let looked = looks(&mut space, |space| {
+    let count = reads(&mut space, |space| {
         assert_eq!(space.manager().blockers_within(waiter, 1000), None);
     });
-    assert!(looked < 10_000, "{looked} looks");
+    assert!(count < 10_000, "{count} reads");
     let found = space.manager().deadlocks_within(100_000);
     assert_eq!(found, Some(space.manager().deadlocks()));
 }

@@ -11,7 +11,7 @@ use crate::{
     Snapshot,
 };
 
-/// Clients that end together: a page and its workers, a process and its connections.
+/// Clients that end together, such as a page and its workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group(u64);
 
@@ -44,7 +44,7 @@ pub struct Host<Partition, Time: Copy, Tag: Clone> {
     next: u64,
 }
 
-/// Live requests by the client and number that name them, and how many each client has.
+/// Live requests by client and number, and how many each client has.
 #[derive(Default)]
 struct Requests {
     ids: BTreeMap<(Member, u64), RequestId>,
@@ -69,7 +69,7 @@ impl Requests {
     }
 }
 
-/// A host attaches to each request how its client calls it.
+/// A host attaches to each request its client and number.
 struct Hosted<Time, Tag>(PhantomData<(Time, Tag)>);
 
 impl<Time: Copy, Tag: Clone> Embedder for Hosted<Time, Tag> {

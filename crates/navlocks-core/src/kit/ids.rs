@@ -27,7 +27,7 @@ impl Hasher for IdHasher {
         self.write_u64(word.into());
     }
 
-    /// The table reads both ends, and multiplication mixes only upwards.
+    /// Folds the high half in: the table reads both ends, and multiplication mixes only upwards.
     #[inline]
     fn finish(&self) -> u64 {
         self.0 ^ self.0 >> 32

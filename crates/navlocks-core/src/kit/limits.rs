@@ -47,7 +47,7 @@ impl fmt::Display for LimitExceeded {
 
 impl core::error::Error for LimitExceeded {}
 
-/// Returns an error if `count` more than fits was asked for.
+/// Returns an error if `count` exceeds `max`.
 pub(super) fn within(limit: &'static str, count: usize, max: usize) -> Result<(), LimitExceeded> {
     if count > max { Err(LimitExceeded { limit, max }) } else { Ok(()) }
 }

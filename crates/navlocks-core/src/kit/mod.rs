@@ -8,14 +8,14 @@
 //!   LockManager                       decides
 //! ```
 //!
-//! An embedder says what it attaches to a request ([`Embedder`]) and how it is notified ([`Sink`]): it wakes a
-//! task, writes to an outbox, settles a promise. A sink is called in engine order, while the embedder has
-//! exclusive access; it should collect, and wake or send once nothing is locked.
+//! An embedder says what it attaches to a request ([`Embedder`]) and how it is notified ([`Sink`]):
+//! it wakes a task, writes to an outbox, settles a promise. A sink is called in engine order, while
+//! the embedder has exclusive access; it should collect, and wake or send once nothing is locked.
 //!
 //! # An embedding in thirty lines
 //!
-//! A browser engine has one process for locks. Pages number their own requests, because they cannot wait for an
-//! answer before they send an abort; a page and its workers end together.
+//! A browser engine has one process for locks. Pages number their own requests, because they cannot
+//! wait for an answer before they send an abort; a page and its workers end together.
 //!
 //! ```
 //! use navlocks_core::kit::{Host, HostSink, Limits, Member, Notice};
@@ -75,9 +75,9 @@ pub trait Embedder {
 
 /// How an embedder is notified. Called in engine order.
 pub trait Sink<E: Embedder> {
-    /// False if the caller of [`Space::request`] takes the grant of its own request from the answer
-    /// alone. The fast path then does without a notice.
-    const NOTIFIES_OWN_GRANT: bool = true;
+    /// False if the callers of [`Space::request`] and [`Space::release`] take their own grant or
+    /// release from the answer alone. The fast path then does without a notice.
+    const NOTIFIES_OWN: bool = true;
 
     /// Returns the time of the embedder's clock. Called once for each request and each grant.
     fn now(&self) -> E::Time;

@@ -1,4 +1,4 @@
-//! Notes: what an embedder attached to each live request, and since when the request is what it is.
+//! Notes: what an embedder attached to each live request, and since when it is pending or held.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,7 +6,7 @@ use core::fmt;
 use super::Embedder;
 use super::ids::IdMap;
 use crate::RequestId;
-use crate::id::Shard;
+use crate::id::{Index, Shard};
 
 /// The notes of a [`Space`](super::Space), by request.
 pub struct Notes<E: Embedder> {
@@ -57,13 +57,6 @@ impl<E: Embedder> Notes<E> {
             Some(noted) => noted.since,
             None => panic!("{id} was never requested here"),
         }
-    }
-
-    /// Returns the same, and none for an id that was never attached. Without a panic, so that the
-    /// compiler can drop it where a sink does not use it.
-    #[inline]
-    pub(super) fn since_of(&self, id: RequestId) -> Option<E::Time> {
-        self.noted(id).map(|noted| noted.since)
     }
 
     #[inline]
@@ -122,6 +115,15 @@ impl<E: Embedder> Notes<E> {
         }
     }
 
+    /// Does the same for a request in this slot of the shard, of a client that is not suspended.
+    #[inline]
+    pub(super) fn grant_in(&mut self, slot: Index, now: E::Time) -> E::Time {
+        match self.slots.get_mut(slot as usize) {
+            Some(noted) => core::mem::replace(&mut noted.since, now),
+            None => now,
+        }
+    }
+
     /// Takes the notes of shard `number` of `count`.
     pub(super) fn absorb(&mut self, shard: &mut Self, number: usize, count: usize) {
         for (own, noted) in core::mem::take(&mut shard.slots).into_iter().enumerate() {
@@ -133,7 +135,7 @@ impl<E: Embedder> Notes<E> {
         }
     }
 
-    /// A scope takes one slot a name, so some slots are skipped.
+    /// Adds slots up to `count`: a scope takes one slot a name, so some slots have no note.
     #[cold]
     fn make_room(&mut self, count: usize, since: E::Time) {
         self.slots.resize_with(count, || Noted { note: E::Note::default(), since });

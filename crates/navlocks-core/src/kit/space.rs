@@ -25,12 +25,12 @@ pub struct Space<E: Embedder> {
     /// Holders that are to be notified that a request waits for their lock. Empty between inputs,
     /// unless a sink had enough.
     contended: VecDeque<RequestId>,
-    /// What events say of each live request, while there are subscribers.
+    /// The facts of each live request for its events, while there are subscribers.
     described: Option<IdMap<About<E::Tag>>>,
     /// Ends of requests until the description is dropped that no subscriber needs any more.
     forgotten_in: Option<usize>,
     deadlocks: DeadlockPolicy,
-    /// The most entries that the search of the policy looks at for one request.
+    /// The most entries that the search of the policy reads for one request.
     deadlock_entries_max: usize,
     /// The requests of each suspended client, from when it was suspended.
     suspended: BTreeMap<ClientId, Vec<RequestId>>,
@@ -164,7 +164,7 @@ impl<E: Embedder> Space<E> {
         }
         match answer {
             Answer::Granted(token) if self.is_quiet() => {
-                if S::NOTIFIES_OWN_GRANT {
+                if S::NOTIFIES_OWN {
                     self.notify(id, &Notice::Granted { token, since: now }, sink);
                 }
             }
@@ -198,15 +198,19 @@ impl<E: Embedder> Space<E> {
 
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
-    pub fn release(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
-        if !self.manager.release(id) {
-            return false;
-        }
-        let Some(since) = self.notes.since_of(id) else { return true };
+    pub fn release<S: Sink<E>>(&mut self, id: RequestId, sink: &mut S) -> bool {
+        let Some(heir) = self.manager.release_with_heir::<false>(id) else { return false };
         if self.is_unobserved() && self.tags.is_empty() {
-            self.notify(id, &Notice::Released { since }, sink);
-            self.drain_unobserved(sink);
+            if S::NOTIFIES_OWN {
+                let since = self.notes.since(id);
+                self.notify(id, &Notice::Released { since }, sink);
+            }
+            self.pass_to(heir, sink);
         } else {
+            if let Some(heir) = heir {
+                self.manager.send_grant(heir);
+            }
+            let since = self.notes.since(id);
             self.follow_release(id, &Notice::Released { since }, sink);
         }
         true
@@ -322,8 +326,8 @@ impl<E: Embedder> Space<E> {
         self.described = Some(live.collect());
     }
 
-    /// Ends publishing. What it kept of each request is dropped when as many requests have ended,
-    /// so that to begin and end publishing in turn costs no copy of the space each time.
+    /// Ends publishing. Its facts about requests are dropped after as many requests have ended, so
+    /// that starting and stopping repeatedly does not copy the space each time.
     pub fn stop_describing(&mut self) {
         if let Some(described) = &self.described {
             self.forgotten_in.get_or_insert(described.len());

@@ -24,7 +24,8 @@ impl LockManager {
         self.blockers_within(request, usize::MAX).unwrap_or_default()
     }
 
-    /// The same, unless there are more entries before it than this, counted once for each name.
+    /// Returns the same, or none if more entries than this stand before it, counted once for each
+    /// name.
     pub fn blockers_within(&self, request: RequestId, entries_max: usize) -> Option<Blockers> {
         let Some(entry) = self.seating.find(request) else { return Some(Blockers::default()) };
         let mut blockers: Vec<Index> = Vec::new();

@@ -1,4 +1,4 @@
-//! The cost of each input, counted in reads of entries: exact on every machine.
+//! The cost of each input, counted in reads of entries, which no machine changes.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use super::LockManager;
 use crate::{ClientId, HashKey, Request, RequestId, Wait};
 
-/// How often the engine looks at an entry while `work` is done, the checks of debug builds aside.
-fn looks(manager: &mut LockManager, work: impl FnOnce(&mut LockManager)) -> usize {
-    let before = manager.seating.looks();
+/// Returns how many entries the engine reads while `work` runs, the checks of debug builds aside.
+fn reads(manager: &mut LockManager, work: impl FnOnce(&mut LockManager)) -> usize {
+    let before = manager.seating.reads();
     work(manager);
-    manager.seating.looks() - before
+    manager.seating.reads() - before
 }
 
 /// Requests without the checks that debug builds make after each input.
@@ -29,7 +29,7 @@ fn abort(manager: &mut LockManager, pending: RequestId) {
     manager.abort_the_request(entry);
 }
 
-/// A manager in which `others` clients hold a name of their own each, and as many more wait for the
+/// Makes a manager in which `others` clients hold one name each, and as many more wait for the
 /// first of these names.
 fn crowd(others: usize) -> (LockManager, ClientId) {
     let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
@@ -42,8 +42,8 @@ fn crowd(others: usize) -> (LockManager, ClientId) {
     (manager, client)
 }
 
-/// The looks of one round of every input, among `others` unrelated clients and with `waiting`
-/// requests on the same name.
+/// Returns the reads of one round of every input, among `others` unrelated clients and with
+/// `waiting` requests on the same name.
 fn round(others: usize, waiting: usize) -> Vec<(&'static str, usize)> {
     let (mut manager, client) = crowd(others);
     let mut holder = request(&mut manager, client, Request::exclusive("name"));
@@ -53,7 +53,7 @@ fn round(others: usize, waiting: usize) -> Vec<(&'static str, usize)> {
     }
     let mut measured = Vec::new();
     let mut measure = |what, work: &mut dyn FnMut(&mut LockManager)| {
-        measured.push((what, looks(&mut manager, |manager| work(manager))));
+        measured.push((what, reads(&mut manager, |manager| work(manager))));
     };
     let mut last = holder;
     measure("request at the end", &mut |manager| {
@@ -74,41 +74,41 @@ fn round(others: usize, waiting: usize) -> Vec<(&'static str, usize)> {
 }
 
 #[test]
-fn f69_no_input_looks_at_unrelated_entries() {
+fn f69_input_reads_no_unrelated_entry() {
     let alone = round(0, 10);
     assert_eq!(round(1_000, 10), alone);
     assert_eq!(round(100_000, 10), alone);
 }
 
 #[test]
-fn f69_no_input_looks_along_its_own_queue() {
+fn f69_input_reads_no_further_entry_of_its_own_queue() {
     let short = round(0, 10);
     assert_eq!(round(0, 1_000), short);
     assert_eq!(round(0, 100_000), short);
 }
 
 #[test]
-fn f69_terminating_a_client_looks_at_its_own_entries() {
+fn f69_terminated_client_costs_reads_of_its_own_entries_only() {
     let terminate = |others| {
         let (mut manager, client) = crowd(others);
         for number in 0..10 {
             request(&mut manager, client, Request::exclusive(format!("{}", number / 2)));
         }
         let index = manager.clients.find(client).unwrap();
-        looks(&mut manager, |manager| manager.terminate_remaining_locks_and_requests(index))
+        reads(&mut manager, |manager| manager.terminate_remaining_locks_and_requests(index))
     };
     assert_eq!(terminate(0), terminate(10_000));
 }
 
 #[test]
-fn f69_shared_locks_come_and_go_among_many() {
+fn f69_shared_lock_among_many_costs_the_same_reads() {
     let shared = |others| {
         let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
         let client = manager.add_client();
         let holders: Vec<RequestId> =
             (0..others).map(|_| request(&mut manager, client, Request::shared("name"))).collect();
         let middle = holders[holders.len() / 2];
-        looks(&mut manager, |manager| {
+        reads(&mut manager, |manager| {
             release(manager, middle);
             request(manager, client, Request::shared("name"));
         })

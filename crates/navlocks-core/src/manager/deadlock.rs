@@ -1,12 +1,12 @@
 //! Deadlocks: cycles of clients that wait for each other.
 //!
 //! The graph has a node for each entry and each client. A pending entry waits for the earlier
-//! entries that it conflicts with; a held one for its client, which may keep it until all that the
-//! client waits for is granted; a client for its pending entries and for its children. A strongly
+//! entries that it conflicts with. A held one waits for its client, which may keep it until all its
+//! requests are granted. A client waits for its pending entries and for its children. A strongly
 //! connected component with more than one node is a deadlock.
 //!
 //! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right
-//! before it, or else for the exclusive one there, which in turn waits for those before. So the
+//! before it, or else for the exclusive one there. That one in turn waits for those before. So the
 //! graph is no larger than the queues.
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,8 +16,8 @@ use super::LockManager;
 use crate::id::Index;
 use crate::{ClientId, Mode, RequestId};
 
-/// Clients that wait for each other, so that none of their requests here will ever be granted
-/// unless one of them gives up a lock or a request first. A client that waits for itself is one.
+/// Clients that wait for each other: none of their requests here is granted unless one of them
+/// releases a lock or aborts a request. A client that waits for itself is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// The clients, in order of their serials.
@@ -44,18 +44,18 @@ pub enum DeadlockPolicy {
 }
 
 impl LockManager {
-    /// All deadlocks of this moment, in order of their first request.
+    /// Returns all deadlocks of this moment, in order of their first request.
     ///
-    /// A client is taken to keep what it holds until all that it waits for is granted. One that in
-    /// truth would release sooner (its tasks do not wait for each other) is reported all the same.
+    /// A client is taken to keep its locks until all its requests are granted. A client that would
+    /// release sooner, because its tasks do not wait for each other, is reported all the same.
     ///
-    /// Costs O(n log n) in the number of entries, and nothing while nobody asks.
+    /// Costs O(n log n) in the number of entries, and nothing while it is not called.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         self.deadlocks_within(usize::MAX).unwrap_or_default()
     }
 
-    /// The same, unless the search would look at more entries than this, counted once for each
-    /// name.
+    /// Returns the same, or none if the search would read more entries than this, counted once for
+    /// each name.
     pub fn deadlocks_within(&self, entries_max: usize) -> Option<Vec<Deadlock>> {
         let clients = self.clients.iter().map(|(client, _)| Node::Client(client));
         let mut deadlocks = WaitsFor::new(self, entries_max).components(clients)?;
@@ -74,9 +74,9 @@ impl LockManager {
         known.is_some()
     }
 
-    /// The deadlock that `request` is part of, if it is. Costs as [`deadlocks`](Self::deadlocks),
-    /// but only over what the request waits for, directly or not. Returns none, too, if that is
-    /// more than so many entries, counted once for each name.
+    /// Returns the deadlock that `request` is part of, if it is. Costs as
+    /// [`deadlocks`](Self::deadlocks), but only over the entries that it waits for, directly or
+    /// not. Returns none, too, if these are more than `entries_max`, counted once for each name.
     pub fn deadlock_through(&self, request: RequestId, entries_max: usize) -> Option<Deadlock> {
         let entry = self.seating.find(request)?;
         let mut deadlocks = WaitsFor::new(self, entries_max).components([Node::Entry(entry)])?;
@@ -91,13 +91,13 @@ enum Node {
     Client(Index),
 }
 
-/// The graph, built as far as it is looked at.
+/// The graph, built as far as the search goes.
 struct WaitsFor<'a> {
     manager: &'a LockManager,
     scanned: BTreeSet<Index>,
     /// For each scanned seat, the entries right before it that it waits for.
     before: BTreeMap<Index, Vec<Index>>,
-    /// How many entries may still be looked at.
+    /// How many entries may still be read.
     left: usize,
 }
 
@@ -120,8 +120,8 @@ impl<'a> WaitsFor<'a> {
         Self { manager, scanned, before, left: entries_max }
     }
 
-    /// Counts an entry that is looked at. Returns none if there were too many.
-    fn look(&mut self) -> Option<()> {
+    /// Counts an entry that is read. Returns none if there were too many.
+    fn count_read(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         Some(())
     }
@@ -132,13 +132,13 @@ impl<'a> WaitsFor<'a> {
         match node {
             Node::Client(client) => {
                 for entry in manager.entries_of(client) {
-                    self.look()?;
+                    self.count_read()?;
                     if !manager.seating.is_held(entry) {
                         successors.push(Node::Entry(entry));
                     }
                 }
                 for child in manager.clients.children(client) {
-                    self.look()?;
+                    self.count_read()?;
                     successors.push(Node::Client(child));
                 }
             }
@@ -147,7 +147,7 @@ impl<'a> WaitsFor<'a> {
             }
             Node::Entry(entry) => {
                 for (queue, seat) in manager.seating.queues_of(entry) {
-                    self.look()?;
+                    self.count_read()?;
                     self.scan(queue)?;
                     let before = self.before.get(&seat).into_iter().flatten();
                     successors.extend(before.map(|&entry| Node::Entry(entry)));
@@ -166,7 +166,7 @@ impl<'a> WaitsFor<'a> {
         let mut shared = Vec::new();
         let manager = self.manager;
         for (seat, entry, mode) in manager.seating.seats_of(queue) {
-            self.look()?;
+            self.count_read()?;
             let before = match mode {
                 Mode::Shared => {
                     shared.push(entry);
@@ -186,8 +186,8 @@ impl<'a> WaitsFor<'a> {
         Some(())
     }
 
-    /// The deadlocks among all that can be reached from `roots`: Tarjan's algorithm, without
-    /// recursion. Returns none if that is more than may be looked at.
+    /// Returns the deadlocks among all nodes that can be reached from `roots`: Tarjan's algorithm,
+    /// without recursion. Returns none if the search would read too many entries.
     fn components(mut self, roots: impl IntoIterator<Item = Node>) -> Option<Vec<Deadlock>> {
         let mut visits: BTreeMap<Node, Visit> = BTreeMap::new();
         let mut open: Vec<Node> = Vec::new();
@@ -235,7 +235,7 @@ impl<'a> WaitsFor<'a> {
         Some(deadlocks)
     }
 
-    /// A component as what it means, if it is more than one node.
+    /// Returns a component as a deadlock, if it has more than one node.
     fn deadlock(&self, component: &[Node]) -> Option<Deadlock> {
         if component.len() < 2 {
             return None;

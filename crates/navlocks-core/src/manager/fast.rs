@@ -1,8 +1,8 @@
 //! The fast path for requests on one name.
 //!
-//! Appending to one queue cannot affect any other request, and a lock on one name most often leaves
-//! to one heir or none: scopes, steals and suspended clients need not be considered. The rule
-//! itself stays in `seating.rs`; each function here returns "not me" where the slow path must
+//! Appending to one queue cannot affect any other request, and a lock on one name most often has
+//! one heir or none. So scopes, steals and suspended clients need not be considered. The rule
+//! itself stays in `seating.rs`; each function here returns without effect where the slow path must
 //! decide.
 
 use super::LockManager;
@@ -10,8 +10,8 @@ use crate::id::Index;
 use crate::{Answer, Event, FencingToken, Request, RequestId, Wait};
 
 impl LockManager {
-    /// Grants a request for a single name that has no entry: every wait means the same there. Otherwise
-    /// nothing happens, and the error is the queue of the name if there is just one.
+    /// Grants a request for a single name that has no entry: every wait means the same there.
+    /// Otherwise nothing happens, and the error is the queue of the name if there is just one.
     ///
     /// <https://w3c.github.io/web-locks/#request-a-lock>
     #[inline]
@@ -31,8 +31,8 @@ impl LockManager {
         Ok(self.seating.hold(entry, self.numbers.take_token_at_once()))
     }
 
-    /// Appends a request for a single name to its queue, which has entries. Returns `None`, and nothing
-    /// happens, where the request does more than that.
+    /// Appends a request for a single name to its queue, which has entries. Returns `None`, and
+    /// nothing happens, where the request does more than that.
     ///
     /// <https://w3c.github.io/web-locks/#request-a-lock>
     #[inline]
@@ -55,8 +55,8 @@ impl LockManager {
         Some((id, Answer::Granted(token)))
     }
 
-    /// Releases a lock on a single name that no other entry wants. Returns false, and nothing happens, for any
-    /// other lock.
+    /// Releases a lock on a single name that no other entry wants. Returns false, and nothing
+    /// happens, for any other lock.
     ///
     /// <https://w3c.github.io/web-locks/#release-the-lock>
     #[inline]
@@ -69,25 +69,27 @@ impl LockManager {
         alone
     }
 
-    /// Releases a lock on a single name to its only heir. Returns false, and nothing happens, where there is
-    /// none.
+    /// Releases a lock on a single name to its only heir, and returns that; with `SEND`, also as an
+    /// event. Returns none, and nothing happens, where there is no such heir.
     ///
     /// <https://w3c.github.io/web-locks/#release-the-lock>
     #[inline]
-    pub(super) fn release_to_heir(&mut self, lock: Index) -> bool {
-        let Some(heir) = self.seating.only_heir(lock) else { return false };
+    pub(super) fn release_to_heir<const SEND: bool>(&mut self, lock: Index) -> Option<Index> {
+        let heir = self.seating.only_heir(lock)?;
         let owner = self.owner(heir);
         // A suspended client never blocks others, so it must not inherit the lock here.
         if self.clients[owner].suspension.is_some() {
-            return false;
+            return None;
         }
         // Step 6. Remove lock from the manager's held lock set.
         self.clients.delist(lock, &mut self.seating);
         self.seating.depart_for_heir(lock, heir);
         // Step 7. Process the lock request queue.
         let (request, token) = self.seating.hold(heir, self.numbers.take_token());
-        let client = self.clients.id(owner);
-        self.events.push(Event::Granted { request, client, token });
-        true
+        if SEND {
+            let client = self.clients.id(owner);
+            self.events.push(Event::Granted { request, client, token });
+        }
+        Some(heir)
     }
 }

@@ -27,13 +27,13 @@ impl LockManager {
         self.process_the_lock_request_queue();
     }
 
-    /// Ends a client rather than an agent: windows of one origin share an agent, and closing one of them must
-    /// not take the locks of the others.
+    /// Ends a client rather than an agent: windows of one origin share an agent, and closing one of
+    /// them must not take the locks of the others.
     ///
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
     pub(super) fn terminate_remaining_locks_and_requests(&mut self, client: Index) {
         // Step 1. Abort each of the client's requests. Step 2. Release each of its locks.
-        // In one step, so that a dying client is never granted anything; latest first, so that its
+        // In one step, so that a terminated client is never granted; latest first, so that its
         // requests do not inherit from each other.
         while let Some(last) = self.clients.last_entry(client) {
             self.depart(last);
@@ -76,7 +76,7 @@ impl LockManager {
         let owner = self.owner(entry);
         let client = self.clients.id(owner);
         if self.clients[owner].sleeps_under(SuspendPolicy::ReleaseAtOnce) {
-            // Such a client holds nothing while it is suspended: its turn passes.
+            // Under this policy a suspended client is granted nothing: the request is aborted.
             let request = self.seating.id(entry);
             self.send(owner, Event::Lost { request, client, cause: Cause::Suspended });
             self.depart(entry);

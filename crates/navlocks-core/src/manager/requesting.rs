@@ -8,8 +8,8 @@ use crate::seating::Place;
 use crate::{Answer, Cause, ClientId, Event, FencingToken, Mode, Request, RequestId, Scope, Wait};
 
 impl LockManager {
-    /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are the
-    /// embedder's.
+    /// The part of the algorithm that runs on the lock task queue; promise, callback and signal are
+    /// the embedder's.
     ///
     /// <https://w3c.github.io/web-locks/#request-a-lock>
     pub(super) fn request_a_lock(
@@ -33,7 +33,7 @@ impl LockManager {
         // Step 3.4.1. If steal is true, each held lock that intersects is removed and its holder
         // informed.
         if matches!(wait, Wait::Steal | Wait::StealAll) {
-            self.rob(scope, wait, id);
+            self.steal_from_holders(scope, wait, id);
         }
         self.clients.enlist(entry, &mut self.seating);
         // Steps 3.4.2 and 3.5.2. Prepend request in queue when it steals, enqueue it otherwise.
@@ -87,7 +87,8 @@ impl LockManager {
     ///
     /// <https://w3c.github.io/web-locks/#grantable>
     fn grantable(&self, scope: &Scope, mode: Mode) -> bool {
-        // Steps 1 to 6 name the parts. For a scope, the request is grantable when it is on every name.
+        // Steps 1 to 6 name the parts. For a scope, the request is grantable when it is on every
+        // name.
         // Step 7. If queue is not empty and request is not the first item in queue, return false:
         // for a queue that has the held locks in it, all seats must be clear.
         // Step 8. If mode is exclusive, return true if no held lock has the name.
@@ -97,7 +98,7 @@ impl LockManager {
 
     /// Takes away every held lock whose scope intersects, and with the older steal every pending
     /// request too.
-    fn rob(&mut self, scope: &Scope, wait: Wait, by: RequestId) {
+    fn steal_from_holders(&mut self, scope: &Scope, wait: Wait, by: RequestId) {
         let mut victims = Vec::new();
         for name in scope.names() {
             if wait == Wait::StealAll {

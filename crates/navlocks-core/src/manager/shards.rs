@@ -17,18 +17,20 @@ use crate::seating::Seating;
 use crate::{Name, RequestId, Snapshot};
 
 impl LockManager {
-    /// Makes a lock space of `COUNT` shards, a power of two, for names divided by [`shard_of`](Self::shard_of).
-    /// The embedder sees to it that
+    /// Makes a lock space of `COUNT` shards, a power of two, for names divided by
+    /// [`shard_of`](Self::shard_of). The embedder sees to it that
     ///
-    /// - a request has a single name and goes to the shard of that name; an input that names a request goes to
-    ///   the shard that [its slot](RequestId::slot) names: the remainder by the number of shards;
-    /// - [`add_client`](Self::add_client) and [`terminate`](Self::terminate) are called on all shards at one
-    ///   moment, so that all know the same clients under the same ids, and a client that ends has requests in
-    ///   one shard at most: grants of one step are in queue order, whatever their names;
+    /// - a request has a single name and goes to the shard of that name; an input that names a
+    ///   request goes to the shard that [its slot](RequestId::slot) names: the remainder by the
+    ///   number of shards;
+    /// - [`add_client`](Self::add_client) and [`terminate`](Self::terminate) are called on all
+    ///   shards at one moment, so that all know the same clients under the same ids, and a client
+    ///   that ends has requests in one shard at most: grants of one step are in queue order,
+    ///   whatever their names;
     /// - no client is suspended, because that affects all its entries.
     ///
-    /// For everything else there is [`whole`](Self::whole). Request ids and fencing tokens are of the whole
-    /// space: no two shards give the same, and later ones are larger.
+    /// For everything else there is [`whole`](Self::whole). Request ids and fencing tokens are of
+    /// the whole space: no two shards give the same, and later ones are larger.
     pub fn shards<const COUNT: usize>(key: HashKey) -> [Self; COUNT] {
         let numbers = Numbers::shared();
         core::array::from_fn(|number| {
@@ -38,7 +40,7 @@ impl LockManager {
         })
     }
 
-    /// Returns the shard of `COUNT` that a name belongs to. No secret is in it: names that collide
+    /// Returns the shard of `COUNT` that a name belongs to. It needs no key: names that collide
     /// share a mutex, and nothing else follows.
     #[inline]
     pub fn shard_of<const COUNT: usize>(name: &Name) -> usize {
@@ -77,8 +79,7 @@ impl LockManager {
         whole
     }
 
-    /// Drops all requests and keeps the clients: the requests live on in the
-    /// [`whole`](Self::whole).
+    /// Drops all requests and keeps the clients: the requests are in the [`whole`](Self::whole).
     pub fn forget_requests(&mut self) {
         self.seating.clear();
         self.clients = self.clients.without_entries();

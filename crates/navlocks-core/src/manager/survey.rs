@@ -17,6 +17,7 @@ pub struct QueueView<'a> {
 
 /// A request in the queue of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queued {
     /// The request, and once granted the lock.
     pub request: RequestId,
@@ -30,6 +31,7 @@ pub struct Queued {
 
 /// A pending request, with the nearest of its blockers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waiter {
     /// The pending request.
     pub request: RequestId,
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lock_is_taken_away_and_other_holders_of_the_name_keep_theirs() {
+    fn force_release_of_one_lock_leaves_other_holders_of_the_name() {
         let (mut manager, [one, two, three]) = manager();
         let (taken, _) = manager.request(one, Request::shared("a")).unwrap();
         let (kept, _) = manager.request(two, Request::shared("a")).unwrap();

@@ -1,4 +1,4 @@
-//! Suspend and resume: clients that sleep while they hold locks.
+//! Suspend and resume clients that hold locks.
 
 use alloc::vec::Vec;
 
@@ -36,8 +36,8 @@ impl LockManager {
         true
     }
 
-    /// Resumes a client: it receives now all events of the meantime, in order. Returns false when
-    /// it is not known or not suspended.
+    /// Resumes a client: it now receives all events since its suspension, in order. Returns false
+    /// when it is not known or not suspended.
     pub fn resume(&mut self, client: ClientId) -> bool {
         let Some(index) = self.clients.find(client) else { return false };
         let Some(suspension) = self.clients.resume(index) else { return false };

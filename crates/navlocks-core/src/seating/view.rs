@@ -26,7 +26,7 @@ impl Seating {
         self.queues.find(name)
     }
 
-    /// Returns all queues in use, in an order that means nothing.
+    /// Returns all queues in use, in no particular order.
     pub(crate) fn queues(&self) -> impl Iterator<Item = Index> + '_ {
         self.queues.iter().map(|(queue, _)| queue)
     }

@@ -70,14 +70,8 @@ pub(crate) async fn serve<S>(
     let fault = match end {
         End::Broken => {
             drop(stream);
-            if let Some(joined) = joined
-                && joined.hub.borrow_mut().detach(joined.session, joined.number, Instant::now())
-            {
-                let presence = joined.hub.borrow().presence_of(joined.session);
-                match presence {
-                    Some(path) => spawn_local(outlive(shared.clone(), joined, path)),
-                    None => spawn_local(expire(shared.clone(), joined)),
-                };
+            if let Some(joined) = joined {
+                detach(shared, joined);
             }
             return;
         }
@@ -91,11 +85,14 @@ pub(crate) async fn serve<S>(
         End::Fault(fault) => Some(fault),
     };
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
-    if let Some(Joined { hub, session, number }) = joined {
-        let mut hub = hub.borrow_mut();
-        // A session that the registry keeps outlives the service.
-        if !(hub.is_retired() || last && hub.registry.is_durable()) {
-            hub.leave(session, number, Instant::now());
+    let moved = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::Moved);
+    if let Some(joined) = joined {
+        let hub = joined.hub.clone();
+        if moved {
+            detach(shared.clone(), joined);
+        } else if !(last && hub.borrow().registry.is_durable()) {
+            // A session that the registry keeps outlives the service.
+            hub.borrow_mut().leave(joined.session, joined.number, Instant::now());
         }
     }
     let closed = close(stream, fault, (frames, &outbox), &shared.config.limits).await;
@@ -103,6 +100,19 @@ pub(crate) async fn serve<S>(
         shared.could_not_tell(lease);
     }
     drop(seat);
+}
+
+/// Lets a session go on without its connection, as long as it may.
+fn detach(shared: Rc<Shared>, joined: Joined) {
+    let Joined { hub, session, number } = &joined;
+    if hub.borrow().is_retired() || !hub.borrow_mut().detach(*session, *number, Instant::now()) {
+        return;
+    }
+    let presence = hub.borrow().presence_of(*session);
+    match presence {
+        Some(path) => spawn_local(outlive(shared, joined, path)),
+        None => spawn_local(expire(shared, joined)),
+    };
 }
 
 /// Waits for the end of the lease of a session whose connection broke, and ends it then unless it

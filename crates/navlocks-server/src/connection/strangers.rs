@@ -104,3 +104,42 @@ impl Strangers {
         inner.remove(number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn connections_of_one_address_are_capped_and_others_are_not() {
+        let strangers = Strangers::default();
+        let add = |address, time| strangers.add(address, 2, time);
+        let first = add(HERE, LONG).expect("room for one");
+        add(HERE, LONG).expect("room for two");
+        assert_eq!(add(HERE, LONG), None, "the oldest has not had its time");
+        assert!(add(THERE, LONG).is_some());
+        // All users of the machine have the loopback address.
+        assert!((0..10).all(|_| add(LOOPBACK, LONG).is_some()));
+        let before = strangers.len();
+        assert!(add(HERE, Duration::ZERO).is_some(), "the oldest has had its time");
+        assert_eq!(strangers.len(), before);
+        strangers.settled(first);
+        assert_eq!(strangers.len(), before, "the first one has given way already");
+    }
+
+    #[test]
+    fn connection_that_has_shown_its_tenant_makes_room_for_another() {
+        let strangers = Strangers::default();
+        let first = strangers.add(HERE, 1, LONG).expect("room");
+        assert_eq!(strangers.add(HERE, 1, LONG), None);
+        strangers.settled(first);
+        assert!(strangers.add(HERE, 1, LONG).is_some());
+        assert!(strangers.make_room(1, LONG).is_err_and(|left| left <= LONG));
+    }
+}

@@ -1,13 +1,16 @@
 //! The clients of a session: opened in a partition, and closed.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_wire::{ClientKey, Fault, FaultCode, RequestKey};
 
 use super::Hub;
+use super::backlog::Ending;
 use super::partitions::PartitionKey;
 use super::sessions::{CLIENT_BYTES, Client, Known};
+use super::shares::Share;
 use crate::config::Limits;
 
 impl Hub {
@@ -112,13 +115,25 @@ impl Hub {
 
     /// Ends a client of a session.
     pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
-        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        if let Some((share, closed)) = self.remove_client(number, client)? {
+            self.end_in_turns(Ending::of_clients(number, share, vec![closed]), now);
+        }
+        Ok(())
+    }
+
+    /// Removes a client from its session. Returns it if it is to be ended in its partition.
+    pub(super) fn remove_client(
+        &mut self,
+        number: u32,
+        client: u64,
+    ) -> Result<Option<(Rc<Share>, Client)>, Fault> {
+        let Some(session) = self.sessions.get_mut(number) else { return Ok(None) };
         if session.client(client)?.is_none() {
             session.unopened.remove(&client);
             session.recount();
-            return Ok(());
+            return Ok(None);
         }
-        let Some(closed) = session.clients.remove(&client) else { return Ok(()) };
+        let Some(closed) = session.clients.remove(&client) else { return Ok(None) };
         for request in &closed.lost {
             if let Some(Known::Lost { slot, .. }) = session.requests.remove(*request) {
                 self.registry.end_lost(RequestKey::new(number, *request), slot);
@@ -128,13 +143,7 @@ impl Hub {
             claim.retain(|_, request| request.client != client);
         }
         session.recount();
-        let ended = self.end_client(&closed, now);
-        if let Some(session) = self.sessions.get_mut(number) {
-            for request in ended {
-                session.requests.remove(request);
-            }
-        }
-        Ok(())
+        Ok(Some((session.share.clone(), closed)))
     }
 
     /// Ends a client in its partition. Returns the numbers of its requests.

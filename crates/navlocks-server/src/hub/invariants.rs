@@ -1,8 +1,9 @@
 //! Invariants that hold between two messages.
 
 use super::Hub;
+use super::backlog::Unfinished;
 use super::partitions::Partition;
-use super::sessions::Known;
+use super::sessions::{Client, Known};
 
 impl Hub {
     /// Checks that the books of sessions and those of the engines agree. For tests and fuzzing; the cost is all there is.
@@ -38,11 +39,26 @@ impl Hub {
                 assert!(self.partitions[client.partition].manager().knows(client.id));
             }
         }
+        for ending in self.unfinished.iter() {
+            let Unfinished::Ending(ending) = ending else { continue };
+            let (session, ended) = ending.clients();
+            clients += ended.len();
+            if self.sessions.get(session).is_none() {
+                requests += ended.iter().map(|client| self.requests_of(client)).sum::<usize>();
+            }
+        }
         let managers = || self.partitions.iter().map(Partition::manager);
         assert_eq!(clients, managers().map(|manager| manager.client_count()).sum::<usize>());
         assert_eq!(requests, self.partitions.iter().map(Partition::requests).sum::<usize>());
         let used =
             self.partitions.iter().filter(|partition| partition.manager().client_count() > 0);
         assert_eq!(self.partitions.len(), used.count());
+    }
+
+    /// Returns how many requests a client has, those that are held back included.
+    fn requests_of(&self, client: &Client) -> usize {
+        let partition = &self.partitions[client.partition];
+        let early = partition.early.iter().filter(|asking| asking.owner == client.id);
+        partition.manager().requests_of(client.id).count() + early.count()
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_wire::{self as wire, Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 
+use super::backlog::Ending;
 use super::clients::NotOpened;
 use super::resuming::unknown_session;
 use super::sessions::{Known, Secret, Session};
@@ -79,13 +80,12 @@ impl Hub {
                 self.end(number, None, now);
                 return Err(fault);
             }
-        } else if let Some(resume) = &hello.resume {
-            if let Err(fault) = self.resume_clients(number, &resume.clients, now) {
-                // Nothing of it may stay behind: no connection would ever end it.
-                self.end(number, None, now);
-                return Err(fault);
-            }
-            self.resume(number, &resume.alive, now);
+        } else if let Some(resume) = &hello.resume
+            && let Err(fault) = self.resume(number, resume, now)
+        {
+            // Nothing of it may stay behind: no connection would ever end it.
+            self.end(number, None, now);
+            return Err(fault);
         }
         self.settle(now);
         Ok((number, connection))
@@ -189,7 +189,7 @@ impl Hub {
     }
 
     pub(super) fn end_without_slow(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
-        let Some(session) = self.sessions.remove(number) else { return };
+        let Some(mut session) = self.sessions.remove(number) else { return };
         if let (Some(outbox), Some(fault)) = (&session.outbox, fault) {
             outbox.end(fault);
         }
@@ -203,9 +203,8 @@ impl Hub {
             }
         }
         self.forget_unclaimed(number, now);
-        for client in session.clients.values() {
-            let _ended = self.end_client(client, now);
-        }
+        let clients = std::mem::take(&mut session.clients).into_values().collect();
+        self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now);
     }
 
     /// Ends the sessions of tokens that are gone. Returns how many there were.

@@ -6,10 +6,11 @@
 //! for the first message of a connection, [`message`](Hub::message) for the others,
 //! [`leave`](Hub::leave) or [`detach`](Hub::detach) at its end, and
 //! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
-//! sends the rest of its effects. After a start with the state of an earlier hub it also calls
+//! does the rest of its work. After a start with the state of an earlier hub it also calls
 //! [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
 //! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
+mod backlog;
 mod claims;
 mod clients;
 mod common;
@@ -45,8 +46,9 @@ use navlocks_wire::{Ask, Fault};
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
+use backlog::Unfinished;
 pub(crate) use partitions::PartitionKey;
-use partitions::{Around, Partition, PartitionIndex, Partitions};
+use partitions::{Around, Partition, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
 use tokens::Tokens;
@@ -80,8 +82,8 @@ pub struct Hub {
     places: Places,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
-    /// Partitions with effects that are not sent yet, in turn.
-    unfinished: VecDeque<PartitionIndex>,
+    /// The work that inputs left, in turn.
+    unfinished: VecDeque<Unfinished>,
     /// Questions that wait for the end of grace.
     questions: Vec<(u32, Ask)>,
     /// Whether new sessions are taken.
@@ -202,17 +204,6 @@ impl Hub {
         }
     }
 
-    /// Sends a part of what an earlier input left: one that grants a lock to thousands of waiters,
-    /// for example. Returns whether more is left; no other input should come before that is sent.
-    pub fn go_on(&mut self, now: Instant) -> bool {
-        if let Some(index) = self.unfinished.pop_front() {
-            let (partitions, mut around) = self.around(now);
-            partitions[index].go_on(&mut around);
-            self.settle(now);
-        }
-        !self.unfinished.is_empty()
-    }
-
     /// The partitions, and beside them what a step in one needs.
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
@@ -246,6 +237,11 @@ impl Hub {
     pub(crate) fn retire(&mut self, fault: &Fault, now: Instant) {
         self.open = false;
         self.keep_histories(now);
+        self.disconnect(fault);
+    }
+
+    /// Ends all connections with this fault. Their sessions go on.
+    pub(crate) fn disconnect(&mut self, fault: &Fault) {
         for number in self.sessions.numbers() {
             let outbox = self.sessions.get(number).and_then(|session| session.outbox.as_ref());
             outbox.inspect(|outbox| outbox.end(fault.clone()));
@@ -261,10 +257,14 @@ impl Hub {
     /// free.
     pub(crate) fn dissolve(&mut self, now: Instant) -> bool {
         const SESSIONS_AT_A_TIME: usize = 16;
+        // Tenants wait until the effects of their inputs are sent, if only to closed connections.
+        if self.go_on(now) {
+            return true;
+        }
         for number in self.sessions.numbers().into_iter().take(SESSIONS_AT_A_TIME) {
             self.end_without_slow(number, None, now);
         }
-        self.sessions.len() > 0
+        self.sessions.len() > 0 || !self.unfinished.is_empty()
     }
 }
 

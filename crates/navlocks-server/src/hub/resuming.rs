@@ -9,7 +9,8 @@ use navlocks_wire::{self as wire, Fault, FaultCode, Lost, Open, Resume, ToClient
 
 use crate::hub::Hub;
 use crate::hub::Peer;
-use crate::hub::sessions::Known;
+use crate::hub::backlog::{Ending, Resumed};
+use crate::hub::sessions::{Client, Known};
 
 impl Hub {
     /// The session that a peer wants to go on with, if that is its own.
@@ -50,21 +51,40 @@ impl Hub {
         Ok(number)
     }
 
-    /// Ends the clients that a session does not have any more, and opens those that got lost with a
-    /// connection.
-    pub(crate) fn resume_clients(
+    /// Ends the clients and requests that a session does not have any more, opens the clients that
+    /// got lost with a connection, and sends what the session lost.
+    pub(crate) fn resume(
         &mut self,
         number: u32,
-        wanted: &[Open],
+        resume: &Resume,
         now: Instant,
     ) -> Result<(), Fault> {
+        self.metrics.resumed_sessions.inc();
         let Some(session) = self.sessions.get(number) else { return Ok(()) };
+        let share = session.share.clone();
+        let closed = self.remove_all_but(number, &resume.clients)?;
+        self.end_in_turns(Ending::of_clients(number, share.clone(), closed), now);
+        self.open_again(number, &resume.clients)?;
+        let requests = self.resume_requests(number, &resume.alive);
+        self.end_in_turns(Ending::of_requests(number, share, requests), now);
+        Ok(())
+    }
+
+    /// Removes the clients that a session does not have any more. Returns them.
+    fn remove_all_but(&mut self, number: u32, wanted: &[Open]) -> Result<Vec<Client>, Fault> {
+        let Some(session) = self.sessions.get(number) else { return Ok(Vec::new()) };
         let numbers: HashSet<u64> = wanted.iter().map(|open| open.client).collect();
         let over: Vec<u64> =
             session.clients.keys().copied().filter(|client| !numbers.contains(client)).collect();
+        let mut removed = Vec::new();
         for client in over {
-            self.close(number, client, now)?;
+            removed.extend(self.remove_client(number, client)?.map(|(_, client)| client));
         }
+        Ok(removed)
+    }
+
+    /// Opens the clients that got lost with a connection.
+    fn open_again(&mut self, number: u32, wanted: &[Open]) -> Result<(), Fault> {
         for Open { client, partition } in wanted {
             let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
             if !session.clients.contains_key(client) {
@@ -78,25 +98,21 @@ impl Hub {
         Ok(())
     }
 
-    /// Lets go of what a client that came back does not want any more, and tells it what it lost.
-    pub(crate) fn resume(&mut self, number: u32, alive: &[u64], now: Instant) {
-        self.metrics.resumed_sessions.inc();
+    /// Returns the requests that a session lost, then those that it does not have any more.
+    fn resume_requests(&mut self, number: u32, alive: &[u64]) -> Vec<(u64, Resumed)> {
         let wanted: HashSet<u64> = alive.iter().copied().collect();
-        let Some(session) = self.sessions.get_mut(number) else { return };
-        let known: Vec<(u64, Known)> = session.requests.iter().collect();
+        let Some(session) = self.sessions.get_mut(number) else { return Vec::new() };
         session.expect_again(alive);
-        for &(request, known) in &known {
-            if let Known::Lost { cause, .. } = known
-                && wanted.contains(&request)
-            {
-                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
+        let (mut lost, mut given_up) = (Vec::new(), Vec::new());
+        for (request, known) in session.requests.iter() {
+            match known {
+                _ if !wanted.contains(&request) => given_up.push((request, Resumed::GivenUp)),
+                Known::Lost { cause, .. } => lost.push((request, Resumed::Lost(cause))),
+                Known::Live { .. } | Known::Early { .. } => {}
             }
         }
-        for (request, _) in known {
-            if !wanted.contains(&request) {
-                self.give_up(number, request, now);
-            }
-        }
+        lost.extend(given_up);
+        lost
     }
 
     /// A request is sent again after a resume: what became of it.

@@ -1,9 +1,9 @@
 //! Crowds: steps that concern a hundred thousand requests, and thousands of connections.
 
-use navlocks_wire::ToClient;
+use navlocks_wire::{ToClient, Welcome};
 
 use crate::client::Client;
-use crate::trials::{ABUSER, Bystander, Process, join};
+use crate::trials::{ABUSER, Bystander, Process, connect, join};
 
 const WAITERS: u64 = 100_000;
 
@@ -51,6 +51,48 @@ fn end_of_a_session_with_a_hundred_thousand_heirs_leaves_time_for_others() {
     request_many(&mut heir, "exclusive", |id| id.to_string());
     heir.settle();
     holder.say("\"bye\"");
+    hear_grants(&mut heir);
+    bystander.served_well();
+}
+
+#[test]
+fn end_of_a_session_with_thousands_of_clients_leaves_time_for_others() {
+    const CLIENTS: u64 = 9_000;
+    let service = Process::start();
+    let bystander = Bystander::watch(service.tcp);
+    let (mut holder, _) = join(service.tcp, ABUSER);
+    let (mut heir, _) = join(service.tcp, ABUSER);
+    holder.say_all((1..=CLIENTS).map(|client| format!(r#"{{"open":{{"client":{client}}}}}"#)));
+    for first in (1..=WAITERS).step_by(1000) {
+        holder.say_all((first..first + 1000).map(|id| {
+            let client = id % CLIENTS + 1;
+            format!(r#"{{"request":{{"id":{id},"client":{client},"names":["{id}"]}}}}"#)
+        }));
+    }
+    hear_grants(&mut holder);
+    request_many(&mut heir, "exclusive", |id| id.to_string());
+    heir.settle();
+    holder.say("\"bye\"");
+    hear_grants(&mut heir);
+    bystander.served_well();
+}
+
+#[test]
+fn resume_that_gives_up_a_hundred_thousand_requests_leaves_time_for_others() {
+    let service = Process::start();
+    let bystander = Bystander::watch(service.tcp);
+    let (mut holder, Welcome { session, secret, .. }) = join(service.tcp, ABUSER);
+    let (mut heir, _) = join(service.tcp, ABUSER);
+    request_many(&mut holder, "exclusive", |id| id.to_string());
+    hear_grants(&mut holder);
+    request_many(&mut heir, "exclusive", |id| id.to_string());
+    heir.settle();
+    drop(holder);
+    let mut holder = connect(service.tcp, ABUSER);
+    holder.say(format!(
+        r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}","clients":[{{"client":0}}],"alive":[]}}}}}}"#
+    ));
+    assert!(holder.welcome().resumed);
     hear_grants(&mut heir);
     bystander.served_well();
 }

@@ -8,5 +8,6 @@ mod client;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod running;
 mod crowds;
+mod panics;
 mod trials;
 mod turns;

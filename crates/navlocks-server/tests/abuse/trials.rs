@@ -26,7 +26,7 @@ fn with_tenants(config: &mut Config) {
 }
 
 /// A connection of the tenant with this token, which has not said hello.
-fn connect(address: SocketAddr, token: &str) -> Client {
+pub(crate) fn connect(address: SocketAddr, token: &str) -> Client {
     let mut request = handshake();
     let header = format!("Bearer {token}").parse().expect("a header");
     request.headers_mut().insert("Authorization", header);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use navlocks_server::hub::{Frame, Hub, Outbox, Peer};
 use navlocks_server::{DeadlockPolicy, Limits};
-use navlocks_wire::{self as wire, ToService};
+use navlocks_wire::{self as wire, ToClient, ToService};
 
 /// More than the service sends in one go.
 const MANY: u64 = 5_000;
@@ -17,6 +17,7 @@ const IN_ONE_GO: usize = 1_001;
 struct Session {
     number: u32,
     connection: u64,
+    secret: String,
     outbox: Outbox,
 }
 
@@ -29,13 +30,24 @@ fn hub_with(limits: Limits, deadlocks: DeadlockPolicy) -> Hub {
 }
 
 fn join(hub: &mut Hub) -> Session {
+    say_hello(hub, r#"{"hello":{"version":1}}"#).0
+}
+
+/// Begins a connection. Returns its session, and the messages that come at once after the welcome.
+fn say_hello(hub: &mut Hub, hello: &str) -> (Session, Vec<String>) {
     let outbox = Outbox::new(64 << 20);
-    let ToService::Hello(hello) = read(r#"{"hello":{"version":1}}"#) else { panic!("not hello") };
+    let ToService::Hello(hello) = read(hello) else { panic!("not hello") };
     let peer = Rc::new(Peer::remote("tenant", ""));
     let (number, connection) = hub.hello(&peer, &hello, &outbox, Instant::now()).expect("welcome");
-    let session = Session { number, connection, outbox };
-    session.take();
-    session
+    let mut frames: VecDeque<Frame> = VecDeque::new();
+    outbox.take(&mut frames);
+    let welcome = frames.pop_front().expect("a welcome").text();
+    let ToClient::Welcome(welcome) = wire::read(&welcome).expect("a message") else {
+        panic!("not a welcome: {welcome}");
+    };
+    assert!(frames.len() < IN_ONE_GO, "{} messages in one go", frames.len());
+    let messages = frames.iter().map(Frame::text).collect();
+    (Session { number, connection, secret: welcome.secret, outbox }, messages)
 }
 
 fn read(text: &str) -> ToService {
@@ -50,6 +62,38 @@ impl Session {
     fn request_all(&self, hub: &mut Hub, mode: &str) {
         for id in 1..=MANY {
             self.say(hub, &format!(r#"{{"request":{{"id":{id},"names":["a"],"mode":"{mode}"}}}}"#));
+        }
+    }
+
+    /// Goes on over another connection with these clients and requests.
+    fn resume(&self, hub: &mut Hub, clients: &[u64], alive: &[u64]) -> (Self, Vec<String>) {
+        let Self { number, secret, .. } = self;
+        let clients: Vec<String> =
+            clients.iter().map(|client| format!(r#"{{"client":{client}}}"#)).collect();
+        let clients = clients.join(",");
+        say_hello(
+            hub,
+            &format!(
+                r#"{{"hello":{{"version":1,"resume":{{"session":{number},"secret":"{secret}","clients":[{clients}],"alive":{alive:?}}}}}}}"#
+            ),
+        )
+    }
+
+    /// Opens as many clients as there are requests, each of which requests its own name.
+    fn request_by_many_clients(&self, hub: &mut Hub) {
+        for id in 1..=MANY {
+            self.say(hub, &format!(r#"{{"open":{{"client":{id}}}}}"#));
+            self.say(
+                hub,
+                &format!(r#"{{"request":{{"id":{id},"client":{id},"names":["{id}"]}}}}"#),
+            );
+        }
+    }
+
+    /// Requests as many names as there are requests.
+    fn request_many_names(&self, hub: &mut Hub) {
+        for id in 1..=MANY {
+            self.say(hub, &format!(r#"{{"request":{{"id":{id},"names":["{id}"]}}}}"#));
         }
     }
 
@@ -73,6 +117,7 @@ impl Session {
             assert!(some.len() <= IN_ONE_GO, "{} messages in one go", some.len());
             all.extend(some);
         }
+        hub.check_invariants();
         all
     }
 }
@@ -129,15 +174,112 @@ fn contention_of_many_holders_is_sent_in_turns() {
 fn end_of_a_session_with_many_heirs_is_sent_in_turns() {
     let mut hub = hub();
     let (holder, heir) = (join(&mut hub), join(&mut hub));
-    for session in [&holder, &heir] {
-        for id in 1..=MANY {
-            session.say(&mut hub, &format!(r#"{{"request":{{"id":{id},"names":["{id}"]}}}}"#));
-        }
-    }
+    holder.request_many_names(&mut hub);
+    heir.request_many_names(&mut hub);
     assert_eq!(heir.take(), [""; 0]);
     hub.leave(holder.number, holder.connection, Instant::now());
     let granted = heir.take_in_turns(&mut hub);
     assert_eq!(numbers(&granted, "granted").len(), MANY as usize);
+}
+
+#[test]
+fn end_of_a_session_with_many_clients_is_done_in_turns() {
+    let mut hub = hub();
+    let (holder, heir, subscriber) = (join(&mut hub), join(&mut hub), join(&mut hub));
+    holder.request_by_many_clients(&mut hub);
+    heir.request_many_names(&mut hub);
+    assert_eq!(heir.take(), [""; 0]);
+    subscriber.say(&mut hub, r#"{"listen":0}"#);
+    subscriber.take();
+    hub.leave(holder.number, holder.connection, Instant::now());
+    let mut all = Vec::new();
+    let mut left = true;
+    while left {
+        // Each request that ends takes a grant, and two events for the subscriber.
+        let (some, events) = (heir.take(), subscriber.take());
+        assert!(some.len() <= IN_ONE_GO / 3 && events.len() <= IN_ONE_GO, "{}", events.len());
+        all.extend(some);
+        hub.check_invariants();
+        left = hub.go_on(Instant::now());
+    }
+    all.extend(heir.take());
+    assert!(numbers(&all, "granted").into_iter().eq(1..=MANY));
+    assert!(!hub.go_on(Instant::now()));
+}
+
+#[test]
+fn end_of_clients_with_many_heirs_each_is_done_in_turns() {
+    let mut hub = hub();
+    let (holder, heir) = (join(&mut hub), join(&mut hub));
+    holder.request_by_many_clients(&mut hub);
+    for id in 1..=MANY {
+        let name = id % 5 + 1;
+        let names = format!(r#"{{"request":{{"id":{id},"names":["{name}"],"mode":"shared"}}}}"#);
+        heir.say(&mut hub, &names);
+    }
+    hub.leave(holder.number, holder.connection, Instant::now());
+    let granted = heir.take_in_turns(&mut hub);
+    assert_eq!(numbers(&granted, "granted").len(), MANY as usize);
+}
+
+#[test]
+fn resume_that_gives_up_many_requests_is_done_in_turns() {
+    let mut hub = hub();
+    let (holder, heir) = (join(&mut hub), join(&mut hub));
+    holder.request_many_names(&mut hub);
+    heir.request_many_names(&mut hub);
+    let kept = [1, MANY];
+    let (holder, _) = holder.resume(&mut hub, &[0], &kept);
+    let mut granted = numbers(&heir.take_in_turns(&mut hub), "granted");
+    granted.sort_unstable();
+    assert!(granted.into_iter().eq(2..MANY));
+    holder.say(&mut hub, r#"{"release":1}"#);
+    assert_eq!(numbers(&heir.take(), "granted"), [1]);
+}
+
+#[test]
+fn resume_without_many_clients_is_done_in_turns() {
+    let mut hub = hub();
+    let (holder, heir) = (join(&mut hub), join(&mut hub));
+    holder.request_by_many_clients(&mut hub);
+    heir.request_many_names(&mut hub);
+    let (holder, _) = holder.resume(&mut hub, &[0, MANY], &[MANY]);
+    let mut granted = numbers(&heir.take_in_turns(&mut hub), "granted");
+    granted.sort_unstable();
+    assert!(granted.into_iter().eq(1..MANY));
+    holder.say(&mut hub, &format!(r#"{{"close":{MANY}}}"#));
+    assert_eq!(numbers(&heir.take(), "granted"), [MANY]);
+}
+
+#[test]
+fn resume_after_many_losses_sends_them_in_turns() {
+    let mut hub = hub();
+    let (thief, holder) = (join(&mut hub), join(&mut hub));
+    holder.request_all(&mut hub, "shared");
+    thief.say(&mut hub, r#"{"request":{"id":1,"names":["a"],"wait":"steal"}}"#);
+    while hub.go_on(Instant::now()) {}
+    let alive: Vec<u64> = (1..=MANY).collect();
+    let (holder, mut lost) = holder.resume(&mut hub, &[0], &alive);
+    lost.extend(holder.take_in_turns(&mut hub));
+    let mut lost = numbers(&lost, "lost");
+    lost.sort_unstable();
+    assert!(lost == alive);
+}
+
+#[test]
+fn session_that_ends_while_its_tenant_is_behind_ends_in_its_turn() {
+    let mut hub = hub();
+    let (holder, other, heir) = (join(&mut hub), join(&mut hub), join(&mut hub));
+    holder.request_many_names(&mut hub);
+    other.say(&mut hub, r#"{"request":{"id":1,"names":["other"]}}"#);
+    heir.say(&mut hub, r#"{"request":{"id":1,"names":["other"]}}"#);
+    holder.resume(&mut hub, &[0], &[]);
+    hub.leave(other.number, other.connection, Instant::now());
+    assert_eq!(numbers(&heir.take_in_turns(&mut hub), "granted"), [1]);
+    // A session that ends while it gives up requests leaves nothing behind.
+    hub.leave(heir.number, heir.connection, Instant::now());
+    while hub.go_on(Instant::now()) {}
+    hub.check_invariants();
 }
 
 #[test]

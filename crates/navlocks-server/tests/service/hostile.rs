@@ -338,7 +338,7 @@ fn a_million_requests_from_one_client_are_refused_by_its_quota() {
 }
 
 #[test]
-fn s18_every_limit_has_an_error_of_its_own() {
+fn s18_decision_6_every_limit_has_an_error_of_its_own() {
     let service = Running::with(|config| {
         config.limits.name_bytes_max = 10;
         config.limits.names_per_request_max = 3;

@@ -6,20 +6,22 @@ use crate::error::{QueryError, RequestError};
 use crate::lock::Lock;
 use crate::locks::Locks;
 
-/// Options of [`acquire`]. By default exclusive, and waiting its turn.
+/// Options of [`acquire`]. By default exclusive, and queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcquireOptions {
     /// Shared or exclusive.
     pub mode: Mode,
-    /// Runs the work without the lock when that is not free.
+    /// Runs the work without the lock when it is not available.
     pub if_available: bool,
-    /// Takes the lock away from its holders, and throws all who wait for it out of the queue.
+    /// Steals the lock from its holders, and aborts all pending requests for it.
     pub steal: bool,
 }
 
-/// Runs `work` under the lock and returns what it returns: `navigator.locks.acquire(name, options, callback)`.
+/// Runs `work` under the lock and returns its result: `navigator.locks.acquire(name, options,
+/// callback)`.
 ///
-/// The work gets `None` when the lock was wanted only [if available](AcquireOptions::if_available) and is not.
+/// The work gets `None` when the lock was requested only [if
+/// available](AcquireOptions::if_available) and is not.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -38,15 +40,16 @@ pub struct AcquireOptions {
 ///
 /// # What changed since
 ///
-/// - `steal` was true by default, by a slip of the pen. Here it is not.
-/// - A steal still ends those who wait, with
+/// - `steal` was true by default, by a mistake in the draft. Here it is not.
+/// - A steal still aborts pending requests, with
 ///   [`RequestErrorKind::Stolen`](crate::RequestErrorKind::Stolen). Today's
-///   [`steal`](crate::Request::steal) leaves them
-///   in the queue. No options exclude each other: a steal is always available, and may be shared.
-/// - A work whose lock is stolen goes on, and [`Lock::lost`] tells it. The draft rejected the promise under it.
-/// - The draft's signal, when it came after the grant, rejected the promise while the callback went on under the lock. Here
-///   the future is both: it can be dropped, and then work and lock are gone; or one can stop awaiting it and keep it,
-///   and then the lock stays held, as in the draft. Nothing goes on that nobody awaits.
+///   [`steal`](crate::Request::steal) leaves them in the queue. No options exclude each other: a
+///   steal is always available, and may be shared.
+/// - Work whose lock is stolen continues, and [`Lock::lost`] reports the loss. The draft rejected
+///   the promise meanwhile.
+/// - The draft's signal, after the grant, rejected the promise while the callback went on under the
+///   lock. Here a caller can drop the future, which ends the work and releases the lock, or stop
+///   polling and keep it, which keeps the lock held. Work never continues without being polled.
 ///
 /// # Errors
 ///
@@ -54,8 +57,8 @@ pub struct AcquireOptions {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future while it waits leaves the queue at once, and those behind go on. Dropping it later drops the work
-/// and releases the lock.
+/// Dropping the future while it waits leaves the queue at once, and later requests are granted.
+/// Dropping it later drops the work and releases the lock.
 pub async fn acquire<T>(
     locks: &Locks,
     name: impl Into<Name>,
@@ -73,7 +76,8 @@ pub async fn acquire<T>(
     Ok(work(lock.as_ref()).await)
 }
 
-/// Takes away all locks held on a name, in one step, and returns how many: `navigator.locks.forceRelease(name)`.
+/// Takes away all locks held on a name, in one step, and returns how many:
+/// `navigator.locks.forceRelease(name)`.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -89,7 +93,8 @@ pub async fn acquire<T>(
 ///
 /// # What changed since
 ///
-/// The draft had lost its algorithm and left open what the holders hear. They are told, and the queue goes on.
+/// The draft had lost its algorithm and did not define how holders are informed. Here they receive
+/// the loss, and the queue is processed.
 ///
 /// # Errors
 ///

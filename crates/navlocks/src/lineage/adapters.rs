@@ -2,9 +2,10 @@
 //!
 //! > Any of the above approaches can be implemented in terms of the other.
 //!
-//! The FAQ proved it with four sketches. Here they are in Rust, to be read as a proof and used where code in the terms of
-//! one model meets an API of another. Their bugs are mended: a request that fails or is aborted says so in all four,
-//! and the scoped one returns what its work returns. Each passes the tests of the model that it imitates.
+//! The FAQ sketched four of them. Here they are in Rust, as a proof, and for code in the terms of
+//! one model that meets an API of another. The sketches' bugs are fixed: all four report a request
+//! that fails or is aborted, and the scoped one returns its work's result. Each passes the tests of
+//! the model that it imitates.
 //!
 //! ```
 //! # navlocks::blocking::block_on(async {
@@ -32,33 +33,34 @@ use crate::error::RequestError;
 use crate::lock::Lock;
 use crate::request::Request;
 
-/// A lock to be released by hand, made of a lock that releases itself or of a callback under a lock. Dropping it releases
-/// it, too.
+/// A lock to be released by hand, made from a lock that releases itself or from a callback under a
+/// lock. Dropping it releases it, too.
 #[must_use = "a lock that is not kept is released at once"]
 pub struct ExplicitLock {
     facts: Facts,
-    /// What `holding` waits for. Before it, because they are dropped in this order.
+    /// `holding` waits for this gate. Declared first, because fields are dropped in order.
     gate: Gate,
     holding: Pin<Box<dyn Future<Output = Result<(), ReleaseError>> + Send + Sync>>,
 }
 
 impl ExplicitLock {
-    /// The names that are locked, in order.
+    /// Returns the locked names, in order.
     pub fn scope(&self) -> &Scope {
         &self.facts.scope
     }
 
-    /// Shared or exclusive.
+    /// Returns the mode: shared or exclusive.
     pub fn mode(&self) -> Mode {
         self.facts.mode
     }
 
-    /// As [`Lock::fencing_token`].
+    /// Returns the token, as [`Lock::fencing_token`].
     pub fn fencing_token(&self) -> FencingToken {
         self.facts.token
     }
 
-    /// Releases the lock. It is free when this returns; only an [`AutoLock`] that others gave work to stays held for that.
+    /// Releases the lock. It is free when this returns, unless another handle of an [`AutoLock`]
+    /// added work to it.
     ///
     /// A second release does not compile:
     ///
@@ -89,7 +91,7 @@ impl fmt::Debug for ExplicitLock {
     }
 }
 
-/// "Can you implement explicit release in terms of auto-release?" The lock is given a work that ends with
+/// "Can you implement explicit release in terms of auto-release?" The lock gets work that ends with
 /// [`release`](ExplicitLock::release).
 ///
 /// # Errors
@@ -108,8 +110,8 @@ pub async fn explicit_from_auto<E>(
     Ok(ExplicitLock { facts: lock.facts().clone(), gate, holding })
 }
 
-/// "Can you implement auto-release in terms of explicit-release?" The FAQ's `Extendable` is [`AutoLock`], which takes over a
-/// [`Lock`] and releases it when its works have ended.
+/// "Can you implement auto-release in terms of explicit-release?" The FAQ's `Extendable` is
+/// [`AutoLock`], which takes over a [`Lock`] and releases it when its work has ended.
 ///
 /// # Errors
 ///
@@ -124,8 +126,8 @@ pub async fn auto_from_explicit<E>(
     request.await.map(AutoLock::from)
 }
 
-/// "Can you implement explicit release in terms of scoped release?" The lock is held by a work that tells of the grant and
-/// then waits for [`release`](ExplicitLock::release).
+/// "Can you implement explicit release in terms of scoped release?" The lock is held by work that
+/// reports the grant and then waits for [`release`](ExplicitLock::release).
 ///
 /// # Errors
 ///
@@ -139,7 +141,7 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
     let (tell, told) = mpsc::channel();
     let mut holding = Box::pin(async move {
         let held = request.with(async |lock| {
-            // Nobody listens any more when the lock was not wanted after all, and then this is about to be dropped.
+            // The receiver is gone only if the caller dropped its future, which drops this one too.
             let _ = tell.send(Ok(Facts::of(lock)));
             let Ok(()) = opened.await;
             lock.loss()
@@ -155,15 +157,15 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
     });
     let mut held = holding.as_mut();
     let granted = poll_fn(move |cx| {
-        // It tells all that there is to know of it.
+        // The result of the poll is not needed: `holding` reports the grant itself.
         let _ = held.as_mut().poll(cx);
         told.try_recv().map_or(Poll::Pending, Poll::Ready)
     });
     Ok(ExplicitLock { facts: granted.await?, gate, holding })
 }
 
-/// "Can you implement scoped release in terms of explicit release?" With any lock that is released by its drop, and so
-/// also when the work panics or is dropped.
+/// "Can you implement scoped release in terms of explicit release?" Works with any lock that is
+/// released on drop, so also when the work panics or is dropped.
 ///
 /// # Errors
 ///
@@ -171,7 +173,8 @@ pub async fn explicit_from_scoped(request: Request) -> Result<ExplicitLock, Requ
 ///
 /// # Cancel safety
 ///
-/// Dropping the future while it waits drops the request; dropping it later drops the work and releases the lock.
+/// Dropping the future while it waits drops the request; dropping it later drops the work and
+/// releases the lock.
 pub async fn scoped_from_explicit<L, E, T>(
     request: impl IntoFuture<Output = Result<L, E>>,
     work: impl AsyncFnOnce(&L) -> T,

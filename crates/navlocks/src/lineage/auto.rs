@@ -1,4 +1,4 @@
-//! The auto-release model: a lock that is held until the work it was given has ended.
+//! The auto-release model: a lock that is held until the work added to it has ended.
 
 use std::error::Error;
 use std::fmt;
@@ -19,21 +19,24 @@ mod wakeups;
 pub(crate) use holding::Facts;
 use holding::Holding;
 
-/// A lock that releases itself: held until every work given to [`wait_until`](Self::wait_until) has ended well, or until
-/// one has failed. Made by [`Request::auto`](crate::Request::auto), or from a [`Lock`].
+/// A lock that releases itself: held until all work added with [`wait_until`](Self::wait_until) has
+/// ended well, or until some has failed. Made by [`Request::auto`](crate::Request::auto), or from a
+/// [`Lock`].
 ///
-/// A clone is another handle of the same lock. Futures do nothing by themselves and nothing is spawned here, so the works
-/// make progress while somebody awaits [`released`](Self::released), on any task; if several do, whichever is awake drives
-/// them.
+/// A clone is another handle of the same lock. Nothing is spawned here: the work makes progress
+/// while a task awaits [`released`](Self::released). If several tasks await it, any of them that is
+/// woken drives the work.
 ///
 /// # When it is released
 ///
-/// - All works have ended well. A lock that was never given any is released by the first `released` that is awaited.
-/// - A work has failed, or panicked. The other works are dropped.
-/// - The lock was taken away. The works are dropped.
-/// - All handles are gone: this, its clones, and every [`Released`]. The works are dropped.
+/// - All work has ended well. A lock without work is released by the first `released` that is
+///   awaited.
+/// - Some work has failed, or panicked. The rest is dropped.
+/// - The lock was lost. The work is dropped.
+/// - All handles are gone: this one, its clones, and every [`Released`]. The work is dropped.
 ///
-/// Works are dropped before the lock is released, so none runs without it, except on a lock that was taken away.
+/// Work is dropped before the lock is released, so it never runs without the lock, except when the
+/// lock was lost.
 ///
 /// ```
 /// # navlocks::blocking::block_on(async {
@@ -50,21 +53,24 @@ use holding::Holding;
 ///
 /// # What changed since the documents of 2017
 ///
-/// There, a lock without work was released a microtask after the script that had awaited it got to run. Rust has no
-/// such moment: code between `auto().await` and the first `released().await` always comes in time.
+/// There, a lock without work was released a microtask after the script that had awaited it got to
+/// run. Rust has no such moment: code between `auto().await` and the first `released().await`
+/// always comes in time.
 #[derive(Clone)]
 #[must_use = "a lock that is not kept is released at once"]
 pub struct AutoLock(Arc<Holding>);
 
 impl AutoLock {
-    /// Holds the lock until `work` has ended, too. Works can be added as long as the lock is held, also by a work.
+    /// Holds the lock until `work` has ended, too. Work can be added as long as the lock is held,
+    /// also by other work.
     ///
-    /// Returns what [`released`](Self::released) returns. Not awaiting it is fine as long as somebody awaits another. When
-    /// the lock has been released already, the work is dropped and what is returned fails with
-    /// [`ReleaseError::TooLate`].
+    /// Returns the same future as [`released`](Self::released). It need not be awaited as long as
+    /// another one is. When the lock has been released already, the work is dropped and the future
+    /// fails with [`ReleaseError::TooLate`].
     ///
-    /// A work that adds works to its own lock should own a [`WeakAutoLock`]. If it owned an `AutoLock`, then the lock
-    /// would stay held when everybody else has let go of it: nobody would be left to drive the work.
+    /// Work that adds work to its own lock should own a [`WeakAutoLock`]. If it owned an
+    /// `AutoLock`, the lock would stay held after all other handles are gone, and no task would
+    /// drive the work.
     ///
     /// ```
     /// # navlocks::blocking::block_on(async {
@@ -95,33 +101,33 @@ impl AutoLock {
         if self.0.add(Box::pin(work)) { self.released() } else { Released(Awaited::Nothing) }
     }
 
-    /// Drives the works and resolves when the lock is released.
+    /// Drives the work and resolves when the lock is released.
     #[must_use = "futures do nothing until they are awaited"]
     pub fn released(&self) -> Released {
         Released(Awaited::Lock { holding: self.0.clone(), waiter: None })
     }
 
-    /// The names that are locked, in order.
+    /// Returns the locked names, in order.
     pub fn scope(&self) -> &Scope {
         &self.0.facts.scope
     }
 
-    /// Shared or exclusive.
+    /// Returns the mode: shared or exclusive.
     pub fn mode(&self) -> Mode {
         self.0.facts.mode
     }
 
-    /// As [`Lock::fencing_token`].
+    /// Returns the token, as [`Lock::fencing_token`].
     pub fn fencing_token(&self) -> FencingToken {
         self.0.facts.token
     }
 
-    /// Which one this is in queries and events.
+    /// Returns the id of the lock in queries and events.
     pub fn request_id(&self) -> RequestId {
         self.0.facts.request
     }
 
-    /// Why the lock was taken away, if it was.
+    /// Returns how the lock was lost, if it was.
     pub fn loss(&self) -> Option<Loss> {
         self.0.loss()
     }
@@ -130,14 +136,15 @@ impl AutoLock {
         &self.0.facts
     }
 
-    /// A handle that does not keep the lock held.
+    /// Returns a handle that does not keep the lock held.
     pub fn downgrade(&self) -> WeakAutoLock {
         WeakAutoLock(Arc::downgrade(&self.0))
     }
 }
 
 impl Request {
-    /// The lock under the auto-release model: held until all that is given to [`AutoLock::wait_until`] has ended.
+    /// Requests the lock under the auto-release model: held until all work given to
+    /// [`AutoLock::wait_until`] has ended.
     ///
     /// # Errors
     ///
@@ -152,7 +159,7 @@ impl Request {
 }
 
 impl TryRequest {
-    /// The lock under the auto-release model, or `None` when it is not free.
+    /// Requests the lock under the auto-release model; `None` when it is not available.
     ///
     /// # Errors
     ///
@@ -175,12 +182,12 @@ impl fmt::Debug for AutoLock {
 }
 
 /// A handle of an [`AutoLock`] that does not keep the lock held, made by [`AutoLock::downgrade`].
-/// For works that add works.
+/// For work that adds work.
 #[derive(Clone)]
 pub struct WeakAutoLock(Weak<Holding>);
 
 impl WeakAutoLock {
-    /// The lock, unless all that kept it are gone.
+    /// Returns the lock, unless all handles that keep it are gone.
     pub fn upgrade(&self) -> Option<AutoLock> {
         self.0.upgrade().map(AutoLock)
     }
@@ -192,28 +199,29 @@ impl fmt::Debug for WeakAutoLock {
     }
 }
 
-/// The future of [`AutoLock::released`] and [`AutoLock::wait_until`]: drives the works of the lock, and resolves when the
-/// lock is released. All of one lock resolve to the same.
+/// The future of [`AutoLock::released`] and [`AutoLock::wait_until`]: drives the work of the lock,
+/// and resolves when the lock is released. All futures of one lock resolve to the same result.
 ///
 /// # Errors
 ///
-/// [`ReleaseError`]: a work failed, the lock was taken away, or the work came too late. The lock is released all the same.
+/// [`ReleaseError`]: some work failed, the lock was lost, or the work was added too late. The lock
+/// is released all the same.
 ///
 /// # Panics
 ///
-/// A panic of a work goes on in the task that drove it, once the lock is released. Other tasks get
-/// [`ReleaseError::Panicked`].
+/// A panic of the work continues in the task that drove it, once the lock is released. Other tasks
+/// get [`ReleaseError::Panicked`].
 ///
 /// # Cancel safety
 ///
-/// Dropping it loses nothing as long as another handle lives: whoever else awaits the release drives the works from
-/// then on. Dropping the last handle drops the works and releases the lock.
+/// Dropping it loses nothing as long as another handle lives: another task that awaits the release
+/// drives the work from then on. Dropping the last handle drops the work and releases the lock.
 pub struct Released(Awaited);
 
 enum Awaited {
     Lock {
         holding: Arc<Holding>,
-        /// The number under which this waits, from the first poll on.
+        /// The number of this waiter, from the first poll on.
         waiter: Option<u64>,
     },
     /// The work was not accepted.
@@ -250,22 +258,23 @@ impl fmt::Debug for Released {
     }
 }
 
-/// Why the release of an [`AutoLock`] was not the good end of all its works.
+/// Why an [`AutoLock`] was released before all its work had ended well.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// A work failed, with this error.
+    /// Some work failed, with this error.
     Failed(Arc<dyn Error + Send + Sync>),
-    /// The lock was taken away before all works had ended.
+    /// The lock was lost before all work had ended.
     Lost(Loss),
-    /// A work panicked, in another task.
+    /// Some work panicked, in another task.
     Panicked,
-    /// The work was given to a lock that had been released already, and was dropped.
+    /// The lock had been released already, so the work was dropped.
     TooLate,
 }
 
 impl ReleaseError {
-    /// The name of the error that this is in JavaScript; none if it is the work's own.
+    /// Returns the name of the error that JavaScript gets for this; none if it is the work's own
+    /// error.
     pub fn dom_exception_name(&self) -> Option<&'static str> {
         match self {
             Self::Failed(_) | Self::Panicked => None,
@@ -278,10 +287,10 @@ impl ReleaseError {
 impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The lock adds nothing to it.
+            // The error of the work is shown as it is.
             Self::Failed(error) => error.fmt(f),
             Self::Lost(loss) => loss.fmt(f),
-            Self::Panicked => f.write_str("a work that the lock was held for panicked"),
+            Self::Panicked => f.write_str("work under the lock panicked in another task"),
             Self::TooLate => f.write_str("the lock had been released before the work was added"),
         }
     }

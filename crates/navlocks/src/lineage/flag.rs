@@ -8,7 +8,7 @@ use super::auto::AutoLock;
 use crate::error::RequestError;
 use crate::locks::Locks;
 
-/// What a lock was called first.
+/// The first name of a lock.
 pub type Flag = AutoLock;
 
 /// Waits for a flag: `requestFlag(scope, mode, {timeout})`.
@@ -28,15 +28,15 @@ pub type Flag = AutoLock;
 /// ```
 ///
 /// # What changed since
-///
-/// The draft counted microseconds in its text and milliseconds in its examples; a [`Duration`] leaves no doubt. `None` waits
-/// for ever. Zero tries once, as the draft's open question suggested, and never stands in the queue. A flag that is
-/// granted at the very moment its time is up is either granted or not, never both.
+/// The draft counted microseconds in its text and milliseconds in its examples; a [`Duration`] is
+/// unambiguous. `None` waits for ever. Zero tries once, as the draft's open question suggested, and
+/// never enters the queue. A flag that is granted just when its timeout is over is either granted
+/// or not, never both.
 ///
 /// # Errors
 ///
-/// [`RequestErrorKind::TimedOut`](crate::RequestErrorKind::TimedOut) when the time is up, and as
-/// awaiting a [`Request`](crate::Request).
+/// [`RequestErrorKind::TimedOut`](crate::RequestErrorKind::TimedOut) when the timeout is over, and
+/// as awaiting a [`Request`](crate::Request).
 ///
 /// # Cancel safety
 ///

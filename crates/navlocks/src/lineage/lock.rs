@@ -22,9 +22,9 @@ use crate::locks::Locks;
 ///
 /// # What changed since
 ///
-/// The lock is released when somebody awaits [`released`](AutoLock::released) and there is nothing to wait for, and not a
-/// microtask after the grant. When one work fails, the others are dropped with it; promises would have gone on without the
-/// lock.
+/// The lock is released when a task awaits [`released`](AutoLock::released) and no work is left,
+/// not a microtask after the grant. When some work fails, the rest is dropped with it; promises
+/// would have gone on without the lock.
 ///
 /// # Errors
 ///
@@ -32,8 +32,8 @@ use crate::locks::Locks;
 ///
 /// # Cancel safety
 ///
-/// Dropping the future while it waits leaves the queue at once. That is what the draft's signal did; once the lock is
-/// granted there is no future left to drop, as the signal had no effect any more.
+/// Dropping the future while it waits leaves the queue at once, as the draft's signal did. Once the
+/// lock is granted, there is no future left to drop, and the signal had no effect either.
 pub async fn request_lock(
     locks: &Locks,
     scope: impl Into<Scope>,

@@ -1,7 +1,8 @@
 //! The older APIs of the same lineage, in Rust form: thin, and on the same engine as the rest.
 //!
-//! Before the Web Locks API got its shape it went through several. They are here for programs written in their terms, and
-//! to show how they relate; new code is better off with [`Locks::request`](crate::Locks::request).
+//! The Web Locks API had several forms before the present one. They are here for programs written
+//! in their terms, and to show how they relate; new code should use
+//! [`Locks::request`](crate::Locks::request).
 //!
 //! | then | here | today |
 //! |---|---|---|
@@ -13,8 +14,8 @@
 //!
 //! # The three release models
 //!
-//! The explainer weighed three ways to give a lock back and said that each can be made from each. In Rust there are all
-//! three:
+//! The explainer compared three ways to release a lock and showed that each can be made from each.
+//! Rust has all three:
 //!
 //! | model | | released when |
 //! |---|---|---|
@@ -25,8 +26,10 @@
 //! # What changed since, everywhere
 //!
 //! - A signal to abort is the drop of the future. It takes effect at once and needs no option.
-//! - An empty scope cannot be made, so nothing has to reject it: see [`Scope::new`](crate::Scope::new).
-//! - Whoever waits and whoever holds is told when somebody takes the lock away, and by whom.
+//! - An empty scope cannot be made, so nothing has to reject it: see
+//!   [`Scope::new`](crate::Scope::new).
+//! - A client that holds or waits receives the loss and its cause when another client takes the
+//!   lock.
 
 mod auto;
 mod flag;

@@ -1,6 +1,6 @@
 //! The local backend: locks in this process.
 //!
-//! Each input locks a shard, asks its engine, collects wakers, unlocks, and only then wakes.
+//! Each input locks a shard, gives its engine one input, collects wakers, unlocks, and then wakes.
 
 // In reading order.
 mod space;

@@ -20,7 +20,7 @@ impl Registry {
         Arc::new(Self { partitions: Mutex::default(), deadlocks })
     }
 
-    /// Makes a lock space that finds its relatives here.
+    /// Makes a lock space that finds related ones here.
     pub(super) fn space(self: &Arc<Self>) -> Arc<Space> {
         Arc::new(Space::new(self.deadlocks, self.clone()))
     }

@@ -27,7 +27,7 @@ use crate::wakes::Wakes;
 pub(super) struct Shard {
     space: Space<Tasks>,
     notices: Notices,
-    /// How often an input left no request here, if this is the whole. The lock space counts.
+    /// How often an input left no request here, if this is the whole; counted by the lock space.
     pub(super) idle_times: u32,
 }
 
@@ -133,6 +133,7 @@ impl Shard {
     pub(super) fn release(&mut self, id: RequestId, losses: &AtomicU64) -> Result<(), Loss> {
         let Self { space, notices, .. } = self;
         if space.release(id, &mut Collect { notices, losses, now: None }) {
+            notices.watchers.end(id, &mut notices.wakes);
             Ok(())
         } else {
             Err(self.take_loss(id))
@@ -170,7 +171,7 @@ impl Shard {
         self.notices.ended.get(&id).copied()
     }
 
-    /// Returns how a request ended that is not live, and forgets it: its future or guard asks once.
+    /// Takes how a request ended that is not live: its future or guard asks once.
     pub(super) fn take_loss(&mut self, id: RequestId) -> Loss {
         self.notices.ended.remove(&id).unwrap_or(Loss::ClientEnded)
     }
@@ -238,8 +239,8 @@ impl Shard {
 }
 
 impl Sink<Tasks> for Collect<'_> {
-    // The future of a request takes its grant from the answer.
-    const NOTIFIES_OWN_GRANT: bool = false;
+    // Futures and guards take their own grant and release from the answer.
+    const NOTIFIES_OWN: bool = false;
 
     #[inline]
     fn now(&self) -> Moment {
@@ -304,7 +305,7 @@ impl Sink<Tasks> for Collect<'_> {
 }
 
 impl Collect<'_> {
-    /// Ends a request that its client had not heard the last of, and counts that.
+    /// Ends a request whose client did not receive its last notice yet, and counts the loss.
     fn lose(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: Loss) {
         self.losses.fetch_add(1, Ordering::Release);
         self.end(id, notes, loss);

@@ -1,7 +1,7 @@
 //! A lock space in this process: shards behind mutexes.
 //!
-//! Nothing of a user's runs while a shard is locked, except that a waker is cloned; wakers are woken
-//! and dropped after unlocking.
+//! No user code runs while a shard is locked, except the cloning of a waker; wakers are woken and
+//! dropped after unlocking.
 //!
 //! ```text
 //!   divided     shard 0: a c   shard 1: b   …   shard 7: z     each behind its own mutex
@@ -41,7 +41,7 @@ use crate::wakes::Wakes;
 pub(crate) struct Space {
     shards: [Place; SHARDS],
     whole: Place,
-    /// Whether all requests are in the whole. Changes only while everything is locked.
+    /// True if all requests are in the whole. Changes only while everything is locked.
     gathered: AtomicBool,
     /// How many locks were lost here.
     losses: AtomicU64,
@@ -115,8 +115,7 @@ impl Backend for Space {
             _ => self.lock_whole(),
         };
         match shard.request(sender.client, request, tag, now, &self.losses) {
-            // Returned here and not below, because the answer is written at once to its final
-            // place.
+            // Returned here and not below, so that the answer is built in its final place.
             Ok((id, Decided::Granted(token))) if shard.is_settled() => self.granted(id, token),
             Ok((id, Decided::Pending)) if shard.is_settled() => {
                 shard.register(id, waker);
@@ -249,7 +248,7 @@ impl Backend for Space {
 
     fn force_release(&self, client: ClientId, name: Name) -> Reply<'_, usize> {
         self.reply(client, || {
-            let mut shard = self.lock_where_it_is(LockManager::shard_of::<SHARDS>(&name));
+            let mut shard = self.lock_slow(LockManager::shard_of::<SHARDS>(&name));
             let count = shard.force_release(&name, &self.losses);
             self.settle(shard);
             count
@@ -257,7 +256,7 @@ impl Backend for Space {
     }
 }
 
-/// How an input ends.
+/// The end of an input.
 impl Space {
     #[inline]
     fn granted(&self, id: RequestId, token: FencingToken) -> Answer {
@@ -323,7 +322,7 @@ impl Space {
     }
 }
 
-/// Where everything is.
+/// Locking: a shard, all shards, or the whole.
 impl Space {
     /// Returns the locks held and requests pending, at one moment.
     pub(super) fn snapshot(&self) -> Snapshot {
@@ -347,12 +346,12 @@ impl Space {
             debug_assert!(locked.is_settled(), "an input left a task to wake");
             return locked;
         }
-        self.lock_where_it_is(shard)
+        self.lock_slow(shard)
     }
 
-    /// Does the same, even if the names are in the whole or another thread has locked them.
+    /// Does the same if the whole has the requests, or another thread has the lock.
     #[inline(never)]
-    fn lock_where_it_is(&self, shard: usize) -> MutexGuard<'_, Shard> {
+    fn lock_slow(&self, shard: usize) -> MutexGuard<'_, Shard> {
         loop {
             let gathered = self.gathered.load(Ordering::Relaxed);
             let locked = if gathered { self.whole.lock() } else { self.shards[shard].lock() };
@@ -363,7 +362,7 @@ impl Space {
     }
 
     fn lock_request(&self, id: RequestId) -> MutexGuard<'_, Shard> {
-        self.lock_where_it_is(shard_of(id))
+        self.lock_slow(shard_of(id))
     }
 
     /// Locks everything, in the one order in which more than one mutex is ever locked.
@@ -419,7 +418,7 @@ fn shard_of(id: RequestId) -> usize {
 }
 
 impl All<'_> {
-    /// Returns all engines, of which those of the shards or that of the whole have no requests.
+    /// Returns all engines; either the shards or the whole have the requests.
     fn managers(&self) -> Vec<&LockManager> {
         self.shards.iter().chain([&self.whole]).map(|shard| shard.manager()).collect()
     }
@@ -430,11 +429,10 @@ impl Place {
         Self(Mutex::new(Shard::new(manager, deadlocks)))
     }
 
-    /// Locks, even after a panic: that would be a bug of the engine, and holders must be able to
-    /// release.
+    /// Locks, even after a panic: holders must still be able to release.
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Shard> {
-        // The model checker would try every number of tries.
+        // The model checker would explore every number of tries.
         #[cfg(not(loom))]
         if let Some(shard) = spin(|| self.0.try_lock().ok()) {
             return shard;

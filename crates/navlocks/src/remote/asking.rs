@@ -8,19 +8,19 @@ use crate::error::QueryError;
 use crate::wakes::Wakes;
 use navlocks_wire::{self as wire, Answer, Ask, Question, Reply, ToService};
 
-/// A question under way.
+/// A question without an answer yet.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// As it was asked, to be asked again over another connection.
+    /// The question, to be sent again over another connection.
     pub(super) ask: Ask,
     reply: Option<Reply>,
     waker: Option<Waker>,
-    /// The service said nothing for too long.
+    /// True if the service was silent for too long.
     given_up: bool,
 }
 
 impl Asked {
-    /// The service says nothing. Whoever waits for the answer hears of it.
+    /// Ends the wait because the service is silent, and wakes the waiting task.
     pub(super) fn give_up(&mut self, wakes: &mut Wakes) {
         self.given_up = true;
         self.wake(wakes);
@@ -31,7 +31,7 @@ impl Asked {
     }
 }
 
-/// Forgets the question when nobody waits for its answer any more.
+/// Drops the question when its future is dropped.
 struct Waiting<'a> {
     session: &'a Session,
     number: u64,
@@ -79,7 +79,7 @@ impl Session {
         let waker = waker.clone();
         self.input(|state| {
             let State { asked, link, clients, wakes, .. } = state;
-            // It is there until its waiter goes.
+            // The question stays until its future is dropped.
             let Some(asked) = asked.get_mut(&number) else {
                 return Poll::Ready(Err(QueryError::ClientEnded));
             };
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Says again what was asked and not answered. What is too long for this service fails.
+    /// Sends unanswered questions again. A question that is too long for this service fails.
     pub(super) fn ask_again(&mut self) {
         let clients = &self.clients;
         let asked = self.asked.values().filter(|asked| asked.reply.is_none());

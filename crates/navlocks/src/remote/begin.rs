@@ -11,7 +11,7 @@ use super::pacing::Pauses;
 
 /// How the first connection is tried.
 pub(super) struct Attempts {
-    /// How the user's own service is started, if it is to be.
+    /// How to start the user's own service, if at all.
     pub(super) start: Option<Start>,
     pub(super) timeout: Option<Duration>,
     pub(super) retry: bool,

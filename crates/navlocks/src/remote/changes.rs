@@ -1,11 +1,11 @@
-//! Changes of the connection, for those who watch it and for event streams.
+//! Changes of the connection, for its watches and for event streams.
 
 use std::task::Waker;
 
 use super::session::{LinkState, State};
 use crate::connection::Connection;
 
-/// The state of the link that was last made known.
+/// The last published state of the link.
 #[derive(Debug)]
 pub(super) struct Changes {
     link: LinkState,
@@ -21,7 +21,7 @@ impl Changes {
 }
 
 impl State {
-    /// Makes a change of the link known. Called at the end of every input.
+    /// Publishes a change of the link. Called at the end of every input.
     pub(super) fn note_link(&mut self) {
         if self.link == self.changes.link {
             return;
@@ -47,7 +47,7 @@ impl State {
         (now, self.changes.count)
     }
 
-    /// Wakes `waker` when the connection has changed more often than that.
+    /// Wakes `waker` when the connection has changed more often than `changes`.
     pub(super) fn watch_connection(&mut self, changes: u64, waker: Waker) {
         let known = |known: &Waker| known.will_wake(&waker);
         if self.changes.count > changes || self.changes.watchers.iter().any(known) {

@@ -1,7 +1,7 @@
 //! The messages that a client sends at the start of a connection.
 //!
-//! Everything follows from the state of the session. To a service that was started again it is a
-//! claim: a successor knows of the session only that it exists.
+//! Everything follows from the state of the session. A restarted service gets a claim: a successor
+//! only knows that the session exists.
 
 use super::entry::{Over, Stage};
 use super::session::{LinkState, State};
@@ -38,18 +38,18 @@ impl State {
             }
         }
         self.ask_again();
-        // A user took leave meanwhile.
+        // The user disconnected meanwhile.
         if self.link == LinkState::Leaving {
             self.outbox.push_back(wire::write(&ToService::Bye).into());
         }
         lost
     }
 
-    /// Opens clients that the service does not know, and ends those that it takes for alive.
+    /// Opens clients that the service does not know, and ends those that it still has.
     fn say_clients(&mut self, resumed: Option<&Resume>) {
         let opened: Vec<u64> = match resumed {
             Some(resume) => resume.clients.iter().map(|open| open.client).collect(),
-            // Every hello opens it.
+            // Every hello opens client 0.
             None => vec![0],
         };
         let unknown =
@@ -79,7 +79,7 @@ impl State {
     }
 
     /// Claims a held or pending request. Returns false if that loses its lock, because this service
-    /// does not take messages of that length.
+    /// refuses messages of that length.
     fn claim(&mut self, number: u64) -> bool {
         let Some(request) = self.entries.get(&number).and_then(|entry| entry.claim()) else {
             return true;
@@ -92,7 +92,7 @@ impl State {
         !held || fits
     }
 
-    /// Sends a request again that was not answered.
+    /// Sends an unanswered request again.
     fn request_again(&mut self, number: u64) {
         let entry = self.entries.get(&number);
         let pending = entry.filter(|entry| matches!(entry.stage, Stage::Pending));
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    /// Asks again to be told of contention.
+    /// Sends a contention watch again.
     fn watch_again(&mut self, number: u64) {
         if self.entries.get(&number).is_some_and(|entry| entry.watches_contention()) {
             self.say(&ToService::Contention(number));

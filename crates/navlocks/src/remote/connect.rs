@@ -1,4 +1,4 @@
-//! `Locks::connect`: how to reach a service.
+//! `Locks::connect`: the options of a connection.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use navlocks_wire::{ClientKey, Fault};
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
 
-/// A connection in the making, from [`Locks::connect`](crate::Locks::connect). Nothing happens
+/// The options of a connection, from [`Locks::connect`](crate::Locks::connect). Nothing happens
 /// until it is awaited.
 #[derive(Clone, Debug)]
 #[must_use = "a connection is not made until it is awaited"]
@@ -29,17 +29,17 @@ pub struct Connect {
     options: Settings,
 }
 
-/// Which service is meant.
+/// The service to connect to.
 #[derive(Clone, Debug)]
 enum Service {
     At(String),
-    /// The user's own, and how it is started if it does not run.
+    /// The user's own service, and how to start it.
     Own {
         start: Option<Start>,
     },
 }
 
-/// All that a driver must know to reach its service, again and again.
+/// The options that the driver needs to connect, again and again.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) addresses: Addresses,
@@ -50,10 +50,10 @@ pub(crate) struct Options {
     pub(crate) lease: Option<Duration>,
     pub(crate) patience: Option<Duration>,
     pub(crate) answers_within: Option<Duration>,
-    /// How a service at a Unix socket is started that has ended.
+    /// How to restart a service at a Unix socket that has ended.
     pub(crate) restart: Option<Start>,
     pub(crate) parent: Option<ClientKey>,
-    /// Whether the driver runs on the thread of this crate.
+    /// True if the driver runs on the thread of this crate.
     pub(crate) own_thread: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
 }
@@ -84,7 +84,7 @@ struct Settings {
     token: Option<String>,
     lease: Option<Duration>,
     patience: Option<Duration>,
-    /// None, if it is not said: then it follows from the patience.
+    /// None if it was not set: then it follows from the patience.
     answers_within: Option<Option<Duration>>,
     restart: Option<Start>,
     parent: Option<ClientKey>,
@@ -107,7 +107,8 @@ impl fmt::Debug for Settings {
 }
 
 impl Connect {
-    /// How long a service may be out of reach before requests that wait for it fail. See [`patience`](Self::patience).
+    /// How long a service may be out of reach before requests that wait for it fail. See
+    /// [`patience`](Self::patience).
     pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 
     pub(crate) fn new(url: &str) -> Self {
@@ -137,14 +138,14 @@ impl Connect {
 
     /// Starts the user's own service if it does not run, by the command `navlocks`: the one that
     /// the variable `NAVLOCKS_BIN` names, or else that of the `PATH`. A service that ends while
-    /// this client has a lock, a request or a question is started again. Of no meaning for a
-    /// service with an address.
+    /// this client has a lock, a request or a question is restarted. No effect for a service with
+    /// an address.
     pub fn start(self) -> Self {
         let named = std::env::var_os("NAVLOCKS_BIN").filter(|name| !name.is_empty());
         self.start_by(named.unwrap_or_else(|| "navlocks".into()))
     }
 
-    /// As [`start`](Self::start), by this command.
+    /// Does the same as [`start`](Self::start), by this command.
     pub fn start_by(mut self, command: impl Into<OsString>) -> Self {
         if let Service::Own { start } = &mut self.service {
             let by = Start::by(command.into());
@@ -154,7 +155,7 @@ impl Connect {
         self
     }
 
-    /// Lets this function start a service at a Unix socket again that has ended while this client
+    /// Sets a function that restarts a service at a Unix socket which has ended while this client
     /// has a lock, a request or a question. It runs on a thread of its own and returns when the
     /// service listens; it is not called for the first connection.
     pub fn restart_with(
@@ -165,70 +166,71 @@ impl Connect {
         self
     }
 
-    /// The partition of the service to use, the default one otherwise. Partitions know nothing of each other.
+    /// Sets the partition of the service; the default one otherwise. Partitions are independent.
     pub fn partition(mut self, name: impl Into<String>) -> Self {
         self.options.partition = name.into();
         self
     }
 
-    /// What proves to the service who asks. Services that listen beyond their own machine require one.
+    /// Sets the token that authenticates this client. Services that listen beyond their own machine
+    /// require one.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.options.token = Some(token.into());
         self
     }
 
-    /// Lets the token go to another machine over `ws:`, where everybody on the way can read it.
-    /// Otherwise that is [`ConnectError::TokenInClear`].
+    /// Allows sending the token to another machine over `ws:`, unencrypted. Otherwise that is
+    /// [`ConnectError::TokenInClear`].
     pub fn allow_token_in_clear(mut self) -> Self {
         self.options.token_in_clear = true;
         self
     }
 
-    /// The client under whose locks this program runs, as `navlocks run` tells it in
-    /// `NAVLOCKS_CLIENT`: it waits until this program ends. Through it deadlocks of programs that
-    /// start each other are found.
+    /// Sets the client of the parent program, from `NAVLOCKS_CLIENT` of `navlocks run`: it keeps
+    /// its locks until this program ends. The search for deadlocks uses it.
     pub fn parent(mut self, client: ClientKey) -> Self {
         self.options.parent = Some(client);
         self
     }
 
-    /// For how long the service should keep the locks of this client when the network breaks; the service may give less or more.
-    /// Of no meaning over a Unix socket: there the kernel tells the service when this process ends.
+    /// Sets how long the service should keep the locks of this client when the network breaks; the
+    /// service may give less or more. No effect over a Unix socket: there the kernel reports the
+    /// end of this process.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
     }
 
-    /// How long the service may be out of reach before requests and questions that wait for it fail with `Unreachable`; `None`
-    /// lets them wait for ever. The connection is tried again in any case.
+    /// Sets how long the service may be out of reach before requests and questions that wait for it
+    /// fail with `Unreachable`; `None` lets them wait for ever. The client connects again in any
+    /// case.
     pub fn patience(mut self, patience: impl Into<Option<Duration>>) -> Self {
         self.options.patience = patience.into();
         self
     }
 
-    /// How long a service that is connected may say nothing at all before requests and questions
-    /// that wait for it fail with `Unreachable`; `None` lets them wait for ever. By default as long
-    /// as the [`patience`](Self::patience), and at least a second.
+    /// Sets how long a connected service may be silent before requests and questions that wait for
+    /// it fail with `Unreachable`; `None` lets them wait for ever. By default as long as the
+    /// [`patience`](Self::patience), and at least a second.
     ///
-    /// A service that hangs keeps its connections, so nothing else tells. It is asked for a sign of
-    /// life while something waits for it; that a lock is not free is no silence. Held locks stay
-    /// held.
+    /// A service that hangs keeps its connections. So the client sends a ping while a request waits
+    /// for it; a lock that is not free is no silence. Held locks stay held.
     pub fn answers_within(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.options.answers_within = Some(limit.into());
         self
     }
 
-    /// How long the first connection may take in all, with the [start](Self::start) of the user's
-    /// own service; then it is [`ConnectError::TimedOut`]. Without this each attempt has twenty
-    /// seconds at most.
+    /// Sets how long the first connection may take in all, with the [start](Self::start) of the
+    /// user's own service; then it is [`ConnectError::TimedOut`]. Without this each attempt has at
+    /// most twenty seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// Tries again while the service cannot be reached or refuses this client for the moment:
-    /// until the [`timeout`](Self::timeout), and without one for ever. For programs that are
-    /// started together with their service.
+    /// Tries again while the service cannot be reached or refuses this client temporarily: until
+    /// the [`timeout`](Self::timeout), and without one for ever. For programs that are started
+    /// together with their service.
     ///
     /// Later connections, after one was lost, are always tried again.
     pub fn retry(mut self) -> Self {
@@ -236,7 +238,8 @@ impl Connect {
         self
     }
 
-    /// Certificates in PEM form of the authorities to trust for `wss:`, instead of those that the system trusts.
+    /// Sets the certificates in PEM form of the authorities to trust for `wss:`, instead of those
+    /// of the system.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.options.roots = Some(pem.into());
         self
@@ -312,31 +315,31 @@ pub enum ConnectError {
     BadUrl(String),
     /// The token has characters that no header can carry.
     BadToken,
-    /// The token would go to another machine where everybody on the way can read it.
+    /// The token would be sent to another machine unencrypted.
     TokenInClear {
         /// The machine.
         host: String,
     },
-    /// The folder of the user's own service is not the user's alone, so somebody else may listen
+    /// Other users can write to the folder of the user's own service, so one of them may listen
     /// there.
     Unsafe(String),
     /// A certificate cannot be read.
     BadCertificate(String),
-    /// Nobody answers there.
+    /// No process answers there.
     Unreachable(io::Error),
-    /// No connection was made within the [time](Connect::timeout) for it.
+    /// No connection was made within the [timeout](Connect::timeout).
     TimedOut {
-        /// That time.
+        /// The timeout.
         after: Duration,
         /// Why the last attempt failed, if one has ended.
         last: Option<Box<Self>>,
     },
-    /// A process listens there, and says nothing.
+    /// A process listens there, and sends nothing.
     Silent {
-        /// For so long.
+        /// For this long.
         within: Duration,
     },
-    /// Somebody answers who is no service of this kind.
+    /// The process that answers is not a service of navlocks.
     Handshake(String),
     /// The service refuses this client.
     Refused(Fault),

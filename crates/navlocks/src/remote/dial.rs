@@ -1,4 +1,4 @@
-//! Reaching a service: the socket, TLS, and the WebSocket handshake.
+//! Dialling a service: the socket, TLS, and the WebSocket handshake.
 
 use std::io;
 use std::path::Path;
@@ -13,6 +13,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -29,7 +30,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
 pub(crate) type Link = WebSocketStream<Box<dyn Socket>>;
 
-/// Before a socket is tried again that has no room for another connection.
+/// The pause before a full socket is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// A socket, and what is to be said over it first.
@@ -58,12 +59,16 @@ pub(crate) async fn dial(
 /// Opens a WebSocket.
 pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
     let Dialed { request, socket } = dialed;
-    // Messages are short: a small buffer serves, a program may have many connections, and every read clears all of it first.
+    // Messages are short and every read clears the buffer first, so a small one is faster.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
     let (link, response) = opened.map_err(|error| match error {
         tungstenite::Error::Http(response) => refused(&response),
         tungstenite::Error::Io(error) => ConnectError::Unreachable(error),
+        // A service that is killed in the middle of a handshake may be back the next moment.
+        tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete) => {
+            ConnectError::Unreachable(io::ErrorKind::UnexpectedEof.into())
+        }
         other => ConnectError::Handshake(other.to_string()),
     })?;
     match response.headers().get(SEC_WEBSOCKET_PROTOCOL) {
@@ -91,7 +96,7 @@ async fn socket(options: &Options, url: &Url) -> Result<Box<dyn Socket>, Connect
     })
 }
 
-/// Why no TLS connection came about, and what to do where that is known.
+/// Returns the error of a failed TLS connection, with advice where it is known.
 fn tls_failed(error: io::Error) -> ConnectError {
     use tokio_rustls::rustls::{CertificateError, Error};
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
@@ -117,8 +122,7 @@ fn tls_failed(error: io::Error) -> ConnectError {
     ConnectError::Handshake(format!("{advice} ({error})"))
 }
 
-/// A service that hangs takes no connections, and when many wait for that the kernel takes no more
-/// either.
+/// Connects to a Unix socket. A service that hangs accepts nothing, and its backlog may be full.
 async fn unix(path: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(path).await {
@@ -128,7 +132,7 @@ async fn unix(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Trusts the certificates given; without any, those that the system trusts.
+/// Trusts the given certificates; without any, those of the system.
 fn tls_config(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, ConnectError> {
     let mut store = RootCertStore::empty();
     if roots.is_empty() {
@@ -162,7 +166,7 @@ fn request(options: &Options, url: &Url) -> Result<Request, ConnectError> {
     Ok(request)
 }
 
-/// What a service means that answers the handshake with something else.
+/// Returns the error of a service that answers the handshake with another status.
 fn refused(response: &Response<Option<Vec<u8>>>) -> ConnectError {
     let body = response.body().as_deref().unwrap_or_default();
     let sentence = String::from_utf8_lossy(body).trim().to_owned();
@@ -172,7 +176,7 @@ fn refused(response: &Response<Option<Vec<u8>>>) -> ConnectError {
         StatusCode::FORBIDDEN => FaultCode::ForbiddenOrigin,
         StatusCode::UPGRADE_REQUIRED => FaultCode::Version,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => FaultCode::Limit,
-        // A proxy whose service is being restarted says such things.
+        // A proxy answers so while its service restarts.
         _ if status.is_server_error() => FaultCode::Internal,
         _ => FaultCode::Other,
     };

@@ -1,4 +1,4 @@
-//! The task that owns the connection: it says what is to be said, takes in what is said, and connects again.
+//! The task that owns the connection: it sends, receives, and connects again.
 
 use std::future::poll_fn;
 use std::io;
@@ -23,9 +23,9 @@ use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome
 
 /// How a connection ended.
 enum End {
-    /// As it should: the users are gone.
+    /// The users are gone, as expected.
     Left,
-    /// It broke, or what it carried is over. It may be tried again.
+    /// It broke, or its session is over. It may be tried again.
     Broken,
 }
 
@@ -38,7 +38,7 @@ const WELCOME_LEASED_MIN: Duration = Duration::from_millis(250);
 /// Spreads the clients that want to start a service.
 const START_JITTER_MAX: Duration = Duration::from_millis(50);
 
-/// For the service to close after its last message, and to take in ours.
+/// The longest time for the service to close after its last message, and to read ours.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// A session that has its driver, and its connection if there is one.
@@ -277,15 +277,15 @@ async fn start_again(session: &Session, starts: &mut Starts) -> bool {
     if !session.needs_service() || !starts.is_due() {
         return false;
     }
-    // The clients of a service find out at the same moment: one of them is to be the first.
+    // All clients of a service notice its end at the same moment: the jitter lets one be the first.
     sleep(own::jitter(START_JITTER_MAX)).await;
     let started = own::start(socket, start).await;
     starts.done();
     started.is_ok()
 }
 
-/// Runs something while there is no connection, unless the users leave first. Leases and patience end meanwhile, however long it
-/// takes.
+/// Runs a future while there is no connection, unless the users leave first. Leases and patience
+/// end meanwhile.
 async fn attended<T>(
     session: &Session,
     since: Instant,
@@ -294,7 +294,7 @@ async fn attended<T>(
     let mut work = pin!(work);
     let mut alarm = Alarm::new();
     poll_fn(|cx| {
-        // There is nothing to say; but the driver is woken when the users leave.
+        // Nothing is sent; but the driver is woken when the users leave.
         while session.next_said(cx.waker()).is_some() {}
         if session.is_leaving() {
             return Poll::Ready(None);
@@ -307,7 +307,7 @@ async fn attended<T>(
     .await
 }
 
-/// Says and hears until the connection ends.
+/// Sends and receives until the connection ends.
 async fn carry(session: &Session, link: Link) -> End {
     let mut carrier = Carrier {
         session,
@@ -335,18 +335,18 @@ struct Carrier<'a> {
     session: &'a Session,
     link: Link,
     pings: Option<Interval>,
-    /// Rings when the belief in the locks ends.
+    /// Fires when the client must take its locks for lost.
     alarm: Alarm,
-    /// The service has said its last message.
+    /// True if the service has sent its last message.
     heard_all: bool,
-    /// The answer to a ping of WebSocket may lie in the link's buffer.
+    /// True if the answer to a ping of WebSocket may be in the link's buffer.
     ponging: bool,
-    /// Rings when the end of the connection has been waited for long enough.
+    /// Fires when the end of the connection was awaited long enough.
     closing: Option<Pin<Box<Sleep>>>,
     ended: bool,
 }
 
-/// A runtime that shuts down drops its tasks. What fits into the socket is still sent, so that the
+/// A runtime that shuts down drops its tasks. The last messages are still written, so that the
 /// service need not wait for a lease.
 impl Drop for Carrier<'_> {
     fn drop(&mut self) {
@@ -365,7 +365,8 @@ impl Carrier<'_> {
             return self.poll_end(cx);
         }
         if let Standing::Over = self.session.standing() {
-            // The service may still keep what nobody believes in any more. The next connection begins a new session.
+            // The service may still keep locks that the client has given up. The next connection
+            // begins a new session.
             return Poll::Ready(End::Broken);
         }
         while let Some(pings) = &mut self.pings
@@ -373,7 +374,8 @@ impl Carrier<'_> {
         {
             self.session.ping();
         }
-        // Somebody may wait for what is said here, so it goes out first. What the service said before the end counts.
+        // Writes before reading: other clients may be blocked on these messages. Messages received
+        // before the end count.
         let said = self.poll_say(cx);
         let heard = self.poll_hear(cx);
         if heard.is_ready() || self.heard_all {
@@ -382,15 +384,15 @@ impl Carrier<'_> {
         if said.is_ready() {
             return said;
         }
-        // Only now: what the service said while this process slept has been received.
+        // After reading: messages that arrived while this process was stopped count.
         let silent_at = self.session.check_silence();
         let silent_from = self.session.silent_from();
         let next = self.session.believed_until().min(silent_at).min(silent_from);
         self.alarm.set(next, cx);
         // From here on the driver is woken when that changes.
         match self.session.standing() {
-            // A network can swallow all of one connection and carry another: the session goes on
-            // over that one.
+            // A network can swallow one connection and carry another: the session resumes over that
+            // one.
             Standing::Carried if Instant::now() >= silent_from => Poll::Ready(End::Broken),
             Standing::Carried => Poll::Pending,
             Standing::Leaving => self.poll_closing(cx).map(|()| End::Left),
@@ -398,13 +400,14 @@ impl Carrier<'_> {
         }
     }
 
-    /// Whether the other side was waited for long enough, beginning with the first call.
+    /// Returns ready once the other side was awaited long enough since the first call.
     fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let closing = self.closing.get_or_insert_with(|| Box::pin(sleep(CLOSING_MAX)));
         closing.as_mut().poll(cx)
     }
 
-    /// Waits for the service to close: a connection with something unread in it looks broken to the other side.
+    /// Waits for the service to close: closing with unread input would look like a broken
+    /// connection to it.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             match Pin::new(&mut self.link).poll_next(cx) {
@@ -419,7 +422,7 @@ impl Carrier<'_> {
         Poll::Ready(End::Broken)
     }
 
-    /// Takes in all that has arrived.
+    /// Receives all messages that have arrived.
     fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             // Back-pressure: the buffer has no limit, and a service that does not read would fill
@@ -448,9 +451,9 @@ impl Carrier<'_> {
         }
     }
 
-    /// Says all that is to be said, and closes when that was the last.
+    /// Sends all messages, and closes after the last one.
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        // Whoever leaves has said everything before; asked only after, something said meanwhile could be left out.
+        // Read before sending: otherwise a message that is added meanwhile could be left out.
         let leaving = self.session.is_leaving();
         loop {
             match Pin::new(&mut self.link).poll_ready(cx) {

@@ -1,4 +1,4 @@
-//! One request of a session, during all its life.
+//! One request of a session, from its beginning to its end.
 
 use std::task::Waker;
 
@@ -9,28 +9,29 @@ use crate::error::{Loss, RequestErrorKind};
 use crate::wakes::Wakes;
 use navlocks_wire as wire;
 
-/// A request as this side knows it.
+/// A request as the client knows it.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// As it was sent, to be sent again over another connection.
+    /// The message, to be sent again over another connection.
     pub(super) request: wire::Request,
     pub(super) stage: Stage,
-    /// The place in the queue, if the service told one.
+    /// The place in the queue, if the service sent one.
     pub(super) place: Option<wire::QueuePlace>,
     /// The task that waits for the answer.
     pub(super) waker: Option<Waker>,
-    /// Holders that wait for something to happen to the lock.
+    /// Watches of the lock.
     pub(super) watches: Vec<Watch>,
 }
 
-/// How far it has come.
+/// The stage of a request.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// Not answered yet.
     Pending,
-    /// Granted, and its future has not received that: if the session ends first, it waits again.
+    /// Granted, and its future has not received that: if the session ends first, it is requested
+    /// again.
     Granted(FencingToken),
-    /// There is a guard.
+    /// Its lock has a guard.
     Held(FencingToken),
     /// Over, until its future has received that or its guard is dropped.
     Over(Over),
@@ -49,7 +50,7 @@ pub(super) struct Watch {
     number: u64,
     watched: Watched,
     waker: Waker,
-    /// Somebody waits for the lock.
+    /// True if a request waits for the lock.
     come: bool,
 }
 
@@ -69,7 +70,7 @@ impl Entry {
             && thief.names.0.intersects(&own.names.0)
     }
 
-    /// Returns true if the service is to keep it.
+    /// Returns true if the service must keep it.
     pub(super) fn is_alive(&self) -> bool {
         !matches!(self.stage, Stage::Over(_))
     }
@@ -85,7 +86,7 @@ impl Entry {
         Some(wire::Request { token, place, ..self.request.clone() })
     }
 
-    /// Why it is no more, if it was lost.
+    /// Returns how it was lost, if it was.
     pub(super) fn loss(&self) -> Option<Loss> {
         match self.stage {
             Stage::Over(Over::Lost(loss)) => Some(loss),
@@ -93,14 +94,15 @@ impl Entry {
         }
     }
 
-    /// It comes to its end by somebody else's doing; all who wait for something here wake.
+    /// Ends the request by an event of the service, and wakes all its tasks.
     pub(super) fn end(&mut self, over: Over, wakes: &mut Wakes) {
         self.stage = Stage::Over(over);
         wakes.add_all(self.waker.take());
         wakes.add_all(self.watches.drain(..).map(|watch| watch.waker));
     }
 
-    /// The session is over; the service that comes next knows nothing of it. Locks are lost, requests keep waiting.
+    /// Ends the session of the request: locks are lost, and pending requests wait for the next
+    /// session.
     pub(super) fn lapse(&mut self, loss: Loss, wakes: &mut Wakes) -> bool {
         self.place = None;
         match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss))) {
@@ -119,7 +121,7 @@ impl Entry {
         }
     }
 
-    /// Somebody waits for the lock.
+    /// Notes that a request waits for the lock, and wakes the watches for that.
     pub(super) fn contended(&mut self, wakes: &mut Wakes) {
         for watch in &mut self.watches {
             if watch.watched == Watched::Contention {
@@ -129,8 +131,8 @@ impl Entry {
         }
     }
 
-    /// Whether the watch with this number has seen what it waits for. Makes it when there is none, and returns a waker to be
-    /// dropped later.
+    /// Returns whether the event of the watch with this number has come. Makes the watch if there
+    /// is none, and returns a waker to be dropped later.
     pub(super) fn watch(
         &mut self,
         number: u64,
@@ -151,12 +153,12 @@ impl Entry {
         Some(self.watches.swap_remove(position).waker)
     }
 
-    /// All who wait for something here.
+    /// Returns the wakers of all its tasks.
     pub(super) fn into_wakers(self) -> impl Iterator<Item = Waker> {
         self.waker.into_iter().chain(self.watches.into_iter().map(|watch| watch.waker))
     }
 
-    /// Whether somebody waits to hear of contention and has not.
+    /// Returns true if a watch waits for contention that has not come.
     pub(super) fn watches_contention(&self) -> bool {
         self.watches.iter().any(|watch| watch.watched == Watched::Contention && !watch.come)
     }

@@ -22,10 +22,10 @@ use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
 
-/// How long the last user of a connection waits until the service was informed.
+/// How long the last user of a connection waits until the service knows.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
-/// A session, as its users share it: when the last one goes, so does the session.
+/// A session, shared by its users: dropping the last one ends the session.
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(super) session: Arc<Session>,
@@ -75,8 +75,8 @@ impl Handle {
         read(reply).ok_or(QueryError::Misunderstood)
     }
 
-    /// Asks about a request. A service does not know requests that it did not name: the answer is
-    /// the default.
+    /// Asks about a request. A service does not know requests without its id: the answer is the
+    /// default.
     fn question_about<'a, T: Default + Send + 'a>(
         &'a self,
         client: ClientId,
@@ -333,7 +333,7 @@ impl Backend for Handle {
     }
 
     fn blocking(&self) -> Blocking {
-        // Nothing is waited for any more.
+        // No message is awaited any more.
         if self.lock().link.is_over() { Blocking::Free } else { self.carrier.blocking() }
     }
 

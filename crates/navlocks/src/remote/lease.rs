@@ -1,10 +1,10 @@
-//! For how long a client may believe in its locks without hearing from the service.
+//! Leases: how long a client may take its locks for held without an answer of the service.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A moment on a clock that goes on while the process is stopped and while the machine sleeps, in nanoseconds, and that nobody
-/// can set.
+/// A moment in nanoseconds, on a clock that runs while the process is stopped and the machine
+/// sleeps, and that cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(u64);
 
@@ -47,20 +47,20 @@ impl Instant {
 
 /// The client's side of a lease.
 ///
-/// The service counts from when it last heard of the client; the client from when it *said* the last thing that was answered,
-/// which is earlier, and it stops believing an eighth before the end, for clocks that do not run alike. So the client knows before
-/// anybody else can be granted.
+/// The service counts from when it last received a message; the client from when it *sent* the
+/// last answered one, which is earlier. The client stops an eighth before the end, for clocks that
+/// differ. So it knows before any other client can be granted.
 #[derive(Debug)]
 pub(crate) struct Lease {
     length: Duration,
     until: Instant,
-    /// The pings that are under way.
+    /// The unanswered pings.
     pings: VecDeque<(u64, Instant)>,
     next_ping: u64,
 }
 
 impl Lease {
-    /// A lease of this length, renewed by something that was said at `said` and has been answered.
+    /// Makes a lease of this length, renewed by an answered message that was sent at `said`.
     pub(crate) fn new(length: Duration, said: Instant) -> Self {
         let mut lease = Self { length, until: said, pings: VecDeque::new(), next_ping: 1 };
         lease.renew(said);
@@ -81,21 +81,21 @@ impl Lease {
     }
 
     /// Returns when the connection counts as dead: a ping was not answered for a quarter of the
-    /// lease, and nothing for half of it. What is left is for another connection to go on with the
-    /// session.
+    /// lease, and nothing received for half of it. The rest is for resuming over another
+    /// connection.
     pub(crate) fn silent_from(&self) -> Instant {
         let Some(&(_, said)) = self.pings.front() else { return Instant::NEVER };
         let answered = self.until.saturating_sub(self.length - self.length / 8);
         said.saturating_add(self.length / 4).max(answered.saturating_add(self.length / 2))
     }
 
-    /// Several pings may get lost before the lease is in danger.
+    /// Returns the interval of pings: several may get lost before the lease is in danger.
     pub(crate) fn ping_interval(&self) -> Duration {
-        // No timer takes none.
+        // A timer needs at least a millisecond.
         (self.length / 4).max(Duration::from_millis(1))
     }
 
-    /// The number of a ping that is about to be sent.
+    /// Returns the number of a ping that is about to be sent.
     pub(crate) fn ping(&mut self, now: Instant) -> u64 {
         let number = self.next_ping;
         self.next_ping += 1;
@@ -103,7 +103,7 @@ impl Lease {
         number
     }
 
-    /// The service answered the ping with this number, and thereby all before it.
+    /// Notes the answer to the ping with this number, and thereby to all before it.
     pub(crate) fn pong(&mut self, number: u64) {
         while let Some(&(ping, said)) = self.pings.front() {
             if ping > number {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_counted_from_what_was_said_not_from_the_answer() {
+    fn lease_is_counted_from_the_sent_message_not_from_the_answer() {
         let mut lease = Lease::new(8 * SECOND, at(100));
         assert_eq!((lease.until(), lease.over()), (at(107), at(108)));
         let first = lease.ping(at(102));
@@ -151,14 +151,14 @@ mod tests {
         assert_eq!(lease.silent_from(), at(104));
         lease.pong(first);
         assert_eq!(lease.silent_from(), at(106));
-        // A process that was stopped asks first.
+        // A process that was stopped sends a ping first.
         let mut stopped = Lease::new(8 * SECOND, at(100));
         stopped.ping(at(105));
         assert_eq!(stopped.silent_from(), at(107));
     }
 
     #[test]
-    fn an_answer_counts_for_what_was_said_before_and_never_twice() {
+    fn answer_renews_for_earlier_messages_and_never_twice() {
         let mut lease = Lease::new(8 * SECOND, at(100));
         let first = lease.ping(at(101));
         let second = lease.ping(at(103));

@@ -1,4 +1,4 @@
-//! The driver's side of a session: the beginning of a connection, and what the end of one means.
+//! The driver's side of a session: the beginning of a connection, and the effects of its end.
 
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -14,14 +14,14 @@ use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
 
 impl Session {
-    /// Ends the belief in all locks when the lease is over. True if it just was.
+    /// Ends all locks when the lease is over. Returns true if it just was.
     pub(super) fn check_lease(&self) -> bool {
         let believed = Instant::from_raw(self.believed.load(Ordering::Acquire));
         if believed == Instant::NEVER || Instant::now() < believed {
             return false;
         }
         self.input(|state| {
-            // Whoever came first ended it, or a renewal did come in time.
+            // Another task may have ended it, or a renewal may have come in time.
             let over = state.lease.as_ref().is_some_and(|lease| Instant::now() >= lease.until());
             if over {
                 self.lapse(state, Loss::LeaseLapsed);
@@ -30,7 +30,7 @@ impl Session {
         })
     }
 
-    /// The session is over without its users' doing: what they hold is lost, and what they wait for waits for the next session.
+    /// Ends the session: held locks are lost, and pending requests wait for the next session.
     pub(super) fn lapse(&self, state: &mut State, loss: Loss) {
         state.secret = None;
         state.presence = None;
@@ -78,7 +78,7 @@ impl Session {
         self.lock().epoch
     }
 
-    /// The service has answered this hello, which was said at `said`: everything that it must know is said again.
+    /// Takes the answer to this hello, which was sent at `said`, and sends the whole state again.
     pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Instant) {
         self.input(|state| {
             let Welcome { session, secret, epoch, lease_ms, resumed, claim, .. } = welcome;
@@ -109,20 +109,20 @@ impl Session {
         });
     }
 
-    /// The connection broke.
+    /// Notes that the connection broke.
     pub(super) fn link_broken(&self) {
         self.input(|state| {
             state.outbox.clear();
             state.silence = None;
             state.link_down();
-            // Without a secret the session cannot go on over another connection.
+            // Without a secret the session cannot be resumed.
             if state.secret.is_none() {
                 self.lapse(state, Loss::ServiceGone);
             }
         });
     }
 
-    /// Until when a service that has been out of reach since then is waited for.
+    /// Returns until when the client waits for a service that has been out of reach since then.
     pub(super) fn patient_until(&self, since: Instant) -> Instant {
         match self.options.patience {
             Some(patience) if self.lock().link == LinkState::Down => since.saturating_add(patience),
@@ -130,12 +130,12 @@ impl Session {
         }
     }
 
-    /// Ends the wait of all who wait for a service that has been out of reach since then, if that was long enough.
+    /// Ends all waits for a service that has been out of reach since then, if that was long enough.
     pub(super) fn check_patience(&self, since: Instant) {
         let until = self.patient_until(since);
         if until != Instant::NEVER && Instant::now() >= until {
             self.input(|state| {
-                // Meanwhile somebody may have taken leave.
+                // A user may have disconnected meanwhile.
                 if state.link == LinkState::Down {
                     state.give_up(LinkState::Hopeless);
                 }
@@ -143,12 +143,12 @@ impl Session {
         }
     }
 
-    /// The service wants nothing to do with this client.
+    /// Notes that the service refuses this client for good.
     pub(super) fn refused(&self, refusal: Refusal) {
         self.input(|state| state.give_up(LinkState::Refused(refusal)));
     }
 
-    /// Nothing will be said any more. All who wait for anything hear of it in one step.
+    /// Ends everything: no message will be sent any more. All tasks are woken in one step.
     pub(super) fn gone(&self) {
         self.input(|state| {
             self.lapse(state, Loss::ServiceGone);
@@ -160,7 +160,7 @@ impl Session {
         });
     }
 
-    /// Whether the session over this connection goes on.
+    /// Returns whether the session over this connection continues.
     pub(super) fn standing(&self) -> Standing {
         match self.lock().link {
             LinkState::Up => Standing::Carried,
@@ -175,7 +175,7 @@ impl Session {
         !state.asked.is_empty() || state.entries.values().any(Entry::is_alive)
     }
 
-    /// For how long no other client can be granted what was held under the latest lease.
+    /// Returns for how long no other client can be granted the locks of the latest lease.
     pub(super) fn lease_left(&self) -> Option<Duration> {
         let state = self.lock();
         let over = state.lease.as_ref().map(Lease::over).or(state.lease_over)?;
@@ -206,7 +206,7 @@ impl Session {
         next
     }
 
-    /// The driver is woken when there is something to say, or nothing to carry any more.
+    /// Registers the driver, to be woken for a message to send or the end of the session.
     pub(super) fn register(&self, waker: &Waker) {
         self.lock().register(waker);
     }
@@ -215,7 +215,8 @@ impl Session {
         self.lock().link == LinkState::Leaving
     }
 
-    /// When the connection counts as dead although it is open, unless the service answers before.
+    /// Returns when the connection counts as dead although it is open, unless the service answers
+    /// before.
     pub(super) fn silent_from(&self) -> Instant {
         self.lock().lease.as_ref().map_or(Instant::NEVER, Lease::silent_from)
     }
@@ -247,7 +248,7 @@ impl State {
         }
     }
 
-    /// What waits for the service has waited long enough, or for ever in vain.
+    /// Fails all requests and questions that wait for the service.
     fn give_up(&mut self, link: LinkState) {
         self.link = link;
         let Self { entries, wakes, asked, link, .. } = self;
@@ -274,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_takes_leave_when_patience_ends_has_left() {
+    fn client_that_leaves_when_patience_ends_has_left() {
         let session = Session::new(Options {
             patience: Some(Duration::ZERO),
             ..Options::to(Addresses::one(Url::Unix("/nowhere".into())))

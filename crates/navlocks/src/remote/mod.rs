@@ -1,4 +1,4 @@
-//! Locks of a service: the same verbs, said over a connection.
+//! Locks of a service: the same verbs, sent over a connection.
 //!
 //! ```text
 //!   Locks, guards, futures ──▶ session ──▶ outbox ──▶ driver ──▶ WebSocket ──▶ service
@@ -6,12 +6,13 @@
 //!          └────── wakers ────────┴──── receiving ◀─────┘
 //! ```
 //!
-//! A [`Session`](session::Session) is what its users and its driver share: what was requested, what is held, what is still to be
-//! said. The driver is one task that owns the connection. Users never wait for it: they note what they want, wake it, and are woken.
+//! A [`Session`](session::Session) is the state that users and driver share: requests, locks and
+//! messages to send. The driver is one task that owns the connection. Users never wait for it: they
+//! change the state, wake it, and are woken.
 //!
-//! After a connection broke, everything that is to be sent follows from the state of the session,
-//! so nothing is replayed. A service that goes on is told which requests are still wanted; its
-//! successor gets a claim of all requests, held ones with their tokens.
+//! After a connection broke, all messages follow from the state of the session, so nothing is
+//! replayed. A service that is still running gets the list of live requests; its successor gets a
+//! claim of all requests, held ones with their tokens.
 
 // In reading order.
 mod url;

@@ -1,4 +1,4 @@
-//! The service of a user: where it lives, and how it is started. The command has the same in its
+//! The service of a user: its folder, and how it is started. The command has the same in its
 //! `place.rs`.
 
 use std::collections::hash_map::RandomState;
@@ -21,7 +21,7 @@ use super::connect::ConnectError;
 /// The variable that names another folder.
 const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
 
-/// The socket of this user's service, which no other user can have put there.
+/// Returns the socket of this user's service, which no other user can have made.
 pub(super) fn socket() -> Result<PathBuf, ConnectError> {
     let user = rustix::process::geteuid().as_raw();
     let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
@@ -43,7 +43,7 @@ pub(super) fn socket() -> Result<PathBuf, ConnectError> {
     Ok(folder.join("socket"))
 }
 
-/// How a service is started. It may block, and returns when the service listens.
+/// A function that starts a service. It may block, and returns when the service listens.
 #[derive(Clone)]
 pub(crate) struct Start(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
 
@@ -52,8 +52,8 @@ impl Start {
         Self(Arc::new(start))
     }
 
-    /// The command starts the service when it is given something to run: once, however many
-    /// processes want it at the same time.
+    /// Starts the service by a command that runs nothing: once, however many processes do so at the
+    /// same time.
     pub(super) fn by(command: OsString) -> Self {
         Self::with(move || run(&command).map_err(io::Error::other))
     }
@@ -77,7 +77,7 @@ pub(super) async fn start(socket: &Path, start: &Start) -> Result<(), ConnectErr
         return Ok(());
     }
     let (tell, told) = tokio::sync::oneshot::channel();
-    // To wait for a process blocks, and must not block the runtime.
+    // Waiting for a process blocks, and must not block the runtime.
     let start = start.clone();
     let run = move || drop(tell.send((start.0)()));
     let started = thread::Builder::new().name("navlocks-start".into()).spawn(run);

@@ -1,4 +1,4 @@
-//! When the driver does something although nothing has happened.
+//! Timers of the driver.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -21,7 +21,7 @@ impl Alarm {
         Self { timer: Box::pin(sleep(Duration::ZERO)), set_to: Instant::NEVER }
     }
 
-    /// Sees to it that the task is woken then, and not at an earlier moment that was set before.
+    /// Wakes the task at this moment, and not at an earlier one that was set before.
     pub(super) fn set(&mut self, at: Instant, cx: &mut Context<'_>) {
         if at == Instant::NEVER {
             return;
@@ -32,14 +32,14 @@ impl Alarm {
             self.timer.as_mut().reset(tokio::time::Instant::now() + left);
         }
         if self.timer.as_mut().poll(cx).is_ready() {
-            // The timer's clock is another one, and may have been too early.
+            // The timer has another clock, and may have fired too early.
             self.set_to = Instant::NEVER;
             cx.waker().wake_by_ref();
         }
     }
 }
 
-/// How long to wait before the next attempt: not at all at first, then longer and longer.
+/// The pause before the next attempt: none at first, then longer and longer.
 #[derive(Debug)]
 pub(super) struct Pauses {
     next: Duration,
@@ -89,8 +89,8 @@ impl Pauses {
     }
 }
 
-/// When a service is started again that ended: at once, and then after longer and longer pauses, so
-/// that one that cannot live does not keep the machine busy.
+/// When a service is restarted: at once, and then after longer and longer pauses, so that a broken
+/// one does not keep the machine busy.
 #[derive(Debug)]
 pub(super) struct Starts {
     pauses: Pauses,
@@ -109,12 +109,12 @@ impl Starts {
         Instant::now() >= self.not_before
     }
 
-    /// An attempt was made.
+    /// Notes an attempt.
     pub(super) fn done(&mut self) {
         self.not_before = Instant::now().saturating_add(self.pauses.next());
     }
 
-    /// A connection was there for so long.
+    /// Notes how long a connection lasted.
     pub(super) fn after(&mut self, lasted: Duration) {
         if lasted >= self.pauses.max {
             *self = Self::default();

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-/// The socket at the path that a welcome named.
+/// The socket at the path of a welcome.
 #[derive(Debug)]
 pub(super) struct Presence {
     path: String,

@@ -1,4 +1,4 @@
-//! What the service says, and what that changes.
+//! The messages of the service, and their effects.
 
 use navlocks_core::{FencingToken, RequestId};
 
@@ -9,9 +9,10 @@ use crate::error::{Loss, Refusal, RequestErrorKind};
 use navlocks_wire::{Fault, FaultCode, Granted, Lost, Pending, Refused, Request, ToClient};
 
 impl Session {
-    /// Takes in one message. Whoever it concerns is woken after. False when the session is over, and with it the connection.
+    /// Takes one message, and wakes the affected tasks. Returns false when the session is over, and
+    /// with it the connection.
     pub(super) fn receive(&self, message: ToClient) -> bool {
-        // A grant that lay in a buffer while the lease ran out is none.
+        // A grant that was buffered while the lease ran out is void.
         self.check_lease();
         self.input(|state| {
             if !state.link.carries() {
@@ -63,7 +64,7 @@ impl Session {
                         lease.pong(number);
                     }
                 }
-                // A second welcome means nothing.
+                // A second welcome is ignored.
                 ToClient::Welcome(_) => {}
                 // The session goes on with the successor; until then its locks are in doubt.
                 ToClient::Error(fault)
@@ -73,7 +74,8 @@ impl Session {
                     state.moved = Some(fault).filter(|fault| fault.code == FaultCode::Moved);
                     state.link_down();
                 }
-                // The session ends with it: what the service kept is let go, and a successor need not wait for us.
+                // The session ends: the service releases its locks, and a successor need not wait
+                // for this client.
                 ToClient::Error(Fault { code: FaultCode::LeaseLapsed, .. }) => {
                     self.lapse(state, Loss::LeaseLapsed);
                     state.lease_over = Some(Instant::now());
@@ -84,8 +86,8 @@ impl Session {
         })
     }
 
-    /// Notes a grant, unless a later request of the same client steals the lock: then its loss is
-    /// on its way.
+    /// Notes a grant, unless a later request of the same client steals the lock: then its loss
+    /// follows.
     fn granted(&self, state: &mut State, id: u64, token: u64) {
         let State { entries, thieves, wakes, number, .. } = state;
         thieves.retain(|&thief| {
@@ -95,7 +97,7 @@ impl Session {
         let robbed = |entry: &Entry, thief: &&u64| {
             entries.get(*thief).is_some_and(|thief| entry.is_robbed_by(&thief.request))
         };
-        // A request that was abandoned meanwhile is not here any more, and the service knows.
+        // A request that was dropped meanwhile is gone, and the service knows.
         let Some(entry) = entries.get(&id) else { return };
         let thief = thieves.iter().find(|thief| robbed(entry, thief)).copied();
         let Some(entry) = entries.get_mut(&id) else { return };
@@ -127,7 +129,7 @@ impl Session {
         thieves.push(thief.id);
     }
 
-    /// The next ping, if the lease is to be kept.
+    /// Sends the next ping, if there is a lease.
     pub(super) fn ping(&self) {
         self.input(|state| {
             if let Some(lease) = &mut state.lease {
@@ -143,7 +145,7 @@ impl Session {
 }
 
 impl State {
-    /// A request is over without a lock. A lock that is held is not talked away like that.
+    /// Ends a request without a lock. A held lock is not affected.
     pub(super) fn not_granted(&mut self, id: u64, over: Over) {
         let Self { entries, wakes, .. } = self;
         if let Some(entry) = entries.get_mut(&id)

@@ -1,4 +1,4 @@
-//! Where the driver of a connection runs.
+//! The runtime of the driver of a connection.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::backend::Blocking;
 
-/// The runtime of this process's own, once one was needed.
+/// The runtime of this crate, once it was needed.
 static OWN: Mutex<Option<Handle>> = Mutex::new(None);
 
 /// The runtime that runs a driver, as threads see it that want to block.

@@ -1,4 +1,4 @@
-//! What the users of a connection and its driver share.
+//! The state that the users of a connection and its driver share.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -20,13 +20,14 @@ use crate::inbox::Inboxes;
 use crate::wakes::Wakes;
 use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
 
-/// What the users of a connection and its driver share. It outlives connections, and sessions in the service's sense.
+/// The state that the users of a connection and its driver share. It outlives connections, and
+/// sessions of the service.
 pub(crate) struct Session {
     pub(super) options: Options,
     state: Mutex<State>,
-    /// How many locks were ever lost here: as long as it stands still, no holder needs to ask.
+    /// How many locks were ever lost here: while it does not change, no holder has lost its lock.
     pub(super) losses: AtomicU64,
-    /// Until when the locks here may be believed in.
+    /// Until when the client may take its locks for held.
     pub(super) believed: AtomicU64,
 }
 
@@ -34,14 +35,14 @@ pub(crate) struct Session {
 pub(super) struct State {
     /// The session's number at the service; that of the last one while there is none.
     pub(super) number: u32,
-    /// What proves that the session is ours, while it can go on.
+    /// The proof that the session belongs to this client, while it can be resumed.
     pub(super) secret: Option<String>,
-    /// The largest epoch that a service had here.
+    /// The largest epoch of a service so far.
     pub(super) epoch: u64,
     pub(super) lease: Option<Lease>,
     /// When a service may grant the locks of the latest lease to other clients.
     pub(super) lease_over: Option<Instant>,
-    /// Where the client listens, as long as the session lives.
+    /// The socket of the presence, as long as the session lives.
     pub(super) presence: Option<Presence>,
     /// Since when nothing was heard, while something may wait for the service.
     pub(super) silence: Option<Silence>,
@@ -52,13 +53,14 @@ pub(super) struct State {
     pub(super) link: LinkState,
     /// The state of the connection that users see.
     pub(super) changes: Changes,
-    /// The longest message that the service takes; longer ones would end the session, and be said again in the next.
+    /// The longest message that the service accepts; a longer one would end the session, and then
+    /// the next.
     pub(super) message_bytes_max: usize,
-    /// What is to be said, while there is a connection.
+    /// The messages to send, while there is a connection.
     pub(super) outbox: VecDeque<Utf8Bytes>,
-    /// To be woken when there is something to do for the driver.
+    /// The waker of the driver.
     pub(super) driver: Option<Waker>,
-    /// Those who wait for the last connection to end.
+    /// The tasks that wait for the last connection to end.
     pub(super) leavers: Vec<Waker>,
     pub(super) clients: BTreeMap<u64, Client>,
     pub(super) next_client: u64,
@@ -73,27 +75,27 @@ pub(super) struct State {
     pub(super) wakes: Wakes,
 }
 
-/// Whether anything that is said can be heard.
+/// The state of the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LinkState {
     Up,
     /// The driver tries to reach the service.
     Down,
-    /// The driver still tries, and has done so for longer than anybody was to wait.
+    /// The driver still tries, for longer than the patience.
     Hopeless,
-    /// The service wants nothing to do with this client.
+    /// The service refuses this client.
     Refused(Refusal),
     /// All users are gone, or one of them wants the connection to end.
     Leaving,
-    /// Nothing will ever be said again.
+    /// No message will ever be sent again.
     Gone,
 }
 
-/// What becomes of a connection.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Carried,
-    /// The rest is said, and then it is closed.
+    /// The last messages are sent, and then it is closed.
     Leaving,
     /// The session that it carried is over.
     Over,
@@ -103,7 +105,7 @@ pub(super) enum Standing {
 pub(super) struct Client {
     pub(super) partition: Arc<str>,
     pub(super) inboxes: Inboxes,
-    /// The service sends events, or would.
+    /// True if the service sends events, or would.
     pub(super) subscribed: bool,
 }
 
@@ -147,7 +149,7 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, and wakes whom that concerns once it is unlocked.
+    /// Changes the state, and wakes the affected tasks after unlocking.
     pub(super) fn input<T>(&self, input: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = input(&mut state);
@@ -164,7 +166,7 @@ impl Session {
         result
     }
 
-    /// What these clients have is lost here and now, whenever the service hears of it.
+    /// Ends all requests of these clients here and now, before the service receives that.
     pub(super) fn end_entries(&self, state: &mut State, whose: impl Fn(u64) -> bool) {
         let State { entries, asked, wakes, .. } = state;
         for entry in entries.values_mut().filter(|entry| whose(entry.request.client)) {
@@ -219,7 +221,8 @@ impl Session {
         self.input(|state| {
             state.presence = None;
             if !state.link.is_over() {
-                // Whoever still holds a lock must know before the service hears of this and grants it to somebody else.
+                // Holders must know their loss before the service can grant their locks to other
+                // clients.
                 self.end_entries(state, |_| true);
                 state.say(&ToService::Bye);
                 state.link = LinkState::Leaving;
@@ -230,7 +233,8 @@ impl Session {
 }
 
 impl State {
-    /// Notes something to be said, if there is somebody to hear it. Otherwise it follows from the state later.
+    /// Adds a message to the outbox, if there is a connection. Otherwise it follows from the state
+    /// later.
     pub(super) fn say(&mut self, message: &ToService) {
         if self.link == LinkState::Up {
             self.say_text(wire::write(message));
@@ -243,7 +247,7 @@ impl State {
         }
     }
 
-    /// Wakes all event streams: there will be no events any more.
+    /// Wakes all event streams: no more events will come.
     pub(super) fn wake_streams(&mut self) {
         let Self { clients, wakes, .. } = self;
         for client in clients.values_mut() {
@@ -251,7 +255,7 @@ impl State {
         }
     }
 
-    /// Whether the service takes messages of this length.
+    /// Returns an error if the service refuses messages of this length.
     pub(super) fn fits(&self, text: &str) -> Result<(), Fault> {
         let (bytes, max) = (text.len(), self.message_bytes_max);
         if bytes <= max {
@@ -263,7 +267,7 @@ impl State {
         Err(Fault::new(FaultCode::Limit, sentence))
     }
 
-    /// Whether there is any point in asking for something.
+    /// Returns an error if a request cannot succeed.
     pub(super) fn hope(&self, client: u64) -> Result<(), RequestErrorKind> {
         if !self.clients.contains_key(&client) {
             return Err(RequestErrorKind::ClientEnded);
@@ -279,17 +283,17 @@ impl Client {
 }
 
 impl LinkState {
-    /// Whether what comes over the connection is to be believed.
+    /// Returns true if messages of the connection count.
     pub(super) fn carries(&self) -> bool {
         matches!(self, Self::Up | Self::Leaving)
     }
 
-    /// Whether there will never be a connection again.
+    /// Returns true if there will never be a connection again.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Gone)
     }
 
-    /// Why nothing will come of a request.
+    /// Returns the error of every later request.
     pub(super) fn error(&self) -> Option<RequestErrorKind> {
         match self {
             Self::Up | Self::Down => None,

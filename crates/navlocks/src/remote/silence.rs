@@ -1,7 +1,7 @@
-//! A service that is connected and says nothing.
+//! A connected service that sends nothing.
 //!
-//! A service that hangs keeps its connections. While something waits for it, it is asked for a sign
-//! of life after half of the time that it may be silent; anything that it says is one.
+//! A service that hangs keeps its connections. While a request waits for it, the client sends a
+//! ping after half of the allowed silence; every message breaks the silence.
 
 use super::entry::{Over, Stage};
 use super::lease::Instant;
@@ -9,20 +9,20 @@ use super::session::{Session, State};
 use crate::error::RequestErrorKind;
 use navlocks_wire::ToService;
 
-/// Pings for a sign of life. Those that renew a lease are numbered from 1.
+/// The number of pings against silence. Those that renew a lease are numbered from 1.
 const SIGN_OF_LIFE: u64 = 0;
 
-/// Since when the service says nothing.
+/// The silence of a service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Silence {
     since: Instant,
-    /// When it was asked for a sign of life.
+    /// When the client sent a ping.
     asked: Option<Instant>,
 }
 
 impl Session {
-    /// Asks a silent service for a sign of life, and ends the wait of all who wait for it when none
-    /// came. Returns when to look again.
+    /// Sends a ping to a silent service, and ends all waits for it when no answer came. Returns
+    /// when to check again.
     pub(super) fn check_silence(&self) -> Instant {
         let Some(limit) = self.options.answers_within else { return Instant::NEVER };
         let half = limit / 2;
@@ -50,14 +50,14 @@ impl Session {
 }
 
 impl State {
-    /// Something begins to wait for the service.
+    /// Notes that a request begins to wait for the service.
     pub(super) fn begin_silence(&mut self) {
         if self.silence.is_none() {
             self.silence = Some(Silence { since: Instant::now(), asked: None });
         }
     }
 
-    /// The service said something.
+    /// Notes a message of the service.
     pub(super) fn break_silence(&mut self) {
         if let Some(silence) = &mut self.silence {
             *silence = Silence { since: Instant::now(), asked: None };
@@ -69,7 +69,8 @@ impl State {
         !self.asked.is_empty() || self.entries.values().any(pending)
     }
 
-    /// Ends the wait of all. The service hears that they want nothing any more, should it go on.
+    /// Ends all waits. If the service continues, it receives that the client wants nothing of it
+    /// any more.
     fn give_up_waiting(&mut self) {
         let mut given_up = Vec::new();
         for (&number, entry) in &mut self.entries {

@@ -1,4 +1,4 @@
-//! Translation of the service's words into this crate's.
+//! Translation of the service's messages into the types of this crate.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl From<wire::Unclaimed> for Unclaimed {
 }
 
 impl Snapshot {
-    /// The snapshot in a service's reply.
+    /// Makes a snapshot of the reply of a service.
     pub(crate) fn told(held: Vec<wire::Info>, pending: Vec<wire::Info>) -> Self {
         let infos = |infos: Vec<wire::Info>| infos.into_iter().map(Into::into).collect();
         Self { held: infos(held), pending: infos(pending) }

@@ -1,4 +1,4 @@
-//! Where a service is.
+//! Addresses of services.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) enum Url {
 }
 
 impl Url {
-    /// The host of another machine to which everything goes unencrypted.
+    /// Returns the host if all messages go to another machine unencrypted.
     pub(crate) fn is_in_clear(&self) -> Option<&str> {
         let Self::Web { host, tls: false, .. } = self else { return None };
         let address = host.parse::<std::net::IpAddr>();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_without_tls_is_in_clear() {
+    fn another_machine_without_tls_is_unencrypted() {
         let clear = |text| Url::parse(text).unwrap().is_in_clear().map(str::to_owned);
         for text in ["unix:/a", "ws://127.0.0.1:1", "ws://[::1]:1", "ws://localhost:1", "wss://a"] {
             assert_eq!(clear(text), None, "{text}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_named_in_the_error() {
+    fn malformed_address_is_named_in_the_error() {
         for text in ["", "unix:", "http://a", "ws://", "a", "ws:a", "ws://:7600", "ws://a:b"] {
             let error = Url::parse(text).unwrap_err();
             assert!(error.contains(text), "{error}");

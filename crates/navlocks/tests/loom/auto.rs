@@ -12,9 +12,9 @@ use navlocks::{Locks, Loss};
 
 use crate::{assert_nothing_left, hold, model, poll, waiter};
 
-/// Whoever is awake drives the work, and everybody hears of the release.
+/// Any task that is awake drives the work, and all tasks learn of the release.
 #[test]
-fn two_threads_await_the_release() {
+fn release_awaited_by_two_threads_wakes_both() {
     model(|| {
         let locks = Locks::new();
         let lock = AutoLock::from(hold(locks.request("a")));
@@ -29,9 +29,9 @@ fn two_threads_await_the_release() {
     });
 }
 
-/// Who drives the work goes away in the middle; whoever else awaits the release goes on.
+/// The task that drives the work goes away; another task that awaits the release continues.
 #[test]
-fn a_thread_leaves_the_work_to_another() {
+fn work_of_thread_that_leaves_is_driven_by_another() {
     model(|| {
         let locks = Locks::new();
         let lock = AutoLock::from(hold(locks.request("a")));
@@ -46,9 +46,9 @@ fn a_thread_leaves_the_work_to_another() {
     });
 }
 
-/// A work comes in time, and then it is done; or it comes too late.
+/// Work is added in time and runs, or is added too late and is refused.
 #[test]
-fn a_work_meets_the_release() {
+fn added_work_races_with_release() {
     model(|| {
         let locks = Locks::new();
         let lock = AutoLock::from(hold(locks.request("a")));
@@ -74,7 +74,7 @@ fn a_work_meets_the_release() {
 }
 
 #[test]
-fn works_on_a_lock_meet_a_thief() {
+fn work_under_lock_races_with_thief() {
     model(|| {
         let locks = Locks::new();
         let lock = AutoLock::from(hold(locks.request("a")));
@@ -91,7 +91,7 @@ fn works_on_a_lock_meet_a_thief() {
 }
 
 #[test]
-fn the_last_handle_meets_a_request() {
+fn drop_of_last_handle_races_with_request() {
     model(|| {
         let locks = Locks::new();
         let lock = AutoLock::from(hold(locks.request("a")));

@@ -1,4 +1,4 @@
-//! A request is dropped, or does not wait.
+//! Requests that are dropped, or do not wait.
 
 use std::future::IntoFuture;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use navlocks::{Locks, RequestErrorKind};
 use crate::{assert_nothing_left, begin_to_wait, hold, model, waiter};
 
 #[test]
-fn a_drop_meets_a_grant() {
+fn drop_races_with_grant() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -23,7 +23,7 @@ fn a_drop_meets_a_grant() {
 }
 
 #[test]
-fn a_drop_meets_a_grant_and_the_next_one_wakes() {
+fn drop_races_with_grant_and_next_waiter_wakes() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -37,9 +37,9 @@ fn a_drop_meets_a_grant_and_the_next_one_wakes() {
     });
 }
 
-/// S-X-S: whichever goes first, the last one shares the lock.
+/// S-X-S: in either order, the last request shares the lock.
 #[test]
-fn dropping_the_waiting_writer_lets_the_reader_behind_it_in() {
+fn drop_of_pending_writer_grants_reader_behind_it() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a").shared());
@@ -54,7 +54,7 @@ fn dropping_the_waiting_writer_lets_the_reader_behind_it_in() {
 }
 
 #[test]
-fn a_request_that_does_not_wait_meets_a_release() {
+fn if_available_request_races_with_release() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));

@@ -1,4 +1,4 @@
-//! A client ends.
+//! The end of a client.
 
 use std::future::IntoFuture;
 use std::task::Poll;
@@ -10,7 +10,7 @@ use navlocks::{Locks, Loss, RequestErrorKind};
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
 #[test]
-fn an_end_meets_a_request() {
+fn end_of_client_races_with_request() {
     model(|| {
         let locks = Locks::new();
         let ending = locks.new_client();
@@ -30,7 +30,7 @@ fn an_end_meets_a_request() {
 }
 
 #[test]
-fn an_end_meets_a_request_that_waits() {
+fn end_of_client_races_with_pending_request() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -46,7 +46,7 @@ fn an_end_meets_a_request_that_waits() {
 }
 
 #[test]
-fn an_end_meets_a_grant_and_the_next_one_wakes() {
+fn end_of_client_races_with_grant_and_next_waiter_wakes() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -64,7 +64,7 @@ fn an_end_meets_a_grant_and_the_next_one_wakes() {
 }
 
 #[test]
-fn an_end_meets_the_drop_of_a_lock_and_the_next_one_wakes() {
+fn end_of_client_races_with_drop_of_lock_and_next_waiter_wakes() {
     model(|| {
         let locks = Locks::new();
         let ending = locks.new_client();
@@ -78,9 +78,9 @@ fn an_end_meets_the_drop_of_a_lock_and_the_next_one_wakes() {
     });
 }
 
-/// The last that could act for a client are its lock and its request, on two threads.
+/// The last owners of a client are its lock and its request, on two threads.
 #[test]
-fn a_client_is_forgotten_with_its_last_lock_and_request() {
+fn client_is_forgotten_with_its_last_lock_and_request() {
     model(|| {
         let locks = Locks::new();
         let client = locks.new_client();

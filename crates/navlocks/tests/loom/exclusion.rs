@@ -1,4 +1,4 @@
-//! Exclusion, and wake-ups.
+//! Exclusion and wakeups.
 
 use std::future::IntoFuture;
 use std::rc::Rc;
@@ -10,7 +10,8 @@ use navlocks::{DeadlockPolicy, Locks, RequestError, RequestErrorKind};
 
 use crate::{assert_nothing_left, begin_to_wait, hold, model};
 
-/// Something that the lock protects. Its accesses have to exclude each other, and to see each other.
+/// A resource that the lock protects. Its accesses must exclude each other, and be visible to each
+/// other.
 #[derive(Clone)]
 struct Resource(Rc<UnsafeCell<()>>);
 
@@ -50,7 +51,7 @@ fn exclusive_locks_exclude_each_other() {
 }
 
 #[test]
-fn a_writer_excludes_readers() {
+fn writer_excludes_readers() {
     model(|| {
         let locks = Locks::new();
         let resource = Resource::new();
@@ -73,7 +74,7 @@ fn a_writer_excludes_readers() {
 }
 
 #[test]
-fn scopes_exclude_where_they_meet() {
+fn scopes_exclude_each_other_where_they_intersect() {
     model(|| {
         let locks = Locks::new();
         let resource = Resource::new();
@@ -93,7 +94,7 @@ fn scopes_exclude_where_they_meet() {
 
 /// A request that was polled by one task and then by another wakes the latter.
 #[test]
-fn a_request_on_its_way_is_handed_to_another_thread() {
+fn pending_request_moves_to_another_thread() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -106,7 +107,7 @@ fn a_request_on_its_way_is_handed_to_another_thread() {
 }
 
 #[test]
-fn a_lock_is_handed_to_another_thread() {
+fn lock_moves_to_another_thread() {
     model(|| {
         let locks = Locks::new();
         let resource = Resource::new();
@@ -127,9 +128,9 @@ fn a_lock_is_handed_to_another_thread() {
     });
 }
 
-/// Two clients that want each other's lock: one of them is refused, and the other goes on.
+/// Two clients request each other's lock: one of them is refused, and the other is granted.
 #[test]
-fn a_deadlock_is_refused_to_one_of_two() {
+fn deadlock_of_two_clients_refuses_one() {
     model(|| {
         let locks = Locks::builder().deadlocks(DeadlockPolicy::Refuse).build();
         let work = |client: Locks, first: &'static str, second: &'static str| {

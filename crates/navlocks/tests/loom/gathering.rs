@@ -1,4 +1,5 @@
-//! A space that is divided and gathered while others are on their way. `a` and `b` are in different parts.
+//! A space that is divided and gathered while requests are pending. `a` and `b` are in different
+//! shards.
 
 use std::future::IntoFuture;
 
@@ -16,7 +17,7 @@ fn names_of_these_tests_are_in_different_shards() {
 }
 
 #[test]
-fn a_scope_meets_locks_of_its_names() {
+fn scope_races_with_locks_of_its_names() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -31,9 +32,9 @@ fn a_scope_meets_locks_of_its_names() {
     });
 }
 
-/// Who waited in its part is granted in the whole, and woken.
+/// A waiter of a shard is granted in the whole, and woken.
 #[test]
-fn a_scope_meets_a_request_that_waits() {
+fn scope_races_with_pending_request() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -49,9 +50,10 @@ fn a_scope_meets_a_request_that_waits() {
     });
 }
 
-/// Nothing is left in the whole, so the names go back to their parts; others ask for them meanwhile.
+/// The whole is empty, so the names go back to their shards; another thread requests them
+/// meanwhile.
 #[test]
-fn a_division_meets_a_request() {
+fn division_races_with_request() {
     model(|| {
         let locks = Locks::new();
         let both = hold(locks.request(["a", "b"]));
@@ -64,7 +66,7 @@ fn a_division_meets_a_request() {
 }
 
 #[test]
-fn a_division_meets_a_scope() {
+fn division_races_with_scope() {
     model(|| {
         let locks = Locks::new();
         let both = hold(locks.request(["a", "b"]));
@@ -75,9 +77,9 @@ fn a_division_meets_a_scope() {
     });
 }
 
-/// All that a client has in several parts ends in one step.
+/// All requests of a client in several shards end in one step.
 #[test]
-fn an_end_in_two_parts_meets_a_query() {
+fn end_of_client_in_two_shards_races_with_query() {
     model(|| {
         let locks = Locks::new();
         let ending = locks.new_client();
@@ -99,9 +101,9 @@ fn an_end_in_two_parts_meets_a_query() {
     });
 }
 
-/// A loss that nobody heard of yet is remembered, wherever it happened.
+/// A loss that its client has not received yet is kept, in the shard or in the whole.
 #[test]
-fn a_scope_meets_a_theft() {
+fn scope_races_with_theft() {
     model(|| {
         let locks = Locks::new();
         let robbed = hold(locks.request("a"));

@@ -1,9 +1,9 @@
-//! Two or three threads on one lock space, in every order in which they can meet: the model checker runs each test again
-//! and again, each time in another order, and reports a deadlock when everybody sleeps.
+//! Two or three threads on one lock space, in every interleaving. The model checker runs each test
+//! again and again, each time in another order, and reports a deadlock when all threads sleep.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p navlocks --test loom`. Each test tries all orders, but those that the
-//! checker knows to make no difference, with up to [`PREEMPTIONS`] switches away from a thread that could have gone on;
-//! `LOOM_MAX_PREEMPTIONS` sets another bound. With `-- --nocapture` a deadlock is shown even if the clean-up after it fails.
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p navlocks --test loom`. Each test tries all
+//! orders with up to [`PREEMPTIONS`] preemptions; `LOOM_MAX_PREEMPTIONS` sets another bound. With
+//! `-- --nocapture` a deadlock is shown even if the clean-up after it fails.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 #![allow(clippy::print_stdout, reason = "how much was searched")]
@@ -13,7 +13,7 @@ mod dropping;
 mod stealing;
 mod ending;
 mod watching;
-mod listening;
+mod subscribers;
 mod gathering;
 mod auto;
 
@@ -44,7 +44,7 @@ fn model(test: impl Fn() + Send + Sync + 'static) {
     });
     let orders = orders.load(Ordering::Relaxed);
     println!("{orders} orders");
-    assert!(orders > 1, "nobody met anybody");
+    assert!(orders > 1, "the threads never raced");
 }
 
 /// Gets the lock, however long it takes.
@@ -52,19 +52,19 @@ fn hold(request: Request) -> Lock {
     block_on(request.into_future()).unwrap()
 }
 
-/// Takes a place in the queue, for whoever polls the future next.
+/// Enqueues a request; the next poll of the future may be on any task.
 fn begin_to_wait(request: Request) -> Acquire {
     let mut waiting = request.into_future();
     assert!(poll(&mut waiting).is_pending());
     waiting
 }
 
-/// Polls once, as a task that nobody needs to wake.
+/// Polls once, with a waker that wakes no task.
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Another thread, that waits for the lock and returns what it gets.
+/// Spawns a thread that waits for the lock and returns the result.
 fn waiter(request: Request) -> JoinHandle<Result<Lock, RequestError>> {
     thread::spawn(|| block_on(request.into_future()))
 }
@@ -78,7 +78,7 @@ fn held(locks: &Locks) -> Vec<RequestId> {
 fn assert_nothing_left(locks: &Locks, name: &str) {
     let snapshot = block_on(locks.query()).unwrap();
     assert!(snapshot.held.is_empty() && snapshot.pending.is_empty(), "{snapshot:#?}");
-    // A stream shows its space.
+    // The debug output of a stream shows its space.
     let space = format!("{:?}", locks.events());
     for (table, empty) in [
         ("ended: ", "ended: {}"),

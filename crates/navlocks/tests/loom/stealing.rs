@@ -1,4 +1,4 @@
-//! A lock is taken away.
+//! Locks that are stolen.
 
 use std::future::IntoFuture;
 use std::task::Poll;
@@ -10,15 +10,15 @@ use navlocks::{Events, Locks, Loss, RequestErrorKind, RequestId};
 
 use crate::{assert_nothing_left, begin_to_wait, held, hold, model, poll, waiter};
 
-/// What happened to a request so far.
+/// Returns the events of a request so far.
 fn story_of(request: RequestId, events: &mut Events) -> Vec<Kind> {
     let events = std::iter::from_fn(|| events.try_recv()).map(Result::unwrap);
     events.filter(|event| event.request == request).map(|event| event.what).collect()
 }
 
-/// The victim is told, or had released before; in either case it knows which.
+/// The victim receives the loss, or had released before; in either case it knows which.
 #[test]
-fn a_steal_meets_a_release() {
+fn steal_races_with_release() {
     model(|| {
         let locks = Locks::new();
         let mut events = locks.events();
@@ -43,9 +43,10 @@ fn a_steal_meets_a_release() {
     });
 }
 
-/// Whoever is granted the lock meanwhile hears of the theft, from the request or from the lock.
+/// A client that is granted the lock meanwhile receives the theft, from the request or from the
+/// lock.
 #[test]
-fn a_steal_meets_a_grant() {
+fn steal_races_with_grant() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a"));
@@ -64,7 +65,7 @@ fn a_steal_meets_a_grant() {
         match polled {
             Poll::Ready(Ok(victim)) => assert_eq!(victim.release(), Err(stolen)),
             Poll::Ready(Err(error)) => assert_eq!(error, navlocks::RequestErrorKind::from(stolen)),
-            // The theft came before the release: the queue stands as it stood.
+            // The theft came before the release: the queue is unchanged.
             Poll::Pending => assert_eq!(released, Err(stolen)),
         }
         drop(thief);
@@ -75,9 +76,9 @@ fn a_steal_meets_a_grant() {
     });
 }
 
-/// A request that got its lock at once hears of a theft as well.
+/// A request that was granted at once receives a theft as well.
 #[test]
-fn a_steal_meets_a_request() {
+fn steal_races_with_request() {
     model(|| {
         let locks = Locks::new();
         let victim = thread::spawn({
@@ -98,7 +99,7 @@ fn a_steal_meets_a_request() {
 }
 
 #[test]
-fn thieves_meet() {
+fn two_thieves_race() {
     model(|| {
         let locks = Locks::new();
         let other = waiter(locks.request("a").steal());
@@ -115,7 +116,7 @@ fn thieves_meet() {
 }
 
 #[test]
-fn a_force_release_meets_a_release_and_the_next_one_wakes() {
+fn force_release_races_with_release_and_next_waiter_wakes() {
     model(|| {
         let locks = Locks::new();
         let first = hold(locks.request("a").shared());
@@ -124,7 +125,7 @@ fn a_force_release_meets_a_release_and_the_next_one_wakes() {
         let taken = block_on(locks.force_release("a")).unwrap();
         let released = releasing.join().unwrap();
         let next = next.join().unwrap();
-        // It took the first, or the next, or came when nobody had the lock.
+        // The thief stole from the first holder, from the next, or found the lock free.
         match (released, next) {
             (Err(Loss::ForceReleased), Ok(next)) => {
                 assert_eq!((taken, next.loss()), (1, None));

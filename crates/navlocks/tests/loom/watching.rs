@@ -1,4 +1,4 @@
-//! A holder waits for what happens to its lock.
+//! Holders that watch their lock.
 
 use std::task::Poll;
 
@@ -9,7 +9,7 @@ use navlocks::{Locks, Loss};
 use crate::{assert_nothing_left, hold, model, poll};
 
 #[test]
-fn a_holder_who_waits_for_contention_meets_a_request() {
+fn contention_watch_races_with_request() {
     model(|| {
         let locks = Locks::new();
         let lock = hold(locks.request("a"));
@@ -24,7 +24,7 @@ fn a_holder_who_waits_for_contention_meets_a_request() {
 }
 
 #[test]
-fn a_holder_who_waits_for_contention_meets_a_thief() {
+fn contention_watch_races_with_thief() {
     model(|| {
         let locks = Locks::new();
         let lock = hold(locks.request("a"));
@@ -37,7 +37,7 @@ fn a_holder_who_waits_for_contention_meets_a_thief() {
 }
 
 #[test]
-fn a_holder_who_waits_for_loss_meets_a_thief() {
+fn loss_watch_races_with_thief() {
     model(|| {
         let locks = Locks::new();
         let lock = hold(locks.request("a"));
@@ -50,7 +50,7 @@ fn a_holder_who_waits_for_loss_meets_a_thief() {
 }
 
 #[test]
-fn a_holder_who_waits_for_loss_meets_the_end_of_its_client() {
+fn loss_watch_races_with_end_of_client() {
     model(|| {
         let locks = Locks::new();
         let ending = locks.new_client();
@@ -62,9 +62,9 @@ fn a_holder_who_waits_for_loss_meets_the_end_of_its_client() {
     });
 }
 
-/// A watch that ends leaves the other one of the same lock alone.
+/// A watch that ends leaves another watch of the same lock alone.
 #[test]
-fn a_watch_ends_and_the_other_goes_on() {
+fn watch_that_ends_leaves_other_watch() {
     model(|| {
         let locks = Locks::new();
         let lock = hold(locks.request("a"));

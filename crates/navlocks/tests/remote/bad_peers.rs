@@ -1,4 +1,4 @@
-//! Peers that say what no service says.
+//! Peers that violate the protocol.
 
 use navlocks::Loss;
 use navlocks_wire::{
@@ -12,7 +12,7 @@ use crate::peer::{Peer, leased, leased_for, welcome};
 use crate::run;
 
 #[test]
-fn what_is_no_message_ends_the_connection_and_nothing_else() {
+fn malformed_message_ends_only_the_connection() {
     let nested = "[".repeat(100_000);
     let texts = [
         "",
@@ -48,14 +48,14 @@ fn what_is_no_message_ends_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_frame_ends_the_connection_and_nothing_else() {
+fn malformed_frame_ends_only_the_connection() {
     let frames: [&[u8]; 6] = [
-        // A text that is no UTF-8.
+        // A text that is not UTF-8.
         &[0x81, 0x02, 0xC3, 0x28],
         // A text of 2^62 bytes, and one of 2^63.
         &[0x81, 127, 0x40, 0, 0, 0, 0, 0, 0, 0],
         &[0x81, 127, 0x80, 0, 0, 0, 0, 0, 0, 0],
-        // A kind of frame that is none, a bit that is reserved, a piece of nothing.
+        // An unknown kind of frame, a reserved bit, a continuation of nothing.
         &[0x83, 0],
         &[0xC1, 0],
         &[0x80, 0],
@@ -75,7 +75,7 @@ fn what_is_no_frame_ends_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn what_means_nothing_is_passed_over() {
+fn messages_about_unknown_numbers_are_ignored() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -110,7 +110,7 @@ fn what_means_nothing_is_passed_over() {
 }
 
 #[test]
-fn nonsense_about_a_lock_that_is_held_changes_nothing() {
+fn contradicting_messages_about_held_lock_change_nothing() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -136,10 +136,10 @@ fn nonsense_about_a_lock_that_is_held_changes_nothing() {
 }
 
 #[test]
-fn a_welcome_with_strange_numbers_is_taken_at_its_word() {
+fn welcome_with_extreme_numbers_is_accepted() {
     run(async {
         let peer = Peer::tcp().await;
-        // A session of any number, with a lease for ever.
+        // A session of any number, with an endless lease.
         let strange = leased_for(u32::MAX, u64::MAX);
         let (locks, mut talk) = connected(&peer, strange.clone()).await;
         let lock = held(&locks, "a", &mut talk).await;
@@ -152,14 +152,14 @@ fn a_welcome_with_strange_numbers_is_taken_at_its_word() {
 }
 
 #[test]
-fn a_lease_of_no_length_is_over_at_once_and_leads_to_the_next_session() {
+fn lease_of_zero_ends_at_once_and_a_new_session_begins() {
     run(async {
         let peer = Peer::tcp().await;
         for lease in 0..4 {
             let none = Welcome { lease_ms: Some(lease), ..welcome(1) };
             let (locks, talk) = connected(&peer, none).await;
             let waiting = begun(locks.request("a"));
-            // Whether something is said first does not matter; a driver that came to grief would not come back.
+            // Closing is enough: a driver that had panicked would not connect again.
             drop(talk);
             let mut talk = loop {
                 let (mut talk, _) = peer.greeted().await;
@@ -175,7 +175,7 @@ fn a_lease_of_no_length_is_over_at_once_and_leads_to_the_next_session() {
 }
 
 #[test]
-fn a_session_that_goes_on_without_its_lease_ends_with_its_connection() {
+fn session_resumed_without_lease_ends_with_its_connection() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -205,7 +205,7 @@ fn peer_that_pings_and_never_reads_is_not_read_either() {
 }
 
 #[test]
-fn members_that_are_not_known_are_passed_over() {
+fn unknown_members_are_ignored() {
     run(async {
         let peer = Peer::unix().await;
         let connecting = connecting(to(&peer));
@@ -221,7 +221,7 @@ fn members_that_are_not_known_are_passed_over() {
 }
 
 #[test]
-fn a_message_in_pieces_is_one() {
+fn fragmented_message_is_read_as_one() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -239,7 +239,7 @@ fn a_message_in_pieces_is_one() {
 }
 
 #[test]
-fn an_error_of_a_kind_that_is_not_known_yet_ends_the_session() {
+fn error_of_unknown_kind_ends_the_session() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;

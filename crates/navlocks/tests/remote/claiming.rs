@@ -1,4 +1,4 @@
-//! A service that was started again, and the claim of a session that goes on there.
+//! The claim of a session after its service was restarted.
 
 use std::future::IntoFuture as _;
 
@@ -15,13 +15,13 @@ use crate::run;
 /// A place in the queue of epoch 1.
 const PLACE: QueuePlace = QueuePlace { epoch: 1, number: 40 };
 
-/// Peers of both kinds, with the welcome of session 7 in this epoch.
+/// Returns peers of both kinds, with the welcome of session 7 in this epoch.
 async fn peers() -> [(Peer, fn(u64) -> Welcome); 2] {
     let over_tcp = |epoch| Welcome { epoch, ..leased(7) };
     [(Peer::unix().await, |epoch| lasting(7, epoch)), (Peer::tcp().await, over_tcp)]
 }
 
-/// Breaks the connection, and goes on as the service of the next epoch.
+/// Breaks the connection, and continues as the service of the next epoch.
 async fn restarts(peer: &Peer, talk: Talk, welcome: Welcome) -> Talk {
     talk.breaks();
     let (talk, resume) = peer.wants_claim(welcome.clone()).await;
@@ -75,7 +75,7 @@ fn claim_has_all_live_requests_in_order_with_tokens_and_places() {
 }
 
 #[test]
-fn requests_and_clients_that_change_between_hello_and_welcome_are_claimed_as_they_are() {
+fn requests_changed_between_hello_and_welcome_are_claimed_as_they_are() {
     run(async {
         for (peer, welcome) in peers().await {
             let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -107,7 +107,7 @@ fn requests_and_clients_that_change_between_hello_and_welcome_are_claimed_as_the
 }
 
 #[test]
-fn contention_events_and_questions_follow_the_claim() {
+fn contention_events_and_questions_follow_claim() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
@@ -152,7 +152,7 @@ fn idle_session_claims_nothing() {
 }
 
 #[test]
-fn every_break_of_a_claim_leads_to_a_whole_one() {
+fn broken_claim_is_sent_again_in_full() {
     run(async {
         for (peer, welcome) in peers().await {
             let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -160,11 +160,12 @@ fn every_break_of_a_claim_leads_to_a_whole_one() {
             let waiting = begun(locks.request("b"));
             talk.hears(said(2, "b")).await;
             talk.breaks();
-            // In each stage of the greeting.
+            // The connection breaks in each stage of the handshake.
             drop(peer.socket().await);
             peer.accept().await.breaks();
             peer.greeted().await.0.breaks();
-            // Before the claim was read, in its middle, and when it was whole.
+            // The connection breaks before the claim was read, in its middle, and when it was
+            // complete.
             let claim = [claimed(1, "a", 1), request_of(0, 2, "b")];
             let (talk, resume) = peer.wants_claim(welcome(2)).await;
             assert_eq!(resume.epoch, 1);
@@ -174,7 +175,7 @@ fn every_break_of_a_claim_leads_to_a_whole_one() {
             talk.hears_claim(&claim).await;
             let mut talk = restarts(&peer, talk, welcome(5)).await;
             talk.hears_claim(&claim).await;
-            // The service goes on: the claim stands, and what was not answered is sent again.
+            // The service resumes: the claim stands, and unanswered messages are sent again.
             talk.breaks();
             let (mut talk, resume) = peer.resumes(welcome(5)).await;
             assert_eq!((resume.epoch, resume.alive), (5, vec![1, 2]));
@@ -187,7 +188,7 @@ fn every_break_of_a_claim_leads_to_a_whole_one() {
 }
 
 #[test]
-fn claim_that_is_refused_is_a_loss_and_the_others_stand() {
+fn refused_claim_is_a_loss_and_other_claims_stand() {
     run(async {
         for (peer, welcome) in peers().await {
             let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -219,7 +220,7 @@ fn claim_that_is_refused_is_a_loss_and_the_others_stand() {
 }
 
 #[test]
-fn lock_that_its_client_steals_while_the_service_is_down_is_not_claimed() {
+fn lock_stolen_by_own_client_while_service_is_down_is_not_claimed() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
@@ -236,7 +237,7 @@ fn lock_that_its_client_steals_while_the_service_is_down_is_not_claimed() {
 }
 
 #[test]
-fn claim_that_is_too_long_for_the_successor_is_a_loss() {
+fn claim_that_is_too_long_for_successor_is_loss() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
@@ -274,7 +275,7 @@ fn session_of_another_number_is_not_claimed() {
 }
 
 #[test]
-fn successor_that_does_not_know_the_session_costs_its_locks_and_not_its_requests() {
+fn successor_without_the_session_loses_locks_and_keeps_requests() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
@@ -299,7 +300,7 @@ fn successor_that_does_not_know_the_session_costs_its_locks_and_not_its_requests
         talk.grants(3, 30).await;
         assert_eq!(unheard.await.unwrap().fencing_token().get(), 30);
         talk.hears(ToService::Release(3)).await;
-        // Nor is it known to a successor of that service.
+        // A successor of that service does not know it either.
         talk.breaks();
         let (mut talk, _) = peer.wants_claim(lasting(1, 3)).await;
         talk.hears_claim(&[request_of(0, 2, "b")]).await;
@@ -308,7 +309,7 @@ fn successor_that_does_not_know_the_session_costs_its_locks_and_not_its_requests
 }
 
 #[test]
-fn service_of_a_smaller_epoch_is_not_believed() {
+fn service_with_smaller_epoch_is_not_trusted() {
     run(async {
         for (peer, welcome) in peers().await {
             let (locks, mut talk) = connected(&peer, welcome(5)).await;
@@ -331,7 +332,7 @@ fn service_of_a_smaller_epoch_is_not_believed() {
 }
 
 #[test]
-fn request_only_if_available_waits_over_a_restart() {
+fn request_only_if_available_waits_over_restart() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;

@@ -1,4 +1,4 @@
-//! The client's side of a test, in few words.
+//! The client's side of a test.
 
 use std::future::{Future, IntoFuture as _};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::peer::{Peer, Talk};
 
-/// A client of this peer.
+/// Returns the options of a client of this peer.
 pub(crate) fn to(peer: &Peer) -> Connect {
     Locks::connect(peer.url())
 }
@@ -20,7 +20,7 @@ pub(crate) fn connecting(connect: Connect) -> JoinHandle<Result<Locks, ConnectEr
     tokio::spawn(connect.into_future())
 }
 
-/// A client of this peer, welcomed.
+/// Connects a client to this peer, which welcomes it.
 pub(crate) async fn connected(peer: &Peer, welcome: Welcome) -> (Locks, Talk) {
     connected_by(to(peer), peer, welcome).await
 }
@@ -30,7 +30,7 @@ pub(crate) async fn connected_by(connect: Connect, peer: &Peer, welcome: Welcome
     (locks.expect("a connection"), talk)
 }
 
-/// Gets a lock that the peer grants, with the number of the request as its token.
+/// Requests a lock that the peer grants, with the number of the request as its token.
 pub(crate) async fn held(locks: &Locks, name: &str, talk: &mut Talk) -> Lock {
     let waiting = begun(locks.request(name));
     let Said { id, .. } = talk.hear_request().await;
@@ -38,24 +38,24 @@ pub(crate) async fn held(locks: &Locks, name: &str, talk: &mut Talk) -> Lock {
     waiting.await.expect("a lock")
 }
 
-/// Makes a request, for whoever polls the future next.
+/// Sends a request; the next poll of the future may be on any task.
 pub(crate) fn begun(request: Request) -> Acquire {
     let mut waiting = request.into_future();
     assert!(polled(&mut waiting).is_pending());
     waiting
 }
 
-/// Polls once, as a task that nobody needs to wake.
+/// Polls once, with a waker that wakes no task.
 pub(crate) fn polled<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// An exclusive request of client 0, as it is said.
+/// Returns the message of an exclusive request of client 0.
 pub(crate) fn said(id: u64, name: &str) -> ToService {
     ToService::Request(request_of(0, id, name))
 }
 
-/// A held request of client 0, as it is claimed.
+/// Returns the claim of a held request of client 0.
 pub(crate) fn claimed(id: u64, name: &str, token: u64) -> Said {
     Said { token: Some(token), ..request_of(0, id, name) }
 }

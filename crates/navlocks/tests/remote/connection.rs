@@ -34,7 +34,7 @@ fn connection_is_watched_from_its_loss_to_its_end() {
         peer.comes_back().await;
         let (talk, _) = peer.resumes(leased(1)).await;
         assert_eq!(tells.recv().await, Some(Connection::Up));
-        // A watch that is not asked meanwhile receives the state of now, once.
+        // A watch that is not awaited meanwhile receives the present state, once.
         let mut late = locks.watch_connection();
         locks.disconnect().await;
         talk.sees_leave().await;
@@ -46,7 +46,7 @@ fn connection_is_watched_from_its_loss_to_its_end() {
 }
 
 #[test]
-fn watch_of_a_connection_ends_with_the_last_handle_and_keeps_none_alive() {
+fn connection_watch_ends_with_last_handle_and_keeps_none_alive() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected_by(to(&peer), &peer, leased(1)).await;
@@ -61,7 +61,7 @@ fn watch_of_a_connection_ends_with_the_last_handle_and_keeps_none_alive() {
 }
 
 #[test]
-fn refusal_is_the_last_state() {
+fn refusal_is_last_state() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, talk) = connected_by(to(&peer), &peer, leased(1)).await;
@@ -79,7 +79,7 @@ fn refusal_is_the_last_state() {
 }
 
 #[test]
-fn loss_is_watched_by_a_task_of_its_own() {
+fn loss_is_watched_by_task_of_its_own() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected_by(to(&peer), &peer, leased(1)).await;
@@ -92,7 +92,7 @@ fn loss_is_watched_by_a_task_of_its_own() {
         }
         assert_eq!(first.await.expect("it ends"), Some(Loss::ForceReleased));
         assert_eq!(second.await.expect("it ends"), Some(Loss::ForceReleased));
-        // One that is made later knows it, and none does after the guard.
+        // A watch that is made later knows the loss, and none does after the guard.
         assert_eq!(lock.watch_loss().await, Some(Loss::ForceReleased));
         let (watch, clone) = (lock.watch_loss(), lock.watch_loss().clone());
         drop(lock);
@@ -101,7 +101,7 @@ fn loss_is_watched_by_a_task_of_its_own() {
 }
 
 #[test]
-fn watch_of_a_released_lock_ends_and_keeps_no_connection() {
+fn watch_of_released_lock_ends_and_keeps_no_connection() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected_by(to(&peer), &peer, leased(1)).await;
@@ -118,7 +118,7 @@ fn watch_of_a_released_lock_ends_and_keeps_no_connection() {
 }
 
 #[test]
-fn first_connection_is_tried_again_until_the_service_is_there() {
+fn first_connection_is_tried_again_until_service_is_there() {
     run(async {
         let mut peer = Peer::unix().await;
         peer.goes_away();
@@ -148,7 +148,7 @@ fn first_connection_that_is_refused_is_not_tried_again() {
 }
 
 #[test]
-fn first_connection_has_a_time_and_says_why_the_last_attempt_failed() {
+fn first_connection_times_out_with_the_error_of_the_last_attempt() {
     run(async {
         let mut peer = Peer::unix().await;
         let silent = to(&peer).timeout(SHORT).into_future();

@@ -9,7 +9,7 @@ use crate::client::{begun, claimed, connected, connected_by, held, polled, reque
 use crate::peer::{Peer, lasting, leased, leased_for};
 use crate::run;
 
-/// Long enough for a busy machine to do what has to be done within it.
+/// Long enough for a busy machine to run the steps within it.
 const LEASE_MS: u64 = 1600;
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 
@@ -24,7 +24,7 @@ fn service_that_shuts_down_leaves_locks_to_its_successor() {
             let mut waiting = begun(locks.request("b")); // 2
             talk.hears(said(2, "b")).await;
             talk.fails(FaultCode::ShuttingDown, "until soon").await;
-            // Messages after the last one mean nothing.
+            // Messages after the last one are ignored.
             talk.grants(2, 2).await;
             peer.goes_away();
             talk.closes().await;
@@ -48,7 +48,7 @@ fn service_that_shuts_down_leaves_locks_to_its_successor() {
 }
 
 #[test]
-fn successor_that_shuts_down_during_the_greeting_is_tried_again() {
+fn successor_that_shuts_down_during_hello_is_dialled_again() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
@@ -64,7 +64,7 @@ fn successor_that_shuts_down_during_the_greeting_is_tried_again() {
 }
 
 #[test]
-fn lock_over_a_unix_socket_stays_in_doubt_when_patience_is_over() {
+fn lock_over_unix_socket_stays_in_doubt_after_patience() {
     run(async {
         let mut peer = Peer::unix().await;
         let connect = to(&peer).patience(Duration::from_millis(50));
@@ -85,7 +85,7 @@ fn lock_over_a_unix_socket_stays_in_doubt_when_patience_is_over() {
 }
 
 #[test]
-fn lease_that_ends_in_doubt_is_a_loss_with_an_eighth_of_it_left() {
+fn lease_that_ends_in_doubt_is_loss_with_eighth_of_it_left() {
     run(async {
         let mut peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -100,7 +100,7 @@ fn lease_that_ends_in_doubt_is_a_loss_with_an_eighth_of_it_left() {
         assert_eq!(lock.loss(), None);
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
         assert!(locks.lease_left().unwrap() <= LEASE / 8);
-        // The next session begins with nothing but the pending request.
+        // The next session begins with the pending request alone.
         peer.comes_back().await;
         let mut talk = peer.begins(leased(8)).await;
         talk.hears(said(2, "b")).await;
@@ -111,13 +111,13 @@ fn lease_that_ends_in_doubt_is_a_loss_with_an_eighth_of_it_left() {
 }
 
 #[test]
-fn lease_that_ends_while_the_last_message_is_waited_for_is_a_loss_in_time() {
+fn lease_that_ends_while_last_message_is_waited_for_is_loss_in_time() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, 400)).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.fails(FaultCode::ShuttingDown, "until soon").await;
-        // It does not close, and is waited for longer than the lease.
+        // The peer does not close, so the client waits longer than the lease.
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
         drop(talk);
     });
@@ -143,7 +143,7 @@ fn lock_whose_lease_ended_between_hello_and_welcome_is_not_claimed() {
 }
 
 #[test]
-fn client_that_leaves_while_the_service_is_down_has_left() {
+fn client_disconnects_while_service_is_down() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("presence");

@@ -10,23 +10,23 @@ use crate::peer::{Peer, leased, read_head, welcome};
 use crate::run;
 
 #[test]
-fn a_connection_nobody_waits_for_is_given_up_wherever_it_is() {
+fn dropped_connect_future_closes_the_connection_at_every_stage() {
     run(async {
         for peer in [Peer::unix().await, Peer::tcp().await] {
-            // Before the handshake is answered.
+            // Dropped before the handshake is answered.
             let dropped = connecting(to(&peer));
             let mut socket = peer.socket().await;
             read_head(&mut *socket).await;
             dropped.abort();
             assert_eq!(socket.read(&mut [0]).await.unwrap(), 0);
 
-            // Before the welcome.
+            // Dropped before the welcome.
             let dropped = connecting(to(&peer));
             let talk = peer.greeted().await.0;
             dropped.abort();
             talk.ends().await;
 
-            // After the welcome, before anybody heard of it.
+            // Dropped after the welcome, before the future was polled.
             let mut dropped = to(&peer).into_future();
             assert!(polled(&mut dropped).is_pending());
             let mut talk = peer.begins(leased(1)).await;
@@ -38,7 +38,7 @@ fn a_connection_nobody_waits_for_is_given_up_wherever_it_is() {
 }
 
 #[test]
-fn a_request_that_was_never_polled_says_nothing() {
+fn request_never_polled_sends_nothing() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -49,19 +49,19 @@ fn a_request_that_was_never_polled_says_nothing() {
 }
 
 #[test]
-fn a_request_dropped_at_any_point_is_told_to_the_service() {
+fn request_dropped_at_any_point_is_aborted_at_the_service() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
 
-        // Before the answer, which crosses.
+        // Dropped before the answer, which crosses.
         let pending = begun(locks.request("a"));
         talk.hears(said(1, "a")).await;
         talk.grants(1, 1).await;
         drop(pending);
         talk.hears(ToService::Abort(1)).await;
 
-        // After the answer, before it was heard of.
+        // Dropped after the answer, before the future was polled.
         let unheard = begun(locks.request("a"));
         talk.hears(said(2, "a")).await;
         talk.grants(2, 2).await;
@@ -69,7 +69,7 @@ fn a_request_dropped_at_any_point_is_told_to_the_service() {
         drop(unheard);
         talk.hears(ToService::Abort(2)).await;
 
-        // After the loss, before it was heard of.
+        // Dropped after the loss, before the future was polled.
         let lost = begun(locks.request("a"));
         talk.hears(said(3, "a")).await;
         talk.says(ToClient::Lost(Lost { id: 3, cause: Cause::ForceReleased })).await;
@@ -77,7 +77,7 @@ fn a_request_dropped_at_any_point_is_told_to_the_service() {
         drop(lost);
         talk.hears(ToService::Abort(3)).await;
 
-        // When the work under the lock is dropped.
+        // The work under the lock is dropped.
         let mut work =
             Box::pin(locks.request("a").with(async |_| std::future::pending::<()>().await));
         assert!(polled(&mut work).is_pending());
@@ -91,7 +91,7 @@ fn a_request_dropped_at_any_point_is_told_to_the_service() {
 }
 
 #[test]
-fn a_dropped_watch_leaves_the_lock_alone() {
+fn dropped_watch_leaves_the_lock() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -115,7 +115,7 @@ fn a_dropped_watch_leaves_the_lock_alone() {
 }
 
 #[test]
-fn the_last_handle_takes_leave() {
+fn drop_of_last_handle_ends_the_session() {
     run(async {
         for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
             let (locks, mut talk) = connected(&peer, welcome).await;
@@ -138,7 +138,7 @@ fn the_last_handle_takes_leave() {
 }
 
 #[test]
-fn a_client_that_ends_loses_its_locks_here_before_the_service_hears_of_it() {
+fn ended_client_loses_its_locks_before_the_service_receives_it() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -150,7 +150,7 @@ fn a_client_that_ends_loses_its_locks_here_before_the_service_hears_of_it() {
         assert_eq!(waiting.await.unwrap_err(), navlocks::RequestErrorKind::ClientEnded);
         talk.hears(ToService::Close(0)).await;
         talk.hears(ToService::Release(2)).await;
-        // A grant that crosses is nobody's, and the client is still ended.
+        // A grant that crosses has no request any more, and the client is still ended.
         talk.grants(2, 2).await;
         talk.settles().await;
         assert!(locks.request("c").await.is_err());

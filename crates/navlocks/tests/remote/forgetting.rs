@@ -7,14 +7,14 @@ use crate::client::{begun, connected, held, polled, request_of, said};
 use crate::peer::{Peer, Talk, leased};
 use crate::run;
 
-/// How a service can say that it knows nothing of a session.
+/// The ways in which a service reports that it does not know a session.
 #[derive(Clone, Copy, PartialEq)]
 enum Says {
     UnknownSession,
     AnotherSession,
 }
 
-/// Takes the connection of a client that wants to go on, and begins anew with it.
+/// Accepts a client that wants to resume, and begins a new session with it.
 async fn forgets(peer: &Peer, says: Says, session: u32) -> Talk {
     let (mut talk, hello) = peer.greeted().await;
     assert!(hello.resume.is_some());
@@ -28,7 +28,7 @@ async fn forgets(peer: &Peer, says: Says, session: u32) -> Talk {
 }
 
 #[test]
-fn held_locks_are_lost_and_requests_are_made_anew() {
+fn decision_2_forgotten_session_loses_locks_and_requests_again() {
     for says in [Says::UnknownSession, Says::AnotherSession] {
         run(async move {
             let peer = Peer::tcp().await;
@@ -46,7 +46,8 @@ fn held_locks_are_lost_and_requests_are_made_anew() {
 
             let mut talk = forgets(&peer, says, 8).await;
             talk.hears(ToService::Open(Open { client: 1, partition: "p".into() })).await;
-            // Before the service hears of anything that could lead to another grant, the lock is known to be lost.
+            // The client knows the loss before the service receives a message that could lead to
+            // another grant.
             assert_eq!(lock.loss(), Some(Loss::ServiceGone));
             assert_eq!(lock.lost().await, Loss::ServiceGone);
             assert_eq!(locks.client_id().to_string(), "c8.0");
@@ -67,7 +68,7 @@ fn held_locks_are_lost_and_requests_are_made_anew() {
 }
 
 #[test]
-fn a_client_that_ended_is_not_opened_in_the_next_session() {
+fn client_that_ended_is_not_opened_in_next_session() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -80,7 +81,7 @@ fn a_client_that_ended_is_not_opened_in_the_next_session() {
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         let mut talk = forgets(&peer, Says::UnknownSession, 8).await;
         talk.hears(ToService::Open(Open { client: 1, partition: String::new() })).await;
-        // The hello opens it, whether it is wanted or not.
+        // The hello opens client 0, whether it is needed or not.
         talk.hears(ToService::Close(0)).await;
         let _waiting = begun(other.request("b"));
         talk.hears(ToService::Request(request_of(1, 2, "b"))).await;
@@ -88,7 +89,7 @@ fn a_client_that_ended_is_not_opened_in_the_next_session() {
 }
 
 #[test]
-fn a_session_that_goes_on_unasked_is_a_new_one() {
+fn session_resumed_with_another_number_is_a_new_one() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -96,7 +97,7 @@ fn a_session_that_goes_on_unasked_is_a_new_one() {
         talk.hear().await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.breaks();
-        // The number of another session: whatever goes on there, it is not what this client holds.
+        // Another session number: its state is not that of this client.
         let (mut talk, _) = peer.resumes(leased(8)).await;
         talk.hears(ToService::Open(Open { client: 1, partition: String::new() })).await;
         assert_eq!(lock.loss(), Some(Loss::ServiceGone));
@@ -104,7 +105,7 @@ fn a_session_that_goes_on_unasked_is_a_new_one() {
 }
 
 #[test]
-fn a_peer_that_forgets_again_and_again_is_not_asked_without_a_pause() {
+fn peer_that_forgets_repeatedly_is_dialled_with_pauses() {
     run(async {
         let peer = Peer::tcp().await;
         let (_locks, talk) = connected(&peer, leased(7)).await;
@@ -115,13 +116,13 @@ fn a_peer_that_forgets_again_and_again_is_not_asked_without_a_pause() {
             talk.fails(FaultCode::UnknownSession, "who?").await;
             talk.ends().await;
         }
-        // Pauses double from ten milliseconds, and never are shorter than they should be.
+        // Pauses double from ten milliseconds, and are never shorter than they should be.
         assert!(began.elapsed().as_millis() >= 300, "{:?}", began.elapsed());
     });
 }
 
 #[test]
-fn a_service_that_always_breaks_off_is_not_dialled_without_a_pause() {
+fn service_that_always_breaks_off_is_dialled_with_pauses() {
     run(async {
         let peer = Peer::unix().await;
         let (_locks, talk) = connected(&peer, crate::peer::welcome(1)).await;

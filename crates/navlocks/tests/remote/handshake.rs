@@ -1,4 +1,4 @@
-//! Up to the welcome.
+//! The handshake, up to the welcome.
 
 use navlocks::{ConnectError, Locks};
 use navlocks_wire::{self as wire, FaultCode, SUBPROTOCOL, ToClient, Welcome};
@@ -15,7 +15,7 @@ use crate::run;
 const TOKEN: &str = "correct-horse-battery";
 
 #[test]
-fn the_first_message_says_version_partition_and_lease() {
+fn hello_has_version_partition_and_lease() {
     run(async {
         for peer in [Peer::unix().await, Peer::tcp().await] {
             let connect = to(&peer).partition("p").lease(Duration::from_millis(1500));
@@ -35,7 +35,7 @@ fn the_first_message_says_version_partition_and_lease() {
 }
 
 #[test]
-fn a_token_is_in_the_header_and_in_no_text() {
+fn token_is_sent_in_the_header_and_shown_in_no_text() {
     run(async {
         let peer = Peer::tcp().await;
         let connect = to(&peer).token(TOKEN);
@@ -54,7 +54,7 @@ fn a_token_is_in_the_header_and_in_no_text() {
 }
 
 #[test]
-fn a_token_that_no_header_can_carry_is_found_without_a_service() {
+fn token_that_no_header_can_carry_is_refused_before_dialling() {
     run(async {
         let mut peer = Peer::tcp().await;
         peer.goes_away();
@@ -83,7 +83,7 @@ fn another_version_is_refused_by_both_sides() {
 }
 
 #[test]
-fn a_refusal_is_passed_on_in_the_words_of_the_service() {
+fn refusal_keeps_the_text_of_the_service() {
     run(async {
         let peer = Peer::tcp().await;
         for (status, code) in [
@@ -110,7 +110,7 @@ fn a_refusal_is_passed_on_in_the_words_of_the_service() {
 }
 
 #[test]
-fn what_is_no_websocket_is_named_as_such() {
+fn peer_without_websocket_is_named_in_the_error() {
     run(async {
         let peer = Peer::tcp().await;
         for answer in
@@ -130,12 +130,12 @@ fn what_is_no_websocket_is_named_as_such() {
 }
 
 #[test]
-fn a_websocket_of_another_protocol_is_no_service() {
+fn websocket_of_another_protocol_is_refused() {
     run(async {
         let peer = Peer::tcp().await;
         for protocol in [None, Some("chat"), Some("navlocks.2")] {
             let connecting = connecting(to(&peer));
-            // The client may be gone before the handshake is over on this side.
+            // The client may be gone before the handshake ends on this side.
             let accepted =
                 tokio::time::timeout(Duration::from_secs(20), peer.accept_with(protocol));
             drop(accepted.await);
@@ -147,10 +147,10 @@ fn a_websocket_of_another_protocol_is_no_service() {
 }
 
 #[test]
-fn a_service_that_ends_the_connection_at_once_is_unreachable() {
+fn service_that_ends_connection_at_once_is_unreachable() {
     run(async {
         for peer in [Peer::unix().await, Peer::tcp().await] {
-            // Before, during and after the handshake.
+            // The connection breaks before, during and after the handshake.
             let early = connecting(to(&peer));
             drop(peer.socket().await);
             assert_unreachable(early.await.unwrap());
@@ -169,9 +169,24 @@ fn a_service_that_ends_the_connection_at_once_is_unreachable() {
 #[track_caller]
 fn assert_unreachable(connected: Result<Locks, ConnectError>) {
     match connected {
-        Err(ConnectError::Unreachable(_) | ConnectError::Handshake(_)) => {}
+        Err(ConnectError::Unreachable(_)) => {}
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn first_connection_is_tried_again_when_the_service_ends_in_the_handshake() {
+    run(async {
+        for peer in [Peer::unix().await, Peer::tcp().await] {
+            let connecting = connecting(to(&peer).retry());
+            let mut socket = peer.socket().await;
+            read_head(&mut *socket).await;
+            drop(socket);
+            let mut talk = peer.greeted().await.0;
+            talk.says(ToClient::Welcome(welcome(3))).await;
+            assert_eq!(connecting.await.unwrap().unwrap().client_id().to_string(), "c3.0");
+        }
+    });
 }
 
 #[test]
@@ -186,7 +201,7 @@ fn where_nobody_listens_the_system_says_why() {
 }
 
 #[test]
-fn a_service_that_never_answers_is_not_waited_for() {
+fn service_that_never_answers_times_out() {
     run(async {
         let peer = Peer::tcp().await;
         let unanswered = connecting(to(&peer));
@@ -210,7 +225,7 @@ fn a_service_that_never_answers_is_not_waited_for() {
 }
 
 #[test]
-fn pings_before_the_welcome_are_answered() {
+fn pings_before_welcome_are_answered() {
     run(async {
         let peer = Peer::unix().await;
         let connecting = connecting(to(&peer));
@@ -222,7 +237,7 @@ fn pings_before_the_welcome_are_answered() {
 }
 
 #[test]
-fn something_else_than_a_welcome_is_named_in_the_error() {
+fn unexpected_first_message_is_named_in_the_error() {
     run(async {
         let peer = Peer::unix().await;
         for first in [r#"{"pong":1}"#, r#"{"hi":1}"#, "no JSON", "{}"] {
@@ -237,7 +252,7 @@ fn something_else_than_a_welcome_is_named_in_the_error() {
 }
 
 #[test]
-fn an_address_that_is_none_is_said_before_anything_else() {
+fn malformed_address_is_refused_before_dialling() {
     run(async {
         for address in ["", "unix:", "http://localhost", "ws://", "localhost:7600", "ws://a b"] {
             let error = Locks::connect(address).await.unwrap_err();
@@ -251,7 +266,7 @@ fn an_address_that_is_none_is_said_before_anything_else() {
 }
 
 #[test]
-fn a_partition_and_further_clients_are_opened_in_order() {
+fn partition_and_further_clients_are_opened_in_order() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;

@@ -1,4 +1,4 @@
-//! For how long locks are believed in without a sign of the service.
+//! Leases: how long a client keeps its locks without an answer of the service.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, Pings, Talk, leased, leased_for};
 use crate::run;
 
-/// Long enough for a busy machine to do what has to be done within it.
+/// Long enough for a busy machine to run the steps within it.
 const LEASE_MS: u64 = 1600;
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 
-/// Hears a ping and answers it. Returns when it was heard, from which a service counts the lease.
+/// Receives a ping and answers it. Returns when it was received, from which a service counts the
+/// lease.
 async fn answers_one(talk: &mut Talk) -> Instant {
     talk.pings = Pings::Heard;
     let ToService::Ping(number) = talk.hear().await else { panic!("not a ping") };
@@ -23,14 +24,14 @@ async fn answers_one(talk: &mut Talk) -> Instant {
     heard
 }
 
-/// Holds up the thread of the client, its driver and its timers, until a service that heard the last of it just now would have ended the
-/// session.
+/// Blocks the thread of the client, its driver and its timers, for longer than the lease that a
+/// service counts from now.
 fn held_up() {
     thread::sleep(LEASE);
 }
 
 #[test]
-fn locks_outlive_their_lease_while_pings_are_answered_and_are_lost_in_time_after() {
+fn locks_live_while_pings_are_answered_and_are_lost_in_time_after() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -46,7 +47,7 @@ fn locks_outlive_their_lease_while_pings_are_answered_and_are_lost_in_time_after
         assert_eq!(loss, Loss::LeaseLapsed);
         assert!(lost <= heard + LEASE, "{:?} late", lost - heard - LEASE);
         assert_eq!(lock.loss(), Some(loss));
-        // What the service still keeps nobody wants: the next session begins with nothing.
+        // The client wants nothing of its old session: the next one begins empty.
         talk.pings = Pings::Ignored;
         talk.ends().await;
         peer.begins(leased(8)).await;
@@ -55,7 +56,7 @@ fn locks_outlive_their_lease_while_pings_are_answered_and_are_lost_in_time_after
 }
 
 #[test]
-fn a_lock_is_not_believed_in_after_its_lease_even_if_nothing_could_run() {
+fn lock_is_lost_after_its_lease_even_if_no_task_could_run() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -66,7 +67,7 @@ fn a_lock_is_not_believed_in_after_its_lease_even_if_nothing_could_run() {
 }
 
 #[test]
-fn a_lock_released_after_its_lease_had_been_lost() {
+fn release_after_the_lease_reports_the_loss() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -77,7 +78,7 @@ fn a_lock_released_after_its_lease_had_been_lost() {
 }
 
 #[test]
-fn a_grant_that_was_not_heard_of_before_the_lease_ended_goes_back_to_the_queue() {
+fn grant_not_received_before_the_lease_ended_is_requested_again() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -96,7 +97,7 @@ fn a_grant_that_was_not_heard_of_before_the_lease_ended_goes_back_to_the_queue()
     });
 }
 
-/// Whether a holder asks before the driver could run.
+/// `holder_asks_first`: the holder reads its loss before the driver can run.
 fn a_grant_in_the_buffer(holder_asks_first: bool) {
     run(async move {
         let peer = Peer::tcp().await;
@@ -122,17 +123,17 @@ fn a_grant_in_the_buffer(holder_asks_first: bool) {
 }
 
 #[test]
-fn a_grant_that_lay_in_the_buffer_while_the_lease_ran_out_is_none() {
+fn grant_buffered_beyond_the_lease_is_void() {
     a_grant_in_the_buffer(false);
 }
 
 #[test]
-fn a_holder_that_asks_first_does_not_make_such_a_grant_valid() {
+fn grant_buffered_beyond_the_lease_is_void_when_holder_asks_first() {
     a_grant_in_the_buffer(true);
 }
 
 #[test]
-fn a_pong_that_lay_in_the_buffer_while_the_lease_ran_out_renews_nothing() {
+fn pong_buffered_beyond_the_lease_renews_nothing() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -147,14 +148,14 @@ fn a_pong_that_lay_in_the_buffer_while_the_lease_ran_out_renews_nothing() {
 }
 
 #[test]
-fn lost_fires_in_time_while_the_service_is_dialled() {
+fn loss_is_reported_in_time_while_the_service_is_dialled() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
         let lock = held(&locks, "a", &mut talk).await;
         let heard = Instant::now();
         talk.breaks();
-        // It takes the connection and is silent from then on, as behind a broken network.
+        // The peer accepts and is silent from then on, as behind a broken network.
         let _silent = peer.socket().await;
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
         let lost = Instant::now();
@@ -163,7 +164,7 @@ fn lost_fires_in_time_while_the_service_is_dialled() {
 }
 
 #[test]
-fn a_session_resumed_after_its_locks_were_given_up_lets_them_go() {
+fn session_resumed_after_the_lease_releases_its_locks() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
@@ -174,7 +175,7 @@ fn a_session_resumed_after_its_locks_were_given_up_lets_them_go() {
         let (mut talk, hello) = peer.greeted().await;
         assert_eq!(hello.resume.unwrap().alive, [1, 2]);
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
-        // The service took its time, and counts from the hello.
+        // The service answers late, and counts from the hello.
         talk.says(ToClient::Welcome(Welcome { resumed: true, ..leased(7) })).await;
         talk.hears(ToService::Abort(1)).await;
         talk.hears(said(2, "b")).await;
@@ -185,7 +186,7 @@ fn a_session_resumed_after_its_locks_were_given_up_lets_them_go() {
 }
 
 #[test]
-fn a_lapse_that_the_service_tells_of_is_one() {
+fn lapse_reported_by_the_service_is_a_loss() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;

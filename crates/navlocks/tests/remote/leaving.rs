@@ -14,7 +14,7 @@ use crate::peer::{Peer, leased, welcome};
 use crate::run;
 
 #[test]
-fn everything_is_said_before_it_returns() {
+fn disconnect_returns_after_all_messages_are_sent() {
     run(async {
         for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
             let (locks, mut talk) = connected(&peer, welcome).await;
@@ -24,7 +24,7 @@ fn everything_is_said_before_it_returns() {
             locks.disconnect().await;
             talk.hears(ToService::Release(1)).await;
             talk.sees_leave().await;
-            // What is left behind knows that it is over.
+            // The handles that are left know that their client ended.
             assert_eq!(other.loss(), Some(Loss::ClientEnded));
             assert_eq!(other.lost().await, Loss::ClientEnded);
             assert_eq!(other.release(), Err(Loss::ClientEnded));
@@ -40,7 +40,7 @@ fn everything_is_said_before_it_returns() {
 }
 
 #[test]
-fn locks_are_lost_before_the_service_can_hear_of_the_leave() {
+fn disconnect_loses_locks_before_the_service_receives_it() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
@@ -54,7 +54,7 @@ fn locks_are_lost_before_the_service_can_hear_of_the_leave() {
         talk.hear().await;
         let mut leaving = Box::pin(locks.disconnect());
         assert!(polled(&mut leaving).is_pending());
-        // Nothing else has run: the service has heard nothing.
+        // No other task has run: the service has received nothing.
         assert_eq!(lock.loss(), Some(Loss::ClientEnded));
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
@@ -64,7 +64,7 @@ fn locks_are_lost_before_the_service_can_hear_of_the_leave() {
 }
 
 #[test]
-fn a_leave_that_nobody_waits_for_is_one() {
+fn disconnect_not_awaited_ends_the_session() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, talk) = connected(&peer, welcome(1)).await;
@@ -77,7 +77,7 @@ fn a_leave_that_nobody_waits_for_is_one() {
 }
 
 #[test]
-fn without_a_connection_there_is_nothing_to_wait_for() {
+fn disconnect_without_connection_returns_at_once() {
     run(async {
         let mut peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
@@ -88,7 +88,7 @@ fn without_a_connection_there_is_nothing_to_wait_for() {
         assert_eq!(lock.loss(), Some(Loss::ClientEnded));
     });
     run(async {
-        // In the middle of an attempt.
+        // The client leaves while it connects.
         let peer = Peer::tcp().await;
         let (locks, talk) = connected(&peer, leased(1)).await;
         talk.breaks();
@@ -99,19 +99,19 @@ fn without_a_connection_there_is_nothing_to_wait_for() {
 }
 
 #[test]
-fn a_service_that_does_not_read_is_not_waited_for() {
+fn disconnect_from_service_that_does_not_read_returns() {
     for stuck_before in [false, true] {
         run(async move {
             for (peer, welcome) in
                 [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))]
             {
                 let (locks, talk) = connected(&peer, welcome).await;
-                // More than sockets keep.
+                // More than the buffers of sockets hold.
                 let name = "x".repeat(4000);
                 let waiting: Vec<_> =
                     (0..5000).map(|_| begun(locks.request(name.as_str()))).collect();
                 if stuck_before {
-                    // The driver writes as long as it can, and all others wait.
+                    // The driver writes as long as it can, and all other tasks wait.
                     for _ in 0..1000 {
                         tokio::task::yield_now().await;
                     }
@@ -127,7 +127,7 @@ fn a_service_that_does_not_read_is_not_waited_for() {
     }
 }
 
-/// Polls its future wherever it is woken.
+/// A task that polls its future inside the wake call.
 struct Eager {
     future: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
     done: Notify,
@@ -146,7 +146,7 @@ impl Wake for Eager {
 }
 
 #[test]
-fn whoever_is_told_of_the_end_finds_it_over() {
+fn task_woken_by_the_end_finds_the_session_ended() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, _talk) = connected(&peer, welcome(1)).await;
@@ -156,7 +156,7 @@ fn whoever_is_told_of_the_end_finds_it_over() {
         });
         let eager = Arc::new(Eager { future: Mutex::new(Some(leaving)), done: Notify::new() });
         eager.clone().wake();
-        // It is polled at the very moment at which it is woken, and never again.
+        // The future is polled inside the wake call, and never again.
         eager.done.notified().await;
     });
 }

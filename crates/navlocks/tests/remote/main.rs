@@ -1,5 +1,5 @@
-//! `Locks::connect` against a peer that does what no service does on demand: it answers late, in pieces, wrongly or not at
-//! all, and breaks off in the middle. Each test says step by step what is heard and what is said.
+//! `Locks::connect` against a scripted peer: it answers late, in pieces, wrongly or not at all, and
+//! breaks off in the middle. Each test lists step by step the messages that are sent and received.
 
 mod peer;
 mod client;
@@ -35,17 +35,18 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-/// Far above what any test takes; a hang must not be silent.
+/// Far above the duration of any test, so that a hang fails the test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs a test with its client and its peer on one thread, so that nothing happens between two steps.
+/// Runs a test with its client and its peer on one thread, so that nothing happens between two
+/// steps.
 fn run(test: impl Future<Output = ()> + Send + 'static) {
     bounded(|| {
         Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
     });
 }
 
-/// Runs something that must come to an end.
+/// Runs a test that must end.
 fn bounded(test: impl FnOnce() + Send + 'static) {
     let (ended, end) = mpsc::channel::<()>();
     let thread = thread::spawn(move || {

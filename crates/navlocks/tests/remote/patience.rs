@@ -19,7 +19,7 @@ fn asking(locks: &Locks) -> JoinHandle<Result<Vec<navlocks::deadlock::Cycle>, Qu
 }
 
 #[test]
-fn what_waits_fails_later_ones_at_once_and_all_is_well_when_it_is_back() {
+fn pending_requests_fail_fast_while_service_is_down_and_recover() {
     run(async {
         let mut peer = Peer::unix().await;
         let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, welcome(1)).await;
@@ -41,7 +41,7 @@ fn what_waits_fails_later_ones_at_once_and_all_is_well_when_it_is_back() {
         talk.settles().await;
         let question = asking(&locks);
         talk.hear().await;
-        // Nothing of what failed is said.
+        // No message of a failed request is sent.
         let waiting = begun(locks.request("c"));
         assert_eq!(talk.hear_request().await.names.0.to_string(), "c");
         talk.grants(2, 2).await;
@@ -53,7 +53,7 @@ fn what_waits_fails_later_ones_at_once_and_all_is_well_when_it_is_back() {
 }
 
 #[test]
-fn a_lock_outlives_patience_as_long_as_its_lease() {
+fn lock_outlives_patience_as_long_as_its_lease() {
     run(async {
         let mut peer = Peer::tcp().await;
         let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, leased(7)).await;
@@ -72,7 +72,7 @@ fn a_lock_outlives_patience_as_long_as_its_lease() {
 }
 
 #[test]
-fn patience_ends_while_an_attempt_goes_on() {
+fn patience_ends_during_an_attempt() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected_by(to(&peer).patience(PATIENCE), &peer, welcome(1)).await;
@@ -88,7 +88,7 @@ fn patience_ends_while_an_attempt_goes_on() {
 }
 
 #[test]
-fn without_an_end_to_patience_a_request_waits() {
+fn request_with_endless_patience_waits() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected_by(to(&peer).patience(None), &peer, welcome(1)).await;
@@ -110,7 +110,7 @@ fn without_an_end_to_patience_a_request_waits() {
 }
 
 #[test]
-fn a_request_has_its_own_time_without_a_service() {
+fn request_times_out_without_a_service() {
     run(async {
         let mut peer = Peer::unix().await;
         let (locks, mut talk) = connected_by(to(&peer).patience(None), &peer, welcome(1)).await;
@@ -124,9 +124,9 @@ fn a_request_has_its_own_time_without_a_service() {
     });
 }
 
-/// The connection is there, and nothing comes over it.
+/// The connection is up, and nothing arrives over it.
 #[test]
-fn silent_service_fails_what_waits_within_patience_and_keeps_held_locks() {
+fn silent_service_fails_pending_requests_within_patience_and_keeps_locks() {
     run(async {
         let peer = Peer::unix().await;
         let connect = to(&peer).answers_within(PATIENCE);
@@ -140,7 +140,7 @@ fn silent_service_fails_what_waits_within_patience_and_keeps_held_locks() {
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::Unreachable);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::Unreachable);
         assert_eq!(lock.loss(), None);
-        // It goes on, and hears that nothing of it is wanted any more.
+        // The service continues, and receives that the client wants nothing of it any more.
         talk.pings = Pings::Answered;
         talk.hears(said(2, "b")).await;
         talk.hear().await;
@@ -153,7 +153,7 @@ fn silent_service_fails_what_waits_within_patience_and_keeps_held_locks() {
 }
 
 #[test]
-fn request_in_the_queue_waits_as_long_as_pings_are_answered() {
+fn request_in_queue_waits_as_long_as_pings_are_answered() {
     run(async {
         let peer = Peer::unix().await;
         let connect = to(&peer).answers_within(PATIENCE);

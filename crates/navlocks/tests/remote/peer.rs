@@ -1,4 +1,4 @@
-//! The other side of a connection, which does as it is told.
+//! The scripted peer: the other side of a connection.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
-/// What listens where a client looks for a service.
+/// The listener at which a client connects.
 pub(crate) struct Peer {
     listener: Listener,
     _folder: Option<TempDir>,
@@ -31,7 +31,7 @@ pub(crate) struct Peer {
 enum Listener {
     Unix(UnixListener, PathBuf),
     Tcp(TcpListener),
-    /// Nobody listens there any more.
+    /// No listener; connections are refused.
     Away(Place),
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct Talk {
     pub(crate) pings: Pings,
 }
 
-/// What becomes of the protocol's pings.
+/// The handling of the protocol's pings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pings {
-    /// They are answered whenever something is listened for.
+    /// Pings are answered while the peer receives.
     Answered,
     Ignored,
-    /// They are heard as everything else.
+    /// Pings are received like every other message.
     Heard,
 }
 
@@ -86,7 +86,7 @@ impl Peer {
         }
     }
 
-    /// Whoever connects now is turned away by the system.
+    /// Stops listening: the system refuses connections.
     pub(crate) fn goes_away(&mut self) {
         self.listener = Listener::Away(self.place());
     }
@@ -104,7 +104,7 @@ impl Peer {
         };
     }
 
-    /// Takes a connection, and says nothing.
+    /// Accepts a connection, and sends nothing.
     pub(crate) async fn socket(&self) -> Box<dyn Socket> {
         match &self.listener {
             Listener::Unix(listener, _) => Box::new(listener.accept().await.expect("a client").0),
@@ -117,12 +117,12 @@ impl Peer {
         }
     }
 
-    /// Takes a connection and answers the handshake.
+    /// Accepts a connection and answers the handshake.
     pub(crate) async fn accept(&self) -> Talk {
         self.accept_with(Some(SUBPROTOCOL)).await
     }
 
-    /// Takes a connection and answers the handshake with this subprotocol.
+    /// Accepts a connection and answers the handshake with this subprotocol.
     pub(crate) async fn accept_with(&self, protocol: Option<&'static str>) -> Talk {
         let mut headers = HeaderMap::new();
         #[allow(clippy::result_large_err, reason = "as tungstenite has it")]
@@ -140,7 +140,7 @@ impl Peer {
         Talk { socket, headers, pings: Pings::Answered }
     }
 
-    /// Takes a connection and answers the handshake with a refusal.
+    /// Accepts a connection and answers the handshake with a refusal.
     pub(crate) async fn refuses(&self, status: StatusCode, sentence: &str) {
         #[allow(clippy::result_large_err, reason = "as tungstenite has it")]
         let answer = |_: &Handshake, _: Response| {
@@ -152,32 +152,32 @@ impl Peer {
         assert!(matches!(refused, Err(Error::Http(_))), "it was not refused");
     }
 
-    /// Takes a connection up to its hello.
+    /// Accepts a connection up to its hello.
     pub(crate) async fn greeted(&self) -> (Talk, Hello) {
         let mut talk = self.accept().await;
         let hello = talk.hear_hello().await;
         (talk, hello)
     }
 
-    /// Takes a connection, hears its hello and says welcome.
+    /// Accepts a connection, receives its hello and sends the welcome.
     pub(crate) async fn welcomes(&self, welcome: Welcome) -> (Talk, Hello) {
         let (mut talk, hello) = self.greeted().await;
         talk.says(ToClient::Welcome(welcome)).await;
         (talk, hello)
     }
 
-    /// Resumes a session with a client that wants that.
+    /// Resumes the session of a client that requests it.
     pub(crate) async fn resumes(&self, welcome: Welcome) -> (Talk, wire::Resume) {
         let (talk, hello) = self.welcomes(Welcome { resumed: true, ..welcome }).await;
         (talk, hello.resume.expect("the client wants to go on"))
     }
 
-    /// Goes on with a session that it knows from its registry only.
+    /// Resumes a session that it knows from its registry only, and wants a claim.
     pub(crate) async fn wants_claim(&self, welcome: Welcome) -> (Talk, wire::Resume) {
         self.resumes(Welcome { claim: true, ..welcome }).await
     }
 
-    /// Begins a new session with a client that does not ask for more.
+    /// Begins a new session with a client that does not resume one.
     pub(crate) async fn begins(&self, welcome: Welcome) -> Talk {
         let (talk, hello) = self.welcomes(welcome).await;
         assert_eq!(hello.resume, None);
@@ -186,7 +186,7 @@ impl Peer {
 }
 
 impl Talk {
-    /// The next message. Pings are answered on the way.
+    /// Returns the next message. Pings are answered meanwhile.
     pub(crate) async fn hear(&mut self) -> ToService {
         match self.hear_or_end().await {
             Some(message) => message,
@@ -194,7 +194,7 @@ impl Talk {
         }
     }
 
-    /// The next message, if there is one before the end.
+    /// Returns the next message, if there is one before the end.
     pub(crate) async fn hear_or_end(&mut self) -> Option<ToService> {
         loop {
             match self.next().await? {
@@ -205,7 +205,7 @@ impl Talk {
         }
     }
 
-    /// The next frame that is neither a ping to be passed over nor the end.
+    /// Returns the next frame that is neither an answered ping nor the end.
     async fn next(&mut self) -> Option<Message> {
         loop {
             let message = match self.socket.next().await {
@@ -218,7 +218,7 @@ impl Talk {
             };
             let Some(ToService::Ping(number)) = ping else { return Some(message) };
             if self.pings == Pings::Answered {
-                // A client that is gone by now is heard of next.
+                // If the client is gone by now, the next read reports it.
                 let _gone = self.say(Message::text(wire::write(&ToClient::Pong(number)))).await;
             }
         }
@@ -240,7 +240,7 @@ impl Talk {
         }
     }
 
-    /// The next message, a request.
+    /// Returns the next message, a request.
     pub(crate) async fn hear_request(&mut self) -> Request {
         match self.hear().await {
             ToService::Request(request) => request,
@@ -248,13 +248,13 @@ impl Talk {
         }
     }
 
-    /// Hears that all is over: nothing more is said, and the connection ends.
+    /// Checks that the connection ends without another message.
     pub(crate) async fn ends(mut self) {
         let more = self.hear_or_end().await;
         assert_eq!(more, None);
     }
 
-    /// Hears the client take leave: it says so and closes, with a close frame.
+    /// Checks that the client says goodbye and closes with a close frame.
     pub(crate) async fn sees_leave(mut self) {
         self.hears(ToService::Bye).await;
         match self.socket.next().await {
@@ -263,9 +263,9 @@ impl Talk {
         }
     }
 
-    /// Waits until the client has taken in all that was said so far.
+    /// Waits until the client has handled all messages sent so far.
     pub(crate) async fn settles(&mut self) {
-        // WebSocket's own ping, which every client answers in its turn.
+        // A ping of WebSocket itself, which every client answers in order.
         self.socket.send(Message::Ping("settle".into())).await.expect("the client listens");
         match self.next().await {
             Some(Message::Pong(_)) => {}
@@ -285,7 +285,7 @@ impl Talk {
         self.socket.send(message).await
     }
 
-    /// Hears a claim of exactly these requests, and its end.
+    /// Receives a claim of exactly these requests, and its end.
     #[track_caller]
     pub(crate) fn hears_claim(&mut self, expected: &[Request]) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
@@ -324,7 +324,7 @@ impl Talk {
         let pings = ping.repeat(500);
         let stream = self.socket.get_mut();
         let (mut sent, mut blocked) = (0, 0);
-        // Each turn lets the client run, and a client that still reads makes room within a few.
+        // Each turn lets the client run; a client that still reads makes space within a few.
         while blocked < 10_000 {
             match stream.write(&pings[sent % pings.len()..]).now_or_never() {
                 Some(written) => {
@@ -338,7 +338,7 @@ impl Talk {
         }
     }
 
-    /// Ends the connection as a machine that loses power does, or a process that is killed.
+    /// Ends the connection as a killed process or a machine without power does.
     pub(crate) fn breaks(self) {
         drop(self.socket);
     }
@@ -349,7 +349,7 @@ impl Talk {
     }
 }
 
-/// The welcome to a session that ends with its connection.
+/// Returns the welcome of a session that ends with its connection.
 pub(crate) fn welcome(session: u32) -> Welcome {
     Welcome {
         version: wire::VERSION,
@@ -374,12 +374,12 @@ pub(crate) fn welcome(session: u32) -> Welcome {
     }
 }
 
-/// The welcome to a session over a Unix socket that outlives its service, of this epoch.
+/// Returns the welcome of a session over a Unix socket that outlives its service, of this epoch.
 pub(crate) fn lasting(session: u32, epoch: u64) -> Welcome {
     Welcome { secret: format!("secret of {session}"), epoch, ..welcome(session) }
 }
 
-/// The welcome to a session with a lease longer than any test.
+/// Returns the welcome of a session with a lease longer than any test.
 pub(crate) fn leased(session: u32) -> Welcome {
     leased_for(session, 60_000)
 }
@@ -394,7 +394,7 @@ pub(crate) fn clustered(session: u32, epoch: u64) -> Welcome {
     Welcome { cluster: true, epoch, ..leased(session) }
 }
 
-/// Reads the head of an HTTP request, and answers nothing.
+/// Reads the head of an HTTP request, and sends no answer.
 pub(crate) async fn read_head(socket: &mut dyn Socket) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

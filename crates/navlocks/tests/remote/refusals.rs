@@ -1,4 +1,4 @@
-//! A service that does not want this client any more.
+//! A service that refuses a client for good.
 
 use navlocks::{Locks, Loss, QueryError, RequestErrorKind};
 use navlocks_wire::{FaultCode, ToService, Welcome};
@@ -8,7 +8,7 @@ use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased};
 use crate::run;
 
-/// Ways to refuse a client for good.
+/// The ways to refuse a client for good.
 #[derive(Clone, Copy, Debug)]
 enum Refuses {
     Http(StatusCode),
@@ -31,7 +31,7 @@ async fn refuses(peer: &Peer, how: Refuses) {
 }
 
 #[test]
-fn a_refusal_on_the_way_back_ends_everything() {
+fn refused_reconnection_ends_all_locks_and_requests() {
     for how in [
         Refuses::Http(StatusCode::UNAUTHORIZED),
         Refuses::Http(StatusCode::FORBIDDEN),
@@ -61,7 +61,7 @@ fn a_refusal_on_the_way_back_ends_everything() {
             }
             assert!(matches!(question.await.unwrap(), Err(QueryError::Refused(_))));
             assert_eq!(lock.lost().await, Loss::ServiceGone);
-            // Later ones fail at once, also those of new clients.
+            // Later requests fail at once, also those of new clients.
             for locks in [locks.clone(), locks.new_client()] {
                 let mut request = locks.request("c").into_future();
                 assert!(polled(&mut request).is_ready());
@@ -74,14 +74,14 @@ fn a_refusal_on_the_way_back_ends_everything() {
     }
 }
 
-/// There is nothing left to take leave of.
+/// Checks that disconnecting ends at once.
 async fn assert_leaves(locks: &Locks) {
     locks.disconnect().await;
     locks.disconnect().await;
 }
 
 #[test]
-fn what_may_pass_is_tried_again() {
+fn temporary_refusal_is_tried_again() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -90,7 +90,7 @@ fn what_may_pass_is_tried_again() {
         for how in [
             Refuses::Http(StatusCode::SERVICE_UNAVAILABLE),
             Refuses::Http(StatusCode::TOO_MANY_REQUESTS),
-            // As proxies say whose service is being restarted.
+            // The answer of a proxy whose service is being restarted.
             Refuses::Http(StatusCode::BAD_GATEWAY),
             Refuses::Error(FaultCode::Limit),
             Refuses::Error(FaultCode::ShuttingDown),

@@ -13,7 +13,7 @@ use crate::client::{begun, claimed, connected_by, held, polled, request_of, said
 use crate::peer::{Peer, lasting};
 use crate::run;
 
-/// A start that the test is told of, and that ends as the test says.
+/// Makes a start that the test awaits and ends with a result of its choice.
 fn started(connect: Connect) -> (Connect, Arc<Notify>, mpsc::Sender<io::Result<()>>) {
     let called = Arc::new(Notify::new());
     let (end, ended) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! A connection that breaks, and a session that goes on over the next one.
+//! A connection that breaks, and a session that is resumed over the next one.
 
 use navlocks::{Loss, RequestErrorKind};
 use navlocks_wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
@@ -12,7 +12,7 @@ fn open(client: u64, partition: &str) -> Open {
 }
 
 #[test]
-fn the_hello_names_the_session_and_all_that_is_still_wanted() {
+fn hello_has_the_session_and_all_live_requests() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -30,7 +30,7 @@ fn the_hello_names_the_session_and_all_that_is_still_wanted() {
         talk.grants(3, 3).await;
         talk.settles().await;
         talk.breaks();
-        // While there is no connection.
+        // Dropped while there is no connection.
         drop((released, aborted, third));
         assert_eq!(kept.loss(), None);
 
@@ -39,7 +39,7 @@ fn the_hello_names_the_session_and_all_that_is_still_wanted() {
         assert_eq!(resume.secret, "secret of 7");
         assert_eq!(resume.clients, [open(0, ""), open(1, "p")]);
         assert_eq!(resume.alive, [1, 3, 5, 6]);
-        // What was not answered is said again, in order; what is known to be granted is not.
+        // Unanswered messages are sent again, in order; granted requests are not.
         let again = [talk.hear_request().await, talk.hear_request().await];
         assert_eq!(again.map(|request| request.id), [5, 6]);
         talk.grants(5, 50).await;
@@ -62,12 +62,12 @@ async fn held_after_opens(locks: &navlocks::Locks, talk: &mut crate::peer::Talk)
 }
 
 #[test]
-fn session_goes_on_over_another_connection_when_one_is_silent_for_half_of_its_lease() {
+fn session_resumes_when_connection_is_silent_for_half_of_its_lease() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut silent) = connected(&peer, leased_for(7, 4000)).await;
         let lock = held(&locks, "a", &mut silent).await;
-        // The network swallows all of the old connection, which stays open.
+        // The network swallows all frames of the old connection, which stays open.
         let (mut talk, resume) = peer.resumes(leased_for(7, 4000)).await;
         assert_eq!((resume.session, resume.alive), (7, vec![1]));
         assert_eq!(lock.loss(), None);
@@ -101,7 +101,7 @@ fn locks_stay_valid_and_requests_keep_their_place_through_many_breaks() {
 }
 
 #[test]
-fn a_close_by_the_service_breaks_the_connection_alone() {
+fn close_by_service_breaks_connection_alone() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -117,7 +117,7 @@ fn a_close_by_the_service_breaks_the_connection_alone() {
 }
 
 #[test]
-fn what_ends_between_hello_and_welcome_is_said_after_it() {
+fn requests_ended_between_hello_and_welcome_are_sent_after_it() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -138,7 +138,7 @@ fn what_ends_between_hello_and_welcome_is_said_after_it() {
         let resume = hello.resume.unwrap();
         assert_eq!(resume.alive, [1, 2, 3, 4]);
         assert_eq!(resume.clients, [open(0, ""), open(1, "")]);
-        // The service takes all of them for alive, and hears nothing until it has answered.
+        // The service keeps all of them, and receives nothing until it has answered.
         drop((released, aborted, unheard));
         drop(ended);
         let opened = locks.partition("late");
@@ -171,7 +171,7 @@ fn resumed() -> navlocks_wire::Welcome {
 }
 
 #[test]
-fn a_loss_that_got_lost_with_the_connection_is_told_after_it() {
+fn loss_not_received_before_the_break_is_received_after_it() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -200,7 +200,7 @@ fn a_loss_that_got_lost_with_the_connection_is_told_after_it() {
 }
 
 #[test]
-fn a_connection_that_breaks_during_the_hello_is_tried_again() {
+fn connection_that_breaks_during_hello_is_tried_again() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -216,7 +216,7 @@ fn a_connection_that_breaks_during_the_hello_is_tried_again() {
 }
 
 #[test]
-fn a_client_that_began_or_ended_without_a_connection_is_in_the_hello() {
+fn client_opened_or_ended_without_connection_is_in_the_hello() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;

@@ -1,4 +1,4 @@
-//! Where the driver lives: in a runtime of any kind, on a thread of its own, and what happens when that is no more.
+//! The driver's thread: in a runtime of any kind, or its own; and the end of that runtime.
 
 use std::future::IntoFuture as _;
 use std::thread;
@@ -17,7 +17,7 @@ fn other_runtime() -> Runtime {
 }
 
 #[test]
-fn without_a_runtime_a_thread_of_the_crate_drives() {
+fn connection_without_runtime_is_driven_by_own_thread() {
     run(async {
         let peer = Peer::tcp().await;
         let url = peer.url();
@@ -38,7 +38,7 @@ fn without_a_runtime_a_thread_of_the_crate_drives() {
 }
 
 #[test]
-fn in_a_runtime_with_several_threads_it_is_the_same() {
+fn connection_in_multi_thread_runtime_behaves_the_same() {
     run(async {
         let peer = Peer::tcp().await;
         let runtime = other_runtime();
@@ -57,7 +57,7 @@ fn in_a_runtime_with_several_threads_it_is_the_same() {
 }
 
 #[test]
-fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
+fn runtime_shutdown_ends_its_connections() {
     run(async {
         let peer = Peer::tcp().await;
         let runtime = other_runtime();
@@ -76,7 +76,7 @@ fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
         assert_eq!(lock.lost().await, Loss::ServiceGone);
         assert_eq!(waiting.await.unwrap_err(), RequestErrorKind::ClientEnded);
         assert_eq!(question.await.unwrap().unwrap_err(), QueryError::ClientEnded);
-        // So that the service need not wait for the lease.
+        // The client says goodbye, so that the service need not wait for the lease.
         talk.hears(ToService::Bye).await;
         talk.ends().await;
         assert_eq!(locks.request("c").await.unwrap_err(), RequestErrorKind::ClientEnded);
@@ -86,7 +86,7 @@ fn a_runtime_that_shuts_down_takes_its_connections_with_it() {
 }
 
 #[test]
-fn worker_of_the_runtime_that_drives_may_block() {
+fn worker_of_runtime_that_drives_may_block() {
     run(async {
         let peer = Peer::tcp().await;
         // One worker, which runs both the driver and the task that blocks.
@@ -110,7 +110,7 @@ fn worker_of_the_runtime_that_drives_may_block() {
 }
 
 #[test]
-fn only_the_thread_that_drives_may_not_block() {
+fn only_thread_that_drives_may_not_block() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
@@ -130,7 +130,7 @@ fn only_the_thread_that_drives_may_not_block() {
 }
 
 #[test]
-fn a_runtime_that_shuts_down_while_it_connects_is_an_error() {
+fn runtime_shutdown_while_connecting_is_an_error() {
     run(async {
         let peer = Peer::tcp().await;
         let runtime = other_runtime();
@@ -148,7 +148,7 @@ fn a_runtime_that_shuts_down_while_it_connects_is_an_error() {
 }
 
 #[test]
-fn a_runtime_that_shuts_down_while_it_reconnects_ends_all() {
+fn runtime_shutdown_while_reconnecting_ends_all() {
     run(async {
         let mut peer = Peer::tcp().await;
         let runtime = other_runtime();

@@ -26,14 +26,14 @@ fn client_that_steals_from_itself_knows_the_loss_at_once() {
             let mut lost = Box::pin(lock.lost());
             assert!(polled(&mut lost).is_pending());
             let thief = begun(locks.request("a").steal());
-            // The peer has not said a word since.
+            // The peer has sent nothing since.
             assert_eq!(lock.loss(), Some(stolen_by(3)));
             assert_eq!(lost.as_mut().await, stolen_by(3));
             drop(lost);
             assert_eq!(lock.release(), Err(stolen_by(3)));
             talk.hears(said_theft(3, "a")).await;
             talk.hears(ToService::Release(1)).await;
-            // The word of the service changes nothing.
+            // The message of the service changes nothing.
             let cause = Cause::Stolen(RequestKey::new(1, 3));
             talk.says(ToClient::Lost(Lost { id: 1, cause })).await;
             talk.says(ToClient::Lost(Lost { id: 2, cause })).await;

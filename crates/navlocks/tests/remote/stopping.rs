@@ -1,4 +1,4 @@
-//! A process that is stopped for longer than its lease, and goes on.
+//! A process that is stopped for longer than its lease, and continues.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -17,7 +17,7 @@ use crate::run;
 const LEASE_MS: u64 = 1600;
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const URL: &str = "NAVLOCKS_TEST_STOPPED_URL";
-/// What the child says begins with this; the test runner in it says more.
+/// The prefix of the child's output; its test runner writes more.
 const SAYS: &str = "child: ";
 
 /// The process that is stopped: this program again, for this test alone.
@@ -44,7 +44,7 @@ impl Stopped {
         Pid::from_child(&self.child)
     }
 
-    /// The next thing that it says.
+    /// Returns the next line of its output.
     fn says(&mut self) -> String {
         let mut lines = self.lines.by_ref().map(|line| line.expect("text"));
         lines.find_map(|line| Some(line.split_once(SAYS)?.1.to_owned())).expect("an answer")
@@ -57,14 +57,14 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // When the test failed; otherwise it has ended.
+        // The test failed; otherwise the child has ended.
         let _ended = self.child.kill();
         let _ended = self.child.wait();
     }
 }
 
 #[test]
-fn a_process_that_was_stopped_past_its_lease_knows_it_when_it_goes_on() {
+fn process_stopped_beyond_its_lease_knows_the_loss_when_it_continues() {
     run(async {
         let peer = Peer::tcp().await;
         let mut stopped = Stopped::start(&peer.url());
@@ -77,15 +77,16 @@ fn a_process_that_was_stopped_past_its_lease_knows_it_when_it_goes_on() {
         let (_, status) = waitpid(Some(stopped.pid()), WaitOptions::UNTRACED).unwrap().unwrap();
         assert!(status.stopped(), "{status:?}");
         let last_heard_at_most = Instant::now();
-        // It cannot read what it is told now: a grant, for one, and what makes it go on when the time comes.
+        // The stopped child cannot read these messages now: a grant, and the line that lets it
+        // continue later.
         talk.grants(2, 2).await;
         thread::sleep((last_heard_at_most + LEASE).saturating_duration_since(Instant::now()));
-        // From here on the lock may be somebody else's.
+        // From here on another client may hold the lock.
         stopped.go_on();
         kill_process(stopped.pid(), Signal::CONT).unwrap();
         assert_eq!(stopped.says(), "loss Some(LeaseLapsed)");
         assert_eq!(stopped.says(), "released Err(LeaseLapsed)");
-        // The request that waits is made anew, and the grant of before is none.
+        // The pending request is sent again, and the earlier grant is void.
         let mut talk = peer.begins(leased_for(8, 60_000)).await;
         assert_eq!(talk.hear_request().await.id, 2);
         talk.grants(2, 20).await;

@@ -19,7 +19,7 @@ fn snapshot(id: u64) -> ToClient {
     ToClient::Answer(Answer { id, reply: Reply::Snapshot { held: vec![], pending: vec![] } })
 }
 
-/// Something that happened to the request with this number.
+/// Sends an event of the request with this number.
 async fn tells(talk: &mut Talk, client: u64, number: u64) {
     let about = About {
         request: RequestKey::new(9, number),
@@ -63,7 +63,7 @@ fn unanswered_questions_are_asked_again_in_their_order() {
 }
 
 #[test]
-fn a_question_that_nobody_waits_for_is_not_asked_again() {
+fn dropped_question_is_not_asked_again() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -82,7 +82,7 @@ fn a_question_that_nobody_waits_for_is_not_asked_again() {
 }
 
 #[test]
-fn an_answer_to_another_question_is_misunderstood() {
+fn answer_to_another_question_is_misunderstood() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -101,7 +101,7 @@ fn an_answer_to_another_question_is_misunderstood() {
 }
 
 #[test]
-fn a_question_of_a_client_that_ends_fails_and_is_not_asked_again() {
+fn question_of_client_that_ends_fails_and_is_not_asked_again() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -125,7 +125,7 @@ fn a_question_of_a_client_that_ends_fails_and_is_not_asked_again() {
 }
 
 #[test]
-fn contention_is_watched_for_again_over_the_next_connection() {
+fn contention_watch_is_sent_again_over_the_next_connection() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
@@ -138,7 +138,7 @@ fn contention_is_watched_for_again_over_the_next_connection() {
         talk.hears(ToService::Contention(1)).await;
         talk.says(ToClient::Contended(1)).await;
         contended.await.unwrap();
-        // Once it has come, and once it is not watched any more, it is not asked for again.
+        // A watch that has fired or was dropped is not sent again.
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;
         talk.settles().await;
@@ -148,7 +148,7 @@ fn contention_is_watched_for_again_over_the_next_connection() {
 }
 
 #[test]
-fn event_streams_go_on_over_the_next_connection() {
+fn event_streams_continue_over_the_next_connection() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
@@ -158,7 +158,7 @@ fn event_streams_go_on_over_the_next_connection() {
         tells(&mut talk, 0, 1).await;
         assert_eq!(events.recv().await.unwrap().unwrap().request.to_string(), "r9.1");
         talk.breaks();
-        // The gap is marked at once, and once however often the connection is lost.
+        // The gap is marked at once, and only once.
         assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
         let (mut talk, _) = peer.resumes(leased(1)).await;
         talk.hears(ToService::Listen(0)).await;
@@ -177,7 +177,7 @@ fn event_streams_go_on_over_the_next_connection() {
         let (mut talk, _) = peer.resumes(leased(1)).await;
         assert_eq!(events.recv().await.unwrap(), Err(Gap::ConnectionLost));
         talk.hears(ToService::Listen(0)).await;
-        // What the service tells a resumed session before it has heard that is not lost.
+        // Events that the service sends to a resumed session before the subscription are kept.
         tells(&mut talk, 0, 2).await;
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 3).await;
@@ -189,7 +189,7 @@ fn event_streams_go_on_over_the_next_connection() {
 }
 
 #[test]
-fn a_stream_dropped_without_a_connection_is_unsaid_over_the_next() {
+fn stream_dropped_without_connection_ends_over_the_next() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;
@@ -198,7 +198,7 @@ fn a_stream_dropped_without_a_connection_is_unsaid_over_the_next() {
         talk.breaks();
         let (mut talk, _) = peer.greeted().await;
         drop(events);
-        // A resumed session goes on telling.
+        // A resumed session keeps its subscription.
         talk.says(ToClient::Welcome(wire::Welcome { resumed: true, ..leased(1) })).await;
         talk.hears(ToService::Unlisten(0)).await;
         talk.breaks();
@@ -210,7 +210,7 @@ fn a_stream_dropped_without_a_connection_is_unsaid_over_the_next() {
 }
 
 #[test]
-fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
+fn stream_begins_at_its_own_subscription_not_at_a_dropped_one() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -222,7 +222,7 @@ fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
         drop(dropped);
         let mut late = locks.events();
         talk.hears(ToService::Listen(0)).await;
-        // Both answers, with something between them that happened before the last stream was asked for.
+        // Both answers, with an event between them that happened before the last subscription.
         talk.says(ToClient::Listening(0)).await;
         tells(&mut talk, 0, 1).await;
         talk.says(ToClient::Listening(0)).await;
@@ -234,7 +234,7 @@ fn a_stream_begins_where_it_was_asked_for_and_not_where_a_dropped_one_was() {
 }
 
 #[test]
-fn events_of_a_client_that_ended_are_for_nobody() {
+fn events_of_ended_client_are_ignored() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -251,7 +251,7 @@ fn events_of_a_client_that_ended_are_for_nobody() {
 }
 
 #[test]
-fn streams_of_a_connection_end_when_it_is_left() {
+fn streams_end_when_the_client_disconnects() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -268,7 +268,7 @@ fn streams_of_a_connection_end_when_it_is_left() {
 }
 
 #[test]
-fn stream_ends_when_the_service_refuses_its_client() {
+fn stream_ends_when_service_refuses_its_client() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(1)).await;

@@ -1,4 +1,4 @@
-//! Requests and their answers over a connection that holds.
+//! Requests and their answers over a connection that stays up.
 
 use std::future::IntoFuture as _;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn thousands_of_requests_need_no_answer_in_between() {
 }
 
 #[test]
-fn a_release_travels_before_the_next_request() {
+fn release_is_sent_before_the_next_request() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -55,7 +55,7 @@ fn a_release_travels_before_the_next_request() {
 }
 
 #[test]
-fn a_request_is_said_as_it_was_made() {
+fn request_is_sent_as_it_was_made() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -80,7 +80,7 @@ fn a_request_is_said_as_it_was_made() {
 }
 
 #[test]
-fn every_refusal_is_the_error_that_it_is_in_process() {
+fn refusals_are_the_same_errors_as_in_process() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -118,7 +118,7 @@ fn every_refusal_is_the_error_that_it_is_in_process() {
             let error = waiting.await.unwrap_err();
             assert!(check(error.clone()), "{error:?}");
             if id >= 4 {
-                // Whoever lost something takes note.
+                // The client acknowledges each loss.
                 talk.hears(ToService::Release(id)).await;
             }
         }
@@ -126,7 +126,7 @@ fn every_refusal_is_the_error_that_it_is_in_process() {
 }
 
 #[test]
-fn a_lock_that_is_stolen_says_by_whom_until_it_is_dropped() {
+fn stolen_lock_reports_the_thief_until_it_is_dropped() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -147,7 +147,7 @@ fn a_lock_that_is_stolen_says_by_whom_until_it_is_dropped() {
 }
 
 #[test]
-fn a_request_whose_time_is_up_is_aborted() {
+fn request_that_times_out_is_aborted() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -157,11 +157,11 @@ fn a_request_whose_time_is_up_is_aborted() {
         let question = Question::PlaceOf(RequestKey::new(1, 1));
         talk.hears(ToService::Ask(Ask { id: 1, client: 0, question })).await;
         talk.hears(ToService::Abort(1)).await;
-        // No answer comes, and is not waited for much longer.
+        // No answer comes, and the client waits only a little longer.
         let error = waiting.await.unwrap().unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });
         assert_eq!(error.to_string(), "'a' was not free within 20ms");
-        // The grant had been on its way; the service hears the abort after it, and releases.
+        // The grant was on its way; the service receives the abort after it, and releases.
         talk.grants(1, 1).await;
         let mut next = begun(locks.request("a"));
         talk.hears(said(2, "a")).await;
@@ -171,7 +171,7 @@ fn a_request_whose_time_is_up_is_aborted() {
 }
 
 #[test]
-fn error_of_a_timeout_names_the_lock_and_its_holder() {
+fn error_of_timeout_names_lock_and_its_holder() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -195,7 +195,7 @@ fn error_of_a_timeout_names_the_lock_and_its_holder() {
 }
 
 #[test]
-fn pending_request_has_the_id_that_the_service_gives_it() {
+fn pending_request_has_the_id_of_the_service() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -204,7 +204,7 @@ fn pending_request_has_the_id_that_the_service_gives_it() {
         assert!(polled(&mut waiting).is_pending());
         talk.hears(said(1, "a")).await;
         assert_eq!(waiting.request_id(), Some(RequestKey::new(7, 1).into()));
-        // The service has forgotten the session, so the request is one of another.
+        // The service has forgotten the session, so the request belongs to another one.
         talk.breaks();
         let (mut talk, _) = peer.greeted().await;
         talk.says(ToClient::Welcome(leased(8))).await;
@@ -216,14 +216,14 @@ fn pending_request_has_the_id_that_the_service_gives_it() {
 }
 
 #[test]
-fn a_request_that_is_too_long_for_the_service_is_not_sent() {
+fn request_too_long_for_the_service_is_not_sent() {
     run(async {
         let peer = Peer::unix().await;
         let mut small = welcome(1);
         small.limits.message_bytes_max = 200;
         let (locks, mut talk) = connected(&peer, small).await;
         let kept = held(&locks, "kept", &mut talk).await;
-        // Sent, it would end the session and everything in it, and then again in the next one.
+        // If it were sent, it would end the session, and then the next one.
         let long = "x".repeat(200);
         let error = locks.request(long.as_str()).await.unwrap_err();
         assert_eq!(error.dom_exception_name(), "QuotaExceededError");
@@ -237,7 +237,7 @@ fn a_request_that_is_too_long_for_the_service_is_not_sent() {
 }
 
 #[test]
-fn a_request_that_is_too_long_for_the_next_service_fails_then() {
+fn request_too_long_for_the_next_service_fails_there() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;

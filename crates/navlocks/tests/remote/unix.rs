@@ -1,4 +1,4 @@
-//! The end of a session that cannot go on, which is known at once.
+//! The end of a session that cannot be resumed, which the client knows at once.
 
 use navlocks::{Loss, QueryError};
 use navlocks_wire::{FaultCode, ToClient, Welcome};
@@ -8,7 +8,7 @@ use crate::peer::{Peer, leased, welcome};
 use crate::run;
 
 #[test]
-fn with_the_connection_all_locks_are_lost_and_requests_wait_for_the_next_service() {
+fn lost_connection_loses_locks_and_requests_wait_for_the_next_service() {
     run(async {
         let mut peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -36,7 +36,7 @@ fn with_the_connection_all_locks_are_lost_and_requests_wait_for_the_next_service
 }
 
 #[test]
-fn whatever_error_ends_the_session_all_locks_are_lost_at_once() {
+fn every_error_that_ends_the_session_loses_its_locks_at_once() {
     for code in [
         FaultCode::SlowReader,
         FaultCode::BadState,
@@ -54,7 +54,7 @@ fn whatever_error_ends_the_session_all_locks_are_lost_at_once() {
                 let waiting = begun(locks.request("b"));
                 talk.hears(said(2, "b")).await;
                 talk.fails(code, "That was all.").await;
-                // The connection is still there.
+                // The connection is still up.
                 assert_eq!(lock.lost().await, Loss::ServiceGone);
                 talk.closes().await;
                 let mut talk = peer.begins(Welcome { session: 2, ..welcome }).await;
@@ -67,7 +67,7 @@ fn whatever_error_ends_the_session_all_locks_are_lost_at_once() {
 }
 
 #[test]
-fn service_without_registry_that_shuts_down_ends_the_session() {
+fn service_without_registry_that_shuts_down_ends_session() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -78,7 +78,7 @@ fn service_without_registry_that_shuts_down_ends_the_session() {
 }
 
 #[test]
-fn what_is_said_after_the_last_message_means_nothing() {
+fn messages_after_the_last_one_are_ignored() {
     run(async {
         for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
             let (locks, mut talk) = connected(&peer, welcome.clone()).await;
@@ -96,7 +96,7 @@ fn what_is_said_after_the_last_message_means_nothing() {
 }
 
 #[test]
-fn a_service_that_says_its_last_and_does_not_close_is_not_waited_for() {
+fn service_that_does_not_close_after_its_last_message_is_not_awaited() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -112,7 +112,7 @@ fn a_service_that_says_its_last_and_does_not_close_is_not_waited_for() {
 }
 
 #[test]
-fn a_last_message_does_not_end_what_was_answered_before() {
+fn last_message_does_not_end_requests_answered_before() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;

@@ -1,6 +1,7 @@
 //! The effects of an input: notices for other requests and for subscribers, in engine order.
 
 use super::Space;
+use crate::id::Index;
 use crate::kit::ids::IdMap;
 use crate::kit::{About, Embedder, Notice, Refusal, Sink};
 use crate::{Answer, ClientId, DeadlockPolicy, Event, FencingToken, Request, RequestId, Scope};
@@ -88,14 +89,13 @@ impl<E: Embedder> Space<E> {
         self.drain(sink);
     }
 
-    /// Passes the engine's events on where no request is observed, with the grant of a single heir
-    /// inlined.
+    /// Passes on the effects of a release where no request is observed: one heir, or events.
     #[inline(always)]
-    pub(super) fn drain_unobserved(&mut self, sink: &mut impl Sink<E>) {
-        if let Some(Event::Granted { request, token, .. }) = self.manager.first_event() {
-            self.manager.drop_first_event();
-            let since = self.notes.grant(request, sink.now());
-            self.notify(request, &Notice::Granted { token, since }, sink);
+    pub(super) fn pass_to(&mut self, heir: Option<Index>, sink: &mut impl Sink<E>) {
+        if let Some(heir) = heir {
+            let (id, token) = self.manager.grant_of(heir);
+            let since = self.notes.grant_in(heir, sink.now());
+            self.notify(id, &Notice::Granted { token, since }, sink);
         }
         if self.manager.has_events() {
             self.drain(sink);

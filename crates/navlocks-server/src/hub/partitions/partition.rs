@@ -19,6 +19,7 @@ use super::early::Early;
 use super::subscribers::Subscribers;
 use super::{PartitionIndex, PartitionKey};
 use crate::hub::Metrics;
+use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
 use crate::hub::recovery::Recovery;
 use crate::hub::sessions::{Known, Sessions};
 use crate::hub::shares::Share;
@@ -33,10 +34,6 @@ const REQUEST_BYTES: usize = 160;
 /// Bytes of the shortest description of a request, its names aside.
 const INFO_BYTES_MIN: usize =
     r#"{"about":{"request":"1.1","client":"1.0","names":[""]},"ms":0}"#.len();
-
-/// The most messages that one input sends in one go, counted once for each subscriber. The rest
-/// follows after other clients had their turns.
-const EFFECTS_PER_TURN: usize = 1_000;
 
 /// How many holders an answer about one request describes.
 const HOLDERS_MAX: usize = 16;
@@ -61,6 +58,8 @@ pub(crate) struct Partition {
     pub(super) behind: bool,
     /// Counts the inputs.
     pub(crate) changes: u64,
+    /// Counts the messages of its effects, once for each subscriber.
+    pub(crate) messages: usize,
     /// The last minutes, while a dashboard wants to know.
     pub(crate) history: Option<Box<History>>,
     /// The key of the hashes of its names in the registry.
@@ -116,8 +115,8 @@ pub(crate) struct Around<'a> {
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) metrics: &'a Metrics,
     pub(crate) registry: &'a mut Registry,
-    /// Partitions with effects that are not sent yet, in turn.
-    pub(crate) unfinished: &'a mut VecDeque<PartitionIndex>,
+    /// The work that inputs left, in turn.
+    pub(crate) unfinished: &'a mut VecDeque<Unfinished>,
     /// In a cluster: clients are told their places, of this epoch.
     pub(crate) epoch: Option<u64>,
     pub(crate) now: Instant,
@@ -168,6 +167,7 @@ impl Partition {
             index: PartitionIndex::default(),
             behind: false,
             changes: 0,
+            messages: 0,
             history: None,
         }
     }
@@ -516,7 +516,7 @@ impl Partition {
     ) -> T {
         self.changes += 1;
         self.finish(around);
-        let output = self.give(around, EFFECTS_PER_TURN, input);
+        let output = self.give(around, WORK_PER_TURN, input);
         if self.space.has_effects() {
             self.fall_behind(around);
         }
@@ -530,11 +530,12 @@ impl Partition {
         room: usize,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
-        let Self { space, clients, subscribers, bytes, share, history, .. } = self;
+        let Self { space, clients, subscribers, bytes, share, history, messages, .. } = self;
         let now = around.now;
         let recorder = history.as_deref_mut();
         let outboxes = &mut Outboxes { around, clients, subscribers, bytes, share, room, recorder };
         let outcome = input(space, outboxes);
+        *messages += room - outboxes.room;
         if let Some(history) = history {
             let manager = space.manager();
             history.sample(manager.held_count(), manager.pending_count(), now);
@@ -542,20 +543,25 @@ impl Partition {
         outcome
     }
 
+    /// Returns true if effects of an input are not sent yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind
+    }
+
     #[cold]
     fn fall_behind(&mut self, around: &mut Around<'_>) {
         if !self.behind {
             self.behind = true;
             self.share.fall_behind();
-            around.unfinished.push_back(self.index);
+            around.unfinished.push_back(Unfinished::Effects(self.index));
         }
     }
 
     /// Sends the next of the effects that an input left.
     pub(crate) fn go_on(&mut self, around: &mut Around<'_>) {
-        self.give(around, EFFECTS_PER_TURN, |space, sink| space.go_on(sink));
+        self.give(around, WORK_PER_TURN, |space, sink| space.go_on(sink));
         if self.space.has_effects() {
-            around.unfinished.push_back(self.index);
+            around.unfinished.push_back(Unfinished::Effects(self.index));
         } else if self.behind {
             self.behind = false;
             self.share.catch_up();

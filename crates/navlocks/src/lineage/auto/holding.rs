@@ -1,4 +1,4 @@
-//! A lock and the works that it is held for.
+//! A lock and the work that it is held for.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,15 +23,15 @@ type Failure = Arc<dyn Error + Send + Sync>;
 pub(super) type WorkFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 type Works = BTreeMap<u64, Work>;
 
-/// The state that all handles of an auto-released lock share. Nothing of the users runs while its
-/// stage is locked: works are taken out to be polled, and dropped outside.
+/// The state that all handles of an auto-released lock share. No user code runs while its stage is
+/// locked: work is taken out to be polled, and dropped outside.
 pub(super) struct Holding {
     pub(super) facts: Facts,
     stage: Mutex<Stage>,
     wakeups: Arc<Wakeups>,
 }
 
-/// What stays true of a lock after its end.
+/// The facts about a lock that stay true after its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) scope: Scope,
@@ -59,13 +59,13 @@ enum Stage {
 }
 
 struct Held {
-    /// Before the lock, because they are dropped in this order.
+    /// Declared before the lock, because fields are dropped in order.
     works: Works,
     lock: Lock,
-    /// Somebody is polling works right now, and has taken out those that there were.
+    /// True while a task polls the work, which it has taken out.
     driven: bool,
     next_work: u64,
-    /// The number of the watch for the loss of the lock. It ends with the lock.
+    /// The number of the watch for the loss of the lock, which ends with the lock.
     watch: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Holding {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// False when it is too late.
+    /// Adds work. Returns false if the lock is already released.
     pub(super) fn add(&self, future: WorkFuture) -> bool {
         let mut stage = self.stage();
         let Stage::Held(held) = &mut *stage else {
@@ -97,7 +97,7 @@ impl Holding {
         held.next_work += 1;
         held.works.insert(work, Work { future, waker: self.wakeups.waker_of(work) });
         drop(stage);
-        // Only now, so that whoever takes the wake-up finds the work.
+        // After the work is stored, so that the woken task finds it.
         self.wakeups.awaken(work);
         true
     }
@@ -110,10 +110,10 @@ impl Holding {
         }
     }
 
-    /// Drives the works that are awake, unless another does, and tells whether the lock is
-    /// released. If it is not, `waker` is woken when there is more to do or to know.
+    /// Drives the work that is awake, unless another task does, and returns whether the lock is
+    /// released. If it is not, wakes `waker` when there is more to drive or to report.
     pub(super) fn poll_released(&self, waiter: &mut Option<u64>, waker: &Waker) -> Poll<Outcome> {
-        // Before anything is looked at, so that no change after is missed.
+        // Registered before any state is read, so that no later change is missed.
         self.wakeups.register(waiter, waker);
 
         let mut stage = self.stage();
@@ -145,7 +145,7 @@ impl Holding {
             held.works.append(&mut works);
             if !held.works.is_empty() {
                 drop(stage);
-                // Somebody who was woken for these may have come in vain, since this one was
+                // A task that was woken for this work may have returned, because this task was
                 // driving.
                 if self.wakeups.is_any_awake() {
                     self.wakeups.wake_all();
@@ -156,13 +156,13 @@ impl Holding {
         self.end(stage, works, Ok(()))
     }
 
-    /// Somebody awaits the release no more.
+    /// Removes a task that no longer awaits the release.
     pub(super) fn leave(&self, waiter: u64) {
         self.wakeups.unregister(waiter);
     }
 
-    /// Drops the works, then releases the lock with this outcome, then tells everybody. If another
-    /// has found the lock lost meanwhile, that stands.
+    /// Drops the work, then releases the lock with this outcome, then wakes all tasks. If another
+    /// task has found the lock lost meanwhile, that outcome stands.
     fn end(
         &self,
         mut stage: MutexGuard<'_, Stage>,
@@ -184,7 +184,7 @@ impl Holding {
     }
 }
 
-/// Polls the works that are awake, until one fails.
+/// Polls the work that is awake, until some fails.
 fn drive(works: &mut Works, awake: impl IntoIterator<Item = u64>) -> Result<(), Failure> {
     for number in awake {
         let Some(work) = works.get_mut(&number) else { continue };
@@ -217,7 +217,7 @@ impl Stage {
     }
 }
 
-/// Releases the lock when it is dropped, and so even if dropping a work panics.
+/// Releases the lock on drop, so that it is released even if dropping the work panics.
 struct Ending<'a> {
     holding: &'a Holding,
     end: Option<(Lock, Outcome)>,
@@ -226,7 +226,7 @@ struct Ending<'a> {
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         let Some((lock, outcome)) = self.end.take() else { return };
-        // In this order: who hears of the release may take the lock.
+        // Released first: a task that is woken may request the lock.
         let released = lock.release().map_err(ReleaseError::Lost);
         *self.holding.stage() = Stage::Over(outcome.and(released));
         self.holding.wakeups.wake_all();

@@ -1,4 +1,4 @@
-//! Who is to be polled, and who is to be told of it.
+//! Wakeups: the work to be polled, and the tasks to be woken for it.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -7,14 +7,12 @@ use std::task::{Wake, Waker};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// The works of a lock that are awake, and the tasks that await its release.
+/// The work of a lock that is awake, and the tasks that await its release.
 ///
-/// Apart from the works, because the wakers of works live as long as anybody likes: they must keep
-/// neither the lock nor the works, nor be the ones that drop them. Nothing of the users runs while
-/// this is locked.
+/// Apart from the work, because its wakers may live for ever: they must neither keep the lock or
+/// the work alive, nor drop it. No user code runs while this is locked.
 ///
-/// Whatever happens wakes all tasks. So none of them matters more than another, and one that is
-/// dropped or no longer polled keeps nothing from the rest.
+/// Every event wakes all tasks. So a task that is dropped or no longer polled delays no other.
 #[derive(Debug)]
 pub(super) struct Wakeups(Mutex<State>);
 
@@ -34,8 +32,8 @@ impl Wakeups {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, whatever happens wakes `waker`, once. `waiter` is its number, given by the
-    /// first call.
+    /// Registers `waker` to be woken once, by the next event. The first call writes the number of
+    /// the task to `waiter`.
     pub(super) fn register(&self, waiter: &mut Option<u64>, waker: &Waker) {
         let waker = waker.clone();
         let mut state = self.state();
@@ -54,7 +52,7 @@ impl Wakeups {
         drop(state);
     }
 
-    /// Wakes a task no more.
+    /// Stops waking a task.
     pub(super) fn unregister(&self, waiter: u64) {
         let mut state = self.state();
         let position = state.waiters.iter().position(|(known, _)| *known == waiter);
@@ -62,13 +60,13 @@ impl Wakeups {
         drop(state);
     }
 
-    /// A work wants to be polled.
+    /// Marks work as awake, and wakes all tasks.
     pub(super) fn awaken(&self, work: u64) {
         self.state().awake.insert(work);
         self.wake_all();
     }
 
-    /// The works to be polled. Their next wake-up counts anew.
+    /// Takes the work to be polled; a later wakeup marks it again.
     pub(super) fn take_awake(&self) -> BTreeSet<u64> {
         mem::take(&mut self.state().awake)
     }
@@ -84,7 +82,7 @@ impl Wakeups {
         }
     }
 
-    /// The waker of a work.
+    /// Returns the waker of some work.
     pub(super) fn waker_of(self: &Arc<Self>, work: u64) -> Waker {
         Waker::from(Arc::new(WorkWaker { work, wakeups: self.clone() }))
     }

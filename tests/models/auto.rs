@@ -1,4 +1,4 @@
-//! Q11–Q21 and X23: the auto-release model. Each test of it is written once, over a way to ask for such a lock.
+//! The auto-release model. Each test is written once, over a function that requests such a lock.
 
 use navlocks::blocking::block_on;
 use navlocks::lineage::adapters::auto_from_explicit;
@@ -8,7 +8,7 @@ use navlocks::{Locks, Loss, Mode, RequestError, RequestErrorKind, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 
-/// A way to ask for a lock that releases itself.
+/// A function that requests a lock that releases itself.
 type Auto = fn(Locks, Scope, Mode) -> Task<Result<AutoLock, RequestError>>;
 
 const NATIVE: Auto =
@@ -40,7 +40,7 @@ fn lock(auto: Auto, locks: &Locks, scope: impl Into<Scope>) -> AutoLock {
     auto(locks.clone(), scope.into(), Mode::Exclusive).ends().unwrap()
 }
 
-/// Somebody waits for `a`.
+/// Makes another request for `a`.
 fn next(locks: &Locks) -> Task<Result<navlocks::Lock, RequestError>> {
     let mut next = Task::new(locks.new_client().request("a").into_future());
     next.waits();
@@ -57,7 +57,7 @@ fn the_request_gives_a_lock(auto: Auto) {
     assert!(exclusive.fencing_token() > shared.fencing_token());
     assert_ne!(exclusive.request_id(), shared.request_id());
     assert_eq!(held(&locks), ["{a, b}", "c"]);
-    // What it is stays known when it is over.
+    // The facts of a lock stay known after its release.
     block_on(shared.released()).unwrap();
     assert_eq!(shared.scope(), &Scope::from(["a", "b"]));
     assert_eq!(shared.mode(), Mode::Shared);
@@ -93,7 +93,8 @@ fn code_after_the_grant_comes_in_time(auto: Auto) {
     script.waits();
     let mut next = next(&locks);
     drop(before);
-    // It is granted and has not heard of it; it hears of it and has not acted on it; each time others look around.
+    // The lock is granted and not polled, then polled and not used; each time another client
+    // queries.
     assert_eq!((held(&locks), pending(&locks)), (vec!["a".to_owned()], vec!["a".to_owned()]));
     let lock = script.wakes_and_ends().unwrap();
     next.waits();
@@ -131,7 +132,7 @@ fn held_until_all_works_end(auto: Auto) {
     released.waits();
     second.fulfil();
     released.waits();
-    // One more while it is held.
+    // Work is added while the lock is held.
     lock.wait_until(three);
     assert!(released.is_woken());
     first.fulfil();
@@ -156,9 +157,9 @@ fn the_first_failure_releases_at_once(auto: Auto) {
     assert!(matches!(&error, ReleaseError::Failed(_)));
     assert_eq!(error.to_string(), "the disk is full");
     drop(next.wakes_and_ends().unwrap());
-    // A promise would have gone on without the lock.
+    // A promise would have continued without the lock.
     assert!(goes_on.is_dropped());
-    goes_on.reject("nobody hears this");
+    goes_on.reject("not received");
     assert_eq!(released.ends().unwrap_err().to_string(), "the disk is full");
     assert_eq!(block_on(lock.released()).unwrap_err().to_string(), "the disk is full");
 }
@@ -174,7 +175,7 @@ fn adding_returns_the_release(auto: Auto) {
         for task in [&mut of_one, &mut of_two, &mut released] {
             task.waits();
         }
-        // Not the end of its own work: the release.
+        // The future resolves at the release, not at the end of its own work.
         first.fulfil();
         of_one.waits();
         if fails {
@@ -227,13 +228,13 @@ fn an_abort_while_pending_leaves_the_queue(auto: Auto) {
     let behind = behind.wakes_and_ends().unwrap();
     drop((reader, behind));
     assert_idle(&locks);
-    // Once granted there is nothing left to abort: dropping what asked for it does not touch it.
+    // Once granted there is nothing left to abort: dropping the request does not affect the lock.
     let mut granted = auto(locks.clone(), "a".into(), Mode::Exclusive);
     let lock = granted.ends().unwrap();
     drop(granted);
     assert_eq!(held(&locks), ["a"]);
     drop(lock);
-    // Granted and never heard of: it passes on.
+    // Granted and never polled: the lock is released.
     let before = block_on(locks.request("a").into_future()).unwrap();
     let mut unheard = auto(locks.clone(), "a".into(), Mode::Exclusive);
     unheard.waits();
@@ -265,81 +266,81 @@ fn the_end_of_the_client_ends_the_lock(auto: Auto) {
 }
 
 #[test]
-fn q11_the_request_gives_a_lock() {
+fn q11_request_gives_a_lock() {
     the_request_gives_a_lock(REQUEST_LOCK);
 }
 
 #[test]
-fn q12_without_work_it_is_released_when_awaited() {
+fn q12_lock_without_work_is_released_when_awaited() {
     without_work_it_is_released_when_awaited(REQUEST_LOCK);
 }
 
 #[test]
-fn q12_without_work_it_is_released_when_let_go() {
+fn q12_lock_without_work_is_released_when_dropped() {
     without_work_it_is_released_when_let_go(REQUEST_LOCK);
 }
 
 #[test]
-fn q13_code_after_the_grant_comes_in_time() {
+fn q13_work_added_after_the_grant_is_accepted() {
     code_after_the_grant_comes_in_time(REQUEST_LOCK);
 }
 
 #[test]
-fn q14_held_until_the_work_ends() {
+fn q14_lock_is_held_until_the_work_ends() {
     held_until_the_work_ends(REQUEST_LOCK);
 }
 
 #[test]
-fn q15_held_until_all_works_end() {
+fn q15_lock_is_held_until_all_work_ends() {
     held_until_all_works_end(REQUEST_LOCK);
 }
 
 #[test]
-fn q16_the_first_failure_releases_at_once() {
+fn q16_first_failure_releases_at_once() {
     the_first_failure_releases_at_once(REQUEST_LOCK);
 }
 
 #[test]
-fn q17_adding_returns_the_release() {
+fn q17_wait_until_returns_the_release() {
     adding_returns_the_release(REQUEST_LOCK);
 }
 
 #[test]
-fn q18_too_late_is_an_error() {
+fn q18_work_added_after_the_release_is_refused() {
     too_late_is_an_error(REQUEST_LOCK);
 }
 
 #[test]
-fn q19_the_release_gives_nothing() {
+fn q19_release_resolves_to_nothing() {
     the_release_gives_nothing(REQUEST_LOCK);
 }
 
 #[test]
-fn q20_an_abort_while_pending_leaves_the_queue() {
+fn q20_abort_while_pending_leaves_the_queue() {
     an_abort_while_pending_leaves_the_queue(REQUEST_LOCK);
 }
 
 #[test]
-fn q21_the_end_of_the_client_ends_the_lock() {
+fn q21_end_of_client_releases_the_lock() {
     the_end_of_the_client_ends_the_lock(REQUEST_LOCK);
 }
 
 #[test]
-fn x23_the_auto_release_model_is_the_second_draft() {
+fn x23_auto_release_model_passes_all_bodies() {
     for body in BODIES {
         body(NATIVE);
     }
 }
 
 #[test]
-fn t02_a_flag_is_a_lock_that_releases_itself() {
+fn t02_flag_is_a_lock_that_releases_itself() {
     for body in BODIES {
         body(REQUEST_FLAG);
     }
 }
 
 #[test]
-fn x25_auto_from_explicit_passes_for_auto() {
+fn x25_d13_auto_from_explicit_passes_for_auto() {
     for body in BODIES {
         body(FROM_EXPLICIT);
     }

@@ -1,10 +1,10 @@
-//! X01–X10, X35–X37: seed 004, its scheduling example and its answers. X20 has a file of its own.
+//! The scheduling example of the explainer, and its answers.
 
 use navlocks_core::Wait;
 
 use crate::support::{NOTHING, Table, s, x};
 
-/// The example before its last two requests: #1 and #2 held, #3 shares, #4 waits for both names.
+/// Plays the example up to request 4: #1 and #2 held, #3 shares, #4 waits for both names.
 fn up_to_number_four() -> Table {
     let mut table = Table::new();
     table.holds("C1", "#1", x("a"));
@@ -14,7 +14,7 @@ fn up_to_number_four() -> Table {
     table
 }
 
-/// The example with all its requests made.
+/// Plays the example with all its requests.
 fn scheduling_example() -> Table {
     let mut table = up_to_number_four();
     table.waits("C5", "#5", s("b"));
@@ -72,7 +72,7 @@ fn x06_aborting_four_grants_five_at_once() {
 }
 
 #[test]
-fn x07_a_reader_of_a_waits_for_one_and_for_four() {
+fn x07_reader_of_a_waits_for_one_and_for_four() {
     let mut table = scheduling_example();
     table.waits("C7", "#7", s("a"));
     assert_eq!(table.blockers("#7"), (vec!["#1".to_owned()], vec!["#4".to_owned()]));
@@ -83,7 +83,7 @@ fn x07_a_reader_of_a_waits_for_one_and_for_four() {
 }
 
 #[test]
-fn x08_a_chain_of_scopes_waits_link_by_link() {
+fn x08_chain_of_scopes_is_granted_one_by_one() {
     let mut table = scheduling_example();
     table.waits("C8", "#8", x(["c", "d"]));
     table.waits("C9", "#9", s("d"));
@@ -94,14 +94,14 @@ fn x08_a_chain_of_scopes_waits_link_by_link() {
 }
 
 #[test]
-fn x09_the_death_of_fours_client_is_like_its_abort() {
+fn x09_termination_of_client_of_four_grants_as_its_abort() {
     let mut table = scheduling_example();
     assert_eq!(table.terminate("C4"), ["granted #5"]);
     assert_eq!(table.pending(), NOTHING);
 }
 
 #[test]
-fn x10_four_is_granted_after_the_third_release_in_any_order() {
+fn x10_four_is_granted_after_third_release_in_any_order() {
     let orders = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]];
     for order in orders {
         let [first, second, third] = order.map(|number| format!("#{number}"));
@@ -113,14 +113,14 @@ fn x10_four_is_granted_after_the_third_release_in_any_order() {
 }
 
 #[test]
-fn x35_a_reader_waits_behind_a_queued_writer() {
+fn x35_reader_waits_behind_queued_writer() {
     let table = scheduling_example();
-    // No holder is in #5's way; the writer in the queue is.
+    // No holder blocks #5; the writer in the queue does.
     assert_eq!(table.blockers("#5"), (vec![], vec!["#4".to_owned()]));
 }
 
 #[test]
-fn x36_overtaking_is_off_by_default_and_grants_five_when_asked_for() {
+fn x36_overtaking_is_off_by_default_and_grants_five_if_set() {
     assert_eq!(s("b").wait, Wait::Queue);
     let mut table = up_to_number_four();
     table.holds("C5", "#5", s("b").wait(Wait::Overtake));
@@ -134,7 +134,7 @@ fn x36_overtaking_is_off_by_default_and_grants_five_when_asked_for() {
 }
 
 #[test]
-fn x36_an_overtaker_that_must_wait_stands_before_those_that_queue() {
+fn x36_pending_overtaker_stands_before_queued_requests() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "X1", x("a"));
@@ -149,11 +149,12 @@ fn x36_an_overtaker_that_must_wait_stands_before_those_that_queue() {
 }
 
 #[test]
-fn x37_two_sessions_hold_the_same_name_at_once() {
+fn x37_two_sessions_hold_same_name_at_once() {
     let (mut session, mut incognito) = (Table::new(), Table::new());
     session.holds("tab", "lock", x("a"));
     incognito.holds("tab", "lock", x("a"));
-    // A query in one shows nothing of the other, and an end of one frees nothing in the other.
+    // A query in one session shows nothing of the other, and ending one releases nothing in the
+    // other.
     session.waits("other tab", "next", x("a"));
     assert_eq!(incognito.query(), NOTHING);
     assert_eq!((incognito.held(), incognito.pending()), (vec!["lock".to_owned()], vec![]));

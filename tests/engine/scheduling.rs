@@ -1,4 +1,4 @@
-//! F60–F69: who is granted, and when.
+//! Scheduling: which request is granted, and when.
 
 use navlocks_core::{Name, Request, RequestId, Wait};
 
@@ -44,7 +44,7 @@ fn f62_shared_blocks_exclusive_and_exclusive_blocks_both() {
 }
 
 #[test]
-fn f63_an_exclusive_request_waits_for_every_shared_holder() {
+fn f63_exclusive_request_waits_for_every_shared_holder() {
     let releases = [["S1", "S2", "S3"], ["S3", "S1", "S2"], ["S2", "S3", "S1"]];
     for [first, second, last] in releases {
         let mut table = Table::new();
@@ -59,12 +59,12 @@ fn f63_an_exclusive_request_waits_for_every_shared_holder() {
 }
 
 #[test]
-fn f64_shared_waits_behind_pending_exclusive() {
+fn f64_shared_request_waits_behind_pending_exclusive() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X", x("a"));
     table.waits("C3", "S2", s("a"));
-    // It conflicts with no holder; only its place in the queue keeps it waiting.
+    // It conflicts with no holder; only its place in the queue keeps it pending.
     assert_eq!(table.blockers("S2"), (vec![], vec!["X".to_owned()]));
     assert_eq!(table.release("S1"), ["granted X"]);
     assert_eq!(table.pending(), ["S2"]);
@@ -72,7 +72,7 @@ fn f64_shared_waits_behind_pending_exclusive() {
 }
 
 #[test]
-fn f65_an_exclusive_release_grants_the_run_of_shared_up_to_the_next_exclusive() {
+fn f65_s3_exclusive_release_grants_shared_requests_up_to_the_next_exclusive() {
     let mut table = Table::new();
     table.holds("C1", "X1", x("a"));
     table.waits("C2", "S1", s("a"));
@@ -96,21 +96,22 @@ fn f66_distinct_names_are_independent() {
 }
 
 #[test]
-fn f67_a_lock_is_not_reentrant() {
+fn f67_lock_is_not_reentrant() {
     let mut table = Table::new();
     table.holds("C1", "outer", x("a"));
     let nested = table.request("C1", "nested", x("a").wait(Wait::IfAvailable));
     assert_eq!(nested, ["unavailable nested"]);
     let nested = table.request("C1", "nested shared", s("a").wait(Wait::IfAvailable));
     assert_eq!(nested, ["unavailable nested shared"]);
-    // Without ifAvailable it waits for its own client, which the engine can tell.
+    // Without ifAvailable it waits for its own client, and the engine reports that.
     table.waits("C1", "nested for good", x("a"));
     assert_eq!(table.deadlocked_clients(), [["C1"]]);
 }
 
 #[test]
-fn f68_one_order_over_all_clients() {
-    // Six clients take turns in every rotation: the grants follow arrival, not who asks or who releases.
+fn f68_f07_requests_of_all_clients_have_one_order() {
+    // Six clients in every rotation: the order of arrival decides, not the client that requests or
+    // releases.
     let clients = ["C1", "C2", "C3", "C4", "C5", "C6"];
     for turn in 0..clients.len() {
         let mut table = Table::new();
@@ -132,7 +133,7 @@ fn f68_one_order_over_all_clients() {
     }
 }
 
-/// A short life of the names "a" and "b" and all its events.
+/// Plays a few inputs on the names "a" and "b" and returns all events.
 fn short_life(table: &mut Table) -> Vec<String> {
     let mut events = Vec::new();
     events.extend(table.request("C1", "1", x("a")));
@@ -149,8 +150,8 @@ fn short_life(table: &mut Table) -> Vec<String> {
 }
 
 #[test]
-fn f69_other_names_do_not_change_the_answers() {
-    // That they do not change the work either is counted inside the engine: crates/navlocks-core/src/cost.rs.
+fn f69_other_names_do_not_change_answers() {
+    // Unit tests of the engine count the reads: crates/navlocks-core/src/manager/cost.rs.
     const OTHERS: usize = 100_000;
     let alone = short_life(&mut Table::new());
     assert_eq!(
@@ -184,4 +185,28 @@ fn f69_other_names_do_not_change_the_answers() {
     let snapshot = table.snapshot();
     let left = snapshot.held.iter().zip(&snapshot.pending).flat_map(|(held, next)| [held, next]);
     assert!(left.map(|info| info.request).eq(others));
+}
+
+#[test]
+fn g5_waiters_never_overtake_across_clients() {
+    let mut table = Table::new();
+    table.holds("D", "X0", x("a"));
+    table.waits("A", "S1", s("a"));
+    table.waits("B", "X2", x("a"));
+    table.waits("C", "S3", s("a"));
+    assert_eq!(table.release("X0"), ["granted S1"]);
+    assert_eq!(table.release("S1"), ["granted X2"]);
+    assert_eq!(table.release("X2"), ["granted S3"]);
+}
+
+#[test]
+fn s3_shrinking_queue_skips_no_request() {
+    let mut table = Table::new();
+    table.holds("C1", "X", x("a"));
+    let readers: Vec<String> = (0..7).map(|at| format!("S{at}")).collect();
+    for reader in &readers {
+        table.waits("C2", reader, s("a"));
+    }
+    let granted: Vec<String> = readers.iter().map(|reader| format!("granted {reader}")).collect();
+    assert_eq!(table.release("X"), granted);
 }

@@ -1,4 +1,4 @@
-//! X24: scoped release. Each test of it is written once, over a way to run work under a lock.
+//! Scoped release. Each test is written once, over a function that runs work under a lock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use navlocks::{Locks, Mode, Request, RequestError, RequestErrorKind, Scope};
 
 use crate::support::{Task, assert_idle, held, pending, promise};
 
-/// A work: is told the scope and the mode of its lock, and returns a number.
+/// Work that gets the scope and the mode of its lock, and returns a number.
 type Work = Box<dyn FnOnce(&Scope, Mode) -> Pin<Box<dyn Future<Output = u32> + Send>> + Send>;
 
-/// A way to run a work under a lock.
+/// A function that runs work under a lock.
 type Scoped = fn(Request, Work) -> Task<Result<u32, RequestError>>;
 
 const NATIVE: Scoped = |request, work| {
@@ -46,12 +46,12 @@ const BODIES: [fn(Scoped); 6] = [
     a_panic_releases,
 ];
 
-/// A work made of a future.
+/// Makes work of a future.
 fn work(future: impl Future<Output = u32> + Send + 'static) -> Work {
     Box::new(|_, _| Box::pin(future))
 }
 
-/// A work that must not run.
+/// Makes work that must not run.
 fn never() -> Work {
     Box::new(|_, _| panic!("the work ran without its lock"))
 }
@@ -141,29 +141,29 @@ fn a_panic_releases(scoped: Scoped) {
 }
 
 #[test]
-fn x24_the_result_is_the_works() {
+fn x24_request_returns_the_result_of_the_work() {
     the_result_is_the_works(NATIVE);
 }
 
 #[test]
-fn x24_held_while_the_work_runs() {
+fn x24_lock_is_held_while_the_work_runs() {
     held_while_the_work_runs(NATIVE);
 }
 
 #[test]
-fn x24_an_abort_while_waiting_leaves_the_queue() {
+fn x24_abort_while_waiting_leaves_queue() {
     an_abort_while_waiting_leaves_the_queue(NATIVE);
 }
 
 #[test]
-fn the_native_request_passes_for_scoped() {
+fn native_request_passes_for_scoped() {
     for body in BODIES {
         body(NATIVE);
     }
 }
 
 #[test]
-fn x25_scoped_from_explicit_passes_for_scoped() {
+fn x25_d13_scoped_from_explicit_passes_for_scoped() {
     for body in BODIES {
         body(FROM_EXPLICIT);
     }

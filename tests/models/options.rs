@@ -1,4 +1,4 @@
-//! X26–X28: the options of a request, in the three release models.
+//! The options of a request, in the three release models.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use navlocks::{Locks, Mode, RequestErrorKind};
 use crate::support::{Task, assert_idle, held, pending, promise};
 
 #[test]
-fn x26_a_request_is_exclusive_and_waits_by_default() {
+fn x26_request_is_exclusive_and_waits_by_default() {
     let locks = Locks::new();
     let explicit = block_on(locks.request("a").into_future()).unwrap();
     let auto = block_on(locks.request("b").auto()).unwrap();
@@ -26,12 +26,12 @@ fn x26_a_request_is_exclusive_and_waits_by_default() {
 }
 
 #[test]
-fn x27_a_signal_aborts_a_request_that_waits() {
+fn x27_signal_aborts_a_pending_request() {
     let locks = Locks::new();
     let holder = block_on(locks.request("a").into_future()).unwrap();
     let (abort, signal) = promise();
     let request = locks.request("a").with(async |_| "done");
-    // What select! does: whichever is ready first, and the other is dropped.
+    // As `select!` does: the first ready future wins, and the other is dropped.
     let mut work = Task::new(async {
         let (mut request, mut signal) = (pin!(request), pin!(signal));
         poll_fn(|cx| match request.as_mut().poll(cx) {
@@ -50,7 +50,7 @@ fn x27_a_signal_aborts_a_request_that_waits() {
 }
 
 #[test]
-fn x27_a_timer_aborts_a_request_that_waits() {
+fn x27_timer_aborts_a_pending_request() {
     let locks = Locks::new();
     let _holder = block_on(locks.request("a").into_future()).unwrap();
     let after = Duration::from_millis(20);
@@ -60,7 +60,7 @@ fn x27_a_timer_aborts_a_request_that_waits() {
 }
 
 #[test]
-fn x28_what_is_not_available_is_none_in_every_model() {
+fn x28_unavailable_lock_is_none_in_every_model() {
     let locks = Locks::new();
     let holder = block_on(locks.request("a").into_future()).unwrap();
     let request = || locks.request("a").if_available();

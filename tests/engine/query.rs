@@ -1,4 +1,4 @@
-//! F110–F113, F115–F117: the snapshot.
+//! Queries and snapshots.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,21 @@ use navlocks_core::{
 use crate::support::{Dice, NOTHING, Table, manager, s, x};
 
 #[test]
-fn f110_an_idle_manager_has_an_empty_snapshot() {
+fn f110_idle_manager_has_an_empty_snapshot() {
     let mut manager = manager();
     let client = manager.add_client();
     for _ in 0..2 {
         let snapshot = manager.query();
         assert!(snapshot.held.is_empty() && snapshot.pending.is_empty());
-        // And again after something came and went.
+        // The same after a request came and went.
         let request = manager.request(client, x("a")).unwrap().0;
         assert!(manager.release(request));
     }
 }
 
 #[test]
-fn f111_an_entry_says_name_mode_and_client() {
-    // The JS surface makes these plain objects {name, mode, clientId}.
+fn f111_s14_f114_d16_snapshot_entry_has_name_mode_and_client() {
+    // The JavaScript surface makes these plain objects {name, mode, clientId}.
     let mut table = Table::new();
     table.holds("C1", "held", s("a"));
     table.waits("C2", "pending", x(["b", "a"]));
@@ -45,7 +45,7 @@ fn f111_an_entry_says_name_mode_and_client() {
 }
 
 #[test]
-fn f111_a_snapshot_is_a_copy() {
+fn f111_g11_snapshot_is_a_copy() {
     let mut table = Table::new();
     table.holds("C1", "first", x("a"));
     table.waits("C1", "second", x("a"));
@@ -74,7 +74,7 @@ fn f112_every_shared_lock_and_request_is_listed() {
 }
 
 #[test]
-fn f113_pending_requests_stand_in_the_order_they_were_made_across_clients() {
+fn f113_pending_requests_are_in_order_of_arrival_across_clients() {
     let mut table = Table::new();
     let c = ["C1", "C2", "C3"].map(|client| table.client(client));
     table.holds("C0", "gate 1", x("resource 1"));
@@ -99,7 +99,7 @@ fn f113_pending_requests_stand_in_the_order_they_were_made_across_clients() {
 }
 
 #[test]
-fn f115_a_deadlock_is_visible_in_the_snapshot() {
+fn f115_deadlock_is_visible_in_snapshot() {
     let mut table = Table::new();
     table.holds("C1", "C1 has a", x("a"));
     table.holds("C2", "C2 has b", x("b"));
@@ -109,14 +109,14 @@ fn f115_a_deadlock_is_visible_in_the_snapshot() {
     let holder = |name: &Name| {
         snapshot.held.iter().find(|info| info.scope.contains(name)).map(|info| info.client)
     };
-    // Each waits for what the other holds.
+    // Each waits for the lock of the other.
     let crossed: Vec<_> =
         snapshot.pending.iter().map(|info| (info.client, holder(&info.scope.names()[0]))).collect();
     let (c1, c2) = (table.client("C1"), table.client("C2"));
     assert_eq!(crossed, [(c1, Some(c2)), (c2, Some(c1))]);
 }
 
-/// No name has two holders one of whom is exclusive.
+/// Checks that no name has two holders of which one is exclusive.
 fn assert_exclusive_means_alone(snapshot: &Snapshot) {
     let mut holders: HashMap<&Name, Mode> = HashMap::new();
     for info in &snapshot.held {
@@ -151,7 +151,7 @@ fn random_input(
 ) {
     let at = dice.roll(clients.len());
     let client = clients[at];
-    // Old ids are used again on purpose.
+    // Old ids are reused on purpose.
     let request = requests.get(dice.roll(requests.len().max(1))).copied();
     match (dice.roll(20), request) {
         (0, _) => {
@@ -173,13 +173,13 @@ fn random_input(
         (9..12, Some(request)) => {
             manager.abort(request);
         }
-        // A suspended client is refused, which is fine.
+        // A suspended client is refused, as it should be.
         _ => requests.extend(manager.request(client, random_request(dice)).map(|(id, _)| id)),
     }
 }
 
 #[test]
-fn f116_no_snapshot_ever_shows_an_exclusive_lock_beside_another() {
+fn f116_snapshot_never_has_an_exclusive_lock_beside_another() {
     let mut dice = Dice::new(116);
     let mut most_held = 0;
     for _ in 0..200 {
@@ -189,7 +189,7 @@ fn f116_no_snapshot_ever_shows_an_exclusive_lock_beside_another() {
         for step in 0..100 {
             random_input(&mut manager, &mut dice, &mut clients, &mut requests);
             manager.check_invariants();
-            // In between, events stay unheard: a snapshot does not depend on who has polled.
+            // Some events stay unpolled: a snapshot does not depend on polling.
             if step % 3 == 0 {
                 while manager.poll_event().is_some() {}
             }
@@ -205,8 +205,8 @@ fn f116_no_snapshot_ever_shows_an_exclusive_lock_beside_another() {
 }
 
 #[test]
-fn f117_a_query_sees_what_was_asked_before_it() {
-    // Nothing needs to be polled in between: inputs take effect in the order they are made.
+fn f117_m5_query_sees_all_earlier_requests() {
+    // No poll is needed in between: inputs take effect in order.
     let mut manager = manager();
     let client = manager.add_client();
     let first = manager.request(client, x("a")).unwrap().0;
@@ -224,12 +224,27 @@ fn f117_a_query_sees_what_was_asked_before_it() {
 }
 
 #[test]
-fn f117_looking_disturbs_nobody() {
+fn f117_snapshot_evicts_no_client() {
     let mut table = Table::new();
     table.holds("asleep", "held", x("a"));
     assert_eq!(table.suspend("asleep", SuspendPolicy::EvictOnContention), NOTHING);
-    // `snapshot` is for dashboards; only the standard's `query` is contention.
+    // `snapshot` is for dashboards; only the standard's `query` counts as contention.
     assert_eq!(table.snapshot().held.len(), 1);
     assert_eq!(table.settle(), NOTHING);
     assert!(table.is_held("held"));
+}
+
+#[test]
+fn s15_held_locks_are_listed_in_grant_order_across_names() {
+    let mut table = Table::new();
+    table.holds("C1", "z", x("z"));
+    table.holds("C2", "a", x("a"));
+    table.waits("C1", "a next", x("a"));
+    table.waits("C2", "z next", x("z"));
+    table.holds("C3", "m", s("m"));
+    assert_eq!(table.held(), ["z", "a", "m"]);
+    table.release("z");
+    table.release("a");
+    // Requested in the reverse order, and before "m".
+    assert_eq!(table.held(), ["m", "z next", "a next"]);
 }

@@ -1,4 +1,4 @@
-//! X21, X22: explicit release. Each test of it is written once, over a way to ask for such a lock.
+//! Explicit release. Each test is written once, over a function that requests such a lock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -14,7 +14,7 @@ trait Held: Send {
     fn scope(&self) -> &Scope;
     fn mode(&self) -> Mode;
     fn token(&self) -> u64;
-    /// Whether there was something to release.
+    /// Returns whether there was something to release.
     fn release(self: Box<Self>) -> bool;
 }
 
@@ -54,7 +54,7 @@ impl Held for ExplicitLock {
     }
 }
 
-/// A way to ask for a lock that is released by hand.
+/// A function that requests a lock that is released by hand.
 type Explicit = fn(Request) -> Task<Result<Box<dyn Held>, RequestError>>;
 
 fn boxed(held: impl Held + 'static) -> Box<dyn Held> {
@@ -71,7 +71,7 @@ const FROM_SCOPED: Explicit =
 const BODIES: [fn(Explicit); 8] = [
     held_until_it_is_released,
     the_lock_says_what_it_is,
-    a_release_in_vain_says_so,
+    release_of_lost_lock_is_an_error,
     an_early_return_releases,
     a_panic_releases,
     only_a_lock_that_is_forgotten_stays_held,
@@ -90,7 +90,7 @@ fn held_until_it_is_released(explicit: Explicit) {
     second.waits();
     assert_eq!(held(&locks), ["a"]);
     assert!(first.release());
-    // At once, not when somebody polls something.
+    // At once, before any future is polled.
     let second = second.wakes_and_ends().unwrap();
     assert_eq!(held(&locks), ["a"]);
     assert!(second.release());
@@ -106,7 +106,7 @@ fn the_lock_says_what_it_is(explicit: Explicit) {
     assert!(second.token() > first.token());
 }
 
-fn a_release_in_vain_says_so(explicit: Explicit) {
+fn release_of_lost_lock_is_an_error(explicit: Explicit) {
     let locks = Locks::new();
     let robbed = lock(explicit, &locks);
     let thief = explicit(locks.request("a").steal()).ends().unwrap();
@@ -176,7 +176,7 @@ fn an_abort_leaves_the_queue(explicit: Explicit) {
     last.waits();
     drop(aborted);
     assert!(first.release());
-    // Granted, and gone before it hears of it.
+    // Granted, and dropped before it is polled.
     assert!(unheard.is_woken() && !last.is_woken());
     drop(unheard);
     assert!(last.wakes_and_ends().unwrap().release());
@@ -184,54 +184,54 @@ fn an_abort_leaves_the_queue(explicit: Explicit) {
 }
 
 #[test]
-fn x21_held_until_it_is_released() {
+fn x21_lock_is_held_until_it_is_released() {
     held_until_it_is_released(NATIVE);
 }
 
 #[test]
-fn x21_a_release_in_vain_says_so() {
-    // A second release does not compile; this is the only one that can be in vain.
-    a_release_in_vain_says_so(NATIVE);
+fn x21_release_of_lost_lock_reports_it() {
+    // A second release does not compile; only this release can fail.
+    release_of_lost_lock_is_an_error(NATIVE);
 }
 
 #[test]
-fn x22_an_early_return_releases() {
+fn x22_early_return_releases() {
     an_early_return_releases(NATIVE);
 }
 
 #[test]
-fn x22_a_panic_releases() {
+fn x22_panic_releases() {
     a_panic_releases(NATIVE);
 }
 
 #[test]
-fn x22_only_a_lock_that_is_forgotten_stays_held() {
+fn x22_only_lock_that_is_forgotten_stays_held() {
     only_a_lock_that_is_forgotten_stays_held(NATIVE);
 }
 
 #[test]
-fn the_native_lock_passes_for_explicit() {
+fn native_lock_passes_for_explicit() {
     for body in BODIES {
         body(NATIVE);
     }
 }
 
 #[test]
-fn x25_explicit_from_auto_passes_for_explicit() {
+fn x25_d13_explicit_from_auto_passes_for_explicit() {
     for body in BODIES {
         body(FROM_AUTO);
     }
 }
 
 #[test]
-fn x25_explicit_from_scoped_passes_for_explicit() {
+fn x25_d13_explicit_from_scoped_passes_for_explicit() {
     for body in BODIES {
         body(FROM_SCOPED);
     }
 }
 
 #[test]
-fn x25_explicit_from_auto_leaves_the_works_of_others_alone() {
+fn x25_explicit_from_auto_keeps_work_of_other_handles() {
     let locks = Locks::new();
     let lock = block_on(locks.request("a").auto()).unwrap();
     let clone = lock.clone();
@@ -244,7 +244,7 @@ fn x25_explicit_from_auto_leaves_the_works_of_others_alone() {
     settle.fulfil();
     released.wakes_and_ends().unwrap();
     assert_idle(&locks);
-    // Neither does it hold them up when it is dropped.
+    // Dropping it does not delay them either.
     let lock = block_on(locks.request("a").auto()).unwrap();
     let mut released = Task::new(lock.released());
     let explicit = block_on(explicit_from_auto(async { Ok::<_, RequestError>(lock) })).unwrap();

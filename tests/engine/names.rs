@@ -1,10 +1,10 @@
-//! F01–F06: names.
+//! Names: sequences of UTF-16 code units.
 
 use navlocks_core::{Name, Wait};
 
 use crate::support::{NOTHING, Table, units, x};
 
-/// The names of the public test `resource-names`, and a few neighbours.
+/// Returns the names of the public test `resource-names`, and a few similar ones.
 fn odd_names() -> Vec<Vec<u16>> {
     vec![
         vec![],
@@ -25,10 +25,10 @@ fn odd_names() -> Vec<Vec<u16>> {
 }
 
 #[test]
-fn f01_a_name_is_kept_code_unit_for_code_unit() {
+fn f01_name_keeps_every_code_unit() {
     let mut table = Table::new();
     for (at, name) in odd_names().iter().enumerate() {
-        // All at once: none of them is taken for another.
+        // All at once: no name equals another one.
         table.holds("C1", &format!("lock {at}"), x(units(name)));
     }
     let held = table.snapshot().held;
@@ -37,7 +37,7 @@ fn f01_a_name_is_kept_code_unit_for_code_unit() {
 }
 
 #[test]
-fn f01_a_name_is_displayed_without_loss() {
+fn f01_name_is_displayed_without_loss() {
     for name in odd_names() {
         let name = units(&name);
         let shown = name.to_string();
@@ -46,7 +46,7 @@ fn f01_a_name_is_displayed_without_loss() {
 }
 
 #[test]
-fn f01_a_well_formed_name_is_the_same_from_either_encoding() {
+fn f01_well_formed_name_is_the_same_from_either_encoding() {
     for text in ["", "abc\0def", "é", "\u{10000}", "\u{FFFF}", "日本"] {
         let wide: Vec<u16> = text.encode_utf16().collect();
         assert_eq!(units(&wide), Name::from(text));
@@ -57,7 +57,7 @@ fn f01_a_well_formed_name_is_the_same_from_either_encoding() {
 }
 
 #[test]
-fn f02_a_lone_surrogate_is_not_the_replacement_character() {
+fn f02_lone_surrogate_is_not_the_replacement_character() {
     let mut table = Table::new();
     table.holds("C1", "lone lead", x(units(&[0xD800])));
     table.holds("C1", "replacement", x("\u{FFFD}"));
@@ -66,7 +66,7 @@ fn f02_a_lone_surrogate_is_not_the_replacement_character() {
 }
 
 #[test]
-fn f03_a_leading_hyphen_is_reserved() {
+fn f03_d17_leading_hyphen_is_reserved() {
     for reserved in ["-", "-foo", "--"] {
         assert!(Name::from(reserved).starts_with_hyphen(), "{reserved}");
     }
@@ -76,8 +76,9 @@ fn f03_a_leading_hyphen_is_reserved() {
 }
 
 #[test]
-fn f04_only_the_first_code_unit_and_only_the_hyphen_minus_is_reserved() {
-    // Hyphen, non-breaking hyphen, en dash, minus sign, fullwidth hyphen-minus; and things before a hyphen-minus.
+fn f04_only_first_code_unit_and_only_hyphen_minus_is_reserved() {
+    // Hyphen, non-breaking hyphen, en dash, minus sign, fullwidth hyphen-minus; and characters
+    // before a hyphen-minus.
     let lookalikes = ["\u{2010}a", "\u{2011}a", "\u{2013}a", "\u{2212}a", "\u{FF0D}a"];
     for free in lookalikes.into_iter().chain([" -a", "\0-", "\u{FEFF}-", "a-"]) {
         assert!(!Name::from(free).starts_with_hyphen(), "{free}");
@@ -89,8 +90,8 @@ fn f04_only_the_first_code_unit_and_only_the_hyphen_minus_is_reserved() {
 }
 
 #[test]
-fn f05_a_number_is_the_name_of_its_digits() {
-    // The JS surface adds ToString (1 becomes "1", a symbol is a TypeError); here digits are text like any other.
+fn f05_name_of_digits_is_text() {
+    // The JavaScript surface converts to a string; here digits are text like any other.
     let mut table = Table::new();
     table.holds("C1", "one", x("1"));
     for other in ["01", "1.0", " 1", "\u{FF11}"] {
@@ -111,4 +112,19 @@ fn f06_names_are_neither_normalised_nor_folded() {
     }
     assert_eq!(table.held(), distinct);
     assert_eq!(table.pending(), NOTHING);
+}
+
+#[test]
+fn g17_names_that_look_alike_are_distinct() {
+    let alike = [["\u{E9}", "e\u{301}"], ["A", "a"], ["\u{212B}", "\u{C5}"], ["\u{DF}", "ss"]];
+    for [held, other] in alike {
+        let mut table = Table::new();
+        table.holds("C1", "held", x(held));
+        table.holds("C2", "other", x(other).wait(Wait::IfAvailable));
+        // Equal names from either encoding are one name.
+        assert_eq!(
+            table.request("C2", "same", x(held).wait(Wait::IfAvailable)),
+            ["unavailable same"]
+        );
+    }
 }

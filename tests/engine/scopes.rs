@@ -1,4 +1,5 @@
-//! Q01–Q10: seed 002, scopes. `lock.scope` as a frozen array, `waitUntil` and `released` are the surface's.
+//! Scopes: requests for several names. The `waitUntil` and `released` of the older API belong to
+//! the surface.
 
 use navlocks_core::{EmptyScope, Mode, Name, Scope, Wait};
 
@@ -13,7 +14,7 @@ fn texts(scope: &Scope) -> Vec<&str> {
 }
 
 #[test]
-fn q01_one_name_is_the_scope_of_that_name() {
+fn q01_d03_one_name_is_the_scope_of_that_name() {
     assert_eq!(Scope::from("a"), scope(&["a"]));
     assert_eq!(Scope::from(Name::from("a")), scope(&["a"]));
     let mut table = Table::new();
@@ -23,12 +24,12 @@ fn q01_one_name_is_the_scope_of_that_name() {
 }
 
 #[test]
-fn q02_a_scope_is_a_sorted_set() {
+fn q02_scope_is_a_sorted_set() {
     assert_eq!(texts(&scope(&["b", "a", "b"])), ["a", "b"]);
     assert_eq!(texts(&scope(&["a", "a", "a"])), ["a"]);
     assert_eq!(texts(&scope(&["b", "", "a", "B", "ab", "\0"])), ["", "\0", "B", "a", "ab", "b"]);
     let mut table = Table::new();
-    // A name twice is the name once, also for the engine's books.
+    // A repeated name counts once.
     table.holds("C1", "twice", x(["b", "a", "b"]));
     assert_eq!(texts(&table.snapshot().held[0].scope), ["a", "b"]);
     table.waits("C2", "next", x("b"));
@@ -39,7 +40,7 @@ fn q02_a_scope_is_a_sorted_set() {
 
 #[test]
 fn q03_names_sort_by_code_unit() {
-    // By code point (and by UTF-8 byte) it would be the other way round.
+    // By code point or UTF-8 byte, the order would be reversed.
     assert_eq!(texts(&scope(&["\u{FF5E}", "\u{10000}"])), ["\u{10000}", "\u{FF5E}"]);
     let lone = [units(&[0xD800]), units(&[0xDC00]), units(&[0xD800, 0x61])];
     let mixed =
@@ -53,7 +54,7 @@ fn q03_names_sort_by_code_unit() {
 }
 
 #[test]
-fn q04_a_scope_has_at_least_one_name() {
+fn q04_scope_has_at_least_one_name() {
     // The surface rejects with TypeError.
     assert!(matches!(Scope::new(Vec::<Name>::new()), Err(EmptyScope { .. })));
     // The empty name is a name.
@@ -61,12 +62,12 @@ fn q04_a_scope_has_at_least_one_name() {
 }
 
 #[test]
-fn q05_conflict_is_intersection_with_an_exclusive() {
+fn q05_t09_conflict_is_intersection_with_exclusive() {
     let mut table = Table::new();
     assert_eq!(x("a").mode, Mode::Exclusive);
     table.holds("C1", "X ab", x(["a", "b"]));
     table.waits("C2", "S bc", s(["b", "c"]));
-    // "c" is wanted by a reader that waits: another reader of it may go, a writer may not.
+    // A pending reader wants "c": another reader of it is granted, a writer is not.
     table.holds("C3", "S c", s("c"));
     table.waits("C4", "X c", x("c"));
     assert_eq!(table.release("X ab"), ["granted S bc"]);
@@ -74,9 +75,9 @@ fn q05_conflict_is_intersection_with_an_exclusive() {
 }
 
 #[test]
-fn q05_a_disjoint_scope_is_granted() {
-    // The row's example: X{c} is disjoint from all that is held. It comes first here; behind the pending S{b,c}
-    // it waits, which is Q07.
+fn q05_t09_disjoint_scope_is_granted() {
+    // X{c} is disjoint from all held locks. It comes first here; behind the pending S{b,c} it
+    // waits, as Q07 shows.
     let mut table = Table::new();
     table.holds("C1", "X ab", x(["a", "b"]));
     table.holds("C3", "X c", x("c"));
@@ -87,7 +88,7 @@ fn q05_a_disjoint_scope_is_granted() {
 }
 
 #[test]
-fn q06_a_scope_is_held_whole_or_not_at_all() {
+fn q06_t09_scope_is_held_whole_or_not_at_all() {
     let mut table = Table::new();
     table.holds("C1", "X a", x("a"));
     table.waits("C2", "X ab", x(["a", "b"]));
@@ -95,13 +96,13 @@ fn q06_a_scope_is_held_whole_or_not_at_all() {
     assert!(!held.iter().any(|info| info.scope.contains(&Name::from("b"))));
     assert_eq!(table.force_release("b"), (0, vec![]));
     assert_eq!(table.release("X a"), ["granted X ab"]);
-    // Held, it is one lock on both names, and let go as one.
+    // A held scope is one lock on both names, and one release frees it.
     table.waits("C3", "next a", s("a"));
     table.waits("C3", "next b", s("b"));
     assert_eq!(table.release("X ab"), ["granted next a", "granted next b"]);
 }
 
-/// Q07's situation: nobody holds "b", yet it is spoken for.
+/// Makes the situation of Q07: "b" has no holder, yet a pending scope reserves it.
 fn reserved_by_a_waiting_scope() -> Table {
     let mut table = Table::new();
     table.holds("C1", "X a", x("a"));
@@ -112,7 +113,7 @@ fn reserved_by_a_waiting_scope() -> Table {
 }
 
 #[test]
-fn q07_a_waiting_scope_reserves_its_place_on_all_its_names() {
+fn q07_t09_pending_scope_reserves_its_place_on_all_its_names() {
     let mut table = reserved_by_a_waiting_scope();
     assert_eq!(table.blockers("X b"), (vec![], vec!["X ab".to_owned()]));
     assert_eq!(table.release("X a"), ["granted X ab"]);
@@ -121,14 +122,14 @@ fn q07_a_waiting_scope_reserves_its_place_on_all_its_names() {
 }
 
 #[test]
-fn q08_shared_passes_an_earlier_waiting_shared_but_no_exclusive() {
+fn q08_t09_shared_request_passes_pending_shared_but_no_exclusive() {
     let mut table = Table::new();
     table.holds("C1", "X a", x("a"));
     table.waits("C2", "S ab", s(["a", "b"]));
     table.holds("C3", "S b", s("b"));
     table.waits("C4", "X b", x("b"));
     table.waits("C5", "S b again", s("b"));
-    // The writer waits for the reader that holds and for the one that came before it.
+    // The writer waits for the reader that holds and for the earlier one.
     assert_eq!(table.blockers("X b"), (vec!["S b".to_owned()], vec!["S ab".to_owned()]));
     assert_eq!(table.release("S b"), NOTHING);
     assert_eq!(table.release("X a"), ["granted S ab"]);
@@ -137,13 +138,13 @@ fn q08_shared_passes_an_earlier_waiting_shared_but_no_exclusive() {
 }
 
 #[test]
-fn q09_scopes_in_any_order_do_not_deadlock() {
+fn q09_t09_scopes_in_any_order_do_not_deadlock() {
     let mut table = Table::new();
     let mut waiting: Option<String> = None;
     for round in 0..50 {
         for (client, names) in [("C1", ["a", "b"]), ("C2", ["b", "a"])] {
             let label = format!("{client} round {round}");
-            // Each asks while the other holds; then the other lets go and it is this one's turn.
+            // Each requests while the other holds; then the other releases and this one is granted.
             match waiting.replace(label.clone()) {
                 None => table.holds(client, &label, x(names)),
                 Some(holder) => {
@@ -158,12 +159,12 @@ fn q09_scopes_in_any_order_do_not_deadlock() {
 }
 
 #[test]
-fn q10_the_abort_of_a_waiting_scope_lets_its_followers_go() {
+fn q10_abort_of_pending_scope_grants_waiters_behind() {
     let mut table = reserved_by_a_waiting_scope();
     assert_eq!(table.abort("X ab"), ["granted X b"]);
     assert_eq!(table.pending(), ["S b"]);
     assert_eq!(table.release("X b"), ["granted S b"]);
-    // "a" has its holder still, and nobody behind.
+    // "a" still has its holder, and no waiter.
     assert_eq!(table.request("C5", "a", s("a").wait(Wait::IfAvailable)), ["unavailable a"]);
     assert_eq!(table.release("X a"), NOTHING);
 }

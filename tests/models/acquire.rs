@@ -1,4 +1,4 @@
-//! P01, P09–P18: `acquire` and `forceRelease`, as far as a Rust API can show them.
+//! `acquire` and `forceRelease`, as far as a Rust API can show them.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ const WAITS: AcquireOptions =
 const SHARED: AcquireOptions = AcquireOptions { mode: Mode::Shared, ..WAITS };
 const STEALS: AcquireOptions = AcquireOptions { steal: true, ..WAITS };
 
-/// Acquires `a` for a work that ends when it is told to, and returns whether it had the lock.
+/// Acquires `a` for work that ends on demand, and returns whether it had the lock.
 fn task(locks: &Locks, options: AcquireOptions) -> (Settle, Task<Result<bool, RequestError>>) {
     let (settle, promise) = promise();
     let locks = locks.clone();
@@ -41,7 +41,7 @@ fn waits(locks: &Locks, options: AcquireOptions) -> (Settle, Task<Result<bool, R
 }
 
 #[test]
-fn p01_acquire_returns_what_the_work_returns() {
+fn p01_acquire_returns_the_result_of_the_work() {
     let locks = Locks::new();
     let defaults = AcquireOptions::default();
     let name = async |lock: Option<&Lock>| lock.map(|lock| lock.scope().to_string());
@@ -54,7 +54,7 @@ fn p01_acquire_returns_what_the_work_returns() {
 }
 
 #[test]
-fn p01_acquire_holds_the_lock_while_the_work_runs() {
+fn p01_acquire_holds_lock_while_work_runs() {
     let locks = Locks::new();
     let (settle, mut first) = holds(&locks, WAITS);
     let (second_settles, mut second) = waits(&locks, WAITS);
@@ -66,7 +66,7 @@ fn p01_acquire_holds_the_lock_while_the_work_runs() {
 }
 
 #[test]
-fn p09_nothing_is_stolen_by_default() {
+fn p09_acquire_by_default_steals_nothing() {
     let locks = Locks::new();
     let (settle, mut first) = holds(&locks, AcquireOptions::default());
     let _second = waits(&locks, AcquireOptions::default());
@@ -75,7 +75,7 @@ fn p09_nothing_is_stolen_by_default() {
 }
 
 #[test]
-fn p11_a_steal_throws_all_who_wait_out() {
+fn p11_d06_steal_aborts_all_pending_requests() {
     let locks = Locks::new();
     let robbed = block_on(locks.request("a").into_future()).unwrap();
     let (_, mut one) = waits(&locks, WAITS);
@@ -93,20 +93,20 @@ fn p11_a_steal_throws_all_who_wait_out() {
 }
 
 #[test]
-fn p13_no_options_exclude_each_other() {
+fn p13_options_do_not_exclude_each_other() {
     let locks = Locks::new();
     let readers = [0, 1].map(|_| block_on(locks.request("a").shared().into_future()).unwrap());
     let all = AcquireOptions { mode: Mode::Shared, if_available: true, steal: true };
     let (settle, mut thief) = holds(&locks, all);
     assert!(readers.iter().all(|reader| reader.loss().is_some()));
-    // What it got is shared.
+    // The lock that it got is shared.
     drop(block_on(locks.request("a").shared().into_future()).unwrap());
     settle.fulfil();
     assert_eq!(thief.wakes_and_ends(), Ok(true));
 }
 
 #[test]
-fn p14_what_is_not_available_runs_without_the_lock() {
+fn p14_unavailable_request_runs_its_work_without_the_lock() {
     let locks = Locks::new();
     let _holder = block_on(locks.request("a").into_future()).unwrap();
     let (settle, mut without) =
@@ -118,7 +118,7 @@ fn p14_what_is_not_available_runs_without_the_lock() {
 }
 
 #[test]
-fn p15_abort_of_a_pending_request_leaves_the_queue() {
+fn p15_abort_of_pending_request_leaves_queue() {
     let locks = Locks::new();
     let reader = block_on(locks.request("a").shared().into_future()).unwrap();
     let (settle, aborted) = waits(&locks, WAITS);
@@ -133,7 +133,7 @@ fn p15_abort_of_a_pending_request_leaves_the_queue() {
 }
 
 #[test]
-fn acquire_dropped_after_the_grant_ends_the_work_and_releases_the_lock() {
+fn acquire_dropped_after_grant_ends_work_and_releases_lock() {
     // Cancellation in Rust, which the draft does not have: its abort leaves the work running.
     let locks = Locks::new();
     let (settle, dropped) = holds(&locks, WAITS);
@@ -144,9 +144,9 @@ fn acquire_dropped_after_the_grant_ends_the_work_and_releases_the_lock() {
 }
 
 #[test]
-fn p15_abort_after_the_grant_rejects_and_leaves_the_lock_held() {
-    // The draft's signal after the grant: the caller gets the error, the callback runs on under the
-    // lock.
+fn p15_abort_after_grant_rejects_and_leaves_lock_held() {
+    // The draft's signal after the grant: the caller gets the error, and the callback continues
+    // under the lock.
     let locks = Locks::new();
     let (settle, goes_on) = promise();
     let own = locks.clone();
@@ -167,7 +167,7 @@ fn p15_abort_after_the_grant_rejects_and_leaves_the_lock_held() {
     assert_idle(&locks);
 }
 
-/// The first, unless the signal comes before.
+/// Returns the first result, unless the signal comes before.
 async fn race<F: Future + Unpin>(
     first: &mut F,
     signal: &mut Promise,
@@ -180,7 +180,7 @@ async fn race<F: Future + Unpin>(
 }
 
 #[test]
-fn p16_force_release_takes_all_locks_of_a_name_at_once() {
+fn p16_d07_decision_4_force_release_takes_all_locks_of_name_at_once() {
     let locks = Locks::new();
     let readers = [0, 1].map(|_| block_on(locks.request("a").shared().into_future()).unwrap());
     let both = block_on(locks.request(["b", "c"]).into_future()).unwrap();
@@ -194,11 +194,11 @@ fn p16_force_release_takes_all_locks_of_a_name_at_once() {
 }
 
 #[test]
-fn p17_the_end_of_a_client_ends_what_it_acquired() {
+fn p17_end_of_client_releases_its_acquired_locks() {
     let locks = Locks::new();
     let ends = locks.new_client();
     let own = ends.clone();
-    // The work hears of it; nobody else would stop it.
+    // The work learns of the loss, and must stop itself.
     let until_lost = async |lock: Option<&Lock>| lock.unwrap().lost().await;
     let mut working = Task::new(async move { acquire(&own, "a", WAITS, until_lost).await });
     working.waits();
@@ -214,7 +214,7 @@ fn p17_the_end_of_a_client_ends_what_it_acquired() {
 }
 
 #[test]
-fn p18_names_are_free() {
+fn p18_d17_names_with_hyphen_are_not_reserved() {
     let locks = Locks::new();
     for name in ["-a", "-", ""] {
         let granted = acquire(&locks, name, WAITS, async |lock| lock.is_some());

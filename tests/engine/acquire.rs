@@ -1,4 +1,4 @@
-//! P03–P07, P10–P14, P16, P18: seed 000 (`acquire`, `forceRelease`, and a steal that empties the queue).
+//! The older API `acquire` and `forceRelease`, with a steal that empties the queue.
 
 use navlocks_core::{Event, Name, Request, Scope, Wait};
 
@@ -9,8 +9,9 @@ fn steal_all(scope: impl Into<Scope>) -> Request {
 }
 
 #[test]
-fn p03_the_next_is_granted_within_the_release() {
-    // When `release` returns, the queue has been processed; the surface resolves the old promise after that.
+fn p03_s16_next_request_is_granted_within_the_release() {
+    // `release` returns after the queue is processed; a surface resolves the old promise after
+    // that.
     let mut manager = manager();
     let client = manager.add_client();
     let old = manager.request(client, x("a")).unwrap().0;
@@ -43,7 +44,7 @@ fn p05_shared_needs_no_exclusive_holder_and_no_earlier_exclusive_request() {
     table.holds("C1", "X", x("a"));
     table.waits("C1", "S1", s("a"));
     table.waits("C1", "S2", s("a"));
-    // An earlier shared request is no obstacle: only the holder is.
+    // An earlier shared request does not block it: only the holder does.
     assert_eq!(table.blockers("S2"), (vec!["X".to_owned()], vec![]));
     assert_eq!(table.release("X"), ["granted S1", "granted S2"]);
     table.holds("C1", "S3", s("a"));
@@ -60,14 +61,14 @@ fn p06_unrelated_names_are_granted_in_order_of_arrival() {
     table.waits("C2", "a2", x("a"));
     table.waits("C2", "c", x("c"));
     table.waits("C2", "b", x("b"));
-    // One release frees both names; the blocked "a" in front of them is passed over.
+    // One release frees both names; the blocked request on "a" before them is skipped.
     assert_eq!(table.release("gate"), ["granted c", "granted b"]);
     assert_eq!(table.pending(), ["a2"]);
 }
 
 #[test]
-fn p07_query_lists_held_locks_in_grant_order() {
-    // The surface shows name and mode only; seed 000 has no clientId.
+fn p07_s15_d25_query_lists_held_locks_in_grant_order() {
+    // The surface of that API shows name and mode only, and no client.
     let mut table = Table::new();
     table.holds("C1", "z", x("z"));
     table.waits("C2", "z later", x("z"));
@@ -81,7 +82,7 @@ fn p07_query_lists_held_locks_in_grant_order() {
 }
 
 #[test]
-fn p10_the_holders_of_the_name_lose_it() {
+fn p10_steal_takes_the_lock_of_all_holders() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.holds("C2", "S2", s("a"));
@@ -94,7 +95,7 @@ fn p10_the_holders_of_the_name_lose_it() {
 }
 
 #[test]
-fn p11_the_queue_of_the_name_is_emptied() {
+fn p11_d06_steal_empties_the_queue_of_the_name() {
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.holds("C1", "bystander", x("b"));
@@ -117,7 +118,7 @@ fn p11_the_queue_of_the_name_is_emptied() {
 }
 
 #[test]
-fn p11_a_scope_in_the_queue_goes_whole_and_lets_its_other_names_go_on() {
+fn p11_d06_steal_aborts_a_pending_scope_on_all_its_names() {
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.waits("C2", "P1", x(["a", "b"]));
@@ -134,7 +135,7 @@ fn p11_a_scope_in_the_queue_goes_whole_and_lets_its_other_names_go_on() {
 }
 
 #[test]
-fn p12_after_the_steal_the_thief_holds_at_once() {
+fn p12_thief_holds_at_once() {
     let mut table = Table::new();
     table.holds("C1", "on a free name", steal_all("a"));
     table.waits("C2", "P", s(["a", "b"]));
@@ -145,12 +146,12 @@ fn p12_after_the_steal_the_thief_holds_at_once() {
 }
 
 #[test]
-fn p13_a_steal_may_be_shared() {
+fn p13_steal_may_be_shared() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.holds("C2", "S2", s("a"));
     table.waits("C1", "P", x("a"));
-    // All holders go, also those whose mode would agree.
+    // All holders lose their locks, also those whose mode would be compatible.
     assert_eq!(
         table.request("C3", "thief", s("a").wait(Wait::StealAll)),
         [
@@ -164,8 +165,9 @@ fn p13_a_steal_may_be_shared() {
 }
 
 #[test]
-fn p13_a_steal_never_misses_so_if_available_adds_nothing() {
-    // The surface drops ifAvailable (the null never comes) and keeps listening to a signal (abort comes too late).
+fn p13_steal_never_misses_so_if_available_adds_nothing() {
+    // The surface ignores ifAvailable, because a steal never misses, and an abort, which comes too
+    // late.
     let mut table = Table::new();
     for (at, wait) in [Wait::Steal, Wait::StealAll].into_iter().enumerate() {
         for (mode, request) in [("X", x("a")), ("S", s("a"))] {
@@ -179,7 +181,7 @@ fn p13_a_steal_never_misses_so_if_available_adds_nothing() {
 }
 
 #[test]
-fn p14_an_unavailable_request_is_answered_once_and_not_queued() {
+fn p14_unavailable_request_is_answered_once_and_not_queued() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     assert_eq!(table.request("C2", "miss", x("a").wait(Wait::IfAvailable)), ["unavailable miss"]);
@@ -189,7 +191,7 @@ fn p14_an_unavailable_request_is_answered_once_and_not_queued() {
 }
 
 #[test]
-fn p16_force_release_takes_all_holders_in_one_step_and_the_queue_goes_on() {
+fn p16_d07_decision_4_force_release_takes_all_locks_in_one_step_and_grants_the_next() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.holds("C2", "S2", s("a"));
@@ -205,7 +207,7 @@ fn p16_force_release_takes_all_holders_in_one_step_and_the_queue_goes_on() {
 }
 
 #[test]
-fn p16_force_release_of_a_free_name_does_nothing() {
+fn p16_d07_decision_4_force_release_of_free_name_does_nothing() {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
     assert_eq!(table.force_release("b"), (0, vec![]));
@@ -213,7 +215,7 @@ fn p16_force_release_of_a_free_name_does_nothing() {
 }
 
 #[test]
-fn p18_the_engine_reserves_no_names() {
+fn p18_d17_engine_reserves_no_names() {
     let mut table = Table::new();
     for name in ["-", "-a", "--"] {
         table.holds("C1", name, x(name));

@@ -1,11 +1,11 @@
-//! F70, F72–F74: only if available. What the callback makes of its null is the surface's.
+//! `ifAvailable`: a request that is granted at once or not at all.
 
 use navlocks_core::{Answer, Wait};
 
 use crate::support::{NOTHING, Table, manager, s, x};
 
 #[test]
-fn f70_available_unavailable_and_every_pair_of_modes() {
+fn f70_if_available_is_granted_or_not_for_every_pair_of_modes() {
     let mut table = Table::new();
     table.holds("C1", "on a free name", x("a").wait(Wait::IfAvailable));
     table.holds("C1", "shared on a free name", s("b").wait(Wait::IfAvailable));
@@ -24,13 +24,13 @@ fn f70_available_unavailable_and_every_pair_of_modes() {
 }
 
 #[test]
-fn f72_a_miss_is_never_queued_and_answered_once() {
+fn f72_s1_miss_is_never_queued_and_answered_once() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     assert_eq!(table.request("C2", "miss", s("a").wait(Wait::IfAvailable)), ["unavailable miss"]);
     assert_eq!(table.query(), NOTHING);
     assert_eq!(table.pending(), NOTHING);
-    // The later release finds nobody waiting, and the miss is no handle to anything.
+    // The later release finds no waiter, and the miss left no request.
     assert_eq!(table.release("holder"), NOTHING);
     table.abort_does_nothing("miss");
     table.release_does_nothing("miss");
@@ -38,7 +38,7 @@ fn f72_a_miss_is_never_queued_and_answered_once() {
 }
 
 #[test]
-fn f72_if_available_is_answered_at_once_and_causes_no_event() {
+fn f72_s1_if_available_is_answered_at_once_and_causes_no_event() {
     let mut manager = manager();
     let client = manager.add_client();
     let hit = manager.request(client, x("a").wait(Wait::IfAvailable)).unwrap().1;
@@ -49,22 +49,22 @@ fn f72_if_available_is_answered_at_once_and_causes_no_event() {
 }
 
 #[test]
-fn f73_a_queue_makes_it_unavailable_although_the_held_modes_agree() {
+fn f73_queue_makes_lock_unavailable_although_held_modes_are_compatible() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X", x("a"));
     assert_eq!(table.request("C3", "S2", s("a").wait(Wait::IfAvailable)), ["unavailable S2"]);
-    // With the queue gone the same question has the other answer.
+    // Without the queue, the same request is granted.
     assert_eq!(table.abort("X"), NOTHING);
     table.holds("C3", "S3", s("a").wait(Wait::IfAvailable));
 }
 
 #[test]
-fn f73_a_scope_is_unavailable_when_one_of_its_names_is() {
+fn f73_scope_is_unavailable_when_one_of_its_names_is() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X", x(["a", "b"]));
-    // "b" is held by nobody, but spoken for.
+    // "b" has no holder, but a waiter.
     assert_eq!(
         table.request("C3", "S2", s(["b", "c"]).wait(Wait::IfAvailable)),
         ["unavailable S2"]
@@ -73,7 +73,7 @@ fn f73_a_scope_is_unavailable_when_one_of_its_names_is() {
 }
 
 #[test]
-fn f74_a_miss_does_not_disturb_the_queue() {
+fn f74_miss_does_not_change_the_queue() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X1", x("a"));
@@ -89,4 +89,27 @@ fn f74_a_miss_does_not_disturb_the_queue() {
     assert_eq!(table.release("S1"), ["granted X1"]);
     assert_eq!(table.release("X1"), ["granted S2"]);
     assert_eq!(table.release("S2"), ["granted X2"]);
+}
+
+#[test]
+fn g4_if_available_is_refused_by_the_queue() {
+    let mut table = Table::new();
+    table.holds("C1", "S1", s("a"));
+    table.waits("C1", "X", x("a"));
+    assert_eq!(table.request("C1", "S2", s("a").wait(Wait::IfAvailable)), ["unavailable S2"]);
+    assert_eq!(table.pending(), ["X"]);
+}
+
+#[test]
+fn s1_unavailable_request_is_not_queued() {
+    // Read literally, the text would also queue the request, and its callback would run twice.
+    let mut manager = manager();
+    let client = manager.add_client();
+    let holder = manager.request(client, x("a")).unwrap().0;
+    let (miss, answer) = manager.request(client, x("a").wait(Wait::IfAvailable)).unwrap();
+    assert_eq!(answer, Answer::Unavailable);
+    assert!(manager.release(holder));
+    assert_eq!(manager.poll_event(), None);
+    assert_eq!(manager.state(miss), None);
+    assert_eq!((manager.held_count(), manager.pending_count()), (0, 0));
 }

@@ -1,10 +1,11 @@
-//! F130–F133: what the standard's usage and security sections promise.
+//! The promises of the standard's usage and security sections: deadlocks, primary tabs, partitions.
 
 use navlocks_core::{ClientId, Deadlock, LockManager, Request, RequestId, Scope, State, Wait};
 
 use crate::support::{Dice, NOTHING, Table, manager, s, x};
 
-/// The two scripts of the standard's example, each holding one name and waiting for the other.
+/// Plays the two scripts of the standard's example, each holding one name and waiting for the
+/// other.
 fn deadlock_example() -> Table {
     let mut table = Table::new();
     table.holds("script 1", "1 has A", x("A"));
@@ -15,10 +16,10 @@ fn deadlock_example() -> Table {
 }
 
 #[test]
-fn f130_a_deadlock_is_named() {
+fn f130_deadlock_is_reported_with_its_clients() {
     let mut table = deadlock_example();
     assert_eq!(table.deadlocked_clients(), [["script 1", "script 2"]]);
-    // What they hold is as much part of the circle as what they want.
+    // The held requests are part of the cycle, too.
     let circle = ["1 has A", "2 has B", "1 wants B", "2 wants A"];
     let requests = circle.map(|request| table.id(request)).to_vec();
     let clients = vec![table.client("script 1"), table.client("script 2")];
@@ -29,21 +30,21 @@ fn f130_a_deadlock_is_named() {
 }
 
 #[test]
-fn f130_a_deadlock_blocks_only_its_own_names() {
+fn f130_deadlock_blocks_only_its_own_names() {
     let mut table = deadlock_example();
     table.holds("script 3", "C", x("C"));
     table.waits("script 1", "C next", x("C"));
     table.holds("script 2", "D", s("D"));
     assert_eq!(table.release("C"), ["granted C next"]);
     assert_eq!(table.release("C next"), NOTHING);
-    // Waiting behind a deadlock is not being part of it.
+    // A request that waits behind a deadlock is not part of it.
     table.waits("script 3", "3 wants A", x("A"));
     assert_eq!(table.deadlocked_clients(), [["script 1", "script 2"]]);
     assert!(table.manager.deadlock_through(table.id("3 wants A"), usize::MAX).is_none());
 }
 
 #[test]
-fn f130_a_deadlock_ends_when_one_gives_up() {
+fn f130_deadlock_ends_when_one_request_is_aborted() {
     let mut table = deadlock_example();
     assert_eq!(table.abort("2 wants A"), NOTHING);
     assert_eq!(table.deadlocked_clients(), Vec::<Vec<String>>::new());
@@ -54,10 +55,11 @@ fn f130_a_deadlock_ends_when_one_gives_up() {
     assert_eq!(table.deadlocked_clients(), Vec::<Vec<String>>::new());
 }
 
-/// How a pair of names is asked for: the steps of a job, each requested when the one before is granted.
+/// The steps of a job for a pair of names, each requested when the one before is granted.
 type Plan = fn([&'static str; 2]) -> Vec<Scope>;
 
-/// A client that takes its locks one after another, works, and lets go in reverse, as nested callbacks do.
+/// A client that requests its locks one after another, works, and releases in reverse, as nested
+/// callbacks do.
 struct Worker {
     client: ClientId,
     jobs: Vec<Vec<Scope>>,
@@ -73,7 +75,7 @@ impl Worker {
         }
     }
 
-    /// Takes its next step; answers whether a job is done with it.
+    /// Takes the next step. Returns true if that finishes a job.
     fn act(&mut self, manager: &mut LockManager) -> bool {
         if self.locks.is_empty() {
             self.to_request =
@@ -95,8 +97,8 @@ impl Worker {
     }
 }
 
-/// Five clients do a thousand jobs on random pairs of six names, interleaved at random: how many jobs get done
-/// until nobody can take another step, and the deadlocks that stand then.
+/// Runs a thousand jobs of five clients on random pairs of six names, interleaved at random.
+/// Returns how many jobs finish, and the deadlocks that remain.
 fn thousand_random_pairs(plan: Plan) -> (usize, Vec<Deadlock>) {
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
     let mut dice = Dice::new(131);
@@ -130,7 +132,7 @@ fn thousand_random_pairs(plan: Plan) -> (usize, Vec<Deadlock>) {
 }
 
 #[test]
-fn f131_request_multiple_in_sorted_order_finishes() {
+fn f131_nested_requests_in_sorted_order_finish() {
     let (done, deadlocks) = thousand_random_pairs(|[first, second]| {
         vec![Scope::from(first.min(second)), Scope::from(first.max(second))]
     });
@@ -145,15 +147,15 @@ fn f131_one_request_for_both_names_finishes_in_any_order() {
 }
 
 #[test]
-fn f131_without_sorting_the_same_pairs_deadlock() {
-    // The other two tests show something only because this is so.
+fn f131_nested_requests_without_sorting_deadlock() {
+    // The other two tests prove something only because this one deadlocks.
     let (done, deadlocks) = thousand_random_pairs(|pair| pair.map(Scope::from).into());
     assert!(done < 1000);
-    assert!(!deadlocks.is_empty(), "nobody can act, so somebody is deadlocked");
+    assert!(!deadlocks.is_empty(), "no client can act, so there is a deadlock");
 }
 
 #[test]
-fn f132_the_next_tab_takes_over_when_the_primary_dies() {
+fn f132_x38_next_tab_is_granted_when_the_primary_ends() {
     let mut table = Table::new();
     table.holds("C1", "primary", x("primary_tab"));
     table.waits("C2", "first in line", x("primary_tab"));
@@ -165,7 +167,7 @@ fn f132_the_next_tab_takes_over_when_the_primary_dies() {
 }
 
 #[test]
-fn f133_partitions_share_nothing() {
+fn f133_s8_f08_partitions_share_nothing() {
     // One manager is one partition: an origin, a private session, a bucket.
     let (mut normal, mut private) = (Table::new(), Table::new());
     normal.holds("tab", "lock", x("a"));

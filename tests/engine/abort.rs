@@ -1,25 +1,25 @@
-//! F81–F83, F87: an abort while waiting. The surface listens to the signal and rejects with its reason;
-//! the engine's half is `abort`.
+//! Aborts of pending requests. A surface observes the signal and rejects with its reason; the
+//! engine has `abort`.
 
 use crate::support::{NOTHING, Table, s, x};
 
 #[test]
-fn f81_an_aborted_request_leaves_the_queue() {
+fn f81_d09_aborted_request_leaves_queue() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "impatient", x("a"));
-    // No event: whoever aborts knows it from the answer.
+    // No event: the return value tells the client.
     assert_eq!(table.abort("impatient"), NOTHING);
     assert!(table.is_gone("impatient"));
     assert_eq!(table.query(), NOTHING);
     assert_eq!(table.pending(), NOTHING);
-    // It is granted nothing later, and a second abort is one too many.
+    // It is granted nothing later, and a second abort does nothing.
     assert_eq!(table.release("holder"), NOTHING);
     table.abort_does_nothing("impatient");
 }
 
 #[test]
-fn f82_the_next_request_is_processed_after_an_abort() {
+fn f82_next_request_is_granted_after_abort() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "impatient", x("a"));
@@ -31,7 +31,7 @@ fn f82_the_next_request_is_processed_after_an_abort() {
 }
 
 #[test]
-fn f83_an_abort_in_mid_queue_unblocks_all_that_agree_with_the_holders() {
+fn f83_abort_in_mid_queue_grants_all_compatible_waiters() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X1", x("a"));
@@ -45,7 +45,7 @@ fn f83_an_abort_in_mid_queue_unblocks_all_that_agree_with_the_holders() {
 }
 
 #[test]
-fn f83_an_abort_unblocks_nobody_who_has_another_blocker() {
+fn f83_abort_grants_no_waiter_with_another_blocker() {
     let mut table = Table::new();
     table.holds("C1", "X1", x("a"));
     table.waits("C2", "X2", x("a"));
@@ -55,7 +55,7 @@ fn f83_an_abort_unblocks_nobody_who_has_another_blocker() {
 }
 
 #[test]
-fn f87_one_signal_on_many_requests_ends_the_pending_and_spares_the_held() {
+fn f87_f85_q20_d12_abort_of_many_requests_ends_pending_and_spares_held() {
     let mut table = Table::new();
     table.holds("C1", "held a", x("a"));
     table.holds("C1", "held b", s("b"));
@@ -65,7 +65,7 @@ fn f87_one_signal_on_many_requests_ends_the_pending_and_spares_the_held() {
     table.waits("C2", "behind b", s("b"));
     table.waits("C1", "pending both", x(["a", "b"]));
 
-    // The signal runs through its requests in the order they were made.
+    // The signal aborts its requests in the order they were made.
     table.abort_does_nothing("held a");
     table.abort_does_nothing("held b");
     assert_eq!(table.abort("pending a"), NOTHING);
@@ -74,4 +74,27 @@ fn f87_one_signal_on_many_requests_ends_the_pending_and_spares_the_held() {
 
     assert_eq!(table.held(), ["held a", "held b", "behind b"]);
     assert_eq!(table.pending(), ["behind a"]);
+}
+
+#[test]
+fn g2_abort_of_middle_request_grants_waiters_behind() {
+    let mut table = Table::new();
+    table.holds("C1", "S1", s("a"));
+    table.waits("C1", "X", x("a"));
+    table.waits("C1", "S2", s("a"));
+    assert_eq!(table.abort("X"), ["granted S2"]);
+}
+
+#[test]
+fn g3_aborted_request_is_in_no_snapshot() {
+    let mut table = Table::new();
+    table.holds("C1", "holder", x("a"));
+    table.waits("C2", "first", x("a"));
+    table.waits("C2", "aborted", s("a"));
+    table.waits("C2", "last", x("a"));
+    table.abort("aborted");
+    // The request is gone at once, not when its turn would have come.
+    assert_eq!(table.query(), NOTHING);
+    assert_eq!(table.pending(), ["first", "last"]);
+    assert_eq!(table.manager.pending_count(), 2);
 }

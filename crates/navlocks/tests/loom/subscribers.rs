@@ -1,4 +1,4 @@
-//! Somebody listens to the events.
+//! Subscribers of the event stream.
 
 use loom::future::block_on;
 use loom::thread;
@@ -8,31 +8,32 @@ use navlocks::events::Kind;
 use crate::{assert_nothing_left, hold, model};
 
 #[test]
-fn a_listener_hears_all_that_happens() {
+fn subscriber_receives_all_events() {
     model(|| {
         let locks = Locks::new();
         let mut events = locks.events();
-        let listener = thread::spawn(move || {
-            let mut heard = Vec::new();
-            while heard.last() != Some(&Kind::Released) {
-                heard.push(block_on(events.recv()).unwrap().unwrap().what);
+        let subscriber = thread::spawn(move || {
+            let mut received = Vec::new();
+            while received.last() != Some(&Kind::Released) {
+                received.push(block_on(events.recv()).unwrap().unwrap().what);
             }
-            heard
+            received
         });
         let lock = hold(locks.request("a"));
         let granted = Kind::Granted(lock.fencing_token());
         lock.release().unwrap();
-        assert_eq!(listener.join().unwrap(), [Kind::Requested, granted, Kind::Released]);
+        assert_eq!(subscriber.join().unwrap(), [Kind::Requested, granted, Kind::Released]);
         assert_nothing_left(&locks, "a");
     });
 }
 
-/// A listener that comes and goes hears the end of a story or nothing, never a part from the middle.
+/// A subscriber that comes and goes receives the end of a request's events or none, never a middle
+/// part.
 #[test]
-fn a_listener_comes_and_goes() {
+fn subscriber_that_comes_and_goes_receives_no_middle_part() {
     model(|| {
         let locks = Locks::new();
-        let listener = thread::spawn({
+        let subscriber = thread::spawn({
             let locks = locks.clone();
             move || {
                 let mut events = locks.events();
@@ -43,10 +44,10 @@ fn a_listener_comes_and_goes() {
         let granted = Kind::Granted(lock.fencing_token());
         lock.release().unwrap();
         let story = [Kind::Requested, granted, Kind::Released];
-        let heard: Vec<Kind> = listener.join().unwrap();
+        let received: Vec<Kind> = subscriber.join().unwrap();
         assert!(
-            story.windows(heard.len().max(1)).any(|part| part.starts_with(&heard)),
-            "{heard:?}"
+            story.windows(received.len().max(1)).any(|part| part.starts_with(&received)),
+            "{received:?}"
         );
         assert_nothing_left(&locks, "a");
     });
@@ -54,7 +55,7 @@ fn a_listener_comes_and_goes() {
 
 /// A stream that waits, or is being made, finds the end of its client in every order.
 #[test]
-fn a_stream_meets_the_end_of_its_client() {
+fn stream_races_with_end_of_its_client() {
     model(|| {
         let locks = Locks::new();
         let mut events = locks.events();

@@ -1,4 +1,4 @@
-//! F120, F121, F123, F124, F126, F127: clients that die, and clients that sleep.
+//! Clients that are terminated, suspended and resumed.
 
 use navlocks_core::{Event, RequestError, SuspendPolicy, Wait};
 
@@ -7,7 +7,7 @@ use crate::support::{NOTHING, Table, manager, s, x};
 use SuspendPolicy::EvictOnContention;
 
 #[test]
-fn f120_a_dead_clients_locks_and_requests_go_and_the_queues_go_on() {
+fn f120_s5_p17_q21_terminated_client_loses_locks_and_requests_and_queues_are_processed() {
     let mut table = Table::new();
     table.holds("C1", "held a", x("a"));
     table.holds("C1", "held b", s("b"));
@@ -18,7 +18,7 @@ fn f120_a_dead_clients_locks_and_requests_go_and_the_queues_go_on() {
     table.waits("C2", "next a", x("a"));
     table.waits("C1", "pending a", x("a"));
     table.waits("C2", "last a", x("a"));
-    // One step: whoever is free to go now is granted in queue order.
+    // One step: all requests that became grantable are granted in queue order.
     assert_eq!(table.terminate("C1"), ["granted next c", "granted next b", "granted next a"]);
     assert_eq!(table.held(), ["other c", "next c", "next b", "next a"]);
     assert_eq!(table.pending(), ["last a"]);
@@ -26,8 +26,9 @@ fn f120_a_dead_clients_locks_and_requests_go_and_the_queues_go_on() {
 }
 
 #[test]
-fn f120_a_dead_clients_own_requests_are_not_granted_on_the_way() {
-    // Its lock and the request behind it leave together: no grant to a dead client, no token spent on it.
+fn f120_s5_p17_q21_terminated_client_is_granted_none_of_its_own_requests() {
+    // Its lock and the request behind it leave together: a terminated client gets no grant and no
+    // token.
     let mut table = Table::new();
     table.holds("C1", "held", x("a"));
     table.waits("C1", "own next", x("a"));
@@ -39,7 +40,7 @@ fn f120_a_dead_clients_own_requests_are_not_granted_on_the_way() {
 }
 
 #[test]
-fn f121_only_the_dead_clients_locks_go() {
+fn f121_s4_d20_termination_leaves_locks_of_other_clients() {
     let mut table = Table::new();
     // Three frames of one page, as in the public test.
     table.holds("frame 1", "held by 1", x("a"));
@@ -54,7 +55,7 @@ fn f121_only_the_dead_clients_locks_go() {
 }
 
 #[test]
-fn f123_a_dead_client_hears_nothing_of_what_was_pending() {
+fn f123_s6_terminated_client_receives_nothing_of_its_pending_requests() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "pending", x("a"));
@@ -68,10 +69,10 @@ fn f123_a_dead_client_hears_nothing_of_what_was_pending() {
 }
 
 #[test]
-fn f123_a_dead_client_hears_nothing_of_what_had_already_happened() {
+fn f123_s6_terminated_client_receives_no_earlier_events() {
     let mut manager = manager();
     let (c1, c2) = (manager.add_client(), manager.add_client());
-    // Granted and lost, both not polled when it ends.
+    // A grant and a loss are both not polled when the client ends.
     let (first, _) = manager.request(c2, x("a")).unwrap();
     manager.request(c1, x("a")).unwrap();
     assert!(manager.release(first));
@@ -83,7 +84,7 @@ fn f123_a_dead_client_hears_nothing_of_what_had_already_happened() {
 }
 
 #[test]
-fn f123_a_client_that_dies_in_its_sleep_hears_nothing() {
+fn f123_s6_client_terminated_while_suspended_receives_nothing() {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
     table.suspend("C1", EvictOnContention);
@@ -95,7 +96,7 @@ fn f123_a_client_that_dies_in_its_sleep_hears_nothing() {
 }
 
 #[test]
-fn f124_death_between_request_and_grant_leaks_nothing() {
+fn f124_termination_between_request_and_grant_leaks_nothing() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X", x(["a", "b"]));
@@ -109,12 +110,12 @@ fn f124_death_between_request_and_grant_leaks_nothing() {
 }
 
 #[test]
-fn f124_death_between_grant_and_callback_leaks_nothing() {
+fn f124_g16_termination_between_grant_and_callback_leaks_nothing() {
     let mut manager = manager();
     let (c1, c2) = (manager.add_client(), manager.add_client());
     manager.request(c1, x("a")).unwrap();
     let next = manager.request(c2, x("a")).unwrap().0;
-    // The grant is made but the client dies before it hears of it.
+    // The grant is made, but the client ends before it receives it.
     assert!(manager.terminate(c1));
     assert!(
         matches!(manager.poll_event(), Some(Event::Granted { request, .. }) if request == next)
@@ -124,7 +125,7 @@ fn f124_death_between_grant_and_callback_leaks_nothing() {
     assert_eq!((manager.held_count(), manager.pending_count(), manager.name_count()), (0, 0, 0));
 }
 
-/// A table where C1 sleeps with a lock on "a" and nobody minds.
+/// Makes a table in which C1 is suspended with a lock on "a", without contention.
 fn asleep_with_a_lock() -> Table {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
@@ -133,37 +134,37 @@ fn asleep_with_a_lock() -> Table {
 }
 
 #[test]
-fn f126_a_sleeper_keeps_its_lock_while_nobody_contends() {
+fn f126_suspended_client_keeps_its_lock_without_contention() {
     let mut table = asleep_with_a_lock();
     table.holds("C2", "other name", x("b"));
     assert!(table.is_held("lock"));
     assert_eq!(table.resume("C1"), NOTHING);
     assert!(table.is_held("lock"));
-    // Awake it is a holder like any other.
+    // Resumed, it is a holder like any other.
     table.waits("C2", "next", x("a"));
     assert_eq!(table.release("lock"), ["granted next"]);
 }
 
 #[test]
-fn f126_a_request_evicts_the_sleeper() {
+fn f126_d23_decision_7_request_evicts_suspended_client() {
     let mut table = asleep_with_a_lock();
     assert_eq!(table.request("C2", "next", x("a")), ["evicted C1", "granted next"]);
     assert_eq!(table.held(), ["next"]);
-    // The sleeper learns of it when it wakes.
+    // The suspended client receives the loss when it is resumed.
     assert_eq!(table.resume("C1"), ["lost lock: evicted"]);
     table.release_does_nothing("lock");
     table.waits("C1", "again", x("a"));
 }
 
 #[test]
-fn f126_an_if_available_request_evicts_the_sleeper_and_gets_the_lock() {
+fn f126_if_available_request_evicts_suspended_client_and_is_granted() {
     let mut table = asleep_with_a_lock();
     let events = table.request("C2", "next", s("a").wait(Wait::IfAvailable));
     assert_eq!(events, ["evicted C1", "granted next"]);
 }
 
 #[test]
-fn f126_a_query_evicts_the_sleeper() {
+fn f126_decision_7_query_evicts_suspended_client() {
     let mut table = asleep_with_a_lock();
     assert_eq!(table.query(), ["evicted C1"]);
     assert_eq!(table.held(), NOTHING);
@@ -171,7 +172,7 @@ fn f126_a_query_evicts_the_sleeper() {
 }
 
 #[test]
-fn f126_falling_asleep_before_a_waiting_client_evicts_at_once() {
+fn f126_suspending_a_contended_client_evicts_at_once() {
     let mut table = Table::new();
     table.holds("C1", "lock", x("a"));
     table.waits("C2", "next", x("a"));
@@ -180,7 +181,7 @@ fn f126_falling_asleep_before_a_waiting_client_evicts_at_once() {
 }
 
 #[test]
-fn f126_an_evicted_client_loses_everything_in_one_step() {
+fn f126_evicted_client_loses_everything_in_one_step() {
     let mut table = Table::new();
     table.holds("C1", "held a", x("a"));
     table.holds("C1", "held b", s("b"));
@@ -196,18 +197,18 @@ fn f126_an_evicted_client_loses_everything_in_one_step() {
 }
 
 #[test]
-fn f126_a_sleepers_place_in_the_queue_holds_nobody_up() {
+fn f126_suspended_waiter_blocks_no_other_client() {
     let mut table = Table::new();
     table.holds("C2", "S1", s("a"));
     table.waits("C1", "X", x("a"));
     assert_eq!(table.suspend("C1", EvictOnContention), NOTHING);
-    // The sleeper holds nothing, but the newcomer would have to wait behind it.
+    // The suspended client holds nothing, but the new request would wait behind it.
     assert_eq!(table.request("C3", "S2", s("a")), ["evicted C1", "granted S2"]);
     assert_eq!(table.resume("C1"), ["aborted X: evicted"]);
 }
 
 #[test]
-fn f126_sharing_with_a_sleeper_is_no_contention() {
+fn f126_sharing_with_suspended_client_is_no_contention() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     assert_eq!(table.suspend("C1", EvictOnContention), NOTHING);
@@ -221,14 +222,14 @@ fn f126_sharing_with_a_sleeper_is_no_contention() {
 }
 
 #[test]
-fn f126_stealing_from_a_sleeper_is_a_theft_and_no_eviction() {
+fn f126_steal_from_suspended_client_is_a_theft_and_no_eviction() {
     let mut table = asleep_with_a_lock();
     assert_eq!(table.request("C2", "thief", x("a").wait(Wait::Steal)), ["granted thief"]);
     assert_eq!(table.resume("C1"), ["lost lock: stolen by thief"]);
 }
 
 #[test]
-fn f127_a_grant_to_a_sleeper_is_delivered_when_it_wakes() {
+fn f127_s2_grant_to_suspended_client_is_delivered_at_resume() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "sleeper", x("a"));
@@ -241,7 +242,7 @@ fn f127_a_grant_to_a_sleeper_is_delivered_when_it_wakes() {
 }
 
 #[test]
-fn f127_a_grant_and_its_loss_are_delivered_in_that_order() {
+fn f127_s2_grant_and_its_loss_are_delivered_in_that_order() {
     let mut table = Table::new();
     table.holds("C1", "holder", x("a"));
     table.waits("C2", "sleeper", x("a"));
@@ -252,7 +253,7 @@ fn f127_a_grant_and_its_loss_are_delivered_in_that_order() {
 }
 
 #[test]
-fn f127_what_was_unheard_when_it_fell_asleep_waits_too() {
+fn f127_s2_events_not_polled_at_suspension_are_delivered_at_resume() {
     let mut manager = manager();
     let client = manager.add_client();
     let (first, _) = manager.request(client, x("a")).unwrap();
@@ -265,4 +266,17 @@ fn f127_what_was_unheard_when_it_fell_asleep_waits_too() {
         matches!(manager.poll_event(), Some(Event::Granted { request: granted, .. }) if granted == request)
     );
     assert!(manager.poll_event().is_none());
+}
+
+#[test]
+fn s4_termination_is_by_client() {
+    // Two frames of one page share an agent; one of them ends.
+    let mut table = Table::new();
+    table.holds("page/frame 1", "held by 1", s("a"));
+    table.holds("page/frame 2", "held by 2", s("a"));
+    table.waits("page/frame 1", "1 waits", x("a"));
+    table.waits("page/frame 2", "2 waits", x("a"));
+    assert_eq!(table.terminate("page/frame 1"), NOTHING);
+    assert_eq!(table.held(), ["held by 2"]);
+    assert_eq!(table.pending(), ["2 waits"]);
 }

@@ -1,12 +1,12 @@
-//! T04–T06: seed 003's timeout. The clock is the caller's: when its timer fires it calls `abort`, and rejects with
-//! TimeoutError exactly when that answers true.
+//! Timeouts. The clock belongs to the surface: when its timer fires it calls `abort`, and rejects
+//! with TimeoutError exactly when that returns true.
 
 use navlocks_core::{Event, Wait};
 
 use crate::support::{NOTHING, Table, manager, s, x};
 
 #[test]
-fn t04_a_timeout_leaves_the_queue_and_its_followers_are_evaluated() {
+fn t04_timed_out_request_leaves_the_queue_and_waiters_behind_are_granted() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.waits("C2", "X with timeout", x("a"));
@@ -17,17 +17,17 @@ fn t04_a_timeout_leaves_the_queue_and_its_followers_are_evaluated() {
 }
 
 #[test]
-fn t05_a_timeout_of_zero_tries_once() {
+fn t05_timeout_of_zero_tries_once() {
     let mut table = Table::new();
     table.holds("C1", "free", x("a").wait(Wait::IfAvailable));
-    // A miss is the TimeoutError; nothing was queued.
+    // A miss is the TimeoutError; the request was not queued.
     assert_eq!(table.request("C2", "taken", x("a").wait(Wait::IfAvailable)), ["unavailable taken"]);
     assert_eq!(table.pending(), NOTHING);
 }
 
 #[test]
-fn t05_a_timer_that_fires_at_once_tells_the_same() {
-    // A surface that queues and lets a zero timer abort gets the same two outcomes.
+fn t05_timer_of_zero_has_the_same_outcome() {
+    // A surface that queues, and aborts by a timer of zero, gets the same two outcomes.
     let mut table = Table::new();
     table.holds("C1", "free", x("a"));
     table.abort_does_nothing("free");
@@ -37,7 +37,7 @@ fn t05_a_timer_that_fires_at_once_tells_the_same() {
 }
 
 #[test]
-fn t06_the_timeout_stops_at_the_grant() {
+fn t06_timeout_stops_at_grant() {
     let mut table = Table::new();
     table.holds("C1", "first", x("a"));
     table.waits("C2", "second", x("a"));
@@ -49,14 +49,14 @@ fn t06_the_timeout_stops_at_the_grant() {
 }
 
 #[test]
-fn t06_a_grant_not_yet_heard_has_won_already() {
+fn t06_grant_not_yet_polled_wins_over_the_timeout() {
     let mut manager = manager();
     let client = manager.add_client();
     let first = manager.request(client, x("a")).unwrap().0;
     let second = manager.request(client, x("a")).unwrap().0;
     while manager.poll_event().is_some() {}
     assert!(manager.release(first));
-    // The timer fires between the grant and its delivery: too late, the grant stands and is heard.
+    // The timer fires between the grant and its delivery: the grant stands and is delivered.
     assert!(!manager.abort(second));
     assert!(
         matches!(manager.poll_event(), Some(Event::Granted { request, .. }) if request == second)

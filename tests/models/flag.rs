@@ -1,4 +1,5 @@
-//! T03–T07: flags and their timeouts. The time is real and short; what is awaited is the outcome, never the time.
+//! Flags and their timeouts. The clock is real and the timeout short; tests await the outcome,
+//! never a duration.
 
 use std::sync::mpsc;
 use std::task::Poll;
@@ -28,7 +29,7 @@ fn exclusive(locks: &Locks) -> Lock {
     block_on(locks.request("a").into_future()).unwrap()
 }
 
-/// Something that takes some time, and when it is over that time has passed.
+/// Waits in a way that takes at least this time.
 fn let_a_timeout_pass(after: Duration) {
     let locks = Locks::new();
     let _held = exclusive(&locks);
@@ -37,7 +38,7 @@ fn let_a_timeout_pass(after: Duration) {
 }
 
 #[test]
-fn t03_without_a_timeout_it_waits() {
+fn t03_request_without_timeout_waits() {
     let locks = Locks::new();
     let holder = exclusive(&locks);
     let mut waiting = flag(&locks, "a", Mode::Exclusive, None);
@@ -50,7 +51,7 @@ fn t03_without_a_timeout_it_waits() {
 }
 
 #[test]
-fn t04_when_the_time_is_up_it_leaves_and_those_behind_go_on() {
+fn t04_timed_out_request_leaves_the_queue_and_waiters_behind_are_granted() {
     let locks = Locks::new();
     let _reader = block_on(locks.request("a").shared().into_future()).unwrap();
     let mut writer = flag(&locks, ["a", "b"], Mode::Exclusive, Some(SHORT));
@@ -67,10 +68,10 @@ fn t04_when_the_time_is_up_it_leaves_and_those_behind_go_on() {
 }
 
 #[test]
-fn t05_no_time_at_all_is_enough_for_a_free_flag() {
+fn t05_timeout_of_zero_grants_a_free_flag() {
     let locks = Locks::new();
     let free = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap();
-    // Held: at once and without a place in the queue.
+    // The flag is held: the request fails at once and without a place in the queue.
     let mut events = locks.events();
     let error = flag(&locks, "a", Mode::Exclusive, Some(Duration::ZERO)).ends().unwrap_err();
     assert_eq!(error, RequestErrorKind::TimedOut { after: Duration::ZERO });
@@ -84,7 +85,7 @@ fn t05_no_time_at_all_is_enough_for_a_free_flag() {
 }
 
 #[test]
-fn t06_the_timeout_stops_at_the_grant() {
+fn t06_timeout_stops_at_grant() {
     let locks = Locks::new();
     let at_once = flag(&locks, "a", Mode::Exclusive, Some(SHORT)).ends().unwrap();
     let mut later = flag(&locks, "a", Mode::Exclusive, Some(Duration::from_secs(3600)));
@@ -97,19 +98,19 @@ fn t06_the_timeout_stops_at_the_grant() {
 }
 
 #[test]
-fn t06_a_grant_that_is_heard_of_late_counts() {
+fn t06_grant_polled_after_the_timeout_counts() {
     let locks = Locks::new();
     let holder = exclusive(&locks);
     let mut waiting = flag(&locks, "a", Mode::Exclusive, Some(SHORT));
     waiting.waits();
     drop(holder);
-    // Granted in time; the task is busy until the time is up.
+    // The flag is granted in time; the task is busy until the timeout is over.
     let_a_timeout_pass(2 * SHORT);
     assert!(waiting.wakes_and_ends().is_ok());
 }
 
 #[test]
-fn t07_a_race_of_timeout_and_grant_has_one_outcome() {
+fn t07_race_of_timeout_and_grant_has_one_outcome() {
     const RACES: u64 = 10_000;
     let locks = Locks::new();
     let racer = locks.new_client();

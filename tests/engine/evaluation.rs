@@ -1,21 +1,22 @@
-//! X20: the seed's one sentence about evaluation, against every short history.
+//! The explainer's sentence about evaluation, compared with the engine in every short history.
 //!
-//! The oracle is that sentence and nothing more: requests stand in a list; one is granted when no earlier entry of the
-//! list conflicts with it; the list is evaluated, in its order, when something is requested, released or aborted.
+//! The oracle implements that sentence alone: requests stand in a list; a request is granted when
+//! no earlier entry of the list conflicts with it; the list is evaluated in order at each request,
+//! release and abort.
 
 use navlocks_core::{Answer, Event, LockManager, Request, RequestId, Scope, State};
 
 use crate::support::{manager, s, x};
 
-/// What can be asked for: every non-empty scope of two names, in both modes.
+/// All requests: every non-empty scope of two names, in both modes.
 const SCOPES: [&[&str]; 3] = [&["a"], &["b"], &["a", "b"]];
 
 /// One input.
 #[derive(Clone, Copy, Debug)]
 enum Input {
-    /// Ask for `SCOPES[scope]`.
+    /// Requests `SCOPES[scope]`.
     Ask { scope: usize, exclusive: bool },
-    /// The entry that stands at this place of the list leaves: by release if granted, by abort if not.
+    /// Removes the entry at this place of the list: by release if granted, by abort if not.
     Leave { place: usize },
 }
 
@@ -43,7 +44,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// The numbers of the requests that are granted by this input, in order.
+    /// Applies an input. Returns the numbers of the granted requests, in order.
     fn input(&mut self, input: Input) -> Vec<usize> {
         match input {
             Input::Ask { scope, exclusive } => {
@@ -76,7 +77,7 @@ fn request_of(scope: usize, exclusive: bool) -> Request {
     if exclusive { Request::exclusive(scope) } else { Request::shared(scope) }
 }
 
-/// The engine beside the oracle, its requests numbered as the oracle's.
+/// The engine beside the oracle, with the same numbers of requests.
 struct Pair {
     oracle: Oracle,
     manager: LockManager,
@@ -95,12 +96,13 @@ impl Pair {
             .expect("the engine speaks of known requests")
     }
 
-    /// Gives both the input; they must grant the same in the same order and hold the same afterwards.
+    /// Gives both the input; they must grant the same in the same order and hold the same
+    /// afterwards.
     fn input(&mut self, input: Input, history: &[Input]) {
         let mut grants = Vec::new();
         match input {
             Input::Ask { scope, exclusive } => {
-                // A client each: the rule does not know clients.
+                // Each request has its own client: the rule does not depend on clients.
                 let client = self.manager.add_client();
                 let asked = self.manager.request(client, request_of(scope, exclusive));
                 let (request, answer) = asked.expect("the client is new");
@@ -112,7 +114,7 @@ impl Pair {
             Input::Leave { place } => {
                 let line = self.oracle.list[place];
                 let request = self.requests[line.number];
-                // Only the input that fits the entry's state has an effect.
+                // Only the input that fits the state of the entry has an effect.
                 assert_eq!(self.manager.release(request), line.granted, "{history:?}");
                 assert_eq!(self.manager.abort(request), !line.granted, "{history:?}");
             }
@@ -136,7 +138,7 @@ impl Pair {
         let snapshot = self.manager.snapshot();
         let mut held: Vec<usize> =
             snapshot.held.iter().map(|info| self.number(info.request)).collect();
-        // The list is in order of arrival; grant order is the table tests' subject.
+        // The list is in order of arrival; other tests compare the grant order.
         held.sort_unstable();
         let pending: Vec<usize> =
             snapshot.pending.iter().map(|info| self.number(info.request)).collect();
@@ -145,7 +147,7 @@ impl Pair {
     }
 }
 
-/// Every history of `length` inputs, each tried once.
+/// Plays every history of `length` inputs once.
 fn every_history(
     length: usize,
     live: usize,
@@ -170,7 +172,7 @@ fn every_history(
 }
 
 #[test]
-fn x20_every_short_history_agrees_with_the_oracle() {
+fn x20_every_short_history_agrees_with_oracle() {
     let mut histories = 0;
     every_history(5, 0, &mut Vec::new(), &mut |history| {
         histories += 1;
@@ -179,13 +181,13 @@ fn x20_every_short_history_agrees_with_the_oracle() {
             pair.input(input, history);
         }
     });
-    // 6 + live choices at each step.
+    // Each step has 6 + live choices.
     assert_eq!(histories, 23_976);
 }
 
 #[test]
-fn x20_every_four_requests_leaving_in_every_order_agree_with_the_oracle() {
-    // Short histories see few deep queues. Here four stand before the first leaves.
+fn x20_every_four_requests_leaving_in_every_order_agree_with_oracle() {
+    // Short histories have few deep queues. Here four requests stand before the first leaves.
     let choices = 2 * SCOPES.len();
     for asked in 0..choices.pow(4) {
         let choice = |at: u32| asked / choices.pow(at) % choices;
@@ -204,13 +206,13 @@ fn x20_every_four_requests_leaving_in_every_order_agree_with_the_oracle() {
 }
 
 #[test]
-fn x20_nothing_else_evaluates() {
+fn x20_other_inputs_grant_nothing() {
     let mut manager = manager();
     let client = manager.add_client();
     let holder = manager.request(client, x("a")).unwrap().0;
     let waiting = manager.request(client, s("a")).unwrap().0;
     while manager.poll_event().is_some() {}
-    // Looking, asking questions and counting clients grant nothing.
+    // Queries and new clients grant nothing.
     manager.add_client();
     manager.query();
     manager.snapshot();

@@ -1,4 +1,4 @@
-//! F90–F97, F99: steal as the standard has it: holders lose, the queue stays.
+//! Steal as in the standard: holders lose their locks, and the queue stays.
 
 use navlocks_core::{Event, LockManager, Request, RequestId, Wait};
 
@@ -9,20 +9,20 @@ fn steal(names: &'static str) -> Request {
 }
 
 #[test]
-fn f90_a_steal_of_a_free_name_is_granted() {
+fn f90_steal_of_free_name_is_granted() {
     let mut table = Table::new();
     table.holds("C1", "thief", steal("a"));
     assert_eq!(table.held(), ["thief"]);
-    // It is a lock like any other.
+    // The thief's lock is a lock like any other.
     table.waits("C2", "next", x("a"));
     assert_eq!(table.release("thief"), ["granted next"]);
 }
 
 #[test]
-fn f91_the_victim_is_told_that_its_lock_was_stolen_and_by_whom() {
+fn f91_s11_decision_12_victim_receives_the_theft_and_the_thief() {
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
-    // The victim hears first. The surface rejects its promise with AbortError.
+    // The victim's event comes first. A surface rejects its promise with AbortError.
     assert_eq!(
         table.request("C2", "thief", steal("a")),
         ["lost victim: stolen by thief", "granted thief"]
@@ -32,7 +32,7 @@ fn f91_the_victim_is_told_that_its_lock_was_stolen_and_by_whom() {
 }
 
 #[test]
-fn f92_every_shared_holder_is_a_victim() {
+fn f92_s3_every_shared_holder_is_a_victim() {
     let mut table = Table::new();
     table.holds("C1", "S1", s("a"));
     table.holds("C1", "S2", s("a"));
@@ -52,7 +52,7 @@ fn f92_every_shared_holder_is_a_victim() {
 }
 
 #[test]
-fn f93_the_queue_keeps_its_order_and_goes_on_after_the_thief() {
+fn f93_d06_queue_keeps_its_order_after_the_thief() {
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.waits("C2", "P1", x("a"));
@@ -69,7 +69,7 @@ fn f93_the_queue_keeps_its_order_and_goes_on_after_the_thief() {
 }
 
 #[test]
-fn f94_the_last_steal_wins() {
+fn f94_last_steal_wins() {
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     assert_eq!(
@@ -88,8 +88,8 @@ fn f94_the_last_steal_wins() {
 }
 
 #[test]
-fn f95_a_victims_late_release_is_a_no_op() {
-    // The victim's code runs on and settles some time; the surface then releases a lock that is no longer there.
+fn f95_decision_3_late_release_of_victim_is_a_no_op() {
+    // The victim's code continues and settles later; the surface then releases a lock that is gone.
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.waits("C3", "next", x("a"));
@@ -102,8 +102,8 @@ fn f95_a_victims_late_release_is_a_no_op() {
 }
 
 #[test]
-fn f95_an_old_handle_never_reaches_a_newer_lock() {
-    // The engine may keep a newer request where an older one was; the old id still names the old one.
+fn f95_decision_3_old_id_never_names_a_newer_lock() {
+    // The engine may reuse the slot of an old request; the old id still names the old one.
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.request("C2", "thief", steal("a"));
@@ -136,7 +136,7 @@ fn f96_other_names_are_untouched() {
 }
 
 #[test]
-fn f97_the_thief_goes_before_all_that_wait() {
+fn f97_thief_goes_before_all_waiters() {
     let mut table = Table::new();
     table.holds("C1", "victim", s("a"));
     table.waits("C2", "P1", x("a"));
@@ -145,13 +145,13 @@ fn f97_the_thief_goes_before_all_that_wait() {
     assert_eq!(table.query(), NOTHING);
     assert_eq!(table.held(), ["thief"]);
     assert_eq!(table.pending(), ["P1", "P2"]);
-    // Nor does the thief become someone to overtake: a newcomer is last as ever.
+    // A new request does not pass the thief either: it is last.
     table.waits("C5", "P3", x("a"));
     assert_eq!(table.pending(), ["P1", "P2", "P3"]);
 }
 
 #[test]
-fn f97_a_second_thief_goes_before_them_too() {
+fn f97_second_thief_goes_before_all_waiters() {
     let mut table = Table::new();
     table.holds("C1", "victim", x("a"));
     table.waits("C2", "P1", x("a"));
@@ -163,7 +163,7 @@ fn f97_a_second_thief_goes_before_them_too() {
 }
 
 #[test]
-fn f99_a_client_may_steal_from_itself() {
+fn f99_client_may_steal_from_itself() {
     let mut table = Table::new();
     table.holds("C1", "mine", x("a"));
     table.waits("C1", "mine too", x("a"));
@@ -177,8 +177,8 @@ fn f99_a_client_may_steal_from_itself() {
 }
 
 #[test]
-fn f91_a_grant_that_was_not_yet_heard_is_delivered_before_its_loss() {
-    // Decision 1 needs both in this order: the surface decides what the callback sees.
+fn f91_s9_g14_decision_1_grant_not_yet_polled_is_delivered_before_its_loss() {
+    // The surface needs both in this order: it decides how the callback sees the loss.
     let mut manager = manager();
     let first = ask(&mut manager, x("a"));
     let victim = ask(&mut manager, x("a"));
@@ -197,4 +197,72 @@ fn f91_a_grant_that_was_not_yet_heard_is_delivered_before_its_loss() {
 fn ask(manager: &mut LockManager, request: Request) -> RequestId {
     let client = manager.add_client();
     manager.request(client, request).expect("the client is new").0
+}
+
+#[test]
+fn g7_steal_takes_from_several_shared_holders() {
+    let mut table = Table::new();
+    for holder in ["S1", "S2", "S3"] {
+        table.holds(holder, holder, s("a"));
+    }
+    let events = table.request("C4", "thief", x("a").wait(Wait::Steal));
+    assert_eq!(
+        events,
+        [
+            "lost S1: stolen by thief",
+            "lost S2: stolen by thief",
+            "lost S3: stolen by thief",
+            "granted thief"
+        ]
+    );
+    // The three requests are gone for good.
+    assert_eq!(table.release("thief"), NOTHING);
+    assert_eq!(table.held(), NOTHING);
+}
+
+#[test]
+fn g8_steal_leaves_other_names_and_their_queues() {
+    let mut table = Table::new();
+    table.holds("C1", "a", x("a"));
+    table.holds("C1", "b", x("b"));
+    table.waits("C2", "b next", x("b"));
+    assert_eq!(
+        table.request("C2", "thief", x("a").wait(Wait::Steal)),
+        ["lost a: stolen by thief", "granted thief"]
+    );
+    assert!(table.is_held("b") && table.is_pending("b next"));
+    assert_eq!(table.release("b"), ["granted b next"]);
+}
+
+#[test]
+fn g9_late_release_of_victim_does_not_release_the_thief() {
+    let mut table = Table::new();
+    table.holds("A", "victim", x("a"));
+    table.request("B", "thief", x("a").wait(Wait::Steal));
+    table.release_does_nothing("victim");
+    assert_eq!(table.request("A", "try", x("a").wait(Wait::IfAvailable)), ["unavailable try"]);
+    assert!(table.is_held("thief"));
+}
+
+#[test]
+fn g9_termination_of_victim_does_not_release_the_thief() {
+    let mut table = Table::new();
+    table.holds("A", "victim", x("a"));
+    table.request("B", "thief", x("a").wait(Wait::Steal));
+    assert_eq!(table.terminate("A"), NOTHING);
+    assert!(table.is_held("thief"));
+}
+
+#[test]
+fn s3_shrinking_held_set_skips_no_holder() {
+    let mut table = Table::new();
+    let readers: Vec<String> = (0..7).map(|at| format!("S{at}")).collect();
+    for reader in &readers {
+        table.holds("C1", reader, s("a"));
+    }
+    let mut expected: Vec<String> =
+        readers.iter().map(|reader| format!("lost {reader}: stolen by thief")).collect();
+    expected.push("granted thief".to_owned());
+    assert_eq!(table.request("C2", "thief", x("a").wait(Wait::Steal)), expected);
+    assert_eq!(table.held(), ["thief"]);
 }
