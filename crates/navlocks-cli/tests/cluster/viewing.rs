@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use servers::EtcdMembers;
 
 use crate::client::Client;
-use crate::nodes::{Node, etcd, slots, three_with};
+use crate::nodes::{Node, cluster, etcd, slots, three_with};
 
 const TOKEN: &str = "an-operator-of-the-tests";
 
@@ -173,4 +173,22 @@ fn slot_that_waits_for_claims_is_shown_as_recovering() {
     };
     let service = Client::dashboard(node, TOKEN).view(&json!("service"));
     assert_eq!(list(&service["node"], "recovering").len(), 1, "{service}");
+}
+
+#[test]
+fn slot_that_moves_away_leaves_the_views_and_its_locks_are_not_shown_as_ended() {
+    let etcd = etcd();
+    let nodes = three_with_dashboards(&etcd, "moving");
+    let mut client = Client::carried(&nodes[0], "p");
+    client.hold(1, "x");
+    let owner = nodes.iter().find(|node| gauge(node, "locks_held") == 1).expect("an owner");
+    let mut dashboard = Client::dashboard(owner, TOKEN);
+    assert_eq!(dashboard.view(&json!({"overview": {}}))["held"], 1);
+    let output = cluster(&etcd, &["drain", &owner.name]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(dashboard.view(&json!({"overview": {}}))["space-count"], 0);
+    assert_eq!(dashboard.view(&json!("service"))["node"]["owned"], 0);
+    let events = dashboard.view(&json!({"events": {"after": 0, "filter": {}}}));
+    let words: Vec<String> = list(&events, "events").iter().map(|it| text(&it["what"])).collect();
+    assert_eq!(words, ["requested", "granted", "moved to another node"]);
 }
