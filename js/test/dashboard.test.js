@@ -356,6 +356,29 @@ describe('the dashboard', { skip: missing }, () => {
     await site.close();
   });
 
+  test('the page of a node shows its address and its slots', async () => {
+    const context = await (await browsers.open()).newContext();
+    const page = await context.newPage();
+    let recovering = [3, 9];
+    // A real service, whose answer about itself becomes that of a node.
+    await page.routeWebSocket(/\/dashboard$/, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((message) => {
+        const parsed = JSON.parse(message);
+        const info = parsed.answer?.reply.view?.service;
+        if (info !== undefined) info.node = { address: 'wss://n1.example:7400', slots: 64, owned: 21, recovering };
+        socket.send(JSON.stringify(parsed));
+      });
+    });
+    await page.goto(http());
+    const line = page.locator('.cluster');
+    await line.waitFor();
+    assert.equal(await line.innerText(), 'Node wss://n1.example:7400 · the locks of 21 of 64 slots 2 recovering 3, 9');
+    recovering = undefined;
+    await page.waitForFunction(() => !document.querySelector('.cluster').innerText.includes('recovering'), undefined, { timeout: 20_000 });
+    await context.close();
+  });
+
   test('keys switch between views, and every control has a name', async () => {
     const page = await open(`${http()}/`);
     await page.waitForSelector('.facts');

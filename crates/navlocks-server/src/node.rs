@@ -11,8 +11,7 @@ use tokio::task::{spawn_local, yield_now};
 use crate::cluster::{Event, Gate, Inherited, Registry};
 use crate::connection::{Shared, websocket_config};
 use crate::dialing::{PARTY, SECRET};
-use crate::hub::{Hub, Peer};
-use crate::hubs::{SharedHub, Slots};
+use crate::hub::{Hub, Peer, SharedHub, Slots};
 use crate::recovering;
 
 /// How often frames that wait look whether the node may send again.
@@ -37,7 +36,7 @@ pub(crate) async fn run(shared: Rc<Shared>) {
         match event {
             Some(Event::Gained(registry, inherited)) => gain(&shared, slots, registry, inherited),
             Some(Event::Lost(slot)) => {
-                let hub = slots.remove(slot, slots.owner_elsewhere(slot));
+                let hub = slots.remove(slot, slots.owner_elsewhere(slot), Instant::now());
                 hub.map(|hub| spawn_local(dissolve(hub)));
             }
             Some(Event::Give { slot, to }) => {
@@ -111,7 +110,7 @@ async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>, hub: SharedHub) {
 /// Stops to serve a slot, and gives it away when its changes are durable.
 async fn give(shared: Rc<Shared>, slot: u32, to: String) {
     let Some(slots) = shared.hubs.slots() else { return };
-    let Some(hub) = slots.remove(slot, Some(to)) else { return };
+    let Some(hub) = slots.remove(slot, Some(to), Instant::now()) else { return };
     hand_over(slots, slot, &hub).await;
     dissolve(hub).await;
 }
@@ -153,7 +152,7 @@ async fn raise_epochs(shared: &Shared) {
 pub(crate) async fn leave(shared: &Shared) -> io::Result<()> {
     let Some(slots) = shared.hubs.slots() else { return Ok(()) };
     for slot in slots.numbers() {
-        if let Some(hub) = slots.remove(slot, None) {
+        if let Some(hub) = slots.remove(slot, None, Instant::now()) {
             hand_over(slots, slot, &hub).await;
         }
     }

@@ -7,7 +7,7 @@ use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use crate::connection::Shared;
-use crate::hubs::SharedHub;
+use crate::hub::SharedHub;
 use crate::presence::is_present;
 use crate::store::SessionRecord;
 

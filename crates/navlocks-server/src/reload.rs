@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use crate::connection::Shared;
-use crate::hubs::SharedHub;
+use crate::hub::SharedHub;
 use crate::net;
 
 /// The identity of a version of a file: it changes when the file is written or replaced.

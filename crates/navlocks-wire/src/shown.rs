@@ -427,4 +427,22 @@ pub struct ServiceInfo {
     pub session: u32,
     /// How long the service has recorded events, in milliseconds.
     pub recorded_ms: u64,
+    /// The node, if the service is one of a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<ServiceNode>,
+}
+
+/// A node of a cluster. Its dashboard shows the partitions of its own slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ServiceNode {
+    /// The address at which clients and other nodes reach it.
+    pub address: String,
+    /// How many slots the cluster has.
+    pub slots: u32,
+    /// How many of them the node owns.
+    pub owned: u32,
+    /// Its slots that grant nothing until their sessions have claimed or ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovering: Vec<u32>,
 }

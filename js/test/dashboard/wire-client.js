@@ -10,7 +10,7 @@ export class WireClient {
   #waits = new Map();
 
   /** @param url `unix:PATH` or `ws://HOST:PORT` */
-  static async connect(url, { token, origin, partition, lease } = {}) {
+  static async connect(url, { token, origin, partition, lease, carry } = {}) {
     const client = new WireClient();
     const address = url.startsWith('unix:') ? `ws+unix:${url.slice(5)}:/` : url;
     const headers = { ...(token && { authorization: `Bearer ${token}` }), ...(origin && { origin }) };
@@ -19,7 +19,7 @@ export class WireClient {
     client.#socket.on('error', () => {});
     await once(client.#socket, 'open');
     const welcome = client.#receive('welcome');
-    client.send({ hello: { version: 1, partition, 'lease-ms': lease } });
+    client.send({ hello: { version: 1, partition, 'lease-ms': lease, carry } });
     client.session = (await welcome).session;
     return client;
   }

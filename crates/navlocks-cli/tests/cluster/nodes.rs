@@ -30,7 +30,11 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn start(etcd: &EtcdMembers, name: &str) -> Self {
-        let mut child = serve(etcd, name).spawn().expect("the program starts");
+        Self::start_with(etcd, name, &[])
+    }
+
+    fn start_with(etcd: &EtcdMembers, name: &str, arguments: &[&str]) -> Self {
+        let mut child = serve(etcd, name).args(arguments).spawn().expect("the program starts");
         let mut line = String::new();
         let out = child.stdout.as_mut().expect("its output is read");
         BufReader::new(out).read_line(&mut line).expect("it says something");
@@ -68,7 +72,13 @@ pub(crate) fn serve(etcd: &EtcdMembers, name: &str) -> Command {
 
 /// Three nodes, each with the slots that are its own for good.
 pub(crate) fn three(etcd: &EtcdMembers) -> Vec<Node> {
-    let nodes: Vec<Node> = ["n1", "n2", "n3"].map(|name| Node::start(etcd, name)).into();
+    three_with(etcd, &[])
+}
+
+/// The same, with further arguments of `navlocks serve`.
+pub(crate) fn three_with(etcd: &EtcdMembers, arguments: &[&str]) -> Vec<Node> {
+    let start = |name| Node::start_with(etcd, name, arguments);
+    let nodes: Vec<Node> = ["n1", "n2", "n3"].map(start).into();
     // The hashes of these names and eight slots.
     while slots(etcd) != [2, 2, 4] {
         std::thread::yield_now();

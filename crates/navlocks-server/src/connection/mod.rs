@@ -27,9 +27,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::config::Limits;
-use crate::hub::{Frame, Full, Next, Outbox};
-use crate::hub::{Peer, Share};
-use crate::hubs::SharedHub;
+use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub};
 use crate::presence::gone;
 
 pub(crate) use closing::close;

@@ -121,7 +121,8 @@ impl Shared {
     /// Brings what is counted on demand up to date.
     pub(crate) fn measure(&self) -> &Metrics {
         let metrics = self.metrics();
-        for gauge in [&metrics.held, &metrics.pending, &metrics.partitions, &metrics.sessions] {
+        let Metrics { held, pending, partitions, sessions, slots, slots_recovering, .. } = metrics;
+        for gauge in [held, pending, partitions, sessions, slots, slots_recovering] {
             gauge.set(0);
         }
         self.hubs.all().iter().for_each(|hub| hub.borrow().measure());

@@ -14,14 +14,14 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// Works until the service ends. It sleeps while no dashboard asks.
 pub(crate) async fn run(shared: Rc<Shared>) {
-    let wake = shared.hubs.first().borrow().views.wake();
+    let wake = shared.hubs.common.views.borrow().wake();
     loop {
         let begun = Instant::now();
         if shared.hubs.first().borrow_mut().step_views(begun) {
             tokio::time::sleep(begun.elapsed() * REST).await;
             continue;
         }
-        let recording = shared.hubs.first().borrow().views.is_recording();
+        let recording = shared.hubs.common.views.borrow().is_recording();
         if recording {
             let _looks = tokio::time::timeout(LOOK, wake.notified()).await;
             shared.hubs.first().borrow_mut().check_recording(Instant::now());

@@ -16,7 +16,8 @@ use crate::config::Limits;
 impl Hub {
     /// Opens a client in a bucket of its peer.
     pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
-        let Self { limits, partitions, tokens, deadlocks, common, store, views, .. } = self;
+        let has_locks = self.has_locks();
+        let Self { limits, partitions, tokens, deadlocks, common, store, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         let fault = |text: String| Fault::new(FaultCode::Limit, text);
         if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
@@ -56,7 +57,10 @@ impl Hub {
                 let (share, table_key) = (session.share.clone(), store.key);
                 // The moment of the message that opens the client.
                 let now = session.heard;
-                let history = views.begin_history(&key, now);
+                let history = match has_locks {
+                    true => common.views.borrow_mut().begin_history(&key, now),
+                    false => None,
+                };
                 let index = partitions.insert(key, tokens.next(), *deadlocks, share, table_key);
                 partitions[index].bound_deadlock_search(limits.deadlock_wait_entries_max);
                 if let Some(history) = history {
@@ -153,7 +157,7 @@ impl Hub {
             let (key, history) = (partition.key.clone(), partition.history.take());
             partitions.remove(client.partition);
             if let Some(history) = history {
-                self.views.keep_history(key, history, now);
+                self.common.views.borrow_mut().keep_history(key, history, now);
             }
         } else {
             let places = partition.early.places(&freed);

@@ -1,12 +1,14 @@
 //! The state that all hubs of a service share.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use tokio::sync::Notify;
 
 use super::metrics::Metrics;
 use super::shares::Shares;
+use super::slots::Slots;
+use super::views::Views;
 
 /// The state that all hubs of a service share: one hub, or one for each slot that a node owns.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,9 @@ pub(crate) struct Common {
     /// Notified when the service must end because no more tokens can be reserved.
     pub(crate) exhausted: Rc<Notify>,
     pub(crate) epochs: Rc<Epochs>,
+    pub(crate) views: Rc<RefCell<Views>>,
+    /// In a cluster: the slots of this node.
+    pub(crate) slots: Weak<Slots>,
 }
 
 /// The largest epoch that a client has seen and that no owner here had: the registry of the cluster

@@ -18,6 +18,8 @@ pub(crate) struct Metrics {
     pub(crate) sessions: Gauge,
     pub(crate) connections: Gauge,
     pub(crate) strangers: Gauge,
+    pub(crate) slots: Gauge,
+    pub(crate) slots_recovering: Gauge,
     pub(crate) grants: Counter,
     pub(crate) steals: Counter,
     pub(crate) losses: Counter,
@@ -46,6 +48,8 @@ impl Default for Metrics {
             sessions: Gauge::default(),
             connections: Gauge::default(),
             strangers: Gauge::default(),
+            slots: Gauge::default(),
+            slots_recovering: Gauge::default(),
             grants: Counter::default(),
             steals: Counter::default(),
             losses: Counter::default(),
@@ -76,6 +80,12 @@ impl Metrics {
             ("sessions", "Sessions now, with and without a connection", &self.sessions),
             ("connections", "Connections now", &self.connections),
             ("strangers", "Connections that have not shown yet whose they are", &self.strangers),
+            ("slots", "Slots of a cluster that this node owns now", &self.slots),
+            (
+                "slots_recovering",
+                "Slots of this node that grant nothing until their sessions have claimed or ended",
+                &self.slots_recovering,
+            ),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());

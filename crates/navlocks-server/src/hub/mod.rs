@@ -29,6 +29,7 @@ pub(crate) mod recovery;
 mod resuming;
 mod sessions;
 pub(crate) mod shares;
+mod slots;
 mod tokens;
 mod turns;
 mod views;
@@ -51,7 +52,6 @@ use partitions::{Around, Partition, Partitions};
 use recovery::Recovery;
 use sessions::Sessions;
 use tokens::Tokens;
-use views::Views;
 
 pub(crate) use common::Common;
 pub use frame::Frame;
@@ -62,6 +62,7 @@ pub use outbox::Outbox;
 pub use sessions::Peer;
 pub(crate) use sessions::Viewing;
 pub(crate) use shares::Share;
+pub(crate) use slots::{SharedHub, Slots};
 
 /// The state of a service.
 #[derive(Debug)]
@@ -88,7 +89,6 @@ pub struct Hub {
     /// Whether new sessions are taken.
     open: bool,
     next_connection: u64,
-    pub(crate) views: Views,
 }
 
 impl Hub {
@@ -172,7 +172,6 @@ impl Hub {
             questions: Vec::new(),
             open: true,
             next_connection: 1,
-            views: Views::default(),
         }
     }
 
@@ -224,6 +223,10 @@ impl Hub {
         self.metrics.pending.inc_by((all - held) as i64);
         self.metrics.partitions.inc_by(self.partitions.len() as i64);
         self.metrics.sessions.inc_by(self.sessions.len() as i64);
+        if self.slot.is_some() {
+            self.metrics.slots.inc();
+            self.metrics.slots_recovering.inc_by(i64::from(self.recovery.hides_holders()));
+        }
     }
 
     /// Returns the gate of its slot, in a cluster.
@@ -233,8 +236,9 @@ impl Hub {
 
     /// Stops to serve: sends all connections this fault and nothing more. Sessions are left as they
     /// are, and go on elsewhere.
-    pub(crate) fn retire(&mut self, fault: &Fault) {
+    pub(crate) fn retire(&mut self, fault: &Fault, now: Instant) {
         self.open = false;
+        self.keep_histories(now);
         self.disconnect(fault);
     }
 

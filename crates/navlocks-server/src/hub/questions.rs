@@ -116,12 +116,18 @@ impl Hub {
         let max = self.answer_bytes_max();
         let mut all = Vec::new();
         let mut left = max;
-        for (described, partition) in self.partitions.visible_to(peer) {
-            let snapshot = partition.snapshot(&self.sessions, now, left);
-            let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
-            left = left.saturating_sub(partition.bytes());
-            all.push(wire::Partition { held, pending, ..described });
-        }
+        self.look(|sight| {
+            for key in sight.keys_visible_to(peer) {
+                let (Some(hub), Some(partition)) = (sight.hub_of(&key), sight.find(&key)) else {
+                    continue;
+                };
+                let snapshot = partition.snapshot(&hub.sessions, now, left);
+                let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
+                left = left.saturating_sub(partition.bytes());
+                all.push(wire::Partition { held, pending, ..key.describe() });
+            }
+            Ok(())
+        })?;
         let text = wire::write_within(&Reply::Partitions(all), max).ok_or_else(|| too_long(max))?;
         Ok(Frame::own(format!("{}{text}{}", Answer::head(id), Answer::TAIL)))
     }

@@ -78,6 +78,8 @@ fn metrics_count_what_happens() {
         "navlocks_requests_pending 0\n",
         "navlocks_sessions 2\n",
         "navlocks_partitions 1\n",
+        "navlocks_slots 0\n",
+        "navlocks_slots_recovering 0\n",
         "navlocks_grants_total 3\n",
         "navlocks_steals_total 1\n",
         "navlocks_losses_total 1\n",

@@ -7,7 +7,7 @@ import * as events from './events.js';
 import { duration, plain } from './format.js';
 import { DOWN, Link, REFUSED, UP } from './link.js';
 import * as names from './overview.js';
-import { link as linkTo, route, spaceName, spaceOf, spaceQuery } from './parts.js';
+import { link as linkTo, route, spaceName, spaceOf, spaceQuery, text } from './parts.js';
 import * as queue from './queue.js';
 import * as time from './time.js';
 import * as tree from './tree.js';
@@ -59,6 +59,8 @@ async function greet() {
 async function loadSummary() {
   if (link.state !== UP || paused || document.hidden) return;
   try {
+    // The slots of a node change.
+    if (rights?.node !== undefined) rights = await link.ask('service');
     const found = await link.ask('deadlocks');
     live = found.rings.filter((ring) => ring['over-ms'] === undefined).length;
     // An overview without a name has the list of partitions alone.
@@ -155,6 +157,7 @@ function frame(view) {
         h('a', { href: linkTo(path, spaceQuery(spaceOf(at.query))), 'aria-current': path === at.path || (path === 'names' && at.path === 'name') ? 'page' : undefined }, label, path === 'deadlocks' && live > 0 ? h('span', { class: 'count', 'aria-label': `${live} now` }, String(live)) : undefined))),
       h('div', { class: 'right' }, spaceChoice(), freshness(), h('button', { class: 'pause', type: 'button', 'aria-pressed': String(paused), title: 'Key: p', on: { click: pause } }, paused ? 'Resume' : 'Pause'))),
     banner(),
+    node(),
     h('main', { id: 'main', tabindex: -1 }, content(view)));
 }
 
@@ -171,6 +174,15 @@ function banner() {
   }
   if (wrong !== undefined) return h('div', { class: 'banner', role: 'status' }, wrong);
   return h('div', { hidden: true });
+}
+
+/** Returns the line about the node of a cluster, which shows the locks of its own slots. */
+function node() {
+  const { address, slots, owned, recovering = [] } = rights?.node ?? {};
+  if (address === undefined) return h('div', { class: 'cluster', hidden: true });
+  const title = 'No lock is granted here until the clients of the former owner have claimed their locks, or their leases have passed';
+  const waits = recovering.length === 0 ? undefined : [' ', h('span', { class: 'pill warn', title }, `${recovering.length} recovering`), ` ${recovering.join(', ')}`];
+  return h('div', { class: 'cluster' }, 'Node ', h('bdi', { class: 'id' }, text(address, 80)), ` · the locks of ${owned} of ${slots} slots`, waits);
 }
 
 function freshness() {

@@ -31,9 +31,14 @@ impl PartitionKey {
     pub(crate) fn of(peer: &Peer, bucket: &str) -> Self {
         Self { tenant: peer.tenant.clone(), origin: peer.origin.clone(), bucket: bucket.into() }
     }
-}
 
-impl PartitionKey {
+    /// The partition that a dashboard names so.
+    pub(crate) fn of_space(space: &wire::Space) -> Self {
+        let wire::Space { partition, tenant, origin } = space;
+        let (tenant, origin) = (tenant.as_str().into(), origin.as_str().into());
+        Self { tenant, origin, bucket: partition.as_str().into() }
+    }
+
     /// Returns the key of the hashes of names in this partition: a name of another one has another
     /// hash.
     fn derive(&self, key: HashKey) -> HashKey {
@@ -143,23 +148,9 @@ impl Partitions {
         self.partitions.iter()
     }
 
-    /// Those that a peer may know of, described, in the order of their names.
-    pub(crate) fn visible_to(&self, peer: &Peer) -> Vec<(wire::Partition, &Partition)> {
-        let visible = self.indices.iter().filter(|(key, _)| key.is_visible_to(peer));
-        let mut found: Vec<_> =
-            visible.map(|(key, &index)| (key.describe(), &self[index])).collect();
-        found.sort_by(|(a, _), (b, _)| {
-            (&a.tenant, &a.origin, &a.partition).cmp(&(&b.tenant, &b.origin, &b.partition))
-        });
-        found
-    }
-
-    /// Returns the keys of those that a peer may know of, in order.
-    pub(crate) fn keys_visible_to(&self, peer: &Peer) -> Vec<PartitionKey> {
-        let visible = self.indices.keys().filter(|key| key.is_visible_to(peer));
-        let mut keys: Vec<PartitionKey> = visible.cloned().collect();
-        keys.sort();
-        keys
+    /// Returns those that are not gone.
+    pub(crate) fn living(&self) -> impl Iterator<Item = &Partition> {
+        self.indices.values().map(|&index| &self[index])
     }
 
     pub(crate) fn indices(&self) -> Vec<PartitionIndex> {

@@ -20,6 +20,11 @@ pub(crate) use session::{CLIENT_BYTES, Client, Known, Session};
 /// Numbers stay below this, because ids of other processes' things have a bit less than 32.
 const NUMBERS_END: u32 = 1 << 31;
 
+/// Returns true for the session of a dashboard in a cluster.
+pub(crate) fn is_numbered_apart(session: u32) -> bool {
+    session >= NUMBERS_END
+}
+
 /// All sessions, and which of them do not read what they are told.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -27,7 +32,9 @@ pub(crate) struct Sessions {
     /// Numbers of sessions of an earlier service that may be claimed.
     reserved: HashSet<u32>,
     next: u32,
-    /// The distance between numbers.
+    /// The smallest number, the bound of all, and the distance between two.
+    first: u32,
+    end: u32,
     step: u32,
     slow: Vec<u32>,
 }
@@ -36,17 +43,24 @@ impl Sessions {
     /// No sessions, beside those of an earlier service that have these numbers.
     pub(crate) fn new(reserved: HashSet<u32>) -> Self {
         let next = reserved.iter().max().map_or(1, |largest| (largest + 1) % NUMBERS_END).max(1);
-        Self { living: HashMap::new(), reserved, next, step: 1, slow: Vec::new() }
+        let (living, slow) = (HashMap::new(), Vec::new());
+        Self { living, reserved, next, first: 1, end: NUMBERS_END, step: 1, slow }
     }
 
     /// Gives only numbers that no other slot of the cluster gives.
     pub(crate) fn number_by(&mut self, slot: u32, slots: u32) {
         let largest = self.reserved.iter().max().copied().unwrap_or_default();
-        self.step = slots;
+        (self.first, self.step) = (slots + slot, slots);
         self.next = (largest / slots + 1) * slots + slot;
         if self.next >= NUMBERS_END {
-            self.next = slots + slot;
+            self.next = self.first;
         }
+    }
+
+    /// Gives only numbers that no slot of a cluster gives: these sessions have no requests.
+    pub(crate) fn number_apart(&mut self) {
+        (self.first, self.end) = (NUMBERS_END, u32::MAX);
+        self.next = self.first;
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,7 +90,7 @@ impl Sessions {
 
     fn advance(&mut self) {
         let next = self.next + self.step;
-        self.next = if next < NUMBERS_END { next } else { self.step + self.next % self.step };
+        self.next = if next < self.end { next } else { self.first };
     }
 
     #[inline]

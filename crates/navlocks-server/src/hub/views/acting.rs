@@ -29,13 +29,24 @@ impl Hub {
             let text = "this dashboard may look and not act: serve with --dashboard-actions, and show an operator token";
             return Err(Fault::new(FaultCode::Unauthorized, text));
         };
-        match act.action {
-            Action::Release(key) => self.act_on_lock(peer, key, false, act.preview, &author, now),
-            Action::Steal(key) => self.act_on_lock(peer, key, true, act.preview, &author, now),
-            Action::EndSession(number) => {
-                self.act_on_session(peer, number, act.preview, &author, now)
-            }
-        }
+        let (session, over) = match act.action {
+            Action::Release(key) | Action::Steal(key) => (key.session, gone(key)),
+            Action::EndSession(number) => (number, ended(number)),
+        };
+        let acted = self.within_hub_of_session(session, |hub| {
+            let acted = match act.action {
+                Action::Release(key) => {
+                    hub.act_on_lock(peer, key, false, act.preview, &author, now)
+                }
+                Action::Steal(key) => hub.act_on_lock(peer, key, true, act.preview, &author, now),
+                Action::EndSession(number) => {
+                    hub.act_on_session(peer, number, act.preview, &author, now)
+                }
+            };
+            hub.settle(now);
+            acted
+        });
+        acted.unwrap_or(Err(over))
     }
 
     fn act_on_lock(
@@ -116,7 +127,7 @@ impl Hub {
     ) -> Result<wire::Acted, Fault> {
         let session = self.sessions.get(number);
         let Some(session) = session.filter(|session| peer.sees_tenant(&session.peer.tenant)) else {
-            return Err(Fault::new(FaultCode::BadState, format!("session {number} is over")));
+            return Err(ended(number));
         };
         let mut acted = wire::Acted { done: !preview, ..wire::Acted::default() };
         let mut touched = Vec::new();
@@ -156,6 +167,10 @@ impl Hub {
             history.push_event(what, noted, Some(author.clone()), now);
         }
     }
+}
+
+fn ended(session: u32) -> Fault {
+    Fault::new(FaultCode::BadState, format!("session {session} is over"))
 }
 
 fn gone(key: RequestKey) -> Fault {

@@ -9,53 +9,55 @@ use navlocks_wire::{self as wire, ClientKey, Way};
 use super::brief::age;
 use super::survey::{ROWS_MAX, Wanted};
 use crate::hub::sessions::Session;
+use crate::hub::slots::Sight;
 use crate::hub::{Hub, Peer};
 
 /// How many requests of one session are looked at, and how many of them are shown.
 const LOOKS_MAX: usize = 10_000;
 const ENTRIES_MAX: usize = 8;
 
-impl Hub {
+impl Sight<'_> {
     /// Returns a page of the sessions that a dashboard may see.
-    pub(super) fn view_clients(
-        &self,
-        peer: &Peer,
-        filter: wire::Filter,
-        now: Instant,
-    ) -> wire::Clients {
+    pub(super) fn clients(&self, peer: &Peer, filter: wire::Filter, now: Instant) -> wire::Clients {
         let skip = filter.skip as usize;
         let wanted = Wanted::new(filter);
         let mut answer = wire::Clients::default();
-        let mut rows: Vec<(bool, usize, u32)> = Vec::new();
-        for number in self.sessions.numbers() {
-            let Some(session) = self.sessions.get(number) else { continue };
-            if !peer.sees_tenant(&session.peer.tenant) {
-                continue;
-            }
-            answer.count += 1;
-            let is_wanted = |client: &u64| {
-                wanted.wants_client(ClientKey::new(number, *client), session.peer.pid)
-            };
-            if session.clients.keys().any(is_wanted) {
-                rows.push((session.outbox.is_some(), session.requests.len(), number));
+        let mut rows: Vec<(bool, usize, u32, &Hub)> = Vec::new();
+        for hub in self.hubs() {
+            for number in hub.sessions.numbers() {
+                let Some(session) = hub.sessions.get(number) else { continue };
+                if !peer.sees_tenant(&session.peer.tenant) {
+                    continue;
+                }
+                answer.count += 1;
+                let is_wanted = |client: &u64| {
+                    wanted.wants_client(ClientKey::new(number, *client), session.peer.pid)
+                };
+                if session.clients.keys().any(is_wanted) {
+                    rows.push((session.outbox.is_some(), session.requests.len(), number, hub));
+                }
             }
         }
         if peer.viewing.as_ref().is_some_and(|viewing| viewing.all) {
-            answer.unclaimed = self.recovery.describe(|_| true, now);
+            let unclaimed = self.hubs().flat_map(|hub| hub.recovery.describe(|_| true, now));
+            answer.unclaimed = unclaimed.collect();
+            answer.unclaimed.sort_unstable_by_key(|it| it.session);
             answer.unclaimed.truncate(ROWS_MAX);
         }
         answer.matching = rows.len() as u64;
-        rows.sort_unstable_by_key(|&(connected, requests, number)| {
+        rows.sort_unstable_by_key(|&(connected, requests, number, _)| {
             (connected, Reverse(requests), number)
         });
         let page = rows.into_iter().skip(skip).take(ROWS_MAX);
-        let row = |(_, _, number): (bool, usize, u32)| {
-            self.sessions.get(number).map(|session| self.view_session(number, session, now))
+        let row = |(_, _, number, hub): (bool, usize, u32, &Hub)| {
+            hub.sessions.get(number).map(|session| hub.view_session(number, session, now))
         };
         answer.rows = page.filter_map(row).collect();
         answer
     }
+}
 
+impl Hub {
     fn view_session(&self, number: u32, session: &Session, now: Instant) -> wire::SessionInfo {
         let (mut held, mut pending) = (0, 0);
         let mut entries: [Vec<wire::Entry>; 2] = Default::default();

@@ -247,6 +247,12 @@ impl History {
         self.events.push_back(Recorded { number, at: now, what, noted, author });
     }
 
+    /// Ends with a slot that moves to another node, where its requests live on.
+    pub(super) fn leave(&mut self, now: Instant) {
+        self.live.clear();
+        self.push_event("moved to another node", None, None, now);
+    }
+
     fn count_grant(&mut self, waited: Duration, scope: &Scope, now: Instant) {
         let cell = self.bucket_of(now) / HEAT_BUCKETS;
         if let Some(bucket) = self.buckets.back_mut() {

@@ -11,6 +11,7 @@ mod survey;
 mod time;
 mod tree;
 
+use std::cell::RefMut;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use navlocks_wire::{self as wire, Answer, Fault, FaultCode, Reply, Shown, View};
 use tokio::sync::Notify;
 
 use crate::hub::partitions::PartitionKey;
-use crate::hub::{Frame, Hub, Peer};
+use crate::hub::{Frame, Hub, Peer, Slots};
 use brief::age;
 use history::Board;
 pub(crate) use history::{History, Noted};
@@ -40,7 +41,7 @@ const UNASKED_MAX: Duration = Duration::from_secs(600);
 /// The most events of an answer.
 const EVENTS_MAX: usize = 500;
 
-/// The state of all dashboards.
+/// The state of all dashboards. All hubs of a service share it.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     jobs: VecDeque<Job>,
@@ -116,27 +117,34 @@ impl Views {
 }
 
 impl Hub {
+    fn views(&self) -> RefMut<'_, Views> {
+        self.common.views.borrow_mut()
+    }
+
     /// Records from now on, whether or not a dashboard asks.
     pub(crate) fn record_always(&mut self, now: Instant) {
         self.begin_recording(now);
-        if let Some(recording) = &mut self.views.recording {
+        if let Some(recording) = &mut self.views().recording {
             recording.always = true;
         }
     }
 
     fn begin_recording(&mut self, now: Instant) {
-        if let Some(recording) = &mut self.views.recording {
+        if let Some(recording) = &mut self.views().recording {
             recording.asked = now;
             return;
         }
         let kept = VecDeque::new();
-        self.views.recording = Some(Recording { begun: now, asked: now, always: false, kept });
-        for index in self.partitions.indices() {
-            let key = self.partitions[index].key.clone();
-            if let Some(history) = self.views.begin_history(&key, now) {
-                self.partitions[index].record(history, now);
+        self.views().recording = Some(Recording { begun: now, asked: now, always: false, kept });
+        self.within_each_hub(|hub| {
+            for index in hub.partitions.indices() {
+                let key = hub.partitions[index].key.clone();
+                let history = hub.views().begin_history(&key, now);
+                if let Some(history) = history {
+                    hub.partitions[index].record(history, now);
+                }
             }
-        }
+        });
     }
 
     /// Ends a recording that no dashboard asks about any more.
@@ -144,10 +152,26 @@ impl Hub {
         let over = |recording: &Recording| {
             !recording.always && now.saturating_duration_since(recording.asked) > UNASKED_MAX
         };
-        if self.views.recording.as_ref().is_some_and(over) {
-            self.views.recording = None;
-            for index in self.partitions.indices() {
-                self.partitions[index].end_recording();
+        let is_over = self.views().recording.as_ref().is_some_and(over);
+        if is_over {
+            self.views().recording = None;
+            self.within_each_hub(|hub| {
+                for index in hub.partitions.indices() {
+                    hub.partitions[index].end_recording();
+                }
+            });
+        }
+    }
+
+    /// Ends the histories of a slot that this node serves no more. Its locks live on elsewhere, so
+    /// their end here is no event.
+    pub(crate) fn keep_histories(&mut self, now: Instant) {
+        for index in self.partitions.indices() {
+            let partition = &mut self.partitions[index];
+            if let Some(mut history) = partition.history.take() {
+                let key = partition.key.clone();
+                history.leave(now);
+                self.views().keep_history(key, history, now);
             }
         }
     }
@@ -171,22 +195,25 @@ impl Hub {
             let acted = self.act(&peer, act, now);
             return Some(acted.map(|acted| Reply::View(Shown::Acted(acted))));
         }
-        let jobs = &self.views.jobs;
+        let mut views = self.views();
+        let jobs = &views.jobs;
         let own = jobs.iter().filter(|job| job.session == session).count();
         let of_tenant = jobs.iter().filter(|job| job.peer.tenant == peer.tenant).count();
         if own >= JOBS_PER_SESSION_MAX || of_tenant >= JOBS_PER_TENANT_MAX {
             let text = "too many questions of dashboards wait for their answers: ask less often";
             return Some(Err(Fault::new(FaultCode::Limit, text)));
         }
-        self.views.jobs.push_back(Job { session, id, peer, view, survey: None });
-        self.views.board.wake.notify_one();
+        views.jobs.push_back(Job { session, id, peer, view, survey: None });
+        views.board.wake.notify_one();
         None
     }
 
     /// Works on the first question for a moment. Returns false if there is nothing to do.
     pub fn step_views(&mut self, now: Instant) -> bool {
-        let Some(mut job) = self.views.jobs.pop_front() else {
-            if self.views.board.look.replace(false) {
+        let first = self.views().jobs.pop_front();
+        let Some(mut job) = first else {
+            let looks = self.views().board.look.replace(false);
+            if looks {
                 self.look_for_deadlocks(&|_| true, now);
                 return true;
             }
@@ -201,7 +228,7 @@ impl Hub {
                 let reply = reply.map_or_else(Reply::Refused, Reply::View);
                 self.answer_view(job.session, job.id, &reply, now);
             }
-            None => self.views.jobs.push_front(job),
+            None => self.views().jobs.push_front(job),
         }
         true
     }
@@ -221,18 +248,18 @@ impl Hub {
     fn work(&mut self, job: &mut Job, now: Instant) -> Option<Result<Shown, Fault>> {
         let Job { peer, view, survey, session, .. } = job;
         Some(Ok(match view {
-            View::Overview(filter) => {
+            View::Overview(filter) => Shown::Overview(self.look(|sight| {
                 let survey = survey.get_or_insert_with(|| {
-                    let keys = self.partitions.keys_visible_to(peer);
-                    Survey::new(filter.clone(), keys, now)
+                    Survey::new(filter.clone(), sight.keys_visible_to(peer), now)
                 });
-                Shown::Overview(survey.step(&self.partitions, now)?)
-            }
+                survey.step(sight, now)
+            })?),
             View::Queue(of) => Shown::Queue(self.view_queue(peer, of, now)),
             View::Tree(filter) => Shown::Tree(self.view_tree(peer, filter, now)),
             View::Deadlocks => Shown::Deadlocks(self.view_deadlocks(peer, now)),
             View::Clients(filter) => {
-                Shown::Clients(self.view_clients(peer, std::mem::take(filter), now))
+                let filter = std::mem::take(filter);
+                Shown::Clients(self.look(|sight| sight.clients(peer, filter, now)))
             }
             View::Time(of) => Shown::Time(Box::new(self.view_time(peer, of, now))),
             View::Events(of) => Shown::Events(self.view_events(peer, of, now)),
@@ -244,37 +271,41 @@ impl Hub {
 
     fn view_service(&self, session: u32, peer: &Peer, now: Instant) -> wire::ServiceInfo {
         let viewing = peer.viewing.as_ref();
+        let node =
+            |slots: Rc<Slots>| self.look(|sight| sight.node(slots.membership.borrow().address()));
         wire::ServiceInfo {
             all: viewing.is_some_and(|viewing| viewing.all),
             acts: viewing.is_some_and(|viewing| viewing.acts),
             author: viewing.map(|viewing| viewing.author.to_string()).unwrap_or_default(),
             session,
-            recorded_ms: self.views.recording.as_ref().map_or(0, |it| age(it.begun, now)),
+            recorded_ms: self.views().recording.as_ref().map_or(0, |it| age(it.begun, now)),
+            node: self.common.slots.upgrade().map(node),
         }
     }
 
     fn view_tree(&self, peer: &Peer, filter: &wire::Filter, now: Instant) -> wire::Tree {
         let mut left = self.limits.deadlock_entries_max;
         let mut tree = wire::Tree::default();
-        for key in self.partitions.keys_visible_to(peer) {
-            let space = key.space();
-            if filter.space.as_ref().is_some_and(|wanted| *wanted != space) {
-                continue;
-            }
-            let Some(index) = self.partitions.find(&key) else { continue };
-            let partition = &self.partitions[index];
-            if partition.manager().pending_count() == 0 {
-                continue;
-            }
-            match tree::roots(partition, left, now) {
-                Some((roots, count)) => {
-                    left = left.saturating_sub(partition.requests());
-                    tree.roots.extend(roots);
-                    tree.count += count;
+        self.look(|sight| {
+            for key in sight.keys_visible_to(peer) {
+                let space = key.space();
+                if filter.space.as_ref().is_some_and(|wanted| *wanted != space) {
+                    continue;
                 }
-                None => tree.skipped.push(space),
+                let Some(partition) = sight.find(&key) else { continue };
+                if partition.manager().pending_count() == 0 {
+                    continue;
+                }
+                match tree::roots(partition, left, now) {
+                    Some((roots, count)) => {
+                        left = left.saturating_sub(partition.requests());
+                        tree.roots.extend(roots);
+                        tree.count += count;
+                    }
+                    None => tree.skipped.push(space),
+                }
             }
-        }
+        });
         tree.roots.sort_by_key(|root| std::cmp::Reverse(root.behind));
         tree
     }
@@ -282,64 +313,66 @@ impl Hub {
     /// Looks for deadlocks in some partitions, and notes those that are new or over. Returns the
     /// partitions with too many requests.
     fn look_for_deadlocks(
-        &mut self,
+        &self,
         wanted: &dyn Fn(&PartitionKey) -> bool,
         now: Instant,
     ) -> Vec<wire::Space> {
         let mut skipped = Vec::new();
         let mut left = self.limits.deadlock_entries_max;
-        let Self { partitions, views, .. } = self;
-        for index in partitions.indices() {
-            let partition = &partitions[index];
-            if !wanted(&partition.key) {
-                continue;
+        let mut views = self.views();
+        self.look(|sight| {
+            for partition in sight.partitions().filter(|partition| wanted(&partition.key)) {
+                if views.log.look(partition, left, now) {
+                    left = left.saturating_sub(partition.requests());
+                } else {
+                    skipped.push(partition.key.space());
+                }
             }
-            if views.log.look(partition, left, now) {
-                left = left.saturating_sub(partition.requests());
-            } else {
-                skipped.push(partition.key.space());
-            }
-        }
-        views.log.end(|key| partitions.find(key).is_some(), now);
+            views.log.end(|key| sight.find(key).is_some(), now);
+        });
         skipped
     }
 
-    fn view_deadlocks(&mut self, peer: &Peer, now: Instant) -> wire::Deadlocks {
+    fn view_deadlocks(&self, peer: &Peer, now: Instant) -> wire::Deadlocks {
         let visible = |key: &PartitionKey| key.is_visible_to(peer);
         let skipped = self.look_for_deadlocks(&visible, now);
-        wire::Deadlocks { rings: self.views.log.rings(visible, now), skipped }
+        wire::Deadlocks { rings: self.views().log.rings(visible, now), skipped }
     }
 
     fn view_time(&mut self, peer: &Peer, of: &wire::TimeOf, now: Instant) -> wire::Time {
-        let Self { partitions, views, .. } = self;
-        let is_wanted = |key: &PartitionKey| key.is_visible_to(peer) && key.space() == of.space;
-        let living = partitions.indices().into_iter().find(|&it| is_wanted(&partitions[it].key));
-        if let Some(index) = living {
-            let Some(mut history) = partitions[index].history.take() else {
-                return wire::Time::default();
+        let key = PartitionKey::of_space(&of.space);
+        if !key.is_visible_to(peer) {
+            return wire::Time::default();
+        }
+        let living = self.within_hub_of(&key, |hub| {
+            let index = hub.partitions.find(&key)?;
+            let partition = &mut hub.partitions[index];
+            let Some(mut history) = partition.history.take() else {
+                return Some(wire::Time::default());
             };
-            let answer = time::time(&mut history, Some(&partitions[index]), of, now);
-            partitions[index].history = Some(history);
+            let answer = time::time(&mut history, Some(partition), of, now);
+            partition.history = Some(history);
+            Some(answer)
+        });
+        if let Some(answer) = living.flatten() {
             return answer;
         }
+        let mut views = self.views();
         let kept = views.recording.as_mut().map(|recording| &mut recording.kept);
-        let kept = kept.and_then(|kept| kept.iter_mut().find(|(key, _)| is_wanted(key)));
+        let kept = kept.and_then(|kept| kept.iter_mut().find(|(other, _)| *other == key));
         kept.map(|(_, history)| time::time(history, None, of, now)).unwrap_or_default()
     }
 
     fn view_events(&self, peer: &Peer, of: &wire::EventsOf, now: Instant) -> wire::Events {
-        let last = self.views.board.last_event.get();
+        let views = self.views();
+        let last = views.board.last_event.get();
         let mut answer = wire::Events { last, ..wire::Events::default() };
         let wanted = Wanted::new(of.filter.clone());
-        let living =
-            self.partitions.iter().filter_map(|it| Some((&it.key, it.history.as_deref()?)));
-        let kept = self.views.recording.iter().flat_map(|recording| &recording.kept);
-        let histories = living.chain(kept.map(|(key, history)| (key, &**history)));
-        for (key, history) in histories {
+        let mut add = |key: &PartitionKey, history: &History| {
             let space = key.space();
             let other = of.filter.space.as_ref().is_some_and(|wanted| *wanted != space);
             if other || !key.is_visible_to(peer) {
-                continue;
+                return;
             }
             answer.missed |= of.after > 0 && history.dropped_event > of.after;
             let new = history.events.iter().rev().take_while(|event| event.number > of.after);
@@ -352,7 +385,14 @@ impl Hub {
                 entry: event.noted.as_ref().map(|noted| noted.entry()),
                 author: event.author.as_deref().map(str::to_owned),
             }));
-        }
+        };
+        self.look(|sight| {
+            let recorded =
+                sight.partitions().filter_map(|it| Some((&it.key, it.history.as_ref()?)));
+            recorded.for_each(|(key, history)| add(key, history));
+        });
+        let kept = views.recording.iter().flat_map(|recording| &recording.kept);
+        kept.for_each(|(key, history)| add(key, history));
         answer.events.sort_by_key(|event| event.number);
         let surplus = answer.events.len().saturating_sub(EVENTS_MAX);
         answer.missed |= surplus > 0 && of.after > 0;

@@ -23,9 +23,20 @@ impl Hub {
         of: &wire::QueueOf,
         now: Instant,
     ) -> Option<wire::Queue> {
-        let is_wanted = |key: &PartitionKey| key.is_visible_to(peer) && key.space() == of.space;
-        let all = self.partitions.indices();
-        let index = all.into_iter().find(|&index| is_wanted(&self.partitions[index].key))?;
+        let key = PartitionKey::of_space(&of.space);
+        if !key.is_visible_to(peer) {
+            return None;
+        }
+        self.look(|sight| sight.hub_of(&key)?.view_own_queue(&key, of, now))
+    }
+
+    fn view_own_queue(
+        &self,
+        key: &PartitionKey,
+        of: &wire::QueueOf,
+        now: Instant,
+    ) -> Option<wire::Queue> {
+        let index = self.partitions.find(key)?;
         let partition = &self.partitions[index];
         let manager = partition.manager();
         let queue = match &of.of {

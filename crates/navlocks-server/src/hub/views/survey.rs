@@ -8,7 +8,8 @@ use navlocks_core::{Mode, Name, QueueView};
 use navlocks_wire as wire;
 
 use super::brief::{age, cut};
-use crate::hub::partitions::{Partition, PartitionKey, Partitions};
+use crate::hub::partitions::{Partition, PartitionKey};
+use crate::hub::slots::Sight;
 
 /// How many names and requests one step looks at.
 const STEP: usize = 4096;
@@ -132,10 +133,10 @@ impl Survey {
     }
 
     /// Looks at some more names. Returns the overview when all were looked at.
-    pub(super) fn step(&mut self, partitions: &Partitions, now: Instant) -> Option<wire::Overview> {
+    pub(super) fn step(&mut self, sight: &Sight<'_>, now: Instant) -> Option<wire::Overview> {
         let mut left = STEP;
         while let Some(key) = self.keys.get(self.done) {
-            let found = partitions.find(key).map(|index| &partitions[index]);
+            let found = sight.find(key);
             let Some(partition) = found.filter(|_| self.wants_space(key)) else {
                 self.end_partition(found);
                 continue;
@@ -154,7 +155,7 @@ impl Survey {
             }
             self.end_partition(Some(partition));
         }
-        Some(self.finish(partitions, now))
+        Some(self.finish(sight, now))
     }
 
     fn wants_space(&self, key: &PartitionKey) -> bool {
@@ -225,15 +226,14 @@ impl Survey {
         self.rows.truncate(self.keep());
     }
 
-    fn finish(&mut self, partitions: &Partitions, now: Instant) -> wire::Overview {
+    fn finish(&mut self, sight: &Sight<'_>, now: Instant) -> wire::Overview {
         self.sort();
         let mut answer = std::mem::take(&mut self.answer);
         let page = self.rows.drain(..).skip((self.wanted.filter.skip as usize).min(SKIP_MAX));
         for candidate in page {
             let key = &self.keys[candidate.partition];
-            let found = partitions.find(key).map(|index| &partitions[index]);
             // It may be free by now, or its partition gone.
-            let Some(partition) = found else { continue };
+            let Some(partition) = sight.find(key) else { continue };
             let Some(queue) = partition.manager().queue_of(&candidate.name) else { continue };
             let first = queue.requests().next().and_then(|it| partition.entry(it.request, now));
             let Some(first) = first else { continue };
