@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use etcd_client::{Compare, CompareOp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -307,6 +308,17 @@ impl Driver {
                     let to = view.nodes.get(&to).map(|node| node.address.clone());
                     let _ = self.events.send(Event::Give { slot, to: to.unwrap_or_default() });
                 }
+            }
+        }
+        for (node, revision) in plan::abandoned(&view, self.me.incarnation, now) {
+            let key = self.keys.node(node);
+            let unchanged = Compare::mod_revision(&*key, CompareOp::Equal, revision);
+            let delete = etcd_client::TxnOp::delete(key, None);
+            let transaction = etcd_client::Txn::new().when([unchanged]).and_then([delete]);
+            if self.store.transact(transaction).await.is_ok_and(|answer| answer.succeeded())
+                && let Some(view) = &mut self.view
+            {
+                view.nodes.remove(&node);
             }
         }
         for node in plan::forgotten(&view) {

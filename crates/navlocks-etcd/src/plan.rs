@@ -89,6 +89,15 @@ pub(crate) fn forgotten(view: &View) -> Vec<Incarnation> {
     view.ended.iter().copied().filter(|node| !is_named(node)).collect()
 }
 
+/// Returns other nodes that are silent and own no slot, with the revisions of their keys. A node whose first write
+/// was not answered leaves such a key, because it joins again as another one.
+pub(crate) fn abandoned(view: &View, me: Incarnation, now: Moment) -> Vec<(Incarnation, i64)> {
+    let is_named = |node: &Incarnation| view.slots.iter().any(|slot| slot.node == Some(*node));
+    let silent = view.nodes.iter().filter(|(_, node)| view.is_silent(node, now));
+    let abandoned = silent.filter(|(node, _)| **node != me && !is_named(node));
+    abandoned.map(|(node, seen)| (*node, seen.revision)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -160,6 +169,15 @@ mod tests {
     #[test]
     fn slots_of_a_node_that_renews_are_left_alone() {
         assert_eq!(plan(&view(Some(OTHER)), &BTreeSet::new(), 104), []);
+    }
+
+    #[test]
+    fn silent_node_without_slots_is_abandoned() {
+        let (mine, free) = (view(Some(ME)), view(Some(OTHER)));
+        let (me, other) = (Incarnation::numbered(ME), Incarnation::numbered(OTHER));
+        assert_eq!(abandoned(&mine, me, at(106)), [(other, 4)]);
+        assert_eq!(abandoned(&free, me, at(106)), [], "its slots are taken first");
+        assert_eq!(abandoned(&mine, me, at(101)), [], "it may be alive");
     }
 
     #[test]
