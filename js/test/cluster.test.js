@@ -38,18 +38,18 @@ async function deadUrl() {
 }
 
 function moves(peer, to) {
-  peer.say({ error: { code: 'moved', message: 'elsewhere', to } });
+  peer.send({ error: { code: 'moved', message: 'elsewhere', to } });
 }
 
 /** The next connection, up to its hello. */
 async function greeted({ script }) {
   const peer = await script.accept();
-  return { peer, hello: (await peer.hear()).hello };
+  return { peer, hello: (await peer.receive()).hello };
 }
 
 async function hearClaim(peer, expected) {
-  for (const request of expected) assert.deepEqual(await peer.hear(), { request });
-  assert.equal(await peer.hear(), 'claimed');
+  for (const request of expected) assert.deepEqual(await peer.receive(), { request });
+  assert.equal(await peer.receive(), 'claimed');
 }
 
 function createRoute(list, token = false) {
@@ -131,8 +131,8 @@ test('a lock and a place are claimed from the owner that a planned move names', 
   const [locks, peer] = await node.script.connect(node.url, SESSION);
   const held = await hold(locks, peer, 'a', 1);
   const waits = locks.hold('b');
-  await peer.hear();
-  peer.say({ pending: { id: 2, place: PLACE } });
+  await peer.receive();
+  peer.send({ pending: { id: 2, place: PLACE } });
   moves(peer, owner.url);
   const there = await greeted(owner);
   assert.deepEqual([there.hello.resume.session, there.hello.resume.epoch, there.hello.resume.alive], [7, 1, [1, 2]]);
@@ -142,7 +142,7 @@ test('a lock and a place are claimed from the owner that a planned move names', 
     { id: 1, names: ['a'], token: 1 },
     { id: 2, names: ['b'], place: PLACE },
   ]);
-  there.peer.say({ granted: { id: 2, token: 20 } });
+  there.peer.send({ granted: { id: 2, token: 20 } });
   assert.equal((await waits).fencingToken, 20);
   assert.equal(held.held, true);
   await locks.close();
@@ -207,14 +207,14 @@ test('an owner that does not know the session begins another one', async (t) => 
   const [locks, peer] = await node.script.connect(node.url, SESSION);
   const held = await hold(locks, peer, 'a', 1);
   const waits = locks.hold('b');
-  await peer.hear();
+  await peer.receive();
   moves(peer, owner.url);
-  (await greeted(owner)).peer.say({ error: { code: 'unknown-session', message: 'never heard of it' } });
+  (await greeted(owner)).peer.send({ error: { code: 'unknown-session', message: 'never heard of it' } });
   const { peer: there, hello } = await greeted(owner);
   assert.equal(hello.resume, undefined);
   there.welcome({ ...SESSION, session: 8, epoch: 2 });
   assert.equal(await lost(held), 'ServiceGone');
-  assert.deepEqual(await there.hear(), { request: { id: 2, names: ['b'] } });
+  assert.deepEqual(await there.receive(), { request: { id: 2, names: ['b'] } });
   await Promise.all([locks.close(), fails(waits, 'AbortError')]);
 });
 
@@ -230,20 +230,20 @@ test('a partition of a cluster is a session of its own, shared by those who ask 
   const { peer: second } = await greeted(owner);
   // Epochs are those of a slot.
   second.welcome({ ...SESSION, session: 8, epoch: 2 });
-  assert.deepEqual(await second.hear(), { request: { id: 1, names: ['x'] } });
-  second.say({ granted: { id: 1, token: 1 } });
+  assert.deepEqual(await second.receive(), { request: { id: 1, names: ['x'] } });
+  second.send({ granted: { id: 1, token: 1 } });
   const held = await waits;
   assert.equal(builds.clientId, '8.0');
   // Partitions of a connection share their sessions, from wherever they are opened.
   builds.partition('a');
-  assert.deepEqual(await peer.hear(), { open: { client: 1, partition: 'a' } });
+  assert.deepEqual(await peer.receive(), { open: { client: 1, partition: 'a' } });
   builds.partition('b');
-  assert.deepEqual(await second.hear(), { open: { client: 1, partition: 'b' } });
+  assert.deepEqual(await second.receive(), { open: { client: 1, partition: 'b' } });
   await hold(locks, peer, 'x', 1);
   // The end of a connection ends all its sessions.
   const closed = locks.close();
-  assert.equal(await peer.hear(), 'bye');
-  assert.equal(await second.hear(), 'bye');
+  assert.equal(await peer.receive(), 'bye');
+  assert.equal(await second.receive(), 'bye');
   await closed;
   assert.equal(await lost(held), 'ClientEnded');
   for (const ended of [locks, builds, locks.partition('c')]) await fails(ended.hold('x'), 'InvalidStateError');

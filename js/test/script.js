@@ -1,4 +1,4 @@
-// A service that a test plays.
+// A scripted service, for tests of clients.
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -9,10 +9,10 @@ import { scratch } from './service.js';
 
 const LIMITS = { 'message-bytes-max': 1000 };
 
-/** One connection, as the service has it. */
+/** The service's side of one connection. */
 export class Peer {
   #socket;
-  #heard = [];
+  #received = [];
   #waiting = [];
 
   constructor(socket) {
@@ -21,20 +21,20 @@ export class Peer {
     socket.on('message', (text) => {
       const message = JSON.parse(text);
       if (this.#waiting.length > 0) this.#waiting.shift()(message);
-      else this.#heard.push(message);
+      else this.#received.push(message);
     });
   }
 
-  hear() {
-    return this.#heard.length > 0 ? Promise.resolve(this.#heard.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
+  receive() {
+    return this.#received.length > 0 ? Promise.resolve(this.#received.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  say(message) {
+  send(message) {
     this.#socket.send(JSON.stringify(message));
   }
 
   welcome(more) {
-    this.say({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
+    this.send({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
   }
 
   drop() {
@@ -42,7 +42,7 @@ export class Peer {
   }
 }
 
-/** A service that a test plays, on a Unix socket or TCP. */
+/** A scripted service, on a Unix socket or TCP. */
 export class Script {
   #server = createServer();
   #peers = [];
@@ -66,11 +66,11 @@ export class Script {
     return this.#peers.length > 0 ? Promise.resolve(this.#peers.shift()) : new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** A client, and its first connection. */
+  /** Returns a client and its first connection. */
   async connect(url, welcome, options) {
     const connected = connect(url, options);
     const peer = await this.accept();
-    await peer.hear();
+    await peer.receive();
     peer.welcome(welcome);
     return [await connected, peer];
   }
@@ -88,10 +88,10 @@ export async function startScript() {
   return { script, folder, url: `unix:${path}` };
 }
 
-/** A lock, granted by the peer. */
+/** Requests a lock and lets the peer grant it. */
 export async function hold(locks, peer, name, token) {
   const held = locks.hold(name);
-  const { request } = await peer.hear();
-  peer.say({ granted: { id: request.id, token } });
+  const { request } = await peer.receive();
+  peer.send({ granted: { id: request.id, token } });
   return held;
 }

@@ -89,8 +89,8 @@ pub(crate) fn forgotten(view: &View) -> Vec<Incarnation> {
     view.ended.iter().copied().filter(|node| !is_named(node)).collect()
 }
 
-/// Returns other nodes that are silent and own no slot, with the revisions of their keys. A node whose first write
-/// was not answered leaves such a key, because it joins again as another one.
+/// Returns other nodes that are silent and own no slot, with the revisions of their keys. A node
+/// whose first write was not answered leaves such a key, because it joins again as another one.
 pub(crate) fn abandoned(view: &View, me: Incarnation, now: Moment) -> Vec<(Incarnation, i64)> {
     let is_named = |node: &Incarnation| view.slots.iter().any(|slot| slot.node == Some(*node));
     let silent = view.nodes.iter().filter(|(_, node)| view.is_silent(node, now));
