@@ -9,6 +9,11 @@ const limits = [
     why: 'Node has no storage buckets',
   },
   {
+    place: /^Node (2[4-9]|[3-9]\d)\./,
+    test: /\/non-secure-context\./,
+    why: 'this Node has locks of its own in every context, and its other contexts keep them',
+  },
+  {
     place: /^Chromium/,
     test: /\/clientids\./,
     why: 'a page cannot read its own Client.id, so the ids are those of the service',

@@ -81,7 +81,7 @@ fn assert_nothing_left(locks: &Locks, name: &str) {
     // The debug output of a stream shows its space.
     let space = format!("{:?}", locks.events());
     for (table, empty) in [
-        ("ended: ", "ended: {}"),
+        ("Notices { ended: ", "Notices { ended: {}"),
         ("watchers: ", "watchers: Watchers { locks: {}"),
         ("tags: ", "tags: {}"),
         ("contention: ", "contention: Contention { locks: {}, names: {} }"),

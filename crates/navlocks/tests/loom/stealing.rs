@@ -64,7 +64,7 @@ fn steal_races_with_grant() {
         let still_waits = polled.is_pending();
         match polled {
             Poll::Ready(Ok(victim)) => assert_eq!(victim.release(), Err(stolen)),
-            Poll::Ready(Err(error)) => assert_eq!(error, navlocks::RequestErrorKind::from(stolen)),
+            Poll::Ready(Err(error)) => assert_eq!(error, RequestErrorKind::from(stolen)),
             // The theft came before the release: the queue is unchanged.
             Poll::Pending => assert_eq!(released, Err(stolen)),
         }
