@@ -38,13 +38,17 @@ function begin(database, mode) {
   return tx;
 }
 
+/** The rounds of deliveries that a database has to settle a promise. */
+const ROUNDS = 5;
+
 /** Returns whether a promise is settled after all earlier deliveries. */
 async function isSettled(promise, { quiet }) {
   let settled = false;
   promise.then(() => {
     settled = true;
   });
-  await quiet();
+  // A database is another process, which may be busy.
+  for (let round = 0; round < ROUNDS && !settled; round += 1) await quiet();
   return settled;
 }
 
