@@ -321,7 +321,7 @@ test('nodes that disagree are followed four times before a pause', () => {
     assert.equal(route.failed({ code: 'moved', to: 'ws://b/' }, true), false);
     assert.deepEqual(dialled(route), ['ws://a/', false]);
   }
-  // A node that names itself has nobody to name.
+  // A node that names itself knows no other owner.
   assert.equal(route.failed({ code: 'moved', to: 'ws://a/' }, true), false);
 });
 

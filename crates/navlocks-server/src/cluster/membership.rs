@@ -34,7 +34,7 @@ pub trait Membership: fmt::Debug {
     /// Returns the address at which clients and other nodes reach this node.
     fn address(&self) -> &str;
 
-    /// Returns the secret that all nodes of the cluster know, and nobody else.
+    /// Returns the secret that the nodes of the cluster share, and no client knows.
     fn secret(&self) -> &str;
 
     /// Waits for the next event.

@@ -18,7 +18,7 @@ use super::Hub;
 use super::partitions::{Around, Asking, PartitionIndex};
 use super::resuming::unknown_session;
 use super::sessions::{Client, Known, Peer, Secret, Session};
-use crate::store::{RequestRecord, SessionRecord, Standing};
+use crate::store::{RequestRecord, SessionRecord, Slot, Standing};
 
 impl Hub {
     /// Returns a hash of the party that a peer belongs to, as the registry keeps it.
@@ -132,30 +132,9 @@ impl Hub {
         record: Option<RequestRecord>,
         now: Instant,
     ) -> Option<(PartitionIndex, u64)> {
-        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, token, .. } =
-            claimed;
+        let (id, mode, token) = (claimed.id, claimed.mode, claimed.token);
         let slot = record.as_ref().map_or(0, |record| record.slot);
-        let session = self.sessions.get_mut(number)?;
-        let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
-        else {
-            let fault = session.closed(client);
-            self.registry.end_request(slot);
-            self.refuse(number, id, fault);
-            return None;
-        };
-        let client = ClientKey::new(number, client);
-        let request = Request { scope, mode, wait };
-        let mut asking = Asking {
-            owner,
-            client,
-            number: id,
-            request,
-            tag,
-            since: now,
-            place: 0,
-            is_placed: false,
-            slot,
-        };
+        let (partition, mut asking) = self.claimed_asking(number, claimed, slot, now)?;
         let hashes: Vec<u64> = self.partitions[partition].hashes(&asking.request.scope).collect();
         // A record of other names or another mode is of another request.
         let known = record.filter(|record| match record.standing {
@@ -184,6 +163,37 @@ impl Hub {
             }
         }
         None
+    }
+
+    /// Makes a claimed request one that can enter the engine. One of a closed client is refused.
+    pub(super) fn claimed_asking(
+        &mut self,
+        number: u32,
+        claimed: wire::Request,
+        slot: Slot,
+        now: Instant,
+    ) -> Option<(PartitionIndex, Asking)> {
+        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = claimed;
+        let session = self.sessions.get_mut(number)?;
+        let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
+        else {
+            let fault = session.closed(client);
+            self.registry.end_request(slot);
+            self.refuse(number, id, fault);
+            return None;
+        };
+        let asking = Asking {
+            owner,
+            client: ClientKey::new(number, client),
+            number: id,
+            request: Request { scope, mode, wait },
+            tag,
+            since: now,
+            place: 0,
+            is_placed: false,
+            slot,
+        };
+        Some((partition, asking))
     }
 
     /// Seats a lock that its client still holds. Sends the grant if that is news.

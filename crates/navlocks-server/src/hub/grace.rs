@@ -7,15 +7,14 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::Instant;
 
-use navlocks_core::{Request, Wait};
+use navlocks_core::Wait;
 use navlocks_wire::{
-    self as wire, Answer, Ask, Cause, ClientKey, Fault, FaultCode, Pending, Question, QueuePlace,
-    Reply, RequestKey, ToClient,
+    self as wire, Answer, Ask, Cause, Fault, FaultCode, Pending, Question, QueuePlace, Reply,
+    RequestKey, ToClient,
 };
 
 use super::Hub;
-use super::partitions::{Asking, PartitionIndex};
-use super::sessions::Client;
+use super::partitions::Asking;
 
 /// The most questions that wait for the end of grace, of one session and in all.
 const QUESTIONS_PER_SESSION_MAX: usize = 16;
@@ -92,7 +91,10 @@ impl Hub {
     /// Seats a lock that its client still holds, unless it was taken away.
     fn seat(&mut self, claimed: Claimed, now: Instant) {
         let token = claimed.request.token.unwrap_or_default();
-        let Some((partition, asking)) = self.claimed_asking(claimed, now) else { return };
+        let Claimed { session, request } = claimed;
+        let Some((partition, asking)) = self.claimed_asking(session, request, 0, now) else {
+            return;
+        };
         let key = RequestKey::new(asking.client.session, asking.number);
         if let Some(&cause) = self.recovery.taken.get(&key) {
             self.lose_claimed(&asking, cause);
@@ -116,7 +118,9 @@ impl Hub {
         let mut place = self.places.make_room(pending.len() as u64, first);
         for claimed in pending {
             let is_placed = claimed.request.place.is_some();
-            let Some((partition, asking)) = self.claimed_asking(claimed, now) else { continue };
+            let Claimed { session, request } = claimed;
+            let claimed = self.claimed_asking(session, request, 0, now);
+            let Some((partition, asking)) = claimed else { continue };
             let key = RequestKey::new(asking.client.session, asking.number);
             if let Some(&cause) = self.recovery.taken.get(&key) {
                 self.lose_claimed(&asking, cause);
@@ -127,38 +131,6 @@ impl Hub {
             self.hold_back(partition, Asking { place, is_placed, ..asking }, hashes);
             place += 1;
         }
-    }
-
-    /// Makes a claimed request one that can enter the engine. One of a closed client is refused.
-    fn claimed_asking(
-        &mut self,
-        claimed: Claimed,
-        now: Instant,
-    ) -> Option<(PartitionIndex, Asking)> {
-        let Claimed { session: number, request } = claimed;
-        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = request;
-        let session = self.sessions.get_mut(number)?;
-        let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
-        else {
-            let fault = session.closed(client);
-            self.refuse(number, id, fault);
-            return None;
-        };
-        let client = ClientKey::new(number, client);
-        let request = Request { scope, mode, wait };
-        let (place, slot) = (0, 0);
-        let asking = Asking {
-            owner,
-            client,
-            number: id,
-            request,
-            tag,
-            since: now,
-            place,
-            is_placed: true,
-            slot,
-        };
-        Some((partition, asking))
     }
 
     /// Lets a question wait for the end of grace: until then the answer would be a guess.

@@ -345,7 +345,7 @@ mod tests {
             assert_eq!(route.failed(&moved("ws://b"), &options), Next::AfterPause);
             assert_eq!(dialled(&route), ("ws://a/".into(), false));
         }
-        // A node that names itself has nobody to name.
+        // A node that names itself knows no other owner.
         assert_eq!(route.failed(&moved("ws://a"), &options), Next::AfterPause);
     }
 

@@ -13,7 +13,7 @@ use crate::run;
 /// A place in the queue of epoch 1.
 const PLACE: QueuePlace = QueuePlace { epoch: 1, number: 40 };
 
-/// A node where nobody listens.
+/// A node that is down: no process listens there.
 async fn dead() -> Peer {
     let mut peer = Peer::tcp().await;
     peer.goes_away();
