@@ -2,7 +2,10 @@
 //! clients may believe in their locks, and which sessions have which requests.
 
 mod mapping;
+mod process;
 mod registry;
+mod request_table;
+mod session_table;
 mod slot_log;
 mod slot_tokens;
 mod state_file;
@@ -23,7 +26,10 @@ use slot_log::SlotLog;
 use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
 
-pub(crate) use registry::{Found, Process, Registry, RequestRecord, SessionRecord, Standing};
+pub(crate) use process::Process;
+pub(crate) use registry::{Found, Registry};
+pub(crate) use request_table::{RequestRecord, Standing};
+pub(crate) use session_table::SessionRecord;
 pub(crate) use state_file::{FolderLock, StateFile};
 pub(crate) use table::Index as Slot;
 

@@ -1,0 +1,253 @@
+//! The table of live requests. Names are kept as keyed hashes: enough to hold a name back, and
+//! nothing that a reader of the file could learn.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::{Deref, DerefMut};
+
+use navlocks_core::Mode;
+use navlocks_wire::{Cause, RequestKey};
+
+use super::table::{Index, Slot, Table, WORDS};
+
+/// A live request as the registry keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestRecord {
+    pub(crate) slot: Index,
+    pub(crate) session: u32,
+    pub(crate) number: u64,
+    pub(crate) mode: Mode,
+    pub(crate) standing: Standing,
+    /// Of its names, in its partition.
+    pub(crate) hashes: Vec<u64>,
+}
+
+impl RequestRecord {
+    /// Returns true if it held its lock.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.standing, Standing::Held(_))
+    }
+}
+
+/// How far a request had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It waited, at this place.
+    Pending(u64),
+    /// It held its lock, under this token.
+    Held(u64),
+    /// It was taken away, and its client has not taken note.
+    Lost(Cause),
+}
+
+// The kinds of a request's slot.
+const PENDING: u64 = 1;
+const HELD: u64 = 2;
+const LOST: u64 = 3;
+/// Further hashes of a request with many names.
+const MORE: u64 = 4;
+
+// The words of a request's slot; the first has kind, mode or cause, count of names, session.
+const NUMBER: usize = 1;
+/// The place of a pending request, the token of a held one.
+const ORDER: usize = 2;
+const HASHES: std::ops::Range<usize> = 3..5;
+const THIEF_SESSION: usize = 5;
+const THIEF_REQUEST: usize = 6;
+const NEXT: usize = 7;
+/// The hashes in a slot of kind [`MORE`].
+const MORE_HASHES: std::ops::Range<usize> = 1..7;
+
+/// A table whose live slots are requests, or pieces of requests with many names.
+#[derive(Debug)]
+pub(super) struct RequestTable(pub(super) Table);
+
+impl Deref for RequestTable {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.0
+    }
+}
+
+impl DerefMut for RequestTable {
+    fn deref_mut(&mut self) -> &mut Table {
+        &mut self.0
+    }
+}
+
+impl RequestTable {
+    /// Returns true if a service can have written all slots.
+    pub(super) fn is_valid(&self) -> bool {
+        self.live().all(|(_, words)| (PENDING..=MORE).contains(&(words[0] & 0xff)))
+    }
+
+    /// Takes the requests of these sessions, and frees the slots that belong to nothing.
+    pub(super) fn records(&mut self, sessions: &HashSet<u32>) -> Vec<RequestRecord> {
+        let mut reached = HashSet::new();
+        let mut records = Vec::new();
+        for (slot, words) in self.live() {
+            if let Some(record) = request_record(self, slot, &words, &mut reached)
+                && sessions.contains(&record.session)
+            {
+                reached.insert(slot);
+                records.push(record);
+            }
+        }
+        let over: Vec<Index> =
+            self.live().map(|(slot, _)| slot).filter(|slot| !reached.contains(slot)).collect();
+        for slot in over {
+            self.set(slot, 0, 0);
+        }
+        records
+    }
+
+    /// Adds a pending request. Returns its slot.
+    ///
+    /// # Errors
+    ///
+    /// The disk has no room.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        (session, number): (u32, u64),
+        mode: Mode,
+        place: u64,
+        hashes: &[u64],
+    ) -> io::Result<Index> {
+        let slot = self.take()?;
+        let own = hashes.len().min(HASHES.len());
+        let next = match hashes.len() > own {
+            true => match self.add_more(&hashes[own..]) {
+                Ok(next) => next,
+                Err(error) => {
+                    self.free(slot);
+                    return Err(error);
+                }
+            },
+            false => 0,
+        };
+        let shared = u64::from(mode == Mode::Shared);
+        let count = (hashes.len() as u64) << 16;
+        let mut words: Slot = [0; WORDS];
+        words[0] = PENDING | shared << 8 | count | u64::from(session) << 32;
+        words[NUMBER] = number;
+        words[ORDER] = place;
+        words[HASHES][..own].copy_from_slice(&hashes[..own]);
+        words[NEXT] = u64::from(next);
+        self.write(slot, &words);
+        Ok(slot)
+    }
+
+    /// Takes slots for the hashes that do not fit into the first one. Returns the first of them.
+    #[cold]
+    fn add_more(&mut self, hashes: &[u64]) -> io::Result<Index> {
+        let mut next = 0;
+        // From the last to the first, so that each one names a slot that is written.
+        for piece in hashes.chunks(MORE_HASHES.len()).rev() {
+            let slot = match self.take() {
+                Ok(slot) => slot,
+                Err(error) => {
+                    self.free_pieces(next);
+                    return Err(error);
+                }
+            };
+            let mut words: Slot = [0; WORDS];
+            words[0] = MORE;
+            words[MORE_HASHES][..piece.len()].copy_from_slice(piece);
+            words[NEXT] = u64::from(next);
+            self.write(slot, &words);
+            next = slot;
+        }
+        Ok(next)
+    }
+
+    /// Notes that a request holds its lock.
+    #[inline]
+    pub(super) fn hold(&mut self, slot: Index, token: u64) {
+        self.set(slot, ORDER, token);
+        let word = self.get(slot, 0);
+        self.set(slot, 0, word & !0xff | HELD);
+    }
+
+    /// Notes that a request was taken away.
+    pub(super) fn lose(&mut self, slot: Index, cause: Cause) {
+        if let Cause::Stolen(by) = cause {
+            self.set(slot, THIEF_SESSION, u64::from(by.session));
+            self.set(slot, THIEF_REQUEST, by.request);
+        }
+        let word = self.get(slot, 0);
+        self.set(slot, 0, word & !0xffff | LOST | cause_number(cause) << 8);
+    }
+
+    /// Removes a request.
+    #[inline]
+    pub(super) fn remove(&mut self, slot: Index) {
+        let next = self.get(slot, NEXT) as Index;
+        self.free(slot);
+        self.free_pieces(next);
+    }
+
+    /// Frees the pieces of a request, from this one on.
+    #[inline]
+    fn free_pieces(&mut self, mut next: Index) {
+        while next != 0 {
+            let piece = next;
+            next = self.get(piece, NEXT) as Index;
+            self.free(piece);
+        }
+    }
+}
+
+/// Reads a request, unless the slot is a piece of another one. Notes the pieces that it has.
+fn request_record(
+    requests: &Table,
+    slot: Index,
+    words: &Slot,
+    reached: &mut HashSet<Index>,
+) -> Option<RequestRecord> {
+    let standing = match words[0] & 0xff {
+        PENDING => Standing::Pending(words[ORDER]),
+        HELD => Standing::Held(words[ORDER]),
+        LOST => {
+            let by = RequestKey::new(words[THIEF_SESSION] as u32, words[THIEF_REQUEST]);
+            Standing::Lost(cause_of(words[0] >> 8 & 0xff, by))
+        }
+        _ => return None,
+    };
+    let is_lost = matches!(standing, Standing::Lost(_));
+    let mode = if words[0] >> 8 & 1 != 0 && !is_lost { Mode::Shared } else { Mode::Exclusive };
+    let count = (words[0] >> 16 & 0xffff) as usize;
+    let mut hashes: Vec<u64> = words[HASHES].to_vec();
+    let mut next = words[NEXT] as Index;
+    while next != 0 && hashes.len() < count && reached.insert(next) {
+        let more = requests.read(next);
+        hashes.extend(&more[MORE_HASHES]);
+        next = more[NEXT] as Index;
+    }
+    hashes.truncate(count);
+    let session = (words[0] >> 32) as u32;
+    Some(RequestRecord { slot, session, number: words[NUMBER], mode, standing, hashes })
+}
+
+fn cause_number(cause: Cause) -> u64 {
+    match cause {
+        Cause::Stolen(_) => 1,
+        Cause::ForceReleased => 2,
+        Cause::Evicted => 3,
+        Cause::Suspended => 4,
+        Cause::ClientEnded => 5,
+        Cause::NotReclaimed => 6,
+    }
+}
+
+fn cause_of(number: u64, by: RequestKey) -> Cause {
+    match number {
+        1 => Cause::Stolen(by),
+        2 => Cause::ForceReleased,
+        3 => Cause::Evicted,
+        4 => Cause::Suspended,
+        5 => Cause::ClientEnded,
+        _ => Cause::NotReclaimed,
+    }
+}
