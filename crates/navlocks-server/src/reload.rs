@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use crate::connection::Shared;
-use crate::hub::SharedHub;
 use crate::net;
 
 /// The identity of a version of a file: it changes when the file is written or replaced.
@@ -77,9 +76,10 @@ fn read_tokens(shared: &Shared) {
     match read {
         Ok(()) => {
             let access = shared.access.borrow();
-            let end = |hub: &SharedHub| hub.borrow_mut().end_unknown(&access, Instant::now());
-            let ended: usize = shared.hubs.all().iter().map(end).sum();
-            tracing::info!(ended, "the tokens were read again");
+            for hub in shared.hubs.all() {
+                hub.borrow_mut().end_unknown(&access, Instant::now());
+            }
+            tracing::info!("the tokens were read again");
         }
         Err(error) => tracing::error!(%error, "the tokens stay as they were"),
     }

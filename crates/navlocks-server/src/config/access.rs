@@ -1,5 +1,6 @@
 //! Access tokens: who may come in over TCP, and as whose tenant.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -38,7 +39,7 @@ struct Token {
 
 /// Which token a connection has shown. No other one ever has the same, not even after the file was
 /// read again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TokenId(u64);
 
 impl TokenId {
@@ -116,11 +117,11 @@ impl Access {
         let Some(file) = &self.file else { return Ok(()) };
         let mut later = Self::from_file(file)?;
         later.operators = self.operators.take();
+        let known: HashMap<(&str, &str), TokenId> =
+            self.tokens.iter().map(|it| ((&*it.tenant, &*it.text), it.id)).collect();
         for token in &mut later.tokens {
-            let same =
-                |known: &&Token| (&known.tenant, &known.text) == (&token.tenant, &token.text);
-            if let Some(known) = self.tokens.iter().find(same) {
-                token.id = known.id;
+            if let Some(&id) = known.get(&(&*token.tenant, &*token.text)) {
+                token.id = id;
             }
         }
         *self = later;
@@ -129,8 +130,13 @@ impl Access {
 
     /// Whether a connection that has shown this may stay.
     pub(crate) fn knows(&self, id: Option<TokenId>) -> bool {
+        id.is_none_or(|id| self.ids().any(|known| known == id))
+    }
+
+    /// Returns all tokens, those of operators included.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = TokenId> {
         let operators = self.operators.iter().flat_map(|operators| &operators.tokens);
-        id.is_none_or(|id| self.tokens.iter().chain(operators).any(|token| token.id == id))
+        self.tokens.iter().chain(operators).map(|token| token.id)
     }
 
     /// Whether nobody needs a token.

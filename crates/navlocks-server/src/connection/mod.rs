@@ -109,10 +109,18 @@ fn detach(shared: Rc<Shared>, joined: Joined) {
         return;
     }
     let presence = hub.borrow().presence_of(*session);
-    match presence {
-        Some(path) => spawn_local(outlive(shared, joined, path)),
-        None => spawn_local(expire(shared, joined)),
+    let Some(share) = hub.borrow().sessions.get(*session).map(|it| it.share.clone()) else {
+        return;
     };
+    // In the tenant's turns, because thousands may end at one moment.
+    match presence {
+        Some(path) => {
+            spawn_local(in_turn(shared.clone(), share, outlive(shared, joined, path)));
+        }
+        None => {
+            spawn_local(in_turn(shared.clone(), share, expire(shared, joined)));
+        }
+    }
 }
 
 /// Waits for the end of the lease of a session whose connection broke, and ends it then unless it

@@ -3,7 +3,7 @@
 //! The client sends all its requests again and then `claimed`. Only then does the claim count, as a
 //! whole: what it does not name is released.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,9 +15,10 @@ use navlocks_wire::{
 };
 
 use super::Hub;
-use super::partitions::{Around, Asking, PartitionIndex};
+use super::backlog::{Ending, Unfinished, WORK_PER_TURN};
+use super::partitions::{Around, Asking, PartitionIndex, Walks};
 use super::resuming::unknown_session;
-use super::sessions::{Client, Known, Peer, Secret, Session};
+use super::sessions::{Claim, Client, Known, Peer, Secret, Session};
 use crate::store::{RequestRecord, SessionRecord, Slot, Standing};
 
 impl Hub {
@@ -49,9 +50,9 @@ impl Hub {
             return Err(unknown_session());
         }
         let share = self.common.shares.borrow_mut().of(peer);
-        let mut session = Session::new(peer.clone(), share, secret, lease, now);
+        let mut session = Session::new(peer.clone(), share.clone(), secret, lease, now);
         (session.slot, session.present) = (slot, present);
-        session.claim = Some(BTreeMap::new());
+        session.claim = Some(Claim::new(share));
         self.sessions.insert_claimed(number, session);
         self.recovery.begin_claim(number, &mut self.registry);
         Ok(number)
@@ -72,7 +73,8 @@ impl Hub {
 
     /// Takes one request of a claim that is not whole yet.
     pub(super) fn claim(&mut self, number: u32, request: wire::Request) -> Result<(), Fault> {
-        let max = self.limits.requests_per_session_max;
+        let (max, bytes_max) =
+            (self.limits.requests_per_session_max, self.limits.bytes_per_tenant_max);
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         session.take_request_number(request.id)?;
         let Some(claim) = &mut session.claim else { return Ok(()) };
@@ -80,7 +82,10 @@ impl Hub {
             let text = format!("a session has at most {max} requests, held and pending together");
             return Err(Fault::new(FaultCode::Limit, text));
         }
-        claim.insert(request.id, request);
+        if !claim.insert(request, bytes_max) {
+            let text = format!("the claims of the tenant take {bytes_max} bytes, and no more");
+            return Err(Fault::new(FaultCode::Limit, text));
+        }
         Ok(())
     }
 
@@ -104,11 +109,12 @@ impl Hub {
         self.sessions.unreserve(number);
         self.metrics.reclaimed_sessions.inc();
         let mut records = unclaimed.requests;
-        let mut waiting: BTreeMap<PartitionIndex, BTreeSet<u64>> = BTreeMap::new();
+        let mut waiting: BTreeMap<PartitionIndex, Walks> = BTreeMap::new();
         for request in claim.into_values() {
             let record = records.remove(&request.id);
             if let Some((partition, place)) = self.claim_one(number, request, record, now) {
-                waiting.entry(partition).or_default().insert(place);
+                let walks = self.partitions[partition].early.walks_from(place);
+                waiting.entry(partition).or_default().extend(walks);
             }
         }
         for record in records.into_values() {
@@ -116,8 +122,8 @@ impl Hub {
         }
         freed.sort_unstable();
         freed.dedup();
-        for (partition, places) in waiting {
-            self.admit_places(partition, places, now);
+        for (partition, walks) in waiting {
+            self.admit_places(partition, walks, now);
         }
         self.admit(&freed, now);
         self.add_family(number);
@@ -271,17 +277,20 @@ impl Hub {
     /// Drops a claim that is not whole because its connection broke. The session can be claimed
     /// again.
     pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
-        let Some(session) = self.sessions.remove(number) else { return };
+        let Some(mut session) = self.sessions.remove(number) else { return };
         self.recovery.abandon_claim(number, session.heard, &mut self.registry);
-        for client in session.clients.values() {
-            let _nothing = self.end_client(client, now);
-        }
+        let clients = std::mem::take(&mut session.clients).into_values().collect();
+        self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now);
     }
 
-    /// Ends the sessions of an earlier service whose leases have passed. Returns how long it takes
-    /// until the next one has.
+    /// Ends the sessions of an earlier service whose leases have passed, as many as one turn takes.
+    /// Returns how long it takes until the next one has: no time at all if more have passed.
     pub fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
-        for number in self.recovery.lapsed(now) {
+        let before = self.admission_steps;
+        for (ended, number) in self.recovery.lapsed(now).into_iter().enumerate() {
+            if ended + self.admission_steps - before >= WORK_PER_TURN {
+                return Some(Duration::ZERO);
+            }
             self.metrics.lapsed_leases.inc();
             self.end_unclaimed(number, now);
         }
@@ -300,6 +309,7 @@ impl Hub {
         if let Some(session) = self.sessions.get_mut(asking.client.session) {
             session.requests.insert(number, Known::Early { partition, place }, memory as u32);
         }
+        self.partitions.holding_back.insert(partition);
         let partition_of = &mut self.partitions[partition];
         partition_of.changes += 1;
         partition_of.early.push(asking, hashes);
@@ -309,26 +319,35 @@ impl Hub {
     /// Admits held-back requests that want one of these names, unless something else holds them
     /// back.
     pub(super) fn admit(&mut self, freed: &[u64], now: Instant) {
-        for partition in self.partitions.indices() {
-            let places = self.partitions[partition].early.places(freed);
-            self.admit_places(partition, places, now);
+        for partition in self.partitions.holding_back.clone() {
+            let walks = self.partitions[partition].early.walks(freed);
+            self.admit_places(partition, walks, now);
         }
     }
 
+    /// Admits the held-back requests on these walks that nothing else holds back: at once as many
+    /// as one turn takes, and the others in turns.
     pub(super) fn admit_places(
         &mut self,
         partition: PartitionIndex,
-        places: BTreeSet<u64>,
+        mut walks: Walks,
         now: Instant,
     ) {
-        if places.is_empty() {
-            return;
+        let mut room = WORK_PER_TURN;
+        if !walks.is_empty() {
+            let Self {
+                sessions, partitions, tokens, metrics, registry, recovery, unfinished, ..
+            } = self;
+            let epoch = registry.log.as_ref().map(|log| log.epoch());
+            let mut around = Around { sessions, tokens, metrics, registry, unfinished, epoch, now };
+            partitions[partition].admit_early(&mut walks, recovery, &mut room, &mut around);
+            self.admission_steps += WORK_PER_TURN - room;
         }
-        let Self { sessions, partitions, tokens, metrics, registry, recovery, unfinished, .. } =
-            self;
-        let epoch = registry.log.as_ref().map(|log| log.epoch());
-        let mut around = Around { sessions, tokens, metrics, registry, unfinished, epoch, now };
-        partitions[partition].admit_early(partition, places, recovery, &mut around);
+        if !walks.is_empty() {
+            self.unfinished.push_back(Unfinished::Admission(partition, walks));
+        } else if self.partitions[partition].early.len() == 0 {
+            self.partitions.holding_back.remove(&partition);
+        }
     }
 
     /// Removes a held-back request that its client gives up.
@@ -336,8 +355,8 @@ impl Hub {
         self.partitions[partition].changes += 1;
         let Some((asking, hashes)) = self.partitions[partition].early.remove(place) else { return };
         self.registry.end_request(asking.slot);
-        let places = self.partitions[partition].early.places(&hashes);
-        self.admit_places(partition, places, now);
+        let walks = self.partitions[partition].early.walks(&hashes);
+        self.admit_places(partition, walks, now);
     }
 
     /// Steals from unclaimed sessions, then from those that the engine knows.
@@ -351,9 +370,9 @@ impl Hub {
         let (number, request, memory) = (thief.client.session, thief.number, thief.memory());
         let cause = Cause::Stolen(RequestKey::new(number, request));
         let all = thief.request.wait == Wait::StealAll;
-        let (_, freed) = self.recovery.rob(hashes, all, cause, &mut self.registry);
+        let (_, mut freed) = self.recovery.rob(hashes, all, cause, &mut self.registry);
         if all {
-            self.lose_held_back(partition, hashes, cause);
+            freed.extend(self.lose_held_back(partition, hashes, cause));
         }
         let (partitions, mut around) = self.around(now);
         let id = partitions[partition].request(thief, &mut around);
@@ -363,13 +382,22 @@ impl Hub {
         self.admit(&freed, now);
     }
 
-    /// Takes away all held-back requests that want one of these names.
-    fn lose_held_back(&mut self, partition: PartitionIndex, hashes: &[u64], cause: Cause) {
+    /// Takes away all held-back requests that want one of these names. Returns the hashes of all
+    /// names that they no longer hold back.
+    fn lose_held_back(
+        &mut self,
+        partition: PartitionIndex,
+        hashes: &[u64],
+        cause: Cause,
+    ) -> Vec<u64> {
+        let mut freed = Vec::new();
         for place in self.partitions[partition].early.places(hashes) {
-            if let Some((asking, _)) = self.partitions[partition].early.remove(place) {
+            if let Some((asking, hashes)) = self.partitions[partition].early.remove(place) {
                 self.lose_claimed(&asking, cause);
+                freed.extend(hashes);
             }
         }
+        freed
     }
 
     /// Takes away what unclaimed sessions hold on a name. Returns how many locks there were.

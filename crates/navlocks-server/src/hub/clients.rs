@@ -139,9 +139,6 @@ impl Hub {
                 self.registry.end_lost(RequestKey::new(number, *request), slot);
             }
         }
-        if let Some(claim) = &mut session.claim {
-            claim.retain(|_, request| request.client != client);
-        }
         session.recount();
         Ok(Some((session.share.clone(), closed)))
     }
@@ -160,8 +157,8 @@ impl Hub {
                 self.common.views.borrow_mut().keep_history(key, history, now);
             }
         } else {
-            let places = partition.early.places(&freed);
-            self.admit_places(client.partition, places, now);
+            let walks = partition.early.walks(&freed);
+            self.admit_places(client.partition, walks, now);
         }
         ended
     }

@@ -11,7 +11,6 @@ use super::clients::NotOpened;
 use super::resuming::unknown_session;
 use super::sessions::{Known, Secret, Session};
 use super::{Hub, Outbox, Peer};
-use crate::config::Access;
 use crate::store::{Process, SessionRecord};
 
 impl Hub {
@@ -124,7 +123,7 @@ impl Hub {
         };
         match (self.registry.begin_session(&record), self.sessions.get_mut(number)) {
             (Ok((slot, begun)), Some(session)) => {
-                (session.slot, session.begun, session.parent) = (slot, begun, hello.parent);
+                (session.slot, session.begun) = (slot, begun);
             }
             (Err(error), _) => {
                 self.sessions.remove(number);
@@ -139,6 +138,7 @@ impl Hub {
             return Err(fault);
         }
         if let Some(parent) = hello.parent {
+            self.sessions.set_parent(number, parent);
             self.add_child(parent, number);
         }
         Ok(number)
@@ -189,8 +189,14 @@ impl Hub {
         self.settle(now);
     }
 
-    pub(super) fn end_without_slow(&mut self, number: u32, fault: Option<Fault>, now: Instant) {
-        let Some(mut session) = self.sessions.remove(number) else { return };
+    /// Ends a session, and leaves those that became slow by it. Returns how much work that was.
+    pub(super) fn end_without_slow(
+        &mut self,
+        number: u32,
+        fault: Option<Fault>,
+        now: Instant,
+    ) -> usize {
+        let Some(mut session) = self.sessions.remove(number) else { return 0 };
         if let (Some(outbox), Some(fault)) = (&session.outbox, fault) {
             outbox.end(fault);
         }
@@ -205,20 +211,7 @@ impl Hub {
         }
         self.forget_unclaimed(number, now);
         let clients = std::mem::take(&mut session.clients).into_values().collect();
-        self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now);
-    }
-
-    /// Ends the sessions of tokens that are gone. Returns how many there were.
-    pub(crate) fn end_unknown(&mut self, access: &Access, now: Instant) -> usize {
-        let mut numbers = self.sessions.numbers();
-        let unknown = |session: &Session| !access.knows(session.peer.token);
-        numbers.retain(|&number| self.sessions.get(number).is_some_and(unknown));
-        for &number in &numbers {
-            let text =
-                "the access token was removed: ask the operator of the service for another one";
-            self.end(number, Some(Fault::new(FaultCode::Unauthorized, text)), now);
-        }
-        numbers.len()
+        self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now)
     }
 
     /// Counts a peer that does not read, and returns the fault that ends its connection.

@@ -108,7 +108,7 @@ impl Hub {
             self.refuse(number, request, fault);
             return Ok(());
         }
-        if !self.recovery.is_over() {
+        if !self.recovery.is_over() || self.partitions[partition].early.len() > 0 {
             let Some(free) = self.recover(partition, asking, now) else { return Ok(()) };
             asking = free;
         }
@@ -190,7 +190,7 @@ impl Hub {
             None => {
                 if let Some(claim) = self.sessions.get_mut(number).and_then(|it| it.claim.as_mut())
                 {
-                    claim.remove(&request);
+                    claim.remove(request);
                 }
             }
         }

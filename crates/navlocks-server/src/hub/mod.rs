@@ -33,6 +33,7 @@ mod slots;
 mod tokens;
 mod turns;
 mod views;
+mod wanted;
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -84,6 +85,8 @@ pub struct Hub {
     hashes: Vec<u64>,
     /// The work that inputs left, in turn.
     unfinished: VecDeque<Unfinished>,
+    /// Counts the held-back requests that were looked at to admit them.
+    admission_steps: usize,
     /// Questions that wait for the end of grace.
     questions: Vec<(u32, Ask)>,
     /// Whether new sessions are taken.
@@ -169,6 +172,7 @@ impl Hub {
             places,
             hashes: Vec::new(),
             unfinished: VecDeque::new(),
+            admission_steps: 0,
             questions: Vec::new(),
             open: true,
             next_connection: 1,
@@ -183,10 +187,11 @@ impl Hub {
             log.end_grace();
         }
         self.recovery.blind = false;
-        for partition in self.partitions.indices() {
-            let places = self.partitions[partition].early.all_places();
-            self.admit_places(partition, places, now);
+        for partition in self.partitions.holding_back.clone() {
+            let walks = self.partitions[partition].early.all_places();
+            self.unfinished.push_back(Unfinished::Admission(partition, walks));
         }
+        self.go_on(now);
         self.settle(now);
     }
 

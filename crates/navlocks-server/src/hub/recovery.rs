@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use navlocks_core::Mode;
 use navlocks_wire::{self as wire, Cause, RequestKey};
 
+use super::wanted::Wanted;
 use crate::store::{
     Found, Registry, RequestRecord, SessionRecord, Standing, boot_ms, millis, with_margin,
 };
@@ -18,8 +19,11 @@ use crate::store::{
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
     unclaimed: HashMap<u32, Unclaimed>,
-    /// Their live requests, by the hashes of the names.
-    wanted: HashMap<u64, Vec<Wanted>>,
+    /// How many of them have claimed, and wait for the others.
+    claimed: usize,
+    /// Their live requests, by the hashes of the names. One that holds the name has the place
+    /// before all others.
+    wanted: HashMap<u64, Wanted<(u32, u64)>>,
     /// The registry was lost: clients of the earlier service may hold any name.
     pub(crate) blind: bool,
     /// The registry has no requests, so nothing is granted before all sessions have claimed.
@@ -43,14 +47,16 @@ pub(crate) struct Unclaimed {
     claimed: bool,
 }
 
-/// A name that a request of an unclaimed session has or waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
-    session: u32,
-    number: u64,
-    mode: Mode,
-    /// Its place if it waits; none if it holds the name.
-    place: Option<u64>,
+/// The place of a request that holds its names.
+const HELD: u64 = 0;
+
+/// Returns the place of a live request.
+fn place(request: &RequestRecord) -> Option<u64> {
+    match request.standing {
+        Standing::Pending(place) => Some(place),
+        Standing::Held(_) => Some(HELD),
+        Standing::Lost(_) => None,
+    }
 }
 
 impl Unclaimed {
@@ -101,23 +107,18 @@ impl Recovery {
     }
 
     fn want(&mut self, request: &RequestRecord) {
-        let &RequestRecord { session, number, mode, standing, ref hashes, .. } = request;
-        let place = match standing {
-            Standing::Pending(place) => Some(place),
-            Standing::Held(_) => None,
-            Standing::Lost(_) => return,
-        };
-        for &hash in hashes {
-            self.wanted.entry(hash).or_default().push(Wanted { session, number, mode, place });
+        let Some(place) = place(request) else { return };
+        for &hash in &request.hashes {
+            let key = (request.session, request.number);
+            self.wanted.entry(hash).or_default().insert(place, key, request.mode);
         }
     }
 
     fn unwant(&mut self, request: &RequestRecord) {
+        let Some(place) = place(request) else { return };
         for hash in &request.hashes {
             if let Some(wanted) = self.wanted.get_mut(hash) {
-                let own =
-                    |it: &Wanted| (it.session, it.number) == (request.session, request.number);
-                wanted.retain(|it| !own(it));
+                wanted.remove(place, (request.session, request.number), request.mode);
                 if wanted.is_empty() {
                     self.wanted.remove(hash);
                 }
@@ -140,12 +141,13 @@ impl Recovery {
 
     /// Returns true if every session that is waited for has claimed.
     pub(crate) fn is_claimed(&self) -> bool {
-        self.unclaimed.values().all(|it| it.claimed)
+        self.claimed == self.unclaimed.len()
     }
 
     /// Notes that the claim of a session is whole.
     pub(crate) fn end_claim(&mut self, session: u32) {
         if let Some(unclaimed) = self.unclaimed.get_mut(&session) {
+            self.claimed += usize::from(!unclaimed.claimed);
             unclaimed.claimed = true;
         }
     }
@@ -162,8 +164,7 @@ impl Recovery {
             || hashes
                 .iter()
                 .filter_map(|hash| self.wanted.get(hash))
-                .flatten()
-                .any(|it| it.mode.conflicts_with(mode) && it.place.is_none_or(|its| its < place))
+                .any(|wanted| wanted.blocks(place, mode))
     }
 
     pub(crate) fn get(&self, session: u32) -> Option<&Unclaimed> {
@@ -174,6 +175,7 @@ impl Recovery {
     /// back.
     pub(crate) fn take(&mut self, session: u32) -> Option<(Unclaimed, Vec<u64>)> {
         let unclaimed = self.unclaimed.remove(&session)?;
+        self.claimed -= usize::from(unclaimed.claimed);
         for request in unclaimed.requests.values() {
             self.unwant(request);
         }
@@ -192,10 +194,11 @@ impl Recovery {
         cause: Cause,
         registry: &mut Registry,
     ) -> (usize, Vec<u64>) {
-        let wanted = hashes.iter().filter_map(|hash| self.wanted.get(hash)).flatten();
+        let wanted = hashes.iter().filter_map(|hash| self.wanted.get(hash));
         let mut victims: Vec<(u32, u64)> = wanted
-            .filter(|it| it.place.is_none() || all)
-            .map(|it| (it.session, it.number))
+            .flat_map(Wanted::iter)
+            .filter(|(place, _)| *place == HELD || all)
+            .map(|(_, key)| key)
             .collect();
         victims.sort_unstable();
         victims.dedup();
@@ -205,9 +208,9 @@ impl Recovery {
             let request = unclaimed.and_then(|unclaimed| unclaimed.requests.get_mut(&number));
             if let Some(request) = request {
                 registry.lose(RequestKey::new(session, number), request.slot, cause);
-                request.standing = Standing::Lost(cause);
-                freed.extend(&request.hashes);
                 let lost = request.clone();
+                request.standing = Standing::Lost(cause);
+                freed.extend(&lost.hashes);
                 self.unwant(&lost);
             }
         }
@@ -230,6 +233,7 @@ impl Recovery {
                 let until_ms = boot_ms() + millis(with_margin(lease));
                 registry.set_until(unclaimed.record.slot, until_ms);
             }
+            self.claimed -= usize::from(unclaimed.claimed);
             (unclaimed.claiming, unclaimed.claimed) = (false, false);
             unclaimed.until = unclaimed.record.lease.map(|lease| heard + with_margin(lease));
         }

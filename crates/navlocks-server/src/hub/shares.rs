@@ -19,6 +19,8 @@ pub(crate) struct Share {
     pub(crate) requests: Counted,
     /// Bytes of memory that its sessions, clients and requests take.
     pub(crate) bytes: Counted,
+    /// Bytes of memory that claims of its sessions take until they are judged.
+    pub(crate) claimed: Counted,
     /// Bytes that its connections have not read.
     pub(crate) unread: Counted,
     /// Its turns on the thread.

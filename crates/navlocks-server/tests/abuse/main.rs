@@ -7,7 +7,11 @@ mod client;
 #[path = "../service/running.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod running;
+mod bystander;
 mod crowds;
+mod memory;
 mod panics;
-mod trials;
+mod process;
+mod recovery;
+mod shares;
 mod turns;

@@ -9,14 +9,14 @@ use navlocks_server::{DeadlockPolicy, Limits};
 use navlocks_wire::{self as wire, ToClient, ToService};
 
 /// More than the service sends in one go.
-const MANY: u64 = 5_000;
+pub(crate) const MANY: u64 = 5_000;
 
 /// The most messages that one input sends in one go.
-const IN_ONE_GO: usize = 1_001;
+pub(crate) const IN_ONE_GO: usize = 1_001;
 
-struct Session {
-    number: u32,
-    connection: u64,
+pub(crate) struct Session {
+    pub(crate) number: u32,
+    pub(crate) connection: u64,
     secret: String,
     outbox: Outbox,
 }
@@ -25,16 +25,16 @@ fn hub() -> Hub {
     hub_with(Limits::default(), DeadlockPolicy::Ignore)
 }
 
-fn hub_with(limits: Limits, deadlocks: DeadlockPolicy) -> Hub {
+pub(crate) fn hub_with(limits: Limits, deadlocks: DeadlockPolicy) -> Hub {
     Hub::without_store(limits, deadlocks).expect("a clock")
 }
 
-fn join(hub: &mut Hub) -> Session {
+pub(crate) fn join(hub: &mut Hub) -> Session {
     say_hello(hub, r#"{"hello":{"version":1}}"#).0
 }
 
 /// Begins a connection. Returns its session, and the messages that come at once after the welcome.
-fn say_hello(hub: &mut Hub, hello: &str) -> (Session, Vec<String>) {
+pub(crate) fn say_hello(hub: &mut Hub, hello: &str) -> (Session, Vec<String>) {
     let outbox = Outbox::new(64 << 20);
     let ToService::Hello(hello) = read(hello) else { panic!("not hello") };
     let peer = Rc::new(Peer::remote("tenant", ""));
@@ -50,23 +50,28 @@ fn say_hello(hub: &mut Hub, hello: &str) -> (Session, Vec<String>) {
     (Session { number, connection, secret: welcome.secret, outbox }, messages)
 }
 
-fn read(text: &str) -> ToService {
+pub(crate) fn read(text: &str) -> ToService {
     wire::read(text).expect("a message")
 }
 
 impl Session {
-    fn say(&self, hub: &mut Hub, text: &str) {
+    pub(crate) fn say(&self, hub: &mut Hub, text: &str) {
         hub.message(self.number, read(text), Instant::now()).expect("it is taken");
     }
 
-    fn request_all(&self, hub: &mut Hub, mode: &str) {
+    pub(crate) fn request_all(&self, hub: &mut Hub, mode: &str) {
         for id in 1..=MANY {
             self.say(hub, &format!(r#"{{"request":{{"id":{id},"names":["a"],"mode":"{mode}"}}}}"#));
         }
     }
 
     /// Goes on over another connection with these clients and requests.
-    fn resume(&self, hub: &mut Hub, clients: &[u64], alive: &[u64]) -> (Self, Vec<String>) {
+    pub(crate) fn resume(
+        &self,
+        hub: &mut Hub,
+        clients: &[u64],
+        alive: &[u64],
+    ) -> (Self, Vec<String>) {
         let Self { number, secret, .. } = self;
         let clients: Vec<String> =
             clients.iter().map(|client| format!(r#"{{"client":{client}}}"#)).collect();
@@ -98,7 +103,7 @@ impl Session {
     }
 
     /// Takes the messages that lie in the outbox.
-    fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         let mut frames: VecDeque<Frame> = VecDeque::new();
         self.outbox.take(&mut frames);
         self.outbox.written_all();
@@ -107,7 +112,7 @@ impl Session {
 
     /// Takes all messages while the hub goes on, and checks that few come at a time.
     #[track_caller]
-    fn take_in_turns(&self, hub: &mut Hub) -> Vec<String> {
+    pub(crate) fn take_in_turns(&self, hub: &mut Hub) -> Vec<String> {
         let mut all = self.take();
         assert!(all.len() <= IN_ONE_GO, "{} messages in one go", all.len());
         let mut left = true;
@@ -123,7 +128,7 @@ impl Session {
 }
 
 /// The numbers of these messages, which are all of this kind.
-fn numbers(messages: &[String], kind: &str) -> Vec<u64> {
+pub(crate) fn numbers(messages: &[String], kind: &str) -> Vec<u64> {
     let number = |text: &String| {
         assert!(text.starts_with(&format!(r#"{{"{kind}""#)), "not {kind}: {text}");
         let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());

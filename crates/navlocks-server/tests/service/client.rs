@@ -20,7 +20,7 @@ impl<S: Read + Write> Stream for S {}
 pub(crate) struct Client(pub(crate) WebSocket<Box<dyn Stream>>);
 
 /// Far above what anything takes; a hang must not be silent.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
 
 /// A handshake as a client should make it.
 pub(crate) fn handshake() -> Request {

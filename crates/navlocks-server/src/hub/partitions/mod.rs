@@ -4,7 +4,7 @@ mod early;
 mod partition;
 mod subscribers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::RandomState;
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
@@ -16,6 +16,7 @@ use crate::cluster::slot_of;
 use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
+pub(crate) use early::Walks;
 pub(crate) use partition::{Around, Asking, Partition, TooMany};
 
 /// The tenant, the origin and the name of a lock space.
@@ -87,6 +88,8 @@ pub(crate) struct Partitions {
     /// A partition that is gone leaves an empty one behind.
     partitions: Vec<Partition>,
     free: Vec<PartitionIndex>,
+    /// Those that may have held-back requests.
+    pub(crate) holding_back: BTreeSet<PartitionIndex>,
     /// The last answer to a query.
     pub(crate) answered: Option<Answered>,
 }
@@ -133,6 +136,7 @@ impl Partitions {
     /// Forgets a partition without clients.
     pub(crate) fn remove(&mut self, index: PartitionIndex) {
         self.answered.take_if(|answered| answered.partition == index);
+        self.holding_back.remove(&index);
         let slot = &mut self.partitions[index.0 as usize];
         self.indices.remove(&slot.key);
         slot.share.partitions.sub(1);

@@ -1,42 +1,34 @@
-//! A partition: one lock space, and how its notices reach sessions and subscribers.
+//! A partition: one lock space, and the inputs of its engine.
 
-use std::collections::{BTreeSet, VecDeque};
+mod address;
+mod answers;
+mod asking;
+mod outboxes;
+
 use std::num::NonZero;
 use std::rc::Rc;
 use std::time::Instant;
 
-use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
+use navlocks_core::kit::{About, Refusal, Space};
 use navlocks_core::{
-    Answer, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Name,
-    Request, RequestId, Scope, State, Wait,
+    Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Name,
+    RequestId, Scope, Wait,
 };
-use navlocks_wire::{
-    self as wire, Cause, ClientKey, Cycle, Fault, FaultCode, Granted, Lost, Pending, QueuePlace,
-    Refused, RequestKey, ToClient, What,
-};
+use navlocks_wire::{ClientKey, Fault, FaultCode, Pending, Refused, RequestKey, ToClient};
 
-use super::early::Early;
+use super::early::{Early, Walks};
 use super::subscribers::Subscribers;
 use super::{PartitionIndex, PartitionKey};
-use crate::hub::Metrics;
 use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
 use crate::hub::recovery::Recovery;
-use crate::hub::sessions::{Known, Sessions};
+use crate::hub::sessions::Known;
 use crate::hub::shares::Share;
-use crate::hub::tokens::Tokens;
 use crate::hub::views::{History, Noted};
-use crate::store::{Registry, Slot};
-
-/// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
-/// tag's.
-const REQUEST_BYTES: usize = 160;
-
-/// Bytes of the shortest description of a request, its names aside.
-const INFO_BYTES_MIN: usize =
-    r#"{"about":{"request":"1.1","client":"1.0","names":[""]},"ms":0}"#.len();
-
-/// How many holders an answer about one request describes.
-const HOLDERS_MAX: usize = 16;
+use address::{Address, Served, address, noted};
+pub(crate) use answers::TooMany;
+pub(crate) use asking::Asking;
+pub(crate) use outboxes::Around;
+use outboxes::Outboxes;
 
 /// One lock space.
 #[derive(Debug)]
@@ -64,87 +56,6 @@ pub(crate) struct Partition {
     pub(crate) history: Option<Box<History>>,
     /// The key of the hashes of its names in the registry.
     table_key: HashKey,
-}
-
-/// More entries stand before a request than one question looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
-
-/// The types that the service attaches to a request.
-struct Served;
-
-impl Embedder for Served {
-    type Note = Address;
-    type Time = Instant;
-    type Tag = Box<str>;
-}
-
-/// The names that a session gave its client and its request, its process, the bytes that the
-/// request counts, and its slot in the registry.
-#[derive(Clone, Copy, Debug, Default)]
-struct Address {
-    session: u32,
-    bytes: u32,
-    slot: Slot,
-    /// Noted here because a session ends before its requests do.
-    pid: Option<NonZero<u32>>,
-    client: u64,
-    number: u64,
-}
-
-/// A request on its way into the engine.
-#[derive(Debug)]
-pub(crate) struct Asking {
-    pub(crate) owner: ClientId,
-    pub(crate) client: ClientKey,
-    pub(crate) number: u64,
-    pub(crate) request: Request,
-    pub(crate) tag: Option<Box<str>>,
-    pub(crate) since: Instant,
-    /// Its place among all requests of the service.
-    pub(crate) place: u64,
-    /// Its client knows its place, or need not know it.
-    pub(crate) is_placed: bool,
-    /// Its slot in the registry.
-    pub(crate) slot: Slot,
-}
-
-/// The state outside a partition that a step in it needs.
-pub(crate) struct Around<'a> {
-    pub(crate) sessions: &'a mut Sessions,
-    pub(crate) tokens: &'a mut Tokens,
-    pub(crate) metrics: &'a Metrics,
-    pub(crate) registry: &'a mut Registry,
-    /// The work that inputs left, in turn.
-    pub(crate) unfinished: &'a mut VecDeque<Unfinished>,
-    /// In a cluster: clients are told their places, of this epoch.
-    pub(crate) epoch: Option<u64>,
-    pub(crate) now: Instant,
-}
-
-impl Asking {
-    /// Returns the bytes of its names and tag.
-    #[inline]
-    pub(crate) fn bytes(&self) -> usize {
-        let names = self.request.scope.names().iter().map(Name::len_bytes);
-        names.sum::<usize>() + self.tag.as_ref().map_or(0, |tag| tag.len())
-    }
-
-    /// Returns the place that its client is to be told.
-    #[inline]
-    pub(crate) fn queue_place(&self, epoch: Option<u64>) -> Option<QueuePlace> {
-        let epoch = epoch.filter(|_| !self.is_placed)?;
-        // Requests that overtake count down through all epochs, before all others.
-        let overtakes = self.request.wait == Wait::Overtake;
-        Some(QueuePlace { epoch: if overtakes { 0 } else { epoch }, number: self.place })
-    }
-
-    /// Returns the bytes of memory that it takes, in the engine and around it.
-    #[inline]
-    pub(crate) fn memory(&self) -> usize {
-        let names = self.request.scope.names().len();
-        REQUEST_BYTES + names * Space::<Served>::BYTES_PER_NAME + self.bytes()
-    }
 }
 
 impl Partition {
@@ -390,90 +301,6 @@ impl Partition {
         self.with(around, |space, sink| space.force_release_one(id, sink))
     }
 
-    /// Returns the locks held, and the requests pending; none if writing them takes more bytes than
-    /// this for sure.
-    pub(crate) fn snapshot(
-        &self,
-        sessions: &Sessions,
-        now: Instant,
-        bytes_max: usize,
-    ) -> Option<(Vec<wire::Info>, Vec<wire::Info>)> {
-        if self.requests() * INFO_BYTES_MIN + self.bytes() > bytes_max {
-            return None;
-        }
-        let snapshot = self.manager().snapshot();
-        let describe = |info: LockInfo| self.info(info, now);
-        let early = self.early.iter().map(|asking| wire::Info {
-            token: None,
-            ms: age(asking.since, now),
-            about: wire::About {
-                request: RequestKey::new(asking.client.session, asking.number),
-                client: asking.client,
-                names: wire::Names(asking.request.scope.clone()),
-                mode: asking.request.mode,
-                tag: asking.tag.clone(),
-                pid: sessions.pid(asking.client.session),
-            },
-        });
-        let held = snapshot.held.into_iter().map(describe).collect();
-        let pending = snapshot.pending.into_iter().map(describe).chain(early).collect();
-        Some((held, pending))
-    }
-
-    pub(crate) fn info(&self, info: LockInfo, now: Instant) -> wire::Info {
-        let id = info.request;
-        let address = address(self.space.notes(), id);
-        let LockInfo { client, scope, mode, token, .. } = info;
-        let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
-        wire::Info {
-            token: token.map(|token| token.get()),
-            ms: age(self.space.notes().since(id), now),
-            about: told(&about, address),
-        }
-    }
-
-    /// Returns where the first pending request of a client stands, if one is pending.
-    pub(crate) fn place(
-        &self,
-        client: ClientId,
-        now: Instant,
-        entries_max: usize,
-    ) -> Result<Option<wire::Place>, TooMany> {
-        let manager = self.manager();
-        let pending = |id: &RequestId| manager.state(*id) == Some(State::Pending);
-        let Some(request) = manager.requests_of(client).find(pending) else {
-            let early = self.early.iter().any(|asking| asking.owner == client);
-            return Ok(early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() }));
-        };
-        self.place_of(request, now, entries_max).map(Some)
-    }
-
-    /// Returns where a pending request stands.
-    pub(crate) fn place_of(
-        &self,
-        request: RequestId,
-        now: Instant,
-        entries_max: usize,
-    ) -> Result<wire::Place, TooMany> {
-        let manager = self.manager();
-        let blockers = manager.blockers_within(request, entries_max).ok_or(TooMany)?;
-        let held = blockers.hard.iter().take(HOLDERS_MAX).filter_map(|&id| manager.info(id));
-        Ok(wire::Place {
-            before: blockers.soft.len() as u64,
-            holders: blockers.hard.len() as u64,
-            held: held.map(|info| self.info(info, now)).collect(),
-        })
-    }
-
-    /// Returns the names of requests for clients of other sessions.
-    pub(crate) fn request_keys(&self, ids: &[RequestId]) -> Vec<RequestKey> {
-        ids.iter().map(|&id| request_key(self.space.notes(), id)).collect()
-    }
-
-    pub(crate) fn cycle(&self, deadlock: &Deadlock) -> Cycle {
-        cycle(deadlock, &self.clients, self.space.notes())
-    }
-
     /// Returns the hashes of the names of a scope, as the registry keeps them.
     #[inline]
     pub(crate) fn hashes<'s>(&self, scope: &'s Scope) -> impl Iterator<Item = u64> + use<'s> {
@@ -481,22 +308,22 @@ impl Partition {
         scope.names().iter().map(move |name| key.hash_name(name))
     }
 
-    /// Gives the engine those of these held-back requests that need not wait any more, in order of
-    /// their places.
+    /// Gives the engine those held-back requests on these walks that need not wait any more, in
+    /// order of their places. What there is no room for stays in the walks.
     pub(crate) fn admit_early(
         &mut self,
-        index: PartitionIndex,
-        mut candidates: BTreeSet<u64>,
+        walks: &mut Walks,
         recovery: &Recovery,
+        room: &mut usize,
         around: &mut Around<'_>,
     ) {
-        while let Some(asking) = self.early.take_ready(&mut candidates, recovery) {
+        while let Some(asking) = self.early.take_ready(walks, recovery, room) {
             let (session, number) = (asking.client.session, asking.number);
             let id = self.request(asking, around);
             let Some(owner) = around.sessions.get_mut(session) else { continue };
             match id {
                 Some(id) => {
-                    owner.requests.set(number, Known::Live { partition: index, id });
+                    owner.requests.set(number, Known::Live { partition: self.index, id });
                 }
                 // Lost already, or refused.
                 None if matches!(owner.requests.get(number), Some(Known::Early { .. })) => {
@@ -575,161 +402,5 @@ impl Partition {
         if self.space.has_effects() {
             self.give(around, usize::MAX, |space, sink| space.go_on(sink));
         }
-    }
-}
-
-/// Where the notices of a partition go.
-struct Outboxes<'p, 'a> {
-    around: &'p mut Around<'a>,
-    clients: &'p [ClientKey],
-    subscribers: &'p mut Subscribers,
-    bytes: &'p mut usize,
-    share: &'p Rc<Share>,
-    /// How many more messages are sent in this turn.
-    room: usize,
-    recorder: Option<&'p mut History>,
-}
-
-impl Sink<Served> for Outboxes<'_, '_> {
-    #[inline]
-    fn now(&self) -> Instant {
-        self.around.now
-    }
-
-    #[inline]
-    fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
-        let Address { session, bytes, client, number, slot, .. } = address(notes, id);
-        self.room = self.room.saturating_sub(1);
-        let Around { sessions, tokens, metrics, registry, now, .. } = &mut *self.around;
-        let age = |since| now.saturating_duration_since(since);
-        match *notice {
-            Notice::Granted { token, since } => {
-                metrics.granted(age(since));
-                tokens.given(token);
-                registry.hold(slot, token.get());
-                let granted = Granted { id: number, token: token.get() };
-                sessions.say(session, &ToClient::Granted(granted));
-            }
-            Notice::Unavailable => sessions.say(session, &ToClient::Unavailable(number)),
-            Notice::Contended => sessions.say(session, &ToClient::Contended(number)),
-            Notice::Released { since } | Notice::ClientEnded { held_since: Some(since) } => {
-                metrics.observe_hold(age(since));
-            }
-            Notice::Lost { cause, since } => {
-                metrics.observe_hold(age(since));
-                metrics.losses.inc();
-                self.lose((session, client, number), slot, told_cause(cause, notes));
-            }
-            Notice::Aborted(cause) => {
-                self.lose((session, client, number), slot, told_cause(cause, notes));
-            }
-            Notice::Deadlock(_) => {
-                metrics.deadlocks.inc();
-            }
-            Notice::Requested | Notice::Withdrawn | Notice::ClientEnded { held_since: None } => {}
-        }
-        if notice.is_last() {
-            *self.bytes -= bytes as usize;
-            if !matches!(notice, Notice::Lost { .. } | Notice::Aborted(_)) {
-                self.around.registry.end_request(slot);
-            }
-        }
-        if let Some(history) = &mut self.recorder {
-            history.record(RequestKey::new(session, number), notice, self.around.now);
-        }
-    }
-
-    #[inline]
-    fn has_enough(&self) -> bool {
-        self.room == 0
-    }
-
-    fn publish(
-        &mut self,
-        id: RequestId,
-        about: &About<Box<str>>,
-        notes: &Notes<Served>,
-        notice: &Notice<'_, Instant>,
-    ) {
-        let what = match *notice {
-            Notice::Requested => What::Requested,
-            Notice::Granted { token, .. } => What::Granted(token.get()),
-            Notice::Unavailable => What::Unavailable,
-            Notice::Released { .. } => What::Released,
-            Notice::Withdrawn => What::Withdrawn,
-            Notice::Aborted(cause) => What::Aborted(told_cause(cause, notes)),
-            Notice::Lost { cause, .. } => What::Lost(told_cause(cause, notes)),
-            Notice::ClientEnded { held_since: Some(_) } => What::Lost(Cause::ClientEnded),
-            Notice::ClientEnded { held_since: None } => What::Aborted(Cause::ClientEnded),
-            Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
-            Notice::Contended => return,
-        };
-        let about = told(about, address(notes, id));
-        self.room = self.room.saturating_sub(self.subscribers.len());
-        self.subscribers.send(about, what, self.share, self.around.sessions);
-    }
-}
-
-impl Outboxes<'_, '_> {
-    /// Sends a loss, which session and registry remember until the client has taken note.
-    fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: Cause) {
-        let Around { sessions, registry, .. } = &mut *self.around;
-        registry.lose(RequestKey::new(session, number), slot, cause);
-        let owner = sessions.get_mut(session);
-        if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
-            registry.end_lost(RequestKey::new(session, number), slot);
-        }
-        sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
-    }
-}
-
-fn age(since: Instant, now: Instant) -> u64 {
-    now.saturating_duration_since(since).as_millis() as u64
-}
-
-#[inline]
-fn address(notes: &Notes<Served>, id: RequestId) -> Address {
-    notes.get(id).copied().unwrap_or_default()
-}
-
-fn request_key(notes: &Notes<Served>, id: RequestId) -> RequestKey {
-    let Address { session, number, .. } = address(notes, id);
-    RequestKey::new(session, number)
-}
-
-fn cycle(deadlock: &Deadlock, clients: &[ClientKey], notes: &Notes<Served>) -> Cycle {
-    Cycle {
-        clients: deadlock.clients.iter().map(|client| clients[client.slot()]).collect(),
-        requests: deadlock.requests.iter().map(|&id| request_key(notes, id)).collect(),
-    }
-}
-
-fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
-    match cause {
-        navlocks_core::Cause::Stolen { by } => Cause::Stolen(request_key(notes, by)),
-        navlocks_core::Cause::ForceReleased => Cause::ForceReleased,
-        navlocks_core::Cause::Evicted => Cause::Evicted,
-        navlocks_core::Cause::Suspended => Cause::Suspended,
-    }
-}
-
-/// Returns what a history notes of a request.
-fn noted(about: About<Box<str>>, address: Address) -> Noted {
-    let Address { session, client, number, pid, .. } = address;
-    let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));
-    let About { scope, mode, tag, .. } = about;
-    Noted { request, client, scope, mode, tag, pid: pid.map(NonZero::get) }
-}
-
-/// Returns a description of a request for clients of other sessions.
-fn told(about: &About<Box<str>>, address: Address) -> wire::About {
-    let Address { session, client, number, pid, .. } = address;
-    wire::About {
-        request: RequestKey::new(session, number),
-        client: ClientKey::new(session, client),
-        names: wire::Names(about.scope.clone()),
-        mode: about.mode,
-        tag: about.tag.clone(),
-        pid: pid.map(NonZero::get),
     }
 }

@@ -1,16 +1,18 @@
 //! All sessions, by their numbers.
 
+mod claim;
 mod peer;
 mod requests;
 mod secret;
 mod session;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use navlocks_wire::{ClientKey, ToClient};
 
 use crate::hub::Frame;
 
+pub(crate) use claim::Claim;
 pub use peer::Peer;
 pub(crate) use peer::Viewing;
 pub(crate) use requests::Requests;
@@ -37,14 +39,16 @@ pub(crate) struct Sessions {
     end: u32,
     step: u32,
     slow: Vec<u32>,
+    /// Sessions whose programs run under locks of another one, after the number of that one.
+    children: BTreeSet<(u32, u32)>,
 }
 
 impl Sessions {
     /// No sessions, beside those of an earlier service that have these numbers.
     pub(crate) fn new(reserved: HashSet<u32>) -> Self {
         let next = reserved.iter().max().map_or(1, |largest| (largest + 1) % NUMBERS_END).max(1);
-        let (living, slow) = (HashMap::new(), Vec::new());
-        Self { living, reserved, next, first: 1, end: NUMBERS_END, step: 1, slow }
+        let (living, slow, children) = (HashMap::new(), Vec::new(), BTreeSet::new());
+        Self { living, reserved, next, first: 1, end: NUMBERS_END, step: 1, slow, children }
     }
 
     /// Gives only numbers that no other slot of the cluster gives.
@@ -104,7 +108,19 @@ impl Sessions {
     }
 
     pub(crate) fn remove(&mut self, number: u32) -> Option<Session> {
-        self.living.remove(&number)
+        let session = self.living.remove(&number)?;
+        if let Some(parent) = session.parent {
+            self.children.remove(&(parent.session, number));
+        }
+        Some(session)
+    }
+
+    /// Notes the client under whose locks the program of a session runs.
+    pub(crate) fn set_parent(&mut self, number: u32, parent: ClientKey) {
+        if let Some(session) = self.living.get_mut(&number) {
+            session.parent = Some(parent);
+            self.children.insert((parent.session, number));
+        }
     }
 
     pub(crate) fn numbers(&self) -> Vec<u32> {
@@ -114,8 +130,8 @@ impl Sessions {
     /// Returns the sessions whose programs run under locks of this one, with the clients that hold
     /// these.
     pub(crate) fn children_of(&self, number: u32) -> Vec<(u32, ClientKey)> {
-        let parents = self.living.iter().filter_map(|(&child, it)| Some((child, it.parent?)));
-        parents.filter(|(_, parent)| parent.session == number).collect()
+        let children = self.children.range((number, 0)..=(number, u32::MAX));
+        children.filter_map(|&(_, child)| Some((child, self.get(child)?.parent?))).collect()
     }
 
     /// Forgets which clients listen at their paths of presence: the paths are gone.

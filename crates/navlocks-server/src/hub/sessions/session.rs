@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_core::{ClientId, RequestId};
-use navlocks_wire::{self as wire, Cause, ClientKey, Fault, FaultCode};
+use navlocks_wire::{Cause, ClientKey, Fault, FaultCode};
 
-use super::{Peer, Requests, Secret};
+use super::{Claim, Peer, Requests, Secret};
 use crate::cluster::ChangeNumber;
 use crate::config::Limits;
 use crate::hub::Outbox;
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     /// Its client has taken leave, and believes in nothing any more.
     pub(crate) took_leave: bool,
     /// The requests that its client claims from an earlier service, until the claim is judged.
-    pub(crate) claim: Option<BTreeMap<u64, wire::Request>>,
+    pub(crate) claim: Option<Claim>,
     /// The claim is whole, and waits for those of other sessions.
     pub(crate) claim_is_whole: bool,
     /// The client under whose locks its program runs.

@@ -1,0 +1,80 @@
+//! The address of a request: how its session and its client call it.
+
+use std::num::NonZero;
+use std::time::Instant;
+
+use navlocks_core::kit::{About, Embedder, Notes};
+use navlocks_core::{Deadlock, RequestId};
+use navlocks_wire::{self as wire, Cause, ClientKey, Cycle, RequestKey};
+
+use crate::hub::views::Noted;
+use crate::store::Slot;
+
+/// The types that the service attaches to a request.
+pub(super) struct Served;
+
+impl Embedder for Served {
+    type Note = Address;
+    type Time = Instant;
+    type Tag = Box<str>;
+}
+
+/// The names that a session gave its client and its request, its process, the bytes that the
+/// request counts, and its slot in the registry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Address {
+    pub(super) session: u32,
+    pub(super) bytes: u32,
+    pub(super) slot: Slot,
+    /// Noted here because a session ends before its requests do.
+    pub(super) pid: Option<NonZero<u32>>,
+    pub(super) client: u64,
+    pub(super) number: u64,
+}
+
+#[inline]
+pub(super) fn address(notes: &Notes<Served>, id: RequestId) -> Address {
+    notes.get(id).copied().unwrap_or_default()
+}
+
+pub(super) fn request_key(notes: &Notes<Served>, id: RequestId) -> RequestKey {
+    let Address { session, number, .. } = address(notes, id);
+    RequestKey::new(session, number)
+}
+
+pub(super) fn cycle(deadlock: &Deadlock, clients: &[ClientKey], notes: &Notes<Served>) -> Cycle {
+    Cycle {
+        clients: deadlock.clients.iter().map(|client| clients[client.slot()]).collect(),
+        requests: deadlock.requests.iter().map(|&id| request_key(notes, id)).collect(),
+    }
+}
+
+pub(super) fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> Cause {
+    match cause {
+        navlocks_core::Cause::Stolen { by } => Cause::Stolen(request_key(notes, by)),
+        navlocks_core::Cause::ForceReleased => Cause::ForceReleased,
+        navlocks_core::Cause::Evicted => Cause::Evicted,
+        navlocks_core::Cause::Suspended => Cause::Suspended,
+    }
+}
+
+/// Returns what a history notes of a request.
+pub(super) fn noted(about: About<Box<str>>, address: Address) -> Noted {
+    let Address { session, client, number, pid, .. } = address;
+    let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));
+    let About { scope, mode, tag, .. } = about;
+    Noted { request, client, scope, mode, tag, pid: pid.map(NonZero::get) }
+}
+
+/// Returns a description of a request for clients of other sessions.
+pub(super) fn told(about: &About<Box<str>>, address: Address) -> wire::About {
+    let Address { session, client, number, pid, .. } = address;
+    wire::About {
+        request: RequestKey::new(session, number),
+        client: ClientKey::new(session, client),
+        names: wire::Names(about.scope.clone()),
+        mode: about.mode,
+        tag: about.tag.clone(),
+        pid: pid.map(NonZero::get),
+    }
+}

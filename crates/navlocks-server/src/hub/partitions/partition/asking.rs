@@ -1,0 +1,56 @@
+//! A request on its way into the engine.
+
+use std::time::Instant;
+
+use navlocks_core::kit::Space;
+use navlocks_core::{ClientId, Name, Request, Wait};
+use navlocks_wire::{ClientKey, QueuePlace};
+
+use super::address::Served;
+use crate::store::Slot;
+
+/// Bytes of memory that a request takes besides its names and its tag: its session's books, and a
+/// tag's.
+const REQUEST_BYTES: usize = 160;
+
+/// A request on its way into the engine.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) owner: ClientId,
+    pub(crate) client: ClientKey,
+    pub(crate) number: u64,
+    pub(crate) request: Request,
+    pub(crate) tag: Option<Box<str>>,
+    pub(crate) since: Instant,
+    /// Its place among all requests of the service.
+    pub(crate) place: u64,
+    /// Its client knows its place, or need not know it.
+    pub(crate) is_placed: bool,
+    /// Its slot in the registry.
+    pub(crate) slot: Slot,
+}
+
+impl Asking {
+    /// Returns the bytes of its names and tag.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        let names = self.request.scope.names().iter().map(Name::len_bytes);
+        names.sum::<usize>() + self.tag.as_ref().map_or(0, |tag| tag.len())
+    }
+
+    /// Returns the place that its client is to be told.
+    #[inline]
+    pub(crate) fn queue_place(&self, epoch: Option<u64>) -> Option<QueuePlace> {
+        let epoch = epoch.filter(|_| !self.is_placed)?;
+        // Requests that overtake count down through all epochs, before all others.
+        let overtakes = self.request.wait == Wait::Overtake;
+        Some(QueuePlace { epoch: if overtakes { 0 } else { epoch }, number: self.place })
+    }
+
+    /// Returns the bytes of memory that it takes, in the engine and around it.
+    #[inline]
+    pub(crate) fn memory(&self) -> usize {
+        let names = self.request.scope.names().len();
+        REQUEST_BYTES + names * Space::<Served>::BYTES_PER_NAME + self.bytes()
+    }
+}

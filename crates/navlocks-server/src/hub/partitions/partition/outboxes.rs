@@ -1,0 +1,137 @@
+//! The outboxes that the notices of a partition go to: those of sessions and of subscribers.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Instant;
+
+use navlocks_core::RequestId;
+use navlocks_core::kit::{About, Notes, Notice, Sink};
+use navlocks_wire::{Cause, ClientKey, Granted, Lost, RequestKey, ToClient, What};
+
+use super::address::{Address, Served, address, cycle, told, told_cause};
+use crate::hub::Metrics;
+use crate::hub::backlog::Unfinished;
+use crate::hub::partitions::subscribers::Subscribers;
+use crate::hub::sessions::Sessions;
+use crate::hub::shares::Share;
+use crate::hub::tokens::Tokens;
+use crate::hub::views::History;
+use crate::store::{Registry, Slot};
+
+/// The state outside a partition that a step in it needs.
+pub(crate) struct Around<'a> {
+    pub(crate) sessions: &'a mut Sessions,
+    pub(crate) tokens: &'a mut Tokens,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) registry: &'a mut Registry,
+    /// The work that inputs left, in turn.
+    pub(crate) unfinished: &'a mut VecDeque<Unfinished>,
+    /// In a cluster: clients are told their places, of this epoch.
+    pub(crate) epoch: Option<u64>,
+    pub(crate) now: Instant,
+}
+
+/// Where the notices of a partition go.
+pub(super) struct Outboxes<'p, 'a> {
+    pub(super) around: &'p mut Around<'a>,
+    pub(super) clients: &'p [ClientKey],
+    pub(super) subscribers: &'p mut Subscribers,
+    pub(super) bytes: &'p mut usize,
+    pub(super) share: &'p Rc<Share>,
+    /// How many more messages are sent in this turn.
+    pub(super) room: usize,
+    pub(super) recorder: Option<&'p mut History>,
+}
+
+impl Sink<Served> for Outboxes<'_, '_> {
+    #[inline]
+    fn now(&self) -> Instant {
+        self.around.now
+    }
+
+    #[inline]
+    fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
+        let Address { session, bytes, client, number, slot, .. } = address(notes, id);
+        self.room = self.room.saturating_sub(1);
+        let Around { sessions, tokens, metrics, registry, now, .. } = &mut *self.around;
+        let age = |since| now.saturating_duration_since(since);
+        match *notice {
+            Notice::Granted { token, since } => {
+                metrics.granted(age(since));
+                tokens.given(token);
+                registry.hold(slot, token.get());
+                let granted = Granted { id: number, token: token.get() };
+                sessions.say(session, &ToClient::Granted(granted));
+            }
+            Notice::Unavailable => sessions.say(session, &ToClient::Unavailable(number)),
+            Notice::Contended => sessions.say(session, &ToClient::Contended(number)),
+            Notice::Released { since } | Notice::ClientEnded { held_since: Some(since) } => {
+                metrics.observe_hold(age(since));
+            }
+            Notice::Lost { cause, since } => {
+                metrics.observe_hold(age(since));
+                metrics.losses.inc();
+                self.lose((session, client, number), slot, told_cause(cause, notes));
+            }
+            Notice::Aborted(cause) => {
+                self.lose((session, client, number), slot, told_cause(cause, notes));
+            }
+            Notice::Deadlock(_) => {
+                metrics.deadlocks.inc();
+            }
+            Notice::Requested | Notice::Withdrawn | Notice::ClientEnded { held_since: None } => {}
+        }
+        if notice.is_last() {
+            *self.bytes -= bytes as usize;
+            if !matches!(notice, Notice::Lost { .. } | Notice::Aborted(_)) {
+                self.around.registry.end_request(slot);
+            }
+        }
+        if let Some(history) = &mut self.recorder {
+            history.record(RequestKey::new(session, number), notice, self.around.now);
+        }
+    }
+
+    #[inline]
+    fn has_enough(&self) -> bool {
+        self.room == 0
+    }
+
+    fn publish(
+        &mut self,
+        id: RequestId,
+        about: &About<Box<str>>,
+        notes: &Notes<Served>,
+        notice: &Notice<'_, Instant>,
+    ) {
+        let what = match *notice {
+            Notice::Requested => What::Requested,
+            Notice::Granted { token, .. } => What::Granted(token.get()),
+            Notice::Unavailable => What::Unavailable,
+            Notice::Released { .. } => What::Released,
+            Notice::Withdrawn => What::Withdrawn,
+            Notice::Aborted(cause) => What::Aborted(told_cause(cause, notes)),
+            Notice::Lost { cause, .. } => What::Lost(told_cause(cause, notes)),
+            Notice::ClientEnded { held_since: Some(_) } => What::Lost(Cause::ClientEnded),
+            Notice::ClientEnded { held_since: None } => What::Aborted(Cause::ClientEnded),
+            Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
+            Notice::Contended => return,
+        };
+        let about = told(about, address(notes, id));
+        self.room = self.room.saturating_sub(self.subscribers.len());
+        self.subscribers.send(about, what, self.share, self.around.sessions);
+    }
+}
+
+impl Outboxes<'_, '_> {
+    /// Sends a loss, which session and registry remember until the client has taken note.
+    fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: Cause) {
+        let Around { sessions, registry, .. } = &mut *self.around;
+        registry.lose(RequestKey::new(session, number), slot, cause);
+        let owner = sessions.get_mut(session);
+        if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
+            registry.end_lost(RequestKey::new(session, number), slot);
+        }
+        sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
+    }
+}

@@ -1,0 +1,58 @@
+//! The requests that a session claims from an earlier service, until the claim is judged.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use navlocks_wire::Request;
+
+use crate::hub::shares::Share;
+
+/// Bytes of memory that a claimed request takes besides its names, and each name besides its text.
+const REQUEST_BYTES: usize = 160;
+const NAME_BYTES: usize = 32;
+
+/// The requests of a claim, by number. Their bytes count in the tenant's share as long as they are
+/// here.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    requests: BTreeMap<u64, Request>,
+    bytes: usize,
+    share: Rc<Share>,
+}
+
+impl Claim {
+    pub(crate) fn new(share: Rc<Share>) -> Self {
+        Self { requests: BTreeMap::new(), bytes: 0, share }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Adds a request. Returns false if all claims of the tenant take more bytes than this.
+    pub(crate) fn insert(&mut self, request: Request, tenant_bytes_max: usize) -> bool {
+        let names = request.names.0.names();
+        let text: usize = names.iter().map(|name| name.len_bytes()).sum();
+        let tag = request.tag.as_ref().map_or(0, |tag| tag.len());
+        let bytes = REQUEST_BYTES + names.len() * NAME_BYTES + text + tag;
+        self.bytes += bytes;
+        self.share.claimed.add(bytes);
+        self.requests.insert(request.id, request);
+        self.share.claimed.get() <= tenant_bytes_max
+    }
+
+    /// Removes a request that its client gives up. Its bytes count until the claim is judged.
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.requests.remove(&number);
+    }
+
+    pub(crate) fn into_values(mut self) -> impl Iterator<Item = Request> {
+        std::mem::take(&mut self.requests).into_values()
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.share.claimed.sub(self.bytes);
+    }
+}

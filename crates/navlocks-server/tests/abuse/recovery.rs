@@ -1,0 +1,131 @@
+//! The work of one input after a start, while sessions of the earlier service have not claimed.
+
+use std::time::{Duration, Instant};
+
+use navlocks_server::hub::Hub;
+use navlocks_server::{DeadlockPolicy, Limits};
+use navlocks_wire::FaultCode;
+
+use crate::running::Folder;
+use crate::turns::{IN_ONE_GO, MANY, Session, join, numbers, read};
+
+/// Longer than every lease, with its margin.
+const LATER: Duration = Duration::from_secs(600);
+
+fn hub(folder: &Folder) -> Hub {
+    hub_with(folder, Limits::default())
+}
+
+fn hub_with(folder: &Folder, limits: Limits) -> Hub {
+    let state = folder.path().join("state");
+    Hub::with_state_folder(&state, limits, DeadlockPolicy::Ignore, Instant::now()).expect("a hub")
+}
+
+/// A hub whose predecessor was killed while these sessions held locks of their own.
+fn hub_after(folder: &Folder, names: impl IntoIterator<Item = String>) -> Hub {
+    let mut hub_before = hub(folder);
+    for name in names {
+        let holder = join(&mut hub_before);
+        holder.say(&mut hub_before, &format!(r#"{{"request":{{"id":1,"names":["{name}"]}}}}"#));
+    }
+    drop(hub_before);
+    hub(folder)
+}
+
+/// Counts the sessions of the earlier service that have not claimed.
+fn unclaimed(hub: &mut Hub, asker: &Session) -> usize {
+    asker.say(hub, r#"{"ask":{"id":1,"question":"recovery"}}"#);
+    asker.take().pop().expect("an answer").matches(r#""session":"#).count()
+}
+
+/// Returns how many turns the hub takes for the rest of its work.
+fn turns(hub: &mut Hub) -> usize {
+    let mut turns = 1;
+    while hub.go_on(Instant::now()) {
+        turns += 1;
+    }
+    turns
+}
+
+#[test]
+fn lock_of_an_unclaimed_session_goes_to_many_waiters_in_turns() {
+    for mode in ["shared", "exclusive"] {
+        let folder = Folder::new();
+        let mut hub = hub_after(&folder, ["a".to_owned()]);
+        let waiter = join(&mut hub);
+        waiter.request_all(&mut hub, mode);
+        assert_eq!(waiter.take(), [""; 0]);
+        hub.check_unclaimed(Instant::now() + LATER);
+        if mode == "shared" {
+            let granted = waiter.take_in_turns(&mut hub);
+            assert_eq!(numbers(&granted, "granted"), (1..=MANY).collect::<Vec<_>>());
+            continue;
+        }
+        // Each waiter is looked at once.
+        let most = MANY as usize / (IN_ONE_GO - 1) + 1;
+        let taken = turns(&mut hub);
+        assert!((most - 1..=most).contains(&taken), "{taken} turns");
+        assert_eq!(numbers(&waiter.take(), "granted"), [1]);
+        hub.check_invariants();
+    }
+}
+
+#[test]
+fn request_does_not_overtake_waiters_that_are_held_back() {
+    let folder = Folder::new();
+    let mut hub = hub_after(&folder, ["a".to_owned()]);
+    let (waiter, late) = (join(&mut hub), join(&mut hub));
+    waiter.request_all(&mut hub, "shared");
+    hub.check_unclaimed(Instant::now() + LATER);
+    // The first thousand waiters hold the lock, and the others are on their way.
+    late.say(&mut hub, r#"{"request":{"id":1,"names":["a"]}}"#);
+    let granted = waiter.take_in_turns(&mut hub);
+    assert_eq!(granted.len(), MANY as usize);
+    assert_eq!(late.take(), [""; 0]);
+    hub.leave(waiter.number, waiter.connection, Instant::now());
+    turns(&mut hub);
+    assert_eq!(numbers(&late.take(), "granted"), [1]);
+}
+
+#[test]
+fn unclaimed_sessions_whose_leases_pass_at_one_moment_end_in_turns() {
+    let folder = Folder::new();
+    let mut hub = hub_after(&folder, (0..MANY).map(|n| n.to_string()));
+    let (asker, heir) = (join(&mut hub), join(&mut hub));
+    for id in 1..=MANY {
+        let name = id - 1;
+        heir.say(&mut hub, &format!(r#"{{"request":{{"id":{id},"names":["{name}"]}}}}"#));
+    }
+    let mut before = unclaimed(&mut hub, &asker);
+    assert_eq!(before, MANY as usize);
+    let mut granted = Vec::new();
+    while before > 0 {
+        let next = hub.check_unclaimed(Instant::now() + LATER);
+        let left = unclaimed(&mut hub, &asker);
+        assert_eq!(next, (left > 0).then_some(Duration::ZERO));
+        assert!(before - left < IN_ONE_GO, "{} sessions in one go", before - left);
+        granted.extend(heir.take_in_turns(&mut hub));
+        before = left;
+    }
+    assert_eq!(granted.len(), MANY as usize);
+}
+
+#[test]
+fn claim_of_too_many_bytes_ends_the_session() {
+    let folder = Folder::new();
+    let mut hub_before = hub(&folder);
+    let holder = join(&mut hub_before);
+    drop(hub_before);
+    let limits = Limits { bytes_per_tenant_max: 100_000, ..Limits::default() };
+    let mut hub = hub_with(&folder, limits);
+    let (holder, _) = holder.resume(&mut hub, &[0], &[]);
+    let name = "x".repeat(1000);
+    let mut claim = |id: u64| {
+        let request = format!(r#"{{"request":{{"id":{id},"names":["{name}"],"mode":"shared"}}}}"#);
+        hub.message(holder.number, read(&request), Instant::now())
+    };
+    let taken = (1..).take_while(|&id| claim(id).is_ok()).count();
+    assert!((50..100).contains(&taken), "{taken} requests of a thousand bytes are taken");
+    let fault = claim(1000).expect_err("there is no more room");
+    assert_eq!(fault.code, FaultCode::Limit, "{fault}");
+}
