@@ -25,3 +25,4 @@ mod tokens;
 mod families;
 mod fast_path;
 mod kit;
+mod host;

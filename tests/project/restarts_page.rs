@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = include_str!("../../docs/restarts.md");
-const FOLDERS: [&str; 5] = [
+const FOLDERS: [&str; 6] = [
     "tests/faults",
     "crates/navlocks-server/tests/service",
     "crates/navlocks-server/src/store",
+    "crates/navlocks-server/src/store/registry",
     "crates/navlocks/tests/remote",
     "crates/navlocks-cli/tests/command",
 ];

@@ -148,7 +148,7 @@ impl Hub {
         !self.unfinished.is_empty()
     }
 
-    /// Ends as many of these clients and requests as one turn takes. Returns how much work that was.
+    /// Ends as many of these clients and requests as one turn takes. Returns how much work it was.
     fn end_some(&mut self, mut ending: Ending, now: Instant) -> usize {
         let mut work = 0;
         while work < WORK_PER_TURN

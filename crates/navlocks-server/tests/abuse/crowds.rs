@@ -35,6 +35,15 @@ fn hear_grants(client: &mut Client) {
     }
 }
 
+/// Waits until a session holds a hundred thousand names. Returns one that waits for all of them.
+fn heir_of(holder: &mut Client, service: &Process) -> Client {
+    hear_grants(holder);
+    let (mut heir, _) = join(service.tcp, ABUSER);
+    request_many(&mut heir, "exclusive", |id| id.to_string());
+    heir.settle();
+    heir
+}
+
 #[test]
 fn grant_to_a_hundred_thousand_waiters_leaves_time_for_others() {
     let service = Process::start();
@@ -54,11 +63,8 @@ fn end_of_a_session_with_a_hundred_thousand_heirs_leaves_time_for_others() {
     let service = Process::start();
     let bystander = Bystander::beside(&service);
     let (mut holder, _) = join(service.tcp, ABUSER);
-    let (mut heir, _) = join(service.tcp, ABUSER);
     request_many(&mut holder, "exclusive", |id| id.to_string());
-    hear_grants(&mut holder);
-    request_many(&mut heir, "exclusive", |id| id.to_string());
-    heir.settle();
+    let mut heir = heir_of(&mut holder, &service);
     holder.say("\"bye\"");
     hear_grants(&mut heir);
     bystander.served_well();
@@ -70,7 +76,6 @@ fn end_of_a_session_with_thousands_of_clients_leaves_time_for_others() {
     let service = Process::start();
     let bystander = Bystander::beside(&service);
     let (mut holder, _) = join(service.tcp, ABUSER);
-    let (mut heir, _) = join(service.tcp, ABUSER);
     holder.say_all((1..=CLIENTS).map(|client| format!(r#"{{"open":{{"client":{client}}}}}"#)));
     for first in (1..=WAITERS).step_by(1000) {
         holder.say_all((first..first + 1000).map(|id| {
@@ -78,9 +83,7 @@ fn end_of_a_session_with_thousands_of_clients_leaves_time_for_others() {
             format!(r#"{{"request":{{"id":{id},"client":{client},"names":["{id}"]}}}}"#)
         }));
     }
-    hear_grants(&mut holder);
-    request_many(&mut heir, "exclusive", |id| id.to_string());
-    heir.settle();
+    let mut heir = heir_of(&mut holder, &service);
     holder.say("\"bye\"");
     hear_grants(&mut heir);
     bystander.served_well();
@@ -91,11 +94,8 @@ fn resume_that_gives_up_a_hundred_thousand_requests_leaves_time_for_others() {
     let service = Process::start();
     let bystander = Bystander::beside(&service);
     let (mut holder, Welcome { session, secret, .. }) = join(service.tcp, ABUSER);
-    let (mut heir, _) = join(service.tcp, ABUSER);
     request_many(&mut holder, "exclusive", |id| id.to_string());
-    hear_grants(&mut holder);
-    request_many(&mut heir, "exclusive", |id| id.to_string());
-    heir.settle();
+    let mut heir = heir_of(&mut holder, &service);
     drop(holder);
     let mut holder = connect(service.tcp, ABUSER);
     holder.say(format!(

@@ -38,6 +38,19 @@ pub(crate) async fn held(locks: &Locks, name: &str, talk: &mut Talk) -> Lock {
     waiting.await.expect("a lock")
 }
 
+/// Connects a client that holds `a` and waits for `b` when its connection breaks. Returns them, and
+/// the connection over which the client greets again.
+pub(crate) async fn greeting_again(peer: &Peer, welcome: Welcome) -> (Locks, Lock, Acquire, Talk) {
+    let (locks, mut talk) = connected(peer, welcome).await;
+    let lock = held(&locks, "a", &mut talk).await;
+    let waiting = begun(locks.request("b"));
+    talk.hears(said(2, "b")).await;
+    talk.breaks();
+    let (talk, hello) = peer.greeted().await;
+    assert_eq!(hello.resume.unwrap().alive, [1, 2]);
+    (locks, lock, waiting, talk)
+}
+
 /// Sends a request; the next poll of the future may be on any task.
 pub(crate) fn begun(request: Request) -> Acquire {
     let mut waiting = request.into_future();

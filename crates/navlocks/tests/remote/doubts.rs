@@ -5,7 +5,9 @@ use std::time::Duration;
 use navlocks::{Loss, RequestErrorKind};
 use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
-use crate::client::{begun, claimed, connected, connected_by, held, polled, request_of, said, to};
+use crate::client::{
+    begun, claimed, connected, connected_by, greeting_again, held, polled, request_of, said, to,
+};
 use crate::peer::{Peer, lasting, leased, leased_for};
 use crate::run;
 
@@ -127,13 +129,8 @@ fn lease_that_ends_while_last_message_is_waited_for_is_loss_in_time() {
 fn lock_whose_lease_ended_between_hello_and_welcome_is_not_claimed() {
     run(async {
         let peer = Peer::tcp().await;
-        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
-        let lock = held(&locks, "a", &mut talk).await;
-        let waiting = begun(locks.request("b"));
-        talk.hears(said(2, "b")).await;
-        talk.breaks();
-        let (mut talk, hello) = peer.greeted().await;
-        assert_eq!(hello.resume.unwrap().alive, [1, 2]);
+        let (_locks, lock, waiting, mut talk) =
+            greeting_again(&peer, leased_for(7, LEASE_MS)).await;
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
         let claim = Welcome { resumed: true, claim: true, epoch: 1, ..leased(7) };
         talk.says(ToClient::Welcome(claim)).await;

@@ -1,20 +1,33 @@
 //! Requests that travel with the greeting.
 
-use navlocks::{ConnectError, Locks};
+use navlocks::{Acquire, Connect, ConnectError, Locks};
 use navlocks_wire::{FaultCode, ToClient, ToService};
 use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinHandle;
 
 use crate::client::{begun, to};
-use crate::peer::{Peer, clustered, leased};
+use crate::peer::{Peer, Talk, clustered, leased};
 use crate::run;
+
+/// Opens a session, requests a lock, and lets the greeting go on in the background.
+async fn opened(connect: Connect) -> (Locks, Acquire, JoinHandle<Result<(), ConnectError>>) {
+    let (locks, greeting) = connect.open().await.unwrap();
+    let waiting = begun(locks.request("a"));
+    (locks, waiting, tokio::spawn(greeting))
+}
+
+/// Grants a request, whose client then releases the lock.
+async fn grants_and_hears_release(talk: &mut Talk, id: u64, waiting: Acquire) {
+    talk.grants(id, 1).await;
+    drop(waiting.await.unwrap());
+    talk.hears(ToService::Release(id)).await;
+}
 
 #[test]
 fn early_request_is_sent_once_and_before_the_welcome() {
     run(async {
         let peer = Peer::tcp().await;
-        let (locks, greeting) = to(&peer).open().await.unwrap();
-        let waiting = begun(locks.request("a"));
-        let greeting = tokio::spawn(greeting);
+        let (locks, waiting, greeting) = opened(to(&peer)).await;
         let (mut talk, hello) = peer.greeted().await;
         assert_eq!(hello.resume, None);
         let request = talk.hear_request().await;
@@ -32,9 +45,7 @@ fn early_request_is_sent_once_and_before_the_welcome() {
 fn early_request_that_is_dropped_before_the_welcome_is_aborted_after_it() {
     run(async {
         let peer = Peer::tcp().await;
-        let (locks, greeting) = to(&peer).open().await.unwrap();
-        let waiting = begun(locks.request("a"));
-        let greeting = tokio::spawn(greeting);
+        let (locks, waiting, greeting) = opened(to(&peer)).await;
         let (mut talk, _) = peer.greeted().await;
         let request = talk.hear_request().await;
         drop(waiting);
@@ -51,9 +62,7 @@ fn early_request_that_is_dropped_before_the_welcome_is_aborted_after_it() {
 fn early_requests_leave_with_the_handshake_over_a_unix_socket() {
     run(async {
         let peer = Peer::unix().await;
-        let (locks, greeting) = to(&peer).open().await.unwrap();
-        let _waiting = begun(locks.request("a"));
-        let greeting = tokio::spawn(greeting);
+        let (_locks, _waiting, greeting) = opened(to(&peer)).await;
         let mut socket = peer.socket().await;
         let mut first = vec![0; 4096];
         let length = socket.read(&mut first).await.unwrap();
@@ -101,9 +110,7 @@ fn dropped_greeting_ends_the_connection() {
 fn early_request_follows_moved_to_the_owner_once() {
     run(async {
         let (node, owner) = (Peer::tcp().await, Peer::tcp().await);
-        let (locks, greeting) = to(&node).open().await.unwrap();
-        let waiting = begun(locks.request("a"));
-        let greeting = tokio::spawn(greeting);
+        let (_locks, waiting, greeting) = opened(to(&node)).await;
         let (mut talk, _) = node.greeted().await;
         let early = talk.hear_request().await;
         talk.moves(Some(&owner)).await;
@@ -114,9 +121,7 @@ fn early_request_follows_moved_to_the_owner_once() {
         talk.says(ToClient::Welcome(clustered(7, 1))).await;
         assert_eq!(talk.hear_request().await, early);
         greeting.await.unwrap().unwrap();
-        talk.grants(early.id, 1).await;
-        drop(waiting.await.unwrap());
-        talk.hears(ToService::Release(early.id)).await;
+        grants_and_hears_release(&mut talk, early.id, waiting).await;
     });
 }
 
@@ -124,9 +129,7 @@ fn early_request_follows_moved_to_the_owner_once() {
 fn early_request_over_a_unix_socket_is_sent_again_to_the_node_that_carries() {
     run(async {
         let (node, owner) = (Peer::unix().await, Peer::tcp().await);
-        let (locks, greeting) = to(&node).open().await.unwrap();
-        let waiting = begun(locks.request("a"));
-        let greeting = tokio::spawn(greeting);
+        let (_locks, waiting, greeting) = opened(to(&node)).await;
         let (mut talk, _) = node.greeted_early().await;
         let early = talk.hear_request().await;
         talk.moves(Some(&owner)).await;
@@ -134,9 +137,7 @@ fn early_request_over_a_unix_socket_is_sent_again_to_the_node_that_carries() {
         assert!(hello.carry);
         greeting.await.unwrap().unwrap();
         assert_eq!(talk.hear_request().await, early);
-        talk.grants(early.id, 1).await;
-        drop(waiting.await.unwrap());
-        talk.hears(ToService::Release(early.id)).await;
+        grants_and_hears_release(&mut talk, early.id, waiting).await;
     });
 }
 
@@ -144,9 +145,7 @@ fn early_request_over_a_unix_socket_is_sent_again_to_the_node_that_carries() {
 fn early_request_that_is_dropped_while_the_session_moves_is_never_sent_again() {
     run(async {
         let (node, owner) = (Peer::tcp().await, Peer::tcp().await);
-        let (locks, greeting) = to(&node).open().await.unwrap();
-        let waiting = begun(locks.request("a"));
-        let greeting = tokio::spawn(greeting);
+        let (locks, waiting, greeting) = opened(to(&node)).await;
         let (mut talk, _) = node.greeted().await;
         talk.hear_request().await;
         drop(waiting);
@@ -168,17 +167,13 @@ fn request_to_a_list_of_nodes_waits_for_the_welcome() {
         // The first address to be dialled differs from client to client.
         for _ in 0..10 {
             let list = format!("{},{}", dead.url(), node.url());
-            let (locks, greeting) = Locks::connect(list).open().await.unwrap();
-            let waiting = begun(locks.request("a"));
-            let greeting = tokio::spawn(greeting);
+            let (_locks, waiting, greeting) = opened(Locks::connect(list)).await;
             let (mut talk, _) = node.greeted().await;
             talk.settles().await;
             talk.says(ToClient::Welcome(clustered(7, 1))).await;
             greeting.await.unwrap().unwrap();
             let request = talk.hear_request().await;
-            talk.grants(request.id, 1).await;
-            drop(waiting.await.unwrap());
-            talk.hears(ToService::Release(request.id)).await;
+            grants_and_hears_release(&mut talk, request.id, waiting).await;
         }
     });
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use navlocks::Loss;
 use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
-use crate::client::{begun, connected, held, polled, said};
+use crate::client::{begun, connected, greeting_again, held, polled, said};
 use crate::peer::{Peer, Pings, Talk, leased, leased_for};
 use crate::run;
 
@@ -167,13 +167,8 @@ fn loss_is_reported_in_time_while_the_service_is_dialled() {
 fn session_resumed_after_the_lease_releases_its_locks() {
     run(async {
         let peer = Peer::tcp().await;
-        let (locks, mut talk) = connected(&peer, leased_for(7, LEASE_MS)).await;
-        let lock = held(&locks, "a", &mut talk).await;
-        let waiting = begun(locks.request("b"));
-        talk.hears(said(2, "b")).await;
-        talk.breaks();
-        let (mut talk, hello) = peer.greeted().await;
-        assert_eq!(hello.resume.unwrap().alive, [1, 2]);
+        let (_locks, lock, waiting, mut talk) =
+            greeting_again(&peer, leased_for(7, LEASE_MS)).await;
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
         // The service answers late, and counts from the hello.
         talk.says(ToClient::Welcome(Welcome { resumed: true, ..leased(7) })).await;

@@ -309,7 +309,7 @@ impl Partition {
     }
 
     /// Gives the engine those held-back requests on these walks that need not wait any more, in
-    /// order of their places. What there is no room for stays in the walks.
+    /// order of their places. Requests for which there is no room stay on the walks.
     pub(crate) fn admit_early(
         &mut self,
         walks: &mut Walks,
