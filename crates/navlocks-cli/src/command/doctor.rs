@@ -55,6 +55,8 @@ impl Doctor {
                 let left = place.map(|place| place.has_sessions()).transpose()?.unwrap_or(false);
                 report.good(if left {
                     "no service runs, and clients of the last one may hold locks: the next command starts one"
+                } else if report.bad > 0 {
+                    "no service runs"
                 } else {
                     "no service runs; one starts when it is needed"
                 });
@@ -137,7 +139,11 @@ impl Report {
         self.text.push_str(&format!("{mark}  {text}\n"));
     }
 
+    /// Adds a fault, unless two of the checks have found the same one.
     fn bad(&mut self, text: &str) {
+        if self.text.contains(text) {
+            return;
+        }
         let mark = self.palette.bad("BAD");
         self.text.push_str(&format!("{mark}  {text}\n"));
         self.bad += 1;

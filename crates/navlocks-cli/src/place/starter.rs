@@ -149,7 +149,9 @@ impl Starter<'_> {
         system::detach_child(&mut command);
         let mut known = started();
         let mut service = command.spawn().map_err(|error| {
-            Failure::new(Exit::NoStart, format!("the service cannot be started: {error}"))
+            let few = error.raw_os_error() == Some(libc::EMFILE);
+            let remedy = if few { "; raise ulimit -n" } else { "" };
+            Failure::new(Exit::NoStart, format!("the service cannot be started: {error}{remedy}"))
         })?;
         let pid = Pid::from_child(&service);
         known.push(Started { pid, starting: true });
@@ -176,7 +178,7 @@ impl Starter<'_> {
         let log = self.place.log();
         let folder = &self.place.folder;
         let why = match self.place.last_words_after(logged) {
-            Some(line) => line,
+            Some(line) => line.trim_start_matches("navlocks: ").to_owned(),
             // The service could not write its log.
             None if is_full(folder) => format!("the disk of {} is full", folder.display()),
             None => how,

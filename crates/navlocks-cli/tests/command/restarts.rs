@@ -145,6 +145,15 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
     let query = world.run("query");
     assert!(text(&query).contains(&format!("(pid {pid}) had a lock")), "{}", text(&query));
     assert_eq!(world.query()["unclaimed"][0]["pid"], pid.get());
+    let all = world.run("query --all-partitions --json");
+    let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
+    assert_eq!(all["unclaimed"][0]["pid"], pid.get());
+    assert_ended(&world.run("query --names"), 0, &format!("(pid {pid}) had a lock"));
+    assert_ended(&world.run("stop"), 1, &format!("(pid {pid}) had a lock"));
+    let why = world.run("why x");
+    assert_ended(&why, 0, "");
+    let held = "'x' may be held: session ";
+    assert!(text(&why).starts_with(held) && text(&why).contains(reason), "{}", text(&why));
     let doctor = world.run("doctor");
     assert_ended(&doctor, 1, "");
     assert!(text(&doctor).contains("navlocks steal NAME"), "{}", text(&doctor));
@@ -158,7 +167,7 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
 
 #[test]
 fn stopped_holder_is_named_by_the_first_command_after_a_kill() {
-    for command in ["query", "query --all-partitions", "steal x"] {
+    for command in ["query", "query --all-partitions", "why x", "steal x"] {
         let world = World::new();
         let holder = world.hold("run x");
         holder.signal(Signal::STOP);
@@ -197,7 +206,7 @@ fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
 #[test]
 fn processes_of_a_killed_navlocks_keep_its_lock_over_a_restart() {
     let world = World::new();
-    let left = left_behind(&world);
+    let left = left_behind(&world, "");
     kill_service(&world);
     assert_ended(&world.run("run -w 300ms x -- true"), 1, "'x' was not free");
     assert!(lives(left.as_raw_nonzero().get()));

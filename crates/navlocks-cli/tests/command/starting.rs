@@ -143,5 +143,5 @@ fn service_that_cannot_start_names_the_cause() {
     let world = World::new();
     let mut command = world.navlocks("run x -- true");
     command.env("NAVLOCKS_IDLE_EXIT", "soon");
-    assert_ended(&finish(command), 87, "the service did not start: navlocks: --idle-exit");
+    assert_ended(&finish(command), 87, "the service did not start: --idle-exit");
 }
