@@ -111,7 +111,7 @@ impl Target {
                     // Another process may have started one before this one got the right.
                     match self.try_own(&place, limit, stay, &early).await {
                         Ok(connected) => return Ok(connected),
-                        Err(Missed::Absent(_)) => match starter.start() {
+                        Err(Missed::Absent(_)) => match starter.start(limit) {
                             Ok(()) => continue,
                             // The other service is about to end, or to make its socket again.
                             Err(failure) if failure.code == Exit::Busy.code() => {
