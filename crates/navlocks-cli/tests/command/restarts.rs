@@ -254,6 +254,9 @@ fn service_of_a_supervisor_is_waited_for_before_a_command_starts_one() {
         let file = fs::File::open(&lock);
         file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
     });
+    for _ in 0..20 {
+        assert_eq!(world.services(), [], "no command starts one meanwhile");
+    }
     let (service, _) = start(&address);
     eventually("the claims", || tokens(&world) == tokens_before);
     assert_eq!(world.services(), [], "no command has started another");
