@@ -133,7 +133,8 @@ impl Place {
         let file = match File::open(&folder) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(unusable(&folder, &error)),
+            // A folder of another user has an owner, and that is the better message.
+            Err(error) => return look(&folder).and(Err(unusable(&folder, &error))),
         };
         // The lock is released at once; a service that starts at this moment tries again.
         match flock(&file, FlockOperation::NonBlockingLockShared) {

@@ -117,7 +117,7 @@ impl Acquire {
     /// Makes the error of a request that has no lock, once.
     fn fail(&mut self, kind: RequestErrorKind) -> RequestError {
         let timer = self.waiting.take().and_then(|waiting| waiting.timer);
-        let holders = timer.map(|timer| timer.holders).unwrap_or_default();
+        let holders = timer.map_or(Some(Vec::new()), |timer| timer.holders);
         let Some(Request { inner, .. }) = self.request.take() else { over() };
         RequestError::with_holders(kind, inner.scope, holders)
     }

@@ -95,19 +95,22 @@ struct About {
     kind: RequestErrorKind,
     scope: Scope,
     holders: Vec<LockInfo>,
+    /// True if the service did not answer either when the request timed out.
+    silent: bool,
 }
 
 impl RequestError {
     pub(crate) fn new(kind: RequestErrorKind, scope: Scope) -> Self {
-        Self::with_holders(kind, scope, Vec::new())
+        Self::with_holders(kind, scope, Some(Vec::new()))
     }
 
     pub(crate) fn with_holders(
         kind: RequestErrorKind,
         scope: Scope,
-        holders: Vec<LockInfo>,
+        holders: Option<Vec<LockInfo>>,
     ) -> Self {
-        Self(Box::new(About { kind, scope, holders }))
+        let silent = holders.is_none();
+        Self(Box::new(About { kind, scope, holders: holders.unwrap_or_default(), silent }))
     }
 
     /// Returns the kind of failure.
@@ -146,7 +149,7 @@ impl PartialEq<RequestErrorKind> for RequestError {
 
 impl fmt::Debug for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let About { kind, scope, holders } = &*self.0;
+        let About { kind, scope, holders, .. } = &*self.0;
         f.debug_struct("RequestError")
             .field("kind", kind)
             .field("scope", scope)
@@ -157,13 +160,19 @@ impl fmt::Debug for RequestError {
 
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let About { kind, scope, holders } = &*self.0;
+        let About { kind, scope, holders, silent } = &*self.0;
         let RequestErrorKind::TimedOut { after } = kind else {
             return write!(f, "no lock on '{scope}': {kind}");
         };
-        match after.is_zero() {
-            true => write!(f, "'{scope}' is not free")?,
-            false => write!(f, "'{scope}' was not free within {after:?}")?,
+        match (after.is_zero(), silent) {
+            (true, _) => write!(f, "'{scope}' is not free")?,
+            (false, false) => write!(f, "'{scope}' was not free within {after:?}")?,
+            (false, true) => {
+                write!(
+                    f,
+                    "no lock on '{scope}' within {after:?}: the lock service does not answer"
+                )?;
+            }
         }
         for (index, holder) in holders.iter().enumerate() {
             write!(f, "{}{holder}", if index == 0 { ": held by " } else { ", " })?;

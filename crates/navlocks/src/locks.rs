@@ -110,7 +110,10 @@ impl Locks {
     /// the tail, and [`client_id`](Self::client_id) and request ids are new ones.
     ///
     /// One task drives the connection: on the tokio runtime in which it was made, and without one
-    /// on a thread of this crate. A runtime that shuts down ends its connections.
+    /// on a thread of this crate. A runtime that shuts down ends its connections. A current-thread
+    /// runtime drives it only inside of `block_on`: a lock that is dropped at the end of one is
+    /// released in the next one, or when the runtime shuts down. Await
+    /// [`disconnect`](Self::disconnect) at the end, or connect without a runtime.
     ///
     /// # Errors
     ///

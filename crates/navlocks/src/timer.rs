@@ -11,7 +11,7 @@ use futures_timer::Delay;
 use navlocks_core::RequestId;
 
 use crate::backend::Answer;
-use crate::error::RequestErrorKind;
+use crate::error::{QueryError, RequestErrorKind};
 use crate::owner::Owner;
 use crate::query::LockInfo;
 
@@ -22,8 +22,8 @@ const ANSWER_MAX: Duration = Duration::from_millis(250);
 pub(crate) struct Timer {
     delay: Delay,
     stage: Stage,
-    /// The locks in the way of a request that timed out, if they are known.
-    pub(crate) holders: Vec<LockInfo>,
+    /// The locks in the way of a request that timed out; none if no service answered.
+    pub(crate) holders: Option<Vec<LockInfo>>,
 }
 
 enum Stage {
@@ -34,11 +34,11 @@ enum Stage {
     Answered,
 }
 
-type Asked = Pin<Box<dyn Future<Output = Vec<LockInfo>> + Send>>;
+type Asked = Pin<Box<dyn Future<Output = Option<Vec<LockInfo>>> + Send>>;
 
 impl Timer {
     pub(crate) fn new(after: Duration) -> Self {
-        Self { delay: Delay::new(after), stage: Stage::Running, holders: Vec::new() }
+        Self { delay: Delay::new(after), stage: Stage::Running, holders: None }
     }
 
     /// Returns the answer of this moment. Aborts the request when its time is over.
@@ -73,8 +73,11 @@ impl Timer {
     fn ask(&mut self, owner: &Arc<Owner>, id: RequestId, cx: &mut Context<'_>) {
         let owner = owner.clone();
         let asked: Asked = Box::pin(async move {
-            let place = owner.backend.place_of(owner.sender.client, id).await;
-            place.ok().flatten().map(|place| place.held).unwrap_or_default()
+            match owner.backend.place_of(owner.sender.client, id).await {
+                Ok(place) => Some(place.map(|place| place.held).unwrap_or_default()),
+                Err(QueryError::Unreachable) => None,
+                Err(_) => Some(Vec::new()),
+            }
         });
         self.stage = Stage::Asked(Mutex::new(asked));
         self.delay.reset(ANSWER_MAX);

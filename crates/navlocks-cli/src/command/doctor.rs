@@ -53,10 +53,14 @@ impl Doctor {
             Ok(None) => {
                 let place = self.target.place()?;
                 let left = place.map(|place| place.has_sessions()).transpose()?.unwrap_or(false);
-                report.good(if left {
-                    "no service runs, and clients of the last one may hold locks: the next command starts one"
-                } else {
-                    "no service runs; one starts when it is needed"
+                // After a fault it is not known whether a service can start.
+                report.good(match (left, report.bad) {
+                    (true, 0) => {
+                        "no service runs, and clients of the last one may hold locks: the next command starts one"
+                    }
+                    (true, _) => "no service runs, and clients of the last one may hold locks",
+                    (false, 0) => "no service runs; one starts when it is needed",
+                    (false, _) => "no service runs",
                 });
             }
             Ok(Some(locks)) => {
@@ -137,7 +141,11 @@ impl Report {
         self.text.push_str(&format!("{mark}  {text}\n"));
     }
 
+    /// Adds a fault, unless two of the checks have found the same one.
     fn bad(&mut self, text: &str) {
+        if self.text.contains(text) {
+            return;
+        }
         let mark = self.palette.bad("BAD");
         self.text.push_str(&format!("{mark}  {text}\n"));
         self.bad += 1;

@@ -131,6 +131,8 @@ struct All<'a> {
     partitions: Vec<Space<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unclaimed: Vec<Session>,
 }
 
 /// Returns one line for a snapshot.
@@ -144,14 +146,19 @@ pub(super) fn snapshot(
 }
 
 /// Returns one line for the snapshots of all partitions.
-pub(super) fn partitions(all: &[PartitionSnapshot], reason: Option<&str>) -> String {
+pub(super) fn partitions(
+    all: &[PartitionSnapshot],
+    reason: Option<&str>,
+    unclaimed: &[Unclaimed],
+) -> String {
     let partitions = all.iter().map(|one| Space {
         partition: &one.partition,
         tenant: &one.tenant,
         origin: &one.origin,
         state: State::from(&one.snapshot),
     });
-    wire::write(&All { partitions: partitions.collect(), reason }) + "\n"
+    let unclaimed = unclaimed.iter().map(Session::from).collect();
+    wire::write(&All { partitions: partitions.collect(), reason, unclaimed }) + "\n"
 }
 
 /// A gap: events may be missing.

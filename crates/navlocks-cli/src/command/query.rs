@@ -45,7 +45,7 @@ impl Query {
             };
             Target::finish_all(locks).await;
             if self.json {
-                return printer::print(&json::partitions(&all, reason.as_deref()));
+                return printer::print(&json::partitions(&all, reason.as_deref(), &unclaimed));
             }
             return print_all(&all, notes(reason, &unclaimed));
         }
@@ -58,6 +58,8 @@ impl Query {
         };
         Target::finish_all(locks).await;
         if self.names {
+            // The names of these sessions are not known, so their lines would be missing silently.
+            notes(reason, &unclaimed).iter().for_each(|note| printer::tell(note.trim_end()));
             return printer::print(&names(&snapshot));
         }
         if self.json {

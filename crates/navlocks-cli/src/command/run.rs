@@ -108,7 +108,8 @@ impl Run {
         match ending? {
             Ending::Own(status) => Ok(status),
             Ending::Lost(loss) => {
-                Err(Failure::new(Exit::Lost, format!("the command was ended: {loss}")))
+                let message = format!("the command was ended, because '{scope}' is lost: {loss}");
+                Err(Failure::new(Exit::Lost, message))
             }
         }
     }

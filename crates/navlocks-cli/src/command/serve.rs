@@ -139,6 +139,8 @@ impl Serve {
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let joining = std::mem::take(&mut self.joining);
         let lease = self.lease;
+        // A service that ends when it is idle leaves its place to others.
+        let stays = self.idle_exit.is_none();
         self.lease_min = joining.lease_min(self.lease_min).min(lease);
         let config = Config {
             node_roots: joining.node_ca_file.clone(),
@@ -150,6 +152,12 @@ impl Serve {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
         let tls = config.tls.is_some();
         let mut service = Service::bind(config).await.map_err(|error| no_start(&error))?;
+        let place = Place::of_user()
+            .ok()
+            .filter(|place| service.addresses().contains(&Address::Unix(place.socket())));
+        if let (Some(place), true) = (place, stays) {
+            place.note_serve();
+        }
         let addresses = service.addresses().iter().map(|address| url(address, tls));
         let addresses: Vec<String> = addresses.collect();
         if joining.is_wanted() {

@@ -12,6 +12,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::recovery;
 use super::target::Target;
 use crate::exit::{Exit, Failure};
 use crate::place::Place;
@@ -60,7 +61,15 @@ impl Stop {
     async fn refuse_if_held(&self) -> Result<(), Failure> {
         let Some(locks) = self.target.connect_if_running().await? else { return Ok(()) };
         let (all, _) = self.target.query_all(&locks).await?;
+        let unclaimed = self.target.answer(locks.recovery()).await?;
         Target::finish(locks).await;
+        if let Some(first) = unclaimed.first() {
+            let message = format!(
+                "{}; --force ends the service all the same, and that client's locks stay held",
+                recovery::sentence(first)
+            );
+            return Err(Failure::new(Exit::Conflict, message));
+        }
         match all.iter().map(|one| one.snapshot.held.len()).sum() {
             0 => Ok(()),
             held => {
@@ -135,7 +144,7 @@ impl Running {
         let pid = self.pid;
         if !self.is_navlocks() {
             let message = format!(
-                "process {pid} listens for the service, which is not navlocks: stop it there, for instance with systemctl --user stop navlocks.socket"
+                "process {pid} listens for the service, which is not navlocks: stop it there, for instance with systemctl --user stop navlocks-user.socket"
             );
             return Err(Failure::new(Exit::Conflict, message));
         }

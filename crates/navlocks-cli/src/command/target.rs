@@ -111,7 +111,7 @@ impl Target {
                     // Another process may have started one before this one got the right.
                     match self.try_own(&place, limit, stay, &early).await {
                         Ok(connected) => return Ok(connected),
-                        Err(Missed::Absent(_)) => match starter.start() {
+                        Err(Missed::Absent(_)) => match starter.start(limit) {
                             Ok(()) => continue,
                             // The other service is about to end, or to make its socket again.
                             Err(failure) if failure.code == Exit::Busy.code() => {
@@ -241,8 +241,15 @@ impl Target {
         let Ok(connected) = tokio::time::timeout(limit, greet(connect, early)).await else {
             return Err(silent(url, limit));
         };
-        connected.map_err(|error| match missed(url, error) {
-            Missed::Absent(failure) | Missed::Left(failure) | Missed::Failed(failure) => failure,
+        connected.map_err(|error| match (error, &self.ca_file) {
+            (error @ ConnectError::BadCertificate(_), Some(file)) => {
+                Failure::new(Exit::Usage, format!("cannot use {}: {error}", file.display()))
+            }
+            (error, _) => match missed(url, error) {
+                Missed::Absent(failure) | Missed::Left(failure) | Missed::Failed(failure) => {
+                    failure
+                }
+            },
         })
     }
 
@@ -345,9 +352,11 @@ async fn withheld(locks: &Locks) -> Option<String> {
 }
 
 pub(super) fn silent(url: &str, limit: Duration) -> Failure {
+    let limit = duration::say(limit);
+    let is_own = Place::of_user().is_ok_and(|place| place.url() == url);
+    let remedy = if is_own { " navlocks stop --force ends it, and locks stay held" } else { "" };
     let message = format!(
-        "the service at {url} did not answer within {}, so what it holds is not known: is it stopped, or busy?",
-        duration::say(limit)
+        "the service at {url} did not answer within {limit}, so what it holds is not known: is it stopped, or busy?{remedy}"
     );
     Failure::new(Exit::Silent, message)
 }
@@ -403,9 +412,13 @@ fn missed(url: &str, error: ConnectError) -> Missed {
         ConnectError::Silent { within } => Missed::Failed(silent(url, within)),
         ConnectError::Handshake(problem) if problem.starts_with("its certificate ") => failed(
             Exit::Refused,
-            format!(
-                "the service at {url} is not trusted: {problem}; --ca-file names the certificates to trust"
-            ),
+            // A certificate that has expired, or is for another name, is not mended by that.
+            match problem.contains("an authority that is not trusted") {
+                true => format!(
+                    "the service at {url} is not trusted: {problem}; --ca-file names the certificates to trust"
+                ),
+                false => format!("the service at {url} is not trusted: {problem}"),
+            },
         ),
         ConnectError::Handshake(problem) => {
             let tls = if url.starts_with("ws://") { ", or it takes TLS (wss://)" } else { "" };
@@ -418,9 +431,11 @@ fn missed(url: &str, error: ConnectError) -> Missed {
                 Exit::Version,
                 format!("{fault}: update one of them, or end it with navlocks stop"),
             ),
-            FaultCode::Unauthorized | FaultCode::ForbiddenOrigin => {
-                failed(Exit::Refused, fault.to_string())
-            }
+            FaultCode::Unauthorized => failed(
+                Exit::Refused,
+                format!("{url} refuses this client: {fault}; --token-file names a file with one"),
+            ),
+            FaultCode::ForbiddenOrigin => failed(Exit::Refused, fault.to_string()),
             FaultCode::Limit => failed(Exit::Limit, fault.to_string()),
             FaultCode::ShuttingDown => {
                 Missed::Left(Failure::new(Exit::Unavailable, fault.to_string()))

@@ -41,7 +41,7 @@ fn sentence(error: &clap::Error, kind: ErrorKind) -> String {
             let argument = argument.split(' ').next().unwrap_or(&argument);
             if argument.starts_with('-') {
                 format!(
-                    "there is no option '{argument}'{meant} (names cannot start with '-', and a command goes after --)"
+                    "there is no option '{argument}'{meant} (a command goes after --, and so does a name that starts with '-')"
                 )
             } else {
                 format!("'{argument}' is one argument too many")

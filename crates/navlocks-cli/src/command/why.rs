@@ -7,6 +7,7 @@ use clap::Args;
 use navlocks::{LockInfo, Name};
 
 use super::duration::say;
+use super::recovery;
 use super::steal::single;
 use super::target::Target;
 use super::waits::{Waits, who};
@@ -33,11 +34,17 @@ pub(super) struct Why {
 impl Why {
     pub(super) async fn perform(self) -> Result<(), Failure> {
         let name = single(&self.name)?;
-        let Some(locks) = self.target.connect_if_running().await? else {
+        let Some(locks) = self.target.connect_if_used().await? else {
             return printer::print(&free(&name));
         };
         let (snapshot, reason) = self.target.query_with_reason(&locks).await?;
+        let unclaimed = self.target.answer(locks.recovery()).await?;
         let text = match reason {
+            // A service that waits for sessions does not say which names it holds back.
+            _ if !unclaimed.is_empty() => unclaimed
+                .iter()
+                .map(|session| format!("'{name}' may be held: {}\n", recovery::sentence(session)))
+                .collect(),
             Some(reason) => format!("{reason}\n"),
             None => {
                 let waits = Waits::ask(&self.target, &locks, snapshot).await?;

@@ -4,9 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, statvfs};
 use rustix::process::Pid;
@@ -22,6 +23,11 @@ const IDLE_EXIT_VARIABLE: &str = "NAVLOCKS_IDLE_EXIT";
 
 /// The length from which a log is renamed when a service starts.
 const LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// How long a service that a supervisor may start again is waited for, and the pause between two
+/// looks.
+const SUPERVISOR_MAX: Duration = Duration::from_secs(5);
+const SUPERVISOR_PAUSE: Duration = Duration::from_millis(20);
 
 /// The bytes at the end of the log that are searched for an error.
 const LOG_TAIL_BYTES: u64 = 4096;
@@ -88,7 +94,21 @@ impl Place {
     /// As of [`starter`](Self::starter) and [`start`](Starter::start).
     pub fn start_again(&self) -> Result<(), Failure> {
         let starter = self.lock_start(None)?;
-        if UnixStream::connect(self.socket()).is_ok() { Ok(()) } else { starter.start() }
+        if self.is_listened_to() { Ok(()) } else { starter.start(SUPERVISOR_MAX) }
+    }
+
+    /// Notes that `navlocks serve` was started here, by a person or a supervisor, until a command
+    /// starts a service.
+    pub fn note_serve(&self) {
+        let _start_is_not_delayed = private().write(true).open(self.serve_note());
+    }
+
+    fn serve_note(&self) -> PathBuf {
+        self.folder.join("serve")
+    }
+
+    fn is_listened_to(&self) -> bool {
+        UnixStream::connect(self.socket()).is_ok()
     }
 
     fn lock_start(&self, umask: Option<Umask>) -> Result<Starter<'_>, Failure> {
@@ -122,13 +142,18 @@ impl Place {
 }
 
 impl Starter<'_> {
-    /// Starts the service, and returns when it listens: it prints a line then.
+    /// Starts the service, and returns when it listens: it prints a line then. A `navlocks serve`
+    /// that has ended may be started again by its supervisor, with its own options: it is waited
+    /// for, within `patience`.
     ///
     /// # Errors
     ///
     /// The service ended, with the cause in the log. [`Exit::Busy`] if another service has the
     /// place, which may be about to end or to make its socket again.
-    pub fn start(&self) -> Result<(), Failure> {
+    pub fn start(&self, patience: Duration) -> Result<(), Failure> {
+        if self.is_served_again(patience.min(SUPERVISOR_MAX)) {
+            return Ok(());
+        }
         let log = self.open_log().map_err(|error| unusable(&self.place.folder, &error))?;
         let logged = log.metadata().map_or(0, |log| log.len());
         let mut command = Command::new(own_program());
@@ -149,7 +174,9 @@ impl Starter<'_> {
         system::detach_child(&mut command);
         let mut known = started();
         let mut service = command.spawn().map_err(|error| {
-            Failure::new(Exit::NoStart, format!("the service cannot be started: {error}"))
+            let few = error.raw_os_error() == Some(libc::EMFILE);
+            let remedy = if few { "; raise ulimit -n" } else { "" };
+            Failure::new(Exit::NoStart, format!("the service cannot be started: {error}{remedy}"))
         })?;
         let pid = Pid::from_child(&service);
         known.push(Started { pid, starting: true });
@@ -165,6 +192,19 @@ impl Starter<'_> {
         outcome
     }
 
+    fn is_served_again(&self, limit: Duration) -> bool {
+        let note = self.place.serve_note();
+        let until = Instant::now() + limit;
+        while note.exists() && Instant::now() < until {
+            if self.place.is_listened_to() {
+                return true;
+            }
+            std::thread::sleep(SUPERVISOR_PAUSE);
+        }
+        let _no_note = fs::remove_file(note);
+        false
+    }
+
     /// Returns the failure of a service that ended, with the line that it added to the log.
     fn no_start(&self, ended: io::Result<std::process::ExitStatus>, logged: u64) -> Failure {
         let busy = Some(Exit::Busy.code().into());
@@ -176,7 +216,7 @@ impl Starter<'_> {
         let log = self.place.log();
         let folder = &self.place.folder;
         let why = match self.place.last_words_after(logged) {
-            Some(line) => line,
+            Some(line) => line.trim_start_matches("navlocks: ").to_owned(),
             // The service could not write its log.
             None if is_full(folder) => format!("the disk of {} is full", folder.display()),
             None => how,
@@ -209,7 +249,7 @@ pub(crate) fn is_full(folder: &Path) -> bool {
 }
 
 /// Returns the path of this program, or of the kernel's link to it if its file was replaced.
-fn own_program() -> std::path::PathBuf {
+fn own_program() -> PathBuf {
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,
         _ => Path::new("/proc/self/exe").to_path_buf(),

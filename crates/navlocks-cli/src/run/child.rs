@@ -15,8 +15,9 @@ use crate::exit::{Exit, Failure};
 use crate::place::started;
 use crate::system::Launch;
 
-/// The smallest descriptor of the socket of presence in the command: scripts use smaller ones.
-const PRESENCE_FD_MIN: i32 = 200;
+/// The smallest descriptor of the socket of presence in the command: scripts use smaller ones. The
+/// second one is for a process that may not have so many open files.
+const PRESENCE_FD_MIN: [i32; 2] = [200, 10];
 
 /// The base of a status for a signal: the signal's number is added.
 const SIGNALLED: i32 = 128;
@@ -55,7 +56,9 @@ impl Child {
         // The child takes the terminal first; a child that cannot start loses it again.
         let terminal = terminal.as_mut().and_then(Terminal::lend_to_child);
         // Scripts use the smaller descriptors.
-        let kept = presence.and_then(|fd| fcntl_dupfd_cloexec(fd, PRESENCE_FD_MIN).ok());
+        let kept = presence.and_then(|fd| {
+            PRESENCE_FD_MIN.iter().find_map(|min| fcntl_dupfd_cloexec(&fd, *min).ok()).or(Some(fd))
+        });
         let others = children_so_far();
         let kept_fd = kept.as_ref().map(AsRawFd::as_raw_fd);
         let launch = Launch { program, arguments, environment, terminal, kept: kept_fd };

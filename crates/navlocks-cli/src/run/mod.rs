@@ -77,7 +77,7 @@ pub(crate) async fn supervise(
             caught = signals.next() => run.pass_on(caught),
             loss = lock.lost(), if !known => {
                 known = true;
-                run.lose(loss, lock.locks().lease_left());
+                run.lose(loss, lock);
             }
             () = sleep_until(grace_over), if lost.is_some() => {
                 run.child.signal_group(Signal::KILL);
@@ -157,25 +157,29 @@ impl Run {
         }
     }
 
-    /// Terminates or signals the command. No other client is granted within `left`.
-    fn lose(&mut self, loss: Loss, left: Option<Duration>) {
+    /// Terminates or signals the command.
+    fn lose(&mut self, loss: Loss, lock: &Lock) {
+        let tell = |fate: &str| {
+            crate::printer::tell(&format!(
+                "'{}' is lost: {loss}; the command {fate}",
+                lock.scope()
+            ));
+        };
         match self.on_loss {
             OnLoss::Terminate => {}
-            OnLoss::Continue => {
-                return crate::printer::tell(&format!("{loss}; the command goes on without it"));
-            }
+            OnLoss::Continue => return tell("goes on without it"),
             OnLoss::Signal(signal) => {
-                crate::printer::tell(&format!("{loss}; the command is told by a signal"));
+                tell("is told by a signal");
                 return self.child.signal(signal);
             }
         }
-        let grace = match (loss, left) {
+        // No other client is granted while the rest of the lease lasts.
+        let grace = match (loss, lock.locks().lease_left()) {
             // The rest of the time is for the processes to end, and for clocks of other speed.
             (Loss::LeaseLapsed, Some(left)) => self.grace.min(left / 2),
             _ => self.grace,
         };
-        let time = crate::command::say(grace);
-        crate::printer::tell(&format!("{loss}; the command has {time} to end"));
+        tell(&format!("has {} to end", crate::command::say(grace)));
         self.lost = Some((loss, Instant::now() + grace));
         self.child.signal_group(Signal::TERM);
         self.child.signal_descendants(Signal::TERM);

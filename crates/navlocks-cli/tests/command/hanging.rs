@@ -60,6 +60,7 @@ fn hung_service_has_its_own_exit_code_for_every_subcommand() {
     for (ended, arguments) in ended.into_iter().zip(commands) {
         let ended = ended.wait();
         ended.assert(SILENT, "did not answer within 300 ms");
+        ended.assert(SILENT, "navlocks stop --force ends it");
         assert_eq!(ended.lines.len(), 1, "{arguments} says nothing else: {ended:?}");
     }
     let doctor = run(&world, "doctor");
@@ -117,6 +118,9 @@ fn rust_client_is_not_held_up_by_a_hung_service() {
         assert_eq!(question.unwrap_err(), QueryError::Unreachable);
         assert_eq!(request.unwrap_err(), RequestErrorKind::Unreachable);
         assert_eq!(tried.unwrap_err(), RequestErrorKind::Unreachable);
+        let timed_out = locks.request("x").timeout(Duration::from_millis(100)).await.unwrap_err();
+        let said = timed_out.to_string();
+        assert_eq!(said, "no lock on 'x' within 100ms: the lock service does not answer");
         let silent = Locks::connect(&url).patience(Duration::from_millis(300)).await;
         assert!(silent.is_err_and(|error| error.to_string().contains("did not answer")));
         assert_eq!(held.loss(), None);

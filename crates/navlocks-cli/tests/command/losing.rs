@@ -28,7 +28,8 @@ fn command_is_terminated_with_its_own_exit_code_when_its_lock_is_stolen() {
     // Lines of the two outputs come in any order.
     let ended = victim.wait();
     ended.assert(90, "asked");
-    ended.assert(90, "the lock was stolen by request");
+    ended.assert(90, "'x' is lost: the lock was stolen by request");
+    ended.assert(90, "the command was ended, because 'x' is lost");
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn on_loss_sends_a_signal_or_lets_the_command_go_on() {
     victim.wait().assert(5, "told");
     let mut victim = holder(&world, "--on-loss=continue", "echo held; read line; exit 6");
     assert_ended(&world.run("steal x"), 0, "");
-    victim.line_after("navlocks: the lock was stolen");
+    victim.line_after("navlocks: 'x' is lost: the lock was stolen");
     victim.end().assert(6, "");
     let wrong = world.run("run --on-loss=shout x -- true");
     assert_ended(&wrong, 64, "terminate, continue or one of HUP");

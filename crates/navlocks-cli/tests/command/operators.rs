@@ -68,7 +68,9 @@ fn token_files_that_others_can_read_are_refused() {
     let mut command = world.navlocks("run x -- true");
     command.env("NAVLOCKS_URL", &url).env("NAVLOCKS_TOKEN_FILE", &tokens);
     assert_ended(&finish(command), 0, "");
-    assert_ended(&world.run(&format!("query --url {url}")), 77, "access token");
+    let refused = world.run(&format!("query --url {url}"));
+    assert_ended(&refused, 77, &format!("{url} refuses this client: the service takes an access"));
+    assert_ended(&refused, 77, "--token-file names a file");
     while !service.line().contains("a client without a known access token was turned away") {}
     service.signal(Signal::TERM);
     service.wait().assert(0, "");
@@ -95,7 +97,9 @@ fn file_without_a_certificate_is_an_error() {
         write(&file, content, 0o600);
         let mut command = world.navlocks("query --url wss://127.0.0.1:1");
         command.env("NAVLOCKS_CA_FILE", &file);
-        assert_ended(&finish(command), 64, "there is none in the PEM text");
+        let refused = finish(command);
+        assert_ended(&refused, 64, &format!("cannot use {}: ", file.display()));
+        assert_ended(&refused, 64, "there is none in the PEM text");
     }
 }
 
@@ -174,14 +178,14 @@ fn manual_has_exit_codes_variables_and_files() {
 #[test]
 fn too_few_file_descriptors_are_an_error_and_no_panic() {
     let world = World::new();
-    for limit in 5..12 {
+    for limit in 5..14 {
         let mut command = std::process::Command::new("sh");
         let script = format!(r#"ulimit -n {limit}; exec "$0" run x -- true"#);
         command.arg("-c").arg(script).arg(program());
         world.settle(&mut command);
         let output = finish(command);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!said.contains("panicked"), "{limit}: {said}");
+        assert!(!said.contains("panicked") && said.contains("raise ulimit -n"), "{limit}: {said}");
         assert!(
             output.status.code().is_some_and(|code| (1..101).contains(&code)),
             "{limit}: {said}"

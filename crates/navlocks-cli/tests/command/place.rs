@@ -157,6 +157,11 @@ fn live_socket_is_asked_before_it_is_replaced() {
     let before = fs::metadata(&path).unwrap().ino();
     assert_ended(&finish(serve(&world, "")), BUSY, "another service listens on");
     assert_eq!(fs::metadata(&path).unwrap().ino(), before);
+    // The unit that the message names is one of the packaging.
+    let unit = "navlocks-user.socket";
+    assert_ended(&world.run("stop --force"), 1, &format!("systemctl --user stop {unit}"));
+    let packaging = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
+    assert!(std::path::Path::new(packaging).join(unit).exists());
     drop(listener);
 }
 
@@ -216,13 +221,14 @@ fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
         }
         // A test without the right to change owners uses the root folder as another user's.
         let foreign = world.file("foreign");
-        fs::create_dir(&foreign).unwrap();
+        fs::DirBuilder::new().mode(0o700).create(&foreign).unwrap();
         let given = std::os::unix::fs::chown(&foreign, Some(NOBODY), None).is_ok();
         let foreign = if given { foreign } else { "/".into() };
         let script = format!(
             r#"set -e; cd "$WORLD"; mount --bind "$FOREIGN" {taken}/navlocks-0
             mount --rbind var-tmp /var/tmp; mount --rbind tmp /tmp
             "$0" run x -- true || echo "run $?"; "$0" doctor || echo "doctor $?"
+            "$0" query || echo "query $?"; "$0" serve || echo "serve $?"
             NAVLOCKS_DIR=own NAVLOCKS_IDLE_EXIT=1ms "$0" run x -- echo with its own"#
         );
         let mut command = Command::new("unshare");
@@ -235,8 +241,11 @@ fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
         assert_ended(&output, 0, &folder);
         assert_ended(&output, 0, "root to remove it, or set NAVLOCKS_DIR to a folder of your own");
         assert_ended(&output, 0, "one thing is not as it should be");
-        for said in ["run ", "doctor 1", &folder, "with its own"] {
+        for said in ["run ", "doctor 1", "query 73", "serve 73", &folder, "with its own"] {
             assert!(text(&output).contains(said), "{taken}, {said}: {output:?}");
         }
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.matches("ask that user or root to remove it").count(), 3, "{said}");
+        assert!(!said.contains("start: navlocks:"), "the prefix of the log is left out: {said}");
     }
 }

@@ -218,6 +218,7 @@ fn doctor_finds_a_folder_that_cannot_be_written_or_is_full_or_foreign() {
         let doctor = doctor_after(&world, &words);
         assert_ended(&doctor, 1, "not as");
         assert!(text(&doctor).contains(said), "{words}: {}", text(&doctor));
+        assert!(!text(&doctor).contains("one starts when it is needed"), "{}", text(&doctor));
     }
     assert_ended(&world.run("doctor"), 0, "");
 }

@@ -145,6 +145,15 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
     let query = world.run("query");
     assert!(text(&query).contains(&format!("(pid {pid}) had a lock")), "{}", text(&query));
     assert_eq!(world.query()["unclaimed"][0]["pid"], pid.get());
+    let all = world.run("query --all-partitions --json");
+    let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
+    assert_eq!(all["unclaimed"][0]["pid"], pid.get());
+    assert_ended(&world.run("query --names"), 0, &format!("(pid {pid}) had a lock"));
+    assert_ended(&world.run("stop"), 1, &format!("(pid {pid}) had a lock"));
+    let why = world.run("why x");
+    assert_ended(&why, 0, "");
+    let held = "'x' may be held: session ";
+    assert!(text(&why).starts_with(held) && text(&why).contains(reason), "{}", text(&why));
     let doctor = world.run("doctor");
     assert_ended(&doctor, 1, "");
     assert!(text(&doctor).contains("navlocks steal NAME"), "{}", text(&doctor));
@@ -158,7 +167,7 @@ fn stopped_holder_keeps_its_lock_over_a_restart_and_is_named() {
 
 #[test]
 fn stopped_holder_is_named_by_the_first_command_after_a_kill() {
-    for command in ["query", "query --all-partitions", "steal x"] {
+    for command in ["query", "query --all-partitions", "why x", "steal x"] {
         let world = World::new();
         let holder = world.hold("run x");
         holder.signal(Signal::STOP);
@@ -183,6 +192,8 @@ fn stopped_holder_is_named_by_the_first_command_after_a_kill() {
 fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
     let world = World::new();
     let holder = stopped_holder(&world);
+    // The service waits for a client, but not for one that held this name.
+    assert_ended(&world.run("steal free"), 1, "'free' is not held");
     let steal = world.run("steal x");
     assert_ended(&steal, 0, "");
     assert!(text(&steal).starts_with("took 'x' from session"), "{}", text(&steal));
@@ -197,7 +208,7 @@ fn steal_gets_past_a_stopped_holder_of_an_earlier_service() {
 #[test]
 fn processes_of_a_killed_navlocks_keep_its_lock_over_a_restart() {
     let world = World::new();
-    let left = left_behind(&world);
+    let left = left_behind(&world, "");
     kill_service(&world);
     assert_ended(&world.run("run -w 300ms x -- true"), 1, "'x' was not free");
     assert!(lives(left.as_raw_nonzero().get()));
@@ -218,6 +229,46 @@ fn lost_command_does_not_take_the_service_along_that_it_started() {
     assert_ended(&world.run("steal x"), 0, "");
     victim.wait().assert(90, "stolen");
     assert_eq!(world.service(), service);
+}
+
+/// A command that started a service in its place would leave it without its options, such as the
+/// address over TCP.
+#[test]
+fn service_of_a_supervisor_is_waited_for_before_a_command_starts_one() {
+    use rustix::fs::{FlockOperation, flock};
+    let world = World::new();
+    let start = |address: &str| {
+        let mut serve = Talk::start(world.navlocks(&format!("serve --listen {address}")));
+        let listening = serve.line_after("listening on ");
+        (serve, listening.rsplit("ws://").next().unwrap().to_owned())
+    };
+    let (service, address) = start("127.0.0.1:0");
+    let holder = world.hold("run x");
+    let remote = world.hold(&format!("run --url ws://{address} y"));
+    let tokens_before = tokens(&world);
+    service.signal(Signal::KILL);
+    assert_eq!(service.wait().status.code(), None);
+    // The holder has the right to start a service, and waits for the supervisor.
+    let lock = world.place().join("start.lock");
+    eventually("the start by the holder", || {
+        let file = fs::File::open(&lock);
+        file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    });
+    for _ in 0..20 {
+        assert_eq!(world.services(), [], "no command starts one meanwhile");
+    }
+    let (service, _) = start(&address);
+    eventually("the claims", || tokens(&world) == tokens_before);
+    assert_eq!(world.services(), [], "no command has started another");
+    holder.end().assert(0, "");
+    remote.end().assert(0, "");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+    // Without a supervisor the next command starts a service after a while, and has no more to
+    // wait for.
+    assert_ended(&world.run("run x -- true"), 0, "");
+    assert_eq!(world.services().len(), 1);
+    assert!(!world.place().join("serve").exists());
 }
 
 /// Starts a service over TCP, and returns its address.

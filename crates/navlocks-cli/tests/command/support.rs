@@ -167,11 +167,13 @@ pub(crate) fn lives(pid: i32) -> bool {
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// Kills a `navlocks` that holds `x`, with its process group. Returns a process of its command that
-/// lives on, in a session of its own.
-pub(crate) fn left_behind(world: &World) -> Pid {
-    let mut command =
-        world.script("run x", "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
+/// Kills a `navlocks` that holds `x`, with its process group, after a shell has executed `words`.
+/// Returns a process of its command that lives on, in a session of its own.
+pub(crate) fn left_behind(world: &World, words: &str) -> Pid {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!(r#"{words} exec "$0" run x -- sh -c "$1""#)).arg(program());
+    command.arg("setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & wait");
+    world.settle(&mut command);
     // As build machines start commands that they may have to kill as a whole.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut holder = Talk::start(command);

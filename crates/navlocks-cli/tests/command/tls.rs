@@ -90,6 +90,8 @@ fn certificate_that_clients_refuse_gets_a_message_with_a_remedy() {
         let refused = finish(query);
         assert_ended(&refused, 77, "is not trusted: its certificate ");
         assert_ended(&refused, 77, said);
+        let hint = String::from_utf8_lossy(&refused.stderr).contains("--ca-file names");
+        assert_eq!(hint, said.contains("not trusted here"), "where another file would help");
         end(service);
     }
     let (service, port, logged) = serve(&world, &good);
@@ -113,7 +115,10 @@ fn certificate_that_has_expired_or_soon_will_is_warned_about_at_the_start() {
         for (until, said) in [("20200201000000Z", "has expired"), (soon.as_str(), "expires soon")] {
             let pair = make(&world, "localhost", authority, until);
             let (service, _, logged) = serve(&world, &pair);
-            let warned = |line: &String| line.contains("WARN") && line.contains(said);
+            let renew = "renew it, and the service reads it again";
+            let warned = |line: &String| {
+                line.contains("WARN") && line.contains(said) && line.contains(renew)
+            };
             assert!(logged.iter().any(warned), "{said}: {logged:?}");
             end(service);
         }

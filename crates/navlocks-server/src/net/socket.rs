@@ -113,7 +113,9 @@ fn check_folder(folder: &Path) -> io::Result<()> {
     }
     let (owner, me) = (found.uid(), rustix::process::geteuid().as_raw());
     if owner != me {
-        return denied(format!("the folder {shown} belongs to user {owner}, not to you ({me})"));
+        return denied(format!(
+            "the folder {shown} belongs to user {owner}, not to user {me}: ask that user or root to remove it, or choose another"
+        ));
     }
     let mode = found.mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -176,7 +178,8 @@ fn listen(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
 }
 
 fn in_use(path: &Path) -> io::Error {
-    let text = format!("another service listens on {} already", path.display());
+    let path = path.display();
+    let text = format!("another service listens on {path} already: end it, or choose another path");
     io::Error::new(io::ErrorKind::AddrInUse, text)
 }
 

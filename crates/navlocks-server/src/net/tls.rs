@@ -50,7 +50,7 @@ fn warn_of_expiry(certificate: &CertificateDer<'_>, file: &Path) {
     match validity(certificate, now) {
         Some(Validity::Expired { not_after }) => {
             let days = now.as_secs().saturating_sub(not_after) / SECONDS_OF_DAY;
-            tracing::warn!(%file, days, "the certificate has expired, and clients refuse it: renew it, then restart the service");
+            tracing::warn!(%file, days, "the certificate has expired, and clients refuse it: renew it, and the service reads it again");
         }
         Some(Validity::NotYet) => {
             tracing::warn!(%file, "the certificate is not valid yet, and clients refuse it: is the clock right?");
@@ -59,7 +59,7 @@ fn warn_of_expiry(certificate: &CertificateDer<'_>, file: &Path) {
             let then = UnixTime::since_unix_epoch(Duration::from_secs(later));
             if let Some(Validity::Expired { not_after }) = validity(certificate, then) {
                 let days = not_after.saturating_sub(now.as_secs()) / SECONDS_OF_DAY;
-                tracing::warn!(%file, days, "the certificate expires soon: renew it, then restart the service");
+                tracing::warn!(%file, days, "the certificate expires soon: renew it, and the service reads it again");
             }
         }
     }

@@ -364,7 +364,15 @@ impl fmt::Display for ConnectError {
             Self::BadCertificate(problem) => {
                 write!(f, "a root certificate cannot be read: {problem}")
             }
-            Self::Unreachable(error) => write!(f, "the lock service cannot be reached: {error}"),
+            Self::Unreachable(error) => {
+                write!(f, "the lock service cannot be reached: {error}")?;
+                match error.kind() {
+                    io::ErrorKind::NotFound => {
+                        f.write_str("; is it running? Connect::start starts the user's own")
+                    }
+                    _ => Ok(()),
+                }
+            }
             Self::TimedOut { after, last } => {
                 write!(f, "no connection was made within {after:?}")?;
                 last.as_ref().map_or(Ok(()), |last| write!(f, ": {last}"))
