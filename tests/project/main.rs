@@ -15,3 +15,4 @@ mod restarts_page;
 mod source;
 mod tables;
 mod tidy;
+mod workflows;
