@@ -39,7 +39,6 @@ function begin(name) {
 
 /** Returns npm's name of this machine's libc. */
 function libc() {
-  if (process.platform !== 'linux') return undefined;
   return process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
 }
 
@@ -52,7 +51,7 @@ function buildCommand() {
 /** Copies a program without its debug information. */
 function copyStripped(from, to) {
   cpSync(from, to);
-  run('strip', ...(process.platform === 'darwin' ? ['-x'] : ['--strip-all']), to);
+  run('strip', '--strip-all', to);
 }
 
 function buildPlatform() {

@@ -44,11 +44,6 @@ export class Lease {
     return this.#length;
   }
 
-  /** The moment when the last answered message was sent. */
-  get said() {
-    return this.#said;
-  }
-
   /** The milliseconds that are left; zero or less when the locks are lost. */
   get left() {
     return this.#length - this.#length / 8 - this.#said.age;

@@ -5,19 +5,15 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
 
-/** The platforms that have a package, as npm's `os`, `cpu` and `libc`. */
+/** The platforms that the release builds a package for, as npm's `os`, `cpu` and `libc`. */
 export const PLATFORMS = [
   { os: 'linux', cpu: 'x64', libc: 'glibc' },
   { os: 'linux', cpu: 'arm64', libc: 'glibc' },
-  { os: 'linux', cpu: 'x64', libc: 'musl' },
-  { os: 'linux', cpu: 'arm64', libc: 'musl' },
-  { os: 'darwin', cpu: 'x64' },
-  { os: 'darwin', cpu: 'arm64' },
 ];
 
-/** Returns the name of a platform, such as `linux-x64-musl`. */
+/** Returns the name of a platform, such as `linux-x64-glibc`. */
 export function nameOf({ os, cpu, libc }) {
-  return libc === undefined ? `${os}-${cpu}` : `${os}-${cpu}-${libc}`;
+  return `${os}-${cpu}-${libc}`;
 }
 
 /** Returns the name of a platform's package. */

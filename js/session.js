@@ -1,75 +1,42 @@
 // One session with a lock service, and the connection that carries it.
 //
-//   entries ──▶ transport (service.js) ──▶ session ──▶ WebSocket ──▶ service
+//   entries ──▶ transport (service.js) ──▶ session ──▶ link ──▶ WebSocket ──▶ service
 //      ▲                                      │
 //      └────────────── wants ◀────────────────┘
 //
 // The client keeps no sent messages. After a reconnect it derives all messages from its live
 // requests, and sends a restarted service all of them.
 
-import { LockConnection } from './connection.js';
+import { Clients } from './clients.js';
 import { Lease, Moment } from './lease.js';
-import { append, each, mapped, plainList } from './lists.js';
+import { Link } from './link.js';
+import { each } from './lists.js';
 import { Pauses } from './pauses.js';
 import { describeFailure } from './refusals.js';
 import { Silence } from './silence.js';
+import { ASLEEP, CLOSED, DOWN, HOPELESS, REFUSED, Standing, UP } from './standing.js';
 import { Subscriptions } from './subscriptions.js';
+import { Timer } from './timer.js';
 import { Wants } from './wants.js';
-import { causeOf, hear, opened, say, VERSION } from './wire.js';
-
-// The states of the link.
-const UP = 'up';
-const DOWN = 'down';
-/** The client still retries, and its patience has ended. */
-const HOPELESS = 'hopeless';
-const REFUSED = 'refused';
-/** The page is frozen or cached, and the client does not retry. */
-const ASLEEP = 'asleep';
-const CLOSED = 'closed';
-
-/** The states of `locks.connection`. */
-const STATES = {
-  [UP]: 'connected',
-  [DOWN]: 'unreachable',
-  [HOPELESS]: 'unreachable',
-  [REFUSED]: 'refused',
-  [ASLEEP]: 'suspended',
-  [CLOSED]: 'closed',
-};
+import { causeOf, say, VERSION } from './wire.js';
 
 /** Limit for the connection and the first answer. */
 const GREETING_MS_MAX = 10_000;
 /** The least of that for a session whose lease goes by. */
 const GREETING_LEASED_MS_MIN = 250;
-/** For the service to close after our last message. */
-const CLOSING_MS_MAX = 1000;
 
 /** Longest pause between two attempts to connect. */
 const PAUSE_MS_MAX = 1000;
-
-/** The longest delay that setTimeout takes. */
-const DELAY_MS_MAX = 2 ** 31 - 1;
-
-/** The failure before the end of the first attempt. */
-const NO_ANSWER = { code: 'unreachable', message: 'there was no answer yet' };
-
-/** WebSocket.OPEN: implementations differ in where they define it. */
-const OPEN = 1;
 
 export class Session {
   #options;
   #platform;
   #wants;
   #subscriptions = new Subscriptions();
-  connection = new LockConnection(() => this.#lease);
-  #link = DOWN;
-  /** The failure of the last attempt. */
-  #failure;
-  /** The failure for which requests are refused at once, if any. */
-  #refusal;
-  /** Counts connections: messages of earlier ones are ignored. */
-  #turn = 0;
-  #socket;
+  #standing;
+  #link;
+  /** The hello of this connection once it was sent: { said, resume }. */
+  #hello;
   /** The number of the session at the service, or of the last session. */
   #number = 0;
   /** The web origin of the lock space, if any. */
@@ -82,27 +49,19 @@ export class Session {
   #presence;
   #lease;
   #silence;
-  /** Partitions by the number of the client. */
   #clients;
   /** The promise of open() for the first connection, { resolve, reject }. */
   #opening;
-  #downSince = new Moment();
-  #upSince;
   #pauses;
   #alarm;
   #retry;
-  #greeting;
   /** The addresses of the service. */
   #route;
   /** Whether a session of this service has one partition. */
   #isCluster = false;
-  /** Whether the hello was sent over this connection. */
-  #isGreeted = false;
-
   /**
    * @param options.createRoute makes what chooses the address to dial
-   * @param options.dial        makes a WebSocket, or a promise of one that is not open yet; its
-   * `failure` may say why it closed. Is told the address, and whether something needs the service
+   * @param options.dial        makes a WebSocket to an address, see Link
    * @param options.beside      another session of the same cluster, if there is one
    * @param options.start       whether `dial` starts a service that is needed
    * @param options.pauseMax    longest pause between two attempts, in milliseconds
@@ -119,13 +78,25 @@ export class Session {
   constructor(options, platform) {
     this.#options = options;
     this.#platform = platform;
-    this.#clients = [options.partition];
+    this.#clients = new Clients(options.partition, options.placed);
     this.#route = options.createRoute();
     this.#isCluster = options.beside !== undefined;
     this.#origin = options.beside?.origin;
     this.#silence = new Silence(options.patience);
     this.#pauses = new Pauses(options.pauseMax ?? PAUSE_MS_MAX);
     this.#wants = new Wants(platform, () => this.check());
+    this.#standing = new Standing(() => this.#lease, platform);
+    this.#link = new Link(
+      options.dial,
+      {
+        opened: () => this.#greet(),
+        received: (message) => (this.#standing.isUp ? this.#hear(message) : this.#greeted(message)),
+        broken: (failure) => this.#broken(failure),
+      },
+      platform,
+    );
+    this.#alarm = new Timer(platform);
+    this.#retry = new Timer(platform);
   }
 
   /** Connects. Rejects if the first attempt fails. */
@@ -139,9 +110,14 @@ export class Session {
 
   /** Connects, and retries until an attempt succeeds. */
   start() {
-    this.#downSince = new Moment();
+    this.#standing.beginOutage();
     this.#connect();
     this.#arm();
+  }
+
+  /** The state of the connection, for programs. */
+  get connection() {
+    return this.#standing.connection;
   }
 
   clientId(client) {
@@ -150,7 +126,7 @@ export class Session {
 
   /** Returns the lock space of a client: its web origin and its partition. */
   spaceOf(client) {
-    return Object.freeze({ origin: this.#origin, partition: this.#placed(this.#clients[client]) });
+    return Object.freeze({ origin: this.#origin, partition: this.#clients.placeOf(client) });
   }
 
   get partition() {
@@ -163,20 +139,20 @@ export class Session {
 
   /** Whether further partitions take sessions of their own. */
   get hasOnePartition() {
-    return this.#isCluster && this.#link !== CLOSED && this.#link !== REFUSED;
+    return this.#isCluster && !this.#standing.isOver;
   }
 
   openClient(partition) {
-    const client = append(this.#clients, partition) - 1;
-    if (this.#link === UP) this.#say(say.open(client, this.#placed(partition)));
+    const client = this.#clients.add(partition);
+    this.#say(say.open(client, this.#clients.placeOf(client)));
     return client;
   }
 
   request(client, entry) {
     this.check();
     const wasNeeded = this.#isNeeded;
-    if (this.#refusal === undefined) this.#say(this.#wants.request(client, entry));
-    else this.#wants.refuse(entry, describeFailure(this.#refusal));
+    if (this.#standing.refusal === undefined) this.#say(this.#wants.request(client, entry));
+    else this.#wants.refuse(entry, describeFailure(this.#standing.refusal));
     if (!wasNeeded) this.#need();
   }
 
@@ -196,7 +172,7 @@ export class Session {
   }
 
   subscribe(client, stream) {
-    if (this.#link === REFUSED || this.#link === CLOSED) stream.fail(this.#error(this.#refusal));
+    if (this.#standing.isOver) stream.fail(this.#standing.error(this.#standing.refusal));
     else this.#say(this.#subscriptions.add(client, stream));
   }
 
@@ -211,8 +187,7 @@ export class Session {
 
   /** The current outage of the service, if any: { ms, failure }. */
   get outage() {
-    if (this.#link === UP || this.#link === CLOSED) return undefined;
-    return { ms: this.#downSince.age, failure: describeFailure(this.#failure ?? NO_ANSWER) };
+    return this.#standing.outage;
   }
 
   /** Sends a query. Resolves with its answer, which follows those of all earlier messages. */
@@ -220,8 +195,8 @@ export class Session {
     return new this.#platform.Promise((resolve, reject) => {
       this.check();
       const wasNeeded = this.#isNeeded;
-      if (this.#refusal === undefined) this.#say(this.#wants.ask(client, question, resolve, reject));
-      else reject(this.#error(this.#refusal));
+      if (this.#standing.refusal === undefined) this.#say(this.#wants.ask(client, question, resolve, reject));
+      else reject(this.#standing.error(this.#standing.refusal));
       if (!wasNeeded) this.#need();
     });
   }
@@ -235,7 +210,7 @@ export class Session {
 
   /** Ends all locks and requests. Resolves when the service has closed, or does not answer. */
   async close() {
-    if (this.#link === CLOSED) return;
+    if (this.#standing.isClosed) return;
     // Holders must see the loss before the service can grant their locks to other clients.
     this.#lapse('ClientEnded');
     this.#end(CLOSED, { code: 'closed', message: 'the connection to the lock service was closed: connect again' }, 'ClientEnded');
@@ -245,22 +220,22 @@ export class Session {
   /** Sends `bye` for a process that ends now. */
   farewell() {
     this.#say(say.bye);
-    this.#socket?.flush?.();
+    this.#link.flush();
   }
 
   /** Suspends a frozen or cached page: it loses its locks, and its requests stay pending. */
   suspend() {
-    if (this.#link === CLOSED || this.#link === REFUSED || this.#link === ASLEEP) return;
+    if (this.#standing.isOver || this.#standing.isAsleep) return;
     this.#lapse('Suspended');
     this.#leave();
     this.#stopTimers();
-    this.#refusal = undefined;
+    this.#standing.refusal = undefined;
     this.#become(ASLEEP);
   }
 
   resume() {
     this.check();
-    if (this.#link !== ASLEEP) return;
+    if (!this.#standing.isAsleep) return;
     this.#become(DOWN);
     this.#pauses.restart();
     this.start();
@@ -268,58 +243,20 @@ export class Session {
 
   // ---- the life of a connection
 
-  async #connect() {
-    const turn = ++this.#turn;
-    this.#isGreeted = false;
-    this.#expect(this.#route.limit(this.#lease?.length ?? this.#options.lease));
-    let socket;
-    try {
-      socket = await this.#options.dial(this.#route.target.address, this.#isNeeded);
-    } catch (failure) {
-      if (turn === this.#turn) this.#broken(failure);
-      return;
-    }
-    socket.onerror = () => {};
-    if (turn === this.#turn) this.#listen(socket);
-    else drop(socket);
+  #connect() {
+    this.#hello = undefined;
+    const limit = this.#route.limit(this.#lease?.length ?? this.#options.lease);
+    this.#link.open(this.#route.target.address, this.#isNeeded, limit);
   }
 
-  /** Gives up the connection if the service has not answered within so many milliseconds. */
-  #expect(limit) {
-    this.#clearTimer(this.#greeting);
-    const late = { code: 'unreachable', message: `no answer within ${limit / 1000} s` };
-    this.#greeting = this.#after(limit, () => this.#broken(late));
-  }
-
-  #listen(socket) {
-    this.#socket = socket;
-    let hello;
-    socket.onopen = () => {
-      // The lease of a session goes by while an owner says nothing.
-      const isUrgent = this.#secret !== undefined && this.#lease !== undefined;
-      const limit = isUrgent ? Math.max(this.#lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
-      if (this.#route.isCluster) this.#expect(Math.min(limit, GREETING_MS_MAX));
-      this.#isGreeted = true;
-      hello = { said: new Moment(), resume: this.#resumption() };
-      const { partition, lease } = this.#options;
-      socket.send(say.hello(this.#placed(partition), lease, hello.resume, this.#route.target.carries));
-    };
-    const { deliveries, messagesHaveTurns } = this.#platform;
-    const heard = ({ data }) => {
-      const message = typeof data === 'string' ? hear(data) : undefined;
-      if (message === undefined) this.#broken({ code: 'handshake', message: 'it sent a malformed message' });
-      else if (this.#link === UP) this.#hear(message);
-      else this.#greeted(message, hello);
-    };
-    socket.onmessage = messagesHaveTurns ? (event) => deliveries.within(heard, event) : heard;
-    socket.onclose = ({ reason }) => {
-      this.#broken(socket.failure ?? { code: 'unreachable', message: reason || 'the connection was closed' });
-    };
-  }
-
-  #placed(partition) {
-    const { placed } = this.#options;
-    return placed === undefined ? partition : placed(partition);
+  /** Sends the first message over a new connection. */
+  #greet() {
+    // The lease of a session goes by while an owner says nothing.
+    const isUrgent = this.#secret !== undefined && this.#lease !== undefined;
+    const limit = isUrgent ? Math.max(this.#lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
+    if (this.#route.isCluster) this.#link.expect(Math.min(limit, GREETING_MS_MAX));
+    this.#hello = { said: new Moment(), resume: this.#resumption() };
+    this.#link.greet(say.hello(this.#clients.placeOf(0), this.#options.lease, this.#hello.resume, this.#route.target.carries));
   }
 
   /** Returns the member `resume` of a hello, if the session can be resumed. */
@@ -330,28 +267,24 @@ export class Session {
       session: this.#number,
       secret: this.#secret,
       epoch: this.#epoch,
-      clients: plainList(mapped(this.#clients, (partition, client) => opened(client, this.#placed(partition)))),
+      clients: this.#clients.list(),
       alive: this.#wants.alive,
     };
   }
 
   /** Handles the first message of the service. */
-  #greeted({ word, body }, hello) {
+  #greeted({ word, body }) {
     if (word === 'error') this.#broken(body);
-    else if (word !== 'welcome' || hello === undefined) this.#broken({ code: 'handshake', message: `it began with '${word}'` });
+    else if (word !== 'welcome' || this.#hello === undefined) this.#broken({ code: 'handshake', message: `it began with '${word}'` });
     else if (body.version !== VERSION) this.#broken({ code: 'version', message: otherVersion(body.version) });
     else if ((body.epoch ?? 0) < this.#epoch) this.#broken({ code: 'handshake', message: outdated(body.epoch ?? 0, this.#epoch) });
-    else this.#welcome(body, hello);
+    else this.#welcome(body, this.#hello);
   }
 
   /** Begins or resumes the session, and sends all that the service must know. */
   #welcome(welcome, { said, resume }) {
     const resumed = (welcome.resumed || welcome.claim) && resume?.session === welcome.session ? resume : undefined;
     const claims = resumed !== undefined && welcome.claim === true;
-    // Only an answer to the whole claim extends the lease of the earlier service.
-    const answered = claims ? (this.#lease?.said ?? said) : said;
-    if (claims) this.check();
-    if (claims && this.#secret === undefined) return;
     if (resumed === undefined) this.#lapse('ServiceGone');
     const leaseMs = welcome['lease-ms'];
     this.#number = welcome.session;
@@ -361,11 +294,9 @@ export class Session {
     this.#route.reached();
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = welcome.secret || undefined;
-    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, answered);
-    this.#clearTimer(this.#greeting);
-    this.#refusal = undefined;
+    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);
+    this.#link.welcomed();
     this.#become(UP);
-    this.#upSince = new Moment();
     this.#showPresence(welcome.presence);
     this.#sayAll(resumed, claims);
     this.#arm();
@@ -389,14 +320,9 @@ export class Session {
     const sayEach = (texts) => each(texts, (text) => this.#say(text));
     if (this.#presence?.isShown) this.#say(say.present);
     // Every hello opens client 0.
-    const known = resumed?.clients.length ?? 1;
-    each(this.#clients, (partition, client) => {
-      if (client >= known) this.#say(say.open(client, this.#placed(partition)));
-    });
+    sayEach(this.#clients.openFrom(resumed?.clients.length ?? 1));
     if (claims) {
       sayEach(this.#wants.claim());
-      // The pong is the answer to the claim.
-      if (this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     } else {
       each(resumed?.alive ?? [], (id) => {
         if (!this.#wants.has(id)) this.#say(say.abort(id));
@@ -409,16 +335,16 @@ export class Session {
 
   /** Handles a connection that broke or failed. */
   #broken(failure) {
-    this.#failure = failure;
-    if (this.#link === UP) {
+    this.#standing.failure = failure;
+    if (this.#standing.isUp) {
       this.#reconnect();
     } else if (failure.code === 'unknown-session' && this.#opening === undefined) {
       // A client that wanted to resume a session may begin another one at once.
       if (this.#secret !== undefined) this.#pauses.restart();
       this.#lapse('ServiceGone');
       this.#reconnect();
-    } else if (!this.#route.isFinal(failure, this.#isGreeted)) {
-      this.#goOn(failure, this.#route.failed(failure, this.#isGreeted));
+    } else if (!this.#route.isFinal(failure, this.#link.isGreeted)) {
+      this.#goOn(failure, this.#route.failed(failure, this.#link.isGreeted));
     } else if (this.#opening !== undefined) {
       this.#fail(failure);
     } else {
@@ -452,7 +378,7 @@ export class Session {
     const opening = this.#takeOpening();
     this.#end(CLOSED, failure);
     this.#abandon();
-    opening.reject(this.#error(failure));
+    opening.reject(this.#standing.error(failure));
   }
 
   #dial(atOnce) {
@@ -463,18 +389,14 @@ export class Session {
     // The next owner of the locks grants nothing until all sessions have claimed theirs.
     const isAwaited = this.#route.isCluster && (this.#secret !== undefined || this.#isNeeded);
     const pause = isAwaited ? this.#pauses.nextInTakeover() : this.#pauses.next();
-    this.#retry = this.#after(pause, () => this.#connect());
+    this.#retry.set(pause, () => this.#connect());
   }
 
   /** Leaves this connection alone and tries another one, by and by. */
   #reconnect(atOnce = false) {
     this.#abandon();
-    if (this.#link === UP) {
-      this.#downSince = new Moment();
-      this.#link = DOWN;
-      this.#settle();
-    }
-    if (this.#link === DOWN) this.#become(DOWN, this.#failure);
+    if (this.#standing.isUp) this.#settle();
+    if (this.#standing.isUp || this.#standing.isDown) this.#become(DOWN, this.#standing.failure);
     // Without a secret the session cannot be resumed.
     if (this.#secret === undefined) this.#lapse('ServiceGone');
     this.#arm();
@@ -483,36 +405,18 @@ export class Session {
 
   /** A connection that lasted is a reason to hurry. */
   #settle() {
-    if (this.#pauses.after(this.#upSince.age)) this.#route.settled();
+    if (this.#pauses.after(this.#standing.upFor)) this.#route.settled();
   }
 
   #abandon() {
-    this.#turn++;
-    this.#clearTimer(this.#greeting);
-    this.#clearTimer(this.#retry);
-    if (this.#socket !== undefined) drop(this.#socket);
-    this.#socket = undefined;
+    this.#retry.clear();
+    this.#link.abandon();
   }
 
-  /** Sends `bye` and closes the connection. */
+  /** Sends `bye` and closes the connection. The event loop stays alive until then. */
   async #leave() {
-    const socket = this.#socket;
-    this.#turn++;
-    this.#socket = undefined;
-    if (socket === undefined) return;
     this.#wants.wait(1);
-    await new Promise((resolve) => {
-      const limit = this.#after(CLOSING_MS_MAX, resolve);
-      socket.onopen = null;
-      socket.onmessage = null;
-      socket.onclose = () => {
-        this.#clearTimer(limit);
-        resolve();
-      };
-      if (socket.readyState === OPEN) socket.send(say.bye);
-      socket.close();
-    });
-    drop(socket);
+    await this.#link.leave();
     this.#wants.wait(-1);
   }
 
@@ -521,7 +425,7 @@ export class Session {
   #hear({ word, body }) {
     // A grant that was in a buffer when the lease ended does not count.
     this.check();
-    if (this.#link !== UP) return;
+    if (!this.#standing.isUp) return;
     this.#silence.hear();
     if (word === 'granted') this.#wants.granted(body);
     else if (word === 'pending') this.#wants.placed(body);
@@ -561,7 +465,7 @@ export class Session {
 
   /** Sends a message if there is a connection. After a reconnect #sayAll() replaces it. */
   #say(text) {
-    if (this.#link === UP && text !== undefined) this.#socket.send(text);
+    if (this.#standing.isUp && text !== undefined) this.#link.send(text);
   }
 
   // ---- the end of a session
@@ -575,44 +479,36 @@ export class Session {
   }
 
   /** Fails all pending requests and queries, for now or for ever. */
-  #end(link, failure, cause) {
-    this.#refusal = failure;
-    this.#become(link, failure);
-    if (link !== HOPELESS) this.#subscriptions.end(cause === undefined ? this.#error(failure) : undefined);
-    this.#wants.end(describeFailure(failure), this.#error(failure), cause);
-    if (link !== HOPELESS) this.#stopTimers();
+  #end(state, failure, cause) {
+    const error = this.#standing.error(failure);
+    this.#standing.refusal = failure;
+    this.#become(state, failure);
+    if (state !== HOPELESS) this.#subscriptions.end(cause === undefined ? error : undefined);
+    this.#wants.end(describeFailure(failure), error, cause);
+    if (state !== HOPELESS) this.#stopTimers();
   }
 
-  /** Changes the state of the link, and notifies listeners of the connection. */
-  #become(link, failure) {
-    this.#link = link;
-    if (link === UP) this.#failure = undefined;
-    const notify = this.connection.change(STATES[link], failure && this.#error(failure));
-    // During open() no program has the connection yet.
-    if (notify !== undefined && this.#opening === undefined) this.#platform.deliveries.add(notify);
-  }
-
-  #error(failure) {
-    const { name, message, cause } = describeFailure(failure);
-    return this.#platform.exception(name, message, cause);
+  /** Changes the standing. During open() no program has the connection yet. */
+  #become(state, failure) {
+    this.#standing.become(state, failure, this.#opening === undefined);
   }
 
   /** Whether a client needs the service, or it was never reached. */
   get #isNeeded() {
-    return this.#upSince === undefined || this.#wants.isNeeded;
+    return !this.#standing.wasUp || this.#wants.isNeeded;
   }
 
   /** Starts the patience when a client begins to need a service that it may start. */
   #need() {
-    if (!this.#options.start || this.#link !== DOWN) return;
-    this.#downSince = new Moment();
+    if (!this.#options.start || !this.#standing.isDown) return;
+    this.#standing.beginOutage();
     this.#arm();
   }
 
   /** The milliseconds until the patience with an unreachable service ends. */
   get #patience() {
-    const isWaited = this.#link === DOWN && (this.#isNeeded || !this.#options.start);
-    return isWaited ? this.#options.patience - this.#downSince.age : Infinity;
+    const isWaited = this.#standing.isDown && (this.#isNeeded || !this.#options.start);
+    return isWaited ? this.#options.patience - this.#standing.downFor : Infinity;
   }
 
   /** Returns the promise of open(), once. */
@@ -627,25 +523,26 @@ export class Session {
 
   /** Sets the alarm to the next moment at which a timer is due. */
   #arm() {
-    this.#clearTimer(this.#alarm);
+    this.#alarm.clear();
     const lease = this.#lease;
+    const { isUp } = this.#standing;
     const next = Math.min(
       lease?.left ?? Infinity,
-      this.#link === UP ? (lease?.pingInterval ?? Infinity) : Infinity,
-      this.#link === UP ? (lease?.silentIn ?? Infinity) : Infinity,
-      this.#link === UP && lease === undefined ? this.#silence.interval : Infinity,
+      isUp ? (lease?.pingInterval ?? Infinity) : Infinity,
+      isUp ? (lease?.silentIn ?? Infinity) : Infinity,
+      isUp && lease === undefined ? this.#silence.interval : Infinity,
       this.#patience,
     );
-    if (next !== Infinity) this.#alarm = this.#after(next, this.#wake);
+    if (next !== Infinity) this.#alarm.set(next, this.#wake);
   }
 
   #wake = () => {
     this.check();
     // A network can silently drop one connection and carry another, which resumes the session.
-    if (this.#link === UP && this.#lease?.silentIn <= 0) this.#reconnect();
-    if (this.#link === UP && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
+    if (this.#standing.isUp && this.#lease?.silentIn <= 0) this.#reconnect();
+    if (this.#standing.isUp && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
     const { patience } = this.#options;
-    if (this.#link === UP && this.#lease === undefined) this.#breakSilence(patience);
+    if (this.#standing.isUp && this.#lease === undefined) this.#breakSilence(patience);
     if (this.#patience <= 0) {
       this.#end(HOPELESS, { code: 'unreachable', message: `no answer for ${patience / 1000} s` });
     }
@@ -659,29 +556,13 @@ export class Session {
     if (due !== 'end') return;
     const failure = { code: 'unreachable', message: `it is connected, and sent no message for ${patience / 1000} s` };
     // Aborts these requests at the service, in case it continues.
-    each(this.#wants.end(describeFailure(failure), this.#error(failure)), (id) => this.#say(say.abort(id)));
-  }
-
-  #after(milliseconds, work) {
-    return this.#platform.setTimeout(work, Math.min(Math.max(Math.ceil(milliseconds), 0), DELAY_MS_MAX));
-  }
-
-  #clearTimer(timer) {
-    if (timer !== undefined) this.#platform.clearTimeout(timer);
+    each(this.#wants.end(describeFailure(failure), this.#standing.error(failure)), (id) => this.#say(say.abort(id)));
   }
 
   #stopTimers() {
-    each([this.#alarm, this.#retry, this.#greeting], (timer) => this.#clearTimer(timer));
+    this.#alarm.clear();
+    this.#retry.clear();
   }
-}
-
-/** Closes an abandoned connection, without a handshake if possible. */
-function drop(socket) {
-  socket.onopen = null;
-  socket.onmessage = null;
-  socket.onclose = null;
-  if (socket.terminate === undefined) socket.close();
-  else socket.terminate();
 }
 
 function outdated(epoch, known) {

@@ -2,6 +2,7 @@
 // sessions of partitions. The nodes are peers that the test plays.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { connect } from 'navlocks';
@@ -58,7 +59,7 @@ function createRoute(list, token = false) {
 }
 
 function dialled({ target: { address, carries } }) {
-  return [address.url?.href ?? address.path, carries];
+  return [address.url?.href ?? `unix:${address.path}`, carries];
 }
 
 const GONE = { code: 'unreachable', message: 'nobody listens' };
@@ -288,63 +289,44 @@ test('a round dials each address once and begins with the last good one', () => 
   assert.equal(firsts.size, 3);
 });
 
-test('an owner that must not get the token is not dialled', () => {
-  const cases = [
-    ['wss://a', true, 'wss://b/', true],
-    ['wss://a', true, 'ws://b/', false],
-    ['wss://a', false, 'ws://b/', false],
-    ['wss://a', false, 'ws://127.0.0.1/', false],
-    ['ws://a', false, 'ws://b/', true],
-    ['ws://127.0.0.1', true, 'ws://b/', false],
-    ['ws://127.0.0.1', true, 'ws://127.0.0.1:2/', true],
-    ['ws://[::1]', true, 'wss://b/', true],
-    // There the token goes in clear already.
-    ['ws://a', true, 'ws://b/', true],
-    ['unix:/a', false, 'wss://b/', false],
-    ['ws://a', false, 'unix:/b', false],
-  ];
-  for (const [list, token, to, follows] of cases) {
-    const route = createRoute(list, token);
-    const [first] = dialled(route);
-    assert.equal(route.failed({ code: 'moved', to }, true), true);
-    assert.deepEqual(dialled(route), follows ? [to, false] : [first, true], `${list} to ${to}`);
-  }
-});
+/** Shared with the Rust client, which has the same route. */
+const STORIES = readFileSync(new URL('../../crates/navlocks/tests/routes.txt', import.meta.url), 'utf8');
 
-test('nodes that disagree are followed four times before a pause', () => {
-  const route = createRoute('ws://a');
-  for (let round = 0; round < 2; round++) {
-    for (const to of ['ws://b/', 'ws://a/', 'ws://b/', 'ws://a/']) {
-      assert.equal(route.failed({ code: 'moved', to }, true), true);
-      assert.deepEqual(dialled(route), [to, false]);
+test('a route follows the stories of both clients', () => {
+  let route;
+  const known = (word) => (word === '-' ? undefined : word);
+  const inputs = {
+    moved: (to) => route.failed({ code: 'moved', to: known(to) }, true),
+    left: (to) => route.moved(known(to)),
+    gone: () => route.failed(GONE, false),
+    refused: () => route.failed({ code: 'unauthorized' }, false),
+    reached: () => route.reached(),
+  };
+  for (const [index, line] of STORIES.split('\n').entries()) {
+    if (line === '' || line.startsWith('#')) continue;
+    const [before, expected] = line.split(' : ');
+    const [word, given, ...flags] = before.split(/ +/);
+    const place = `line ${index + 1}: ${line}`;
+    if (word === 'route') {
+      route = createRoute(given, flags.includes('token'));
+    } else if (word === 'final') {
+      assert.equal(route.isFinal({ code: 'unauthorized' }, given === 'after'), expected === 'yes', place);
+    } else if (word === 'limit') {
+      assert.equal(route.limit(known(given) && Number(given)), Number(expected), place);
+    } else {
+      const atOnce = inputs[word](given);
+      const next = atOnce === undefined ? '-' : atOnce ? 'at-once' : 'pause';
+      const [address, carries] = dialled(route);
+      assert.equal(`${next} ${address}${carries ? ' carry' : ''}`, expected, place);
     }
-    assert.equal(route.failed({ code: 'moved', to: 'ws://b/' }, true), false);
-    assert.deepEqual(dialled(route), ['ws://a/', false]);
   }
-  // A node that names itself knows no other owner.
-  assert.equal(route.failed({ code: 'moved', to: 'ws://a/' }, true), false);
 });
 
-test('an owner that refuses before the hello is no end, and a node that cannot carry is no reason to hurry', () => {
-  const route = createRoute('ws://a');
-  route.failed({ code: 'moved', to: 'ws://b/' }, true);
-  assert.equal(route.isFinal({ code: 'unauthorized' }, false), false);
-  assert.equal(route.isFinal({ code: 'unauthorized' }, true), true);
-  assert.equal(route.failed({ code: 'unauthorized' }, false), true);
-  assert.deepEqual(dialled(route), ['ws://a/', true]);
-  assert.equal(route.isFinal({ code: 'unauthorized' }, false), true);
-  assert.equal(route.failed({ code: 'moved', to: 'ws://b/' }, true), false);
-  assert.deepEqual(dialled(route), ['ws://a/', false]);
-});
-
-test('the way to a node takes a part of the lease only', () => {
+test('the way to a node may take longer after a round in vain', () => {
   const route = createRoute('ws://a,b,c,d,e');
-  assert.deepEqual([route.limit(undefined), route.limit(8000)], [2000, 1000]);
+  const first = route.limit(8000);
   for (let count = 0; count < 5; count++) route.failed(GONE, false);
-  assert.equal(route.limit(8000), 2000);
-  route.failed({ code: 'moved', to: 'ws://f/' }, true);
-  assert.deepEqual([route.limit(undefined), route.limit(4000)], [1000, 500]);
-  assert.equal(createRoute('ws://a').limit(1000), 10_000);
+  assert.equal(route.limit(8000), 2 * first);
 });
 
 test('a session that a take-over waits for makes short pauses', async () => {

@@ -13,5 +13,7 @@ mod packages;
 mod readme;
 mod restarts_page;
 mod source;
+mod suites;
 mod tables;
 mod tidy;
+mod workflows;

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::files;
 
 /// The crates in the order in which they are published.
-const CRATES: [&str; 6] = [
+pub(crate) const CRATES: [&str; 6] = [
     "navlocks-core",
     "navlocks-wire",
     "navlocks",

@@ -43,8 +43,11 @@
 
 #![deny(unsafe_code)] // one function of `store` maps a file
 
-#[cfg(not(unix))]
-compile_error!("navlocks-server needs a Unix system: its clients on one machine use a Unix socket");
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "navlocks-server needs Linux, whose clocks, sockets and file notices it uses; the crate \
+     `navlocks` works in a process on every system, and as a client on every Unix system"
+);
 
 // The way of a message, from the outside in.
 mod config;

@@ -300,4 +300,22 @@ mod tests {
         session.check_patience(long_ago);
         assert!(session.is_leaving());
     }
+
+    #[test]
+    fn answered_hello_extends_the_lease_also_before_a_claim() {
+        let session = Session::new(Options::to(Addresses::one(Url::Unix("/nowhere".into()))));
+        let limits = concat!(
+            r#""message-bytes-max":9,"name-bytes-max":9,"names-per-request-max":9,"#,
+            r#""tag-bytes-max":9,"requests-per-session-max":9,"clients-per-session-max":9"#
+        );
+        for (said, more) in [(1, ""), (2, r#""resumed":true,"claim":true,"#)] {
+            let text = format!(
+                r#"{{"welcome":{{"version":1,"service":"a test","session":7,"secret":"s","epoch":{said},{more}"lease-ms":8000,"limits":{{{limits}}}}}}}"#
+            );
+            let Ok(wire::ToClient::Welcome(welcome)) = wire::read(&text) else { panic!("{text}") };
+            let said = Instant::now().saturating_add(Duration::from_secs(said));
+            session.welcome(welcome, &session.hello(false), said);
+            assert_eq!(session.believed_until(), said.saturating_add(Duration::from_secs(7)));
+        }
+    }
 }

@@ -258,12 +258,12 @@ mod tests {
         Options::to(Addresses::parse(list).unwrap())
     }
 
-    fn with_token(list: &str) -> Options {
-        Options { token: Some("t".into()), ..options(list) }
+    fn refused(code: FaultCode, greeted: bool) -> Failure {
+        Failure { error: ConnectError::Refused(Fault::new(code, "no")), greeted }
     }
 
-    fn moved(to: &str) -> Failure {
-        let error = ConnectError::Refused(Fault::moved(Some(to.to_owned())));
+    fn moved(to: Option<&str>) -> Failure {
+        let error = ConnectError::Refused(Fault::moved(to.map(String::from)));
         Failure { error, greeted: true }
     }
 
@@ -308,83 +308,82 @@ mod tests {
         assert_eq!(firsts.len(), 3);
     }
 
-    #[test]
-    fn owner_that_must_not_get_the_token_is_not_dialled() {
-        let cases = [
-            (with_token("wss://a"), "wss://b", true),
-            (with_token("wss://a"), "ws://b", false),
-            (options("wss://a"), "ws://b", false),
-            (options("wss://a"), "ws://127.0.0.1", false),
-            (options("ws://a"), "ws://b", true),
-            (with_token("ws://127.0.0.1"), "ws://b", false),
-            (with_token("ws://127.0.0.1"), "ws://127.0.0.1:2", true),
-            (with_token("ws://127.0.0.1"), "wss://b", true),
-            (Options { token_in_clear: true, ..with_token("ws://a") }, "ws://b", true),
-            (options("unix:/a"), "wss://b", false),
-            (options("ws://a"), "unix:/b", false),
-        ];
-        for (options, to, follows) in cases {
-            let mut route = Route::new(&options.addresses);
-            let node = dialled(&route).0;
-            assert_eq!(route.failed(&moved(to), &options), Next::AtOnce, "{node} to {to}");
-            let owner = Url::parse(to).unwrap().to_string();
-            let expected = if follows { (owner, false) } else { (node.clone(), true) };
-            assert_eq!(dialled(&route), expected, "{node} to {to}");
-        }
-    }
+    /// Shared with the JavaScript client, which has the same route.
+    const STORIES: &str = include_str!("../../tests/routes.txt");
 
     #[test]
-    fn nodes_that_disagree_are_followed_four_times_before_a_pause() {
-        let options = options("ws://a");
-        let mut route = Route::new(&options.addresses);
-        for _ in 0..2 {
-            for to in ["ws://b", "ws://a", "ws://b", "ws://a"] {
-                assert_eq!(route.failed(&moved(to), &options), Next::AtOnce);
-                assert_eq!(dialled(&route), (format!("{to}/"), false));
+    fn route_follows_the_stories_of_both_clients() {
+        let mut told = (options("ws://nowhere"), None);
+        let lines = STORIES.lines().enumerate();
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        for (index, line) in lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if let ["route", list, flags @ ..] = &words[..] {
+                let token = flags.contains(&"token").then(|| "t".to_owned());
+                let token_in_clear = flags.contains(&"clear");
+                let options = Options { token, token_in_clear, ..options(list) };
+                told.1 = Some(Route::new(&options.addresses));
+                told.0 = options;
+                continue;
             }
-            assert_eq!(route.failed(&moved("ws://b"), &options), Next::AfterPause);
-            assert_eq!(dialled(&route), ("ws://a/".into(), false));
+            let (options, Some(route)) = (&told.0, &mut told.1) else { panic!("no route") };
+            let known = |to: &'static str| Some(to).filter(|to| *to != "-");
+            let next = match words[..] {
+                ["moved", to, ":", ..] => Some(route.failed(&moved(known(to)), options)),
+                ["left", to, ":", ..] => Some(route.moved(known(to), options)),
+                ["gone", ":", ..] => Some(route.failed(&unreachable(), options)),
+                ["refused", ":", ..] => {
+                    Some(route.failed(&refused(FaultCode::Unauthorized, false), options))
+                }
+                ["reached", ":", ..] => {
+                    route.reached();
+                    None
+                }
+                ["final", when, ":", answer] => {
+                    let failure = refused(FaultCode::Unauthorized, when == "after");
+                    assert_eq!(route.is_final(&failure), answer == "yes", "line {}", index + 1);
+                    continue;
+                }
+                ["limit", lease, ":", limit] => {
+                    let millis = |text: &str| Duration::from_millis(text.parse().unwrap());
+                    let found = route.limit(known(lease).map(millis));
+                    assert_eq!(found, millis(limit), "line {}", index + 1);
+                    continue;
+                }
+                _ => panic!("line {}: {line}", index + 1),
+            };
+            let next = match next {
+                Some(Next::AtOnce) => "at-once",
+                Some(Next::AfterPause) => "pause",
+                None => "-",
+            };
+            let carry = if route.target().carries() { " carry" } else { "" };
+            let found = format!("{next} {}{carry}", route.target().url);
+            assert!(line.ends_with(&format!(": {found}")), "line {}: {found}", index + 1);
         }
-        // A node that names itself knows no other owner.
-        assert_eq!(route.failed(&moved("ws://a"), &options), Next::AfterPause);
     }
 
     #[test]
-    fn owner_out_of_reach_is_not_dialled_again_and_the_node_carries() {
+    fn owner_out_of_reach_is_dialled_again_after_a_minute() {
         let options = options("ws://a");
         let mut route = Route::new(&options.addresses);
-        route.failed(&moved("ws://b"), &options);
-        assert_eq!(route.failed(&unreachable(), &options), Next::AtOnce);
-        assert_eq!(dialled(&route), ("ws://a/".into(), true));
+        route.failed(&moved(Some("ws://b")), &options);
+        route.failed(&unreachable(), &options);
         route.reached();
-        // The next connection asks for the owner first: it may be another one by now.
-        assert_eq!(dialled(&route), ("ws://a/".into(), false));
-        assert_eq!(route.moved(Some("ws://b"), &options), Next::AtOnce);
-        assert_eq!(dialled(&route), ("ws://a/".into(), true));
-        // A node that cannot carry either is no reason to hurry.
-        assert_eq!(route.failed(&moved("ws://b"), &options), Next::AfterPause);
-        assert_eq!(dialled(&route), ("ws://a/".into(), false));
-        // After a minute it is dialled again.
         route.unreachable.iter_mut().for_each(|(_, until)| *until = Instant::now());
-        route.settled();
-        route.failed(&moved("ws://b"), &options);
+        route.failed(&moved(Some("ws://b")), &options);
         assert_eq!(dialled(&route), ("ws://b/".into(), false));
     }
 
     #[test]
-    fn way_to_a_node_takes_a_part_of_the_lease_only() {
-        let second = Duration::from_secs(1);
+    fn way_to_a_node_may_take_longer_after_a_round_in_vain() {
+        let lease = Some(Duration::from_secs(8));
         let options = options("ws://a,b,c,d,e");
         let mut route = Route::new(&options.addresses);
-        assert_eq!(route.limit(None), 2 * second);
-        assert_eq!(route.limit(Some(8 * second)), second);
+        let first = route.limit(lease);
         for _ in 0..5 {
             route.failed(&unreachable(), &options);
         }
-        assert_eq!(route.limit(Some(8 * second)), 2 * second);
-        route.failed(&moved("ws://f"), &options);
-        assert_eq!((route.limit(None), route.limit(Some(4 * second))), (second, second / 2));
-        let alone = Options::to(Addresses::parse("ws://a").unwrap());
-        assert_eq!(Route::new(&alone.addresses).limit(Some(second)), DIAL_MAX);
+        assert_eq!(route.limit(lease), 2 * first);
     }
 }

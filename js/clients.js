@@ -1,0 +1,42 @@
+// The clients of a session, each in one partition, by their numbers.
+
+import { append, each, mapped, plainList } from './lists.js';
+import { opened, say } from './wire.js';
+
+export class Clients {
+  #partitions;
+  #placed;
+
+  /**
+   * @param partition of client 0
+   * @param placed    returns the service's name of a partition; the same name by default
+   */
+  constructor(partition, placed = (name) => name) {
+    this.#partitions = [partition];
+    this.#placed = placed;
+  }
+
+  /** Adds a client. Returns its number. */
+  add(partition) {
+    return append(this.#partitions, partition) - 1;
+  }
+
+  /** Returns the service's name of a client's partition. */
+  placeOf(client) {
+    return this.#placed(this.#partitions[client]);
+  }
+
+  /** Returns all clients in the form of `hello`. */
+  list() {
+    return plainList(mapped(this.#partitions, (partition, client) => opened(client, this.#placed(partition))));
+  }
+
+  /** Returns the messages that open the clients from this number on. */
+  openFrom(first) {
+    const texts = [];
+    each(this.#partitions, (partition, client) => {
+      if (client >= first) append(texts, say.open(client, this.#placed(partition)));
+    });
+    return texts;
+  }
+}
