@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use super::registry::{ChangeNumber, Registry};
 
@@ -17,6 +17,8 @@ pub(crate) struct Gate {
     /// Tasks with frames that may not pass yet, by the tickets of their outboxes.
     waiting: RefCell<HashMap<Ticket, Waker>>,
     last_ticket: Cell<u64>,
+    /// The last change that ended a session.
+    last_end: Cell<ChangeNumber>,
 }
 
 /// The name of an outbox at a gate.
@@ -30,6 +32,7 @@ impl Gate {
             barrier: Cell::default(),
             waiting: RefCell::default(),
             last_ticket: Cell::default(),
+            last_end: Cell::default(),
         }
     }
 
@@ -41,6 +44,30 @@ impl Gate {
     /// Lets every later frame wait until this change is durable.
     pub(crate) fn hold_until(&self, change: ChangeNumber) {
         self.barrier.set(self.barrier.get().max(change));
+    }
+
+    /// Notes the change that ends a session.
+    pub(crate) fn note_end(&self, change: ChangeNumber) {
+        self.last_end.set(change);
+    }
+
+    /// Returns the last change that ended a session.
+    pub(crate) fn last_end(&self) -> ChangeNumber {
+        self.last_end.get()
+    }
+
+    /// Waits until this change is durable. Returns false if the ownership ends before.
+    pub(crate) fn poll_durable(
+        &self,
+        change: ChangeNumber,
+        ticket: Ticket,
+        cx: &Context<'_>,
+    ) -> Poll<bool> {
+        if self.is_durable(change) || self.registry.is_over() {
+            return Poll::Ready(self.is_durable(change));
+        }
+        self.add_waiting(ticket, cx.waker());
+        Poll::Pending
     }
 
     /// Returns the change that a frame depends on which is sent now.
