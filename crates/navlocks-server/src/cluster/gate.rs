@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use tokio::sync::Notify;
+
 use super::registry::{ChangeNumber, Registry};
 
 /// The gate of one slot, for its owner during one epoch.
@@ -16,6 +18,8 @@ pub(crate) struct Gate {
     barrier: Cell<ChangeNumber>,
     /// Tasks with frames that may not pass yet, by the tickets of their outboxes.
     waiting: RefCell<HashMap<Ticket, Waker>>,
+    /// Told when the first of them begins to wait.
+    arrival: Notify,
     last_ticket: Cell<u64>,
     /// The last change that ended a session.
     last_end: Cell<ChangeNumber>,
@@ -31,6 +35,7 @@ impl Gate {
             registry,
             barrier: Cell::default(),
             waiting: RefCell::default(),
+            arrival: Notify::new(),
             last_ticket: Cell::default(),
             last_end: Cell::default(),
         }
@@ -90,7 +95,16 @@ impl Gate {
 
     /// Wakes a task at the next [`open`](Self::open).
     pub(crate) fn add_waiting(&self, ticket: Ticket, waker: &Waker) {
-        self.waiting.borrow_mut().insert(ticket, waker.clone());
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.is_empty() {
+            self.arrival.notify_one();
+        }
+        waiting.insert(ticket, waker.clone());
+    }
+
+    /// Waits until frames wait, unless some have begun to since the last call.
+    pub(crate) async fn arrival(&self) {
+        self.arrival.notified().await;
     }
 
     /// Returns true if frames wait.
