@@ -60,11 +60,12 @@ impl Node {
 
     fn run(name: &str, command: &mut Command) -> Self {
         let mut child = command.spawn().expect("the program starts");
+        let mut line = String::new();
         let out = child.stdout.as_mut().expect("its output is read");
-        let mut lines = BufReader::new(out).lines().map(|line| line.expect("text"));
-        // The line of a Unix socket may come first.
-        let url = lines.find_map(|line| Some(line.strip_prefix("listening on w")?.to_owned()));
-        let url = format!("w{}", url.expect("an address"));
+        BufReader::new(out).read_line(&mut line).expect("it says something");
+        // The path of a Unix socket comes first.
+        let url = line.split_whitespace().find(|word| word.starts_with("ws"));
+        let url = url.expect("an address").to_owned();
         Self { child, name: name.to_owned(), url }
     }
 
