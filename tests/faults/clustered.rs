@@ -1,6 +1,7 @@
 //! Dozens of client processes of a cluster, while nodes and members of etcd are killed, stopped,
 //! moved and robbed of their keys.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,7 @@ use navlocks::Locks;
 use navlocks::blocking::block_on;
 use navlocks_tests::chaos::{Conductor, Dice, Errand, Habits, Plan, chaos_time, seed};
 use navlocks_tests::check::{Weight, check};
-use navlocks_tests::record::{Deed, History, Line, Pen, SERVICE, What, Who};
+use navlocks_tests::record::{Deed, History, Line, Pen, SERVICE, Step, What, Who};
 use rustix::process::Signal;
 
 use crate::failovers::leader;
@@ -26,7 +27,8 @@ const MEMBERS: usize = 3;
 
 /// The rest of a lease when a ping is due, less the time to connect to a busy node.
 const ENDURANCE: Duration = Duration::from_secs(4);
-const HOLD: Duration = Duration::from_secs(3);
+/// Some locks are held for longer than a fail-over takes.
+const HOLD: Duration = Duration::from_secs(9);
 const WAIT: Duration = Duration::from_secs(2);
 
 fn plan(time: Duration) -> Plan {
@@ -66,6 +68,28 @@ fn recruit(folder: &Path, url: String) -> impl FnMut(&Who, u64) -> io::Result<Co
         let errand = Errand { who, folder, url, partition, lease, seed, tasks: 2, habits };
         errand.command(Path::new(env!("CARGO_BIN_EXE_recorder")))
     }
+}
+
+/// From here on a run has the time to let locks be seated again between two faults.
+const LONG_RUN: Duration = Duration::from_secs(120);
+
+/// Returns the pause after a fault. Half of a lease is longer than a fail-over with clients that
+/// live; a whole one is waited for those that were killed.
+fn rest(dice: &mut Dice, time: Duration) -> Duration {
+    if time < LONG_RUN { dice.up_to(Duration::from_secs(6)) } else { LEASE / 2 + dice.up_to(LEASE) }
+}
+
+/// Counts the locks that clients lost, by the cause that they were told.
+fn losses(history: &History) -> BTreeMap<&str, usize> {
+    let mut losses = BTreeMap::new();
+    for line in &history.lines {
+        if let What::Request(_, Step::Lost(cause)) = &line.what {
+            // The number of a thief is left out.
+            let cause = cause.split(|it: char| it.is_ascii_digit()).next().unwrap_or_default();
+            *losses.entry(cause).or_default() += 1;
+        }
+    }
+    losses
 }
 
 /// A fault of the cluster.
@@ -220,7 +244,7 @@ fn clients_of_a_cluster_keep_locks_and_places_whatever_becomes_of_nodes_and_etcd
         strikes += 1;
         // Slots move back under load; then grace has the time to end now and then.
         vandal.nodes.await_balance(NODES);
-        sleep(vandal.dice.up_to(Duration::from_secs(6)));
+        sleep(rest(&mut vandal.dice, time));
     }
     let ended = conducted.join().expect("no panic").expect("all can be started and written");
     let mut survivors = 0;
@@ -233,6 +257,7 @@ fn clients_of_a_cluster_keep_locks_and_places_whatever_becomes_of_nodes_and_etcd
         violations.extend(check(&history).iter().map(ToString::to_string));
     }
     println!("{strikes} faults, {} other deeds, {survivors} locks outlived a kill", ended.deeds);
+    println!("locks lost, by cause: {:?}", losses(&ended.history));
     assert!(violations.is_empty(), "{}\n{:?}", violations.join("\n"), ended.stuck);
     assert_eq!((&ended.failed, &ended.stuck), (&vec![], &vec![]));
     assert!(survivors > 0, "no lock outlived a kill");

@@ -25,14 +25,14 @@ fn request(locks: &Locks, name: &str) -> Result<Lock, RequestError> {
 }
 
 /// A holder, and two waiters behind it.
-struct Queue {
+pub(crate) struct Queue {
     locks: Locks,
     holder: Lock,
     waiters: [JoinHandle<Lock>; 2],
 }
 
 impl Queue {
-    fn new(nodes: &Nodes) -> Self {
+    pub(crate) fn new(nodes: &Nodes) -> Self {
         let locks = client(nodes);
         let holder = request(&locks, "x").expect("it is free");
         let waiters = [1, 2].map(|count| {
@@ -46,7 +46,7 @@ impl Queue {
 
     /// Asserts that the lock is still held and the waiters are in order. It waits for the end of
     /// grace, which is sooner than that of any lease.
-    fn assert_unharmed(self, nodes: &Nodes) {
+    pub(crate) fn assert_unharmed(self, nodes: &Nodes) {
         let Self { locks, holder, waiters } = self;
         await_pending(&locks, 2);
         assert_eq!(holder.loss(), None, "{}", logs(nodes));

@@ -19,6 +19,7 @@ mod outages;
 
 mod nodes;
 mod failovers;
+mod storage;
 mod fenced;
 mod clustered;
 mod example;

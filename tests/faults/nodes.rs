@@ -39,6 +39,11 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// Starts so many nodes on so many members, and waits until their slots stay where they are.
     pub(crate) fn start(test: &str, count: usize, members: usize) -> Self {
+        Self::start_on(test, count, EtcdMembers::start_in_memory(members).expect("etcd starts"))
+    }
+
+    /// The same on this etcd.
+    pub(crate) fn start_on(test: &str, count: usize, etcd: EtcdMembers) -> Self {
         let port = |_| {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
             listener.local_addr().expect("it is bound").to_string()
@@ -47,7 +52,7 @@ impl Nodes {
         let mut nodes = Self {
             running: (0..count).map(|_| None).collect(),
             addresses: (0..count).map(port).collect(),
-            etcd: EtcdMembers::start_in_memory(members).expect("etcd starts"),
+            etcd,
             folder: Folder::new(test),
             runtime: runtime.expect("a runtime"),
         };

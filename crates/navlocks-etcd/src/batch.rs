@@ -6,7 +6,7 @@ use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, Txn, TxnOp};
 
 use crate::error::Error;
 use crate::key::Keys;
-use crate::record;
+use crate::record::{self, GraceRecord};
 use navlocks_server::cluster::{Change, ChangeNumber, Epoch};
 
 /// etcd refuses more operations in a transaction, unless it is told otherwise.
@@ -19,6 +19,8 @@ pub(crate) struct Ownership {
     /// The revision of the slot's key.
     pub(crate) revision: i64,
     pub(crate) epoch: Epoch,
+    /// How often etcd was restored before.
+    pub(crate) restored: u64,
     /// The name of this ownership, unique for ever.
     pub(crate) name: String,
 }
@@ -124,7 +126,8 @@ pub(crate) fn batches(
             }
             Change::GraceOver(sessions) => {
                 sessions.iter().for_each(|session| _ = add(end(*session)));
-                add(vec![put(keys.grace(slot), owner.epoch.0.to_string().into_bytes())])
+                let grace = GraceRecord { epoch: owner.epoch.0, restored: owner.restored };
+                add(vec![put(keys.grace(slot), record::text(&grace)?)])
             }
         };
         ends.push((last, *number));
@@ -155,7 +158,8 @@ mod tests {
     use navlocks_server::cluster::{SessionKey, SessionRecord, TakenRecord};
 
     fn parts(changes: &[Change]) -> Vec<(usize, u64)> {
-        let owner = Ownership { slot: 3, revision: 9, epoch: Epoch(9), name: "n".to_owned() };
+        let (epoch, name) = (Epoch(9), "n".to_owned());
+        let owner = Ownership { slot: 3, revision: 9, epoch, restored: 0, name };
         let numbered = (1..).map(ChangeNumber).zip(changes.iter().cloned());
         let numbered: Vec<_> = numbered.collect();
         let batches = batches(&Keys::new("/p/"), &owner, &numbered).unwrap();

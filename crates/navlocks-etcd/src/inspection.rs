@@ -10,7 +10,7 @@ use crate::clock::Moment;
 use crate::error::Error;
 use crate::hashing;
 use crate::key::Keys;
-use crate::record;
+use crate::record::{self, GraceRecord};
 use crate::renewal;
 use crate::store::Store;
 use crate::view::View;
@@ -144,7 +144,8 @@ impl Inspection {
         let mut over: BTreeMap<usize, u64> = BTreeMap::new();
         for pair in self.store.get(&graces, GetOptions::new().with_prefix()).await?.kvs() {
             if let Some(slot) = Keys::slot_of(&graces, pair.key()) {
-                over.insert(slot, record::read(pair)?);
+                let grace: GraceRecord = record::read(pair)?;
+                over.insert(slot, grace.epoch);
             }
         }
         for (number, slot) in view.slots.iter_mut().enumerate() {

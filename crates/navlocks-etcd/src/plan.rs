@@ -121,12 +121,7 @@ mod tests {
 
     /// Two nodes, seen at second 100, and slots of this owner.
     fn view(owner: Option<u64>) -> View {
-        let slot = SeenSlot {
-            node: owner.map(Incarnation::numbered),
-            revision: 7,
-            epoch_floor: 0,
-            restored: 0,
-        };
+        let slot = SeenSlot { node: owner.map(Incarnation::numbered), revision: 7, epoch_floor: 0 };
         View {
             cluster: ClusterRecord {
                 secret: String::new(),

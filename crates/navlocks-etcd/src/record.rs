@@ -93,7 +93,14 @@ pub(crate) struct SlotRecord {
     /// None after the owner has given it away.
     pub(crate) node: Option<Incarnation>,
     pub(crate) epoch_floor: u64,
-    /// As in the cluster's record when the owner took it.
+}
+
+/// The last grace of a slot that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GraceRecord {
+    pub(crate) epoch: u64,
+    /// As in the cluster's record when its owner took the slot. Sessions may be missing until an
+    /// owner has ended a grace after the last restore.
     pub(crate) restored: u64,
 }
 

@@ -8,9 +8,9 @@ use crate::batch::{self, Ownership};
 use crate::error::Error;
 use crate::key::Keys;
 use crate::plan::Former;
-use crate::record::{self, Incarnation, SlotRecord};
+use crate::record::{self, GraceRecord, Incarnation, SlotRecord};
 use crate::store::Store;
-use crate::view::{SeenSlot, View};
+use crate::view::View;
 use navlocks_server::cluster::{Epoch, Inherited};
 
 /// Sessions read with the transaction; the others follow in pages as of the same revision.
@@ -34,11 +34,8 @@ pub(crate) async fn take(
     former: Former,
 ) -> Result<Option<(Ownership, Inherited)>, Error> {
     let Some(seen) = view.slots.get(slot as usize).copied() else { return Ok(None) };
-    let record = SlotRecord {
-        node: Some(me.incarnation),
-        epoch_floor: view.cluster.epoch_floor,
-        restored: view.cluster.restored,
-    };
+    let (epoch_floor, restored) = (view.cluster.epoch_floor, view.cluster.restored);
+    let record = SlotRecord { node: Some(me.incarnation), epoch_floor };
     // The revision of the slot's key before makes the name of this ownership unique.
     let name = format!("{}-{}", me.incarnation, seen.revision);
     let mut conditions = vec![
@@ -75,10 +72,10 @@ pub(crate) async fn take(
         return Ok(None);
     }
     let revision = answer.header().map(|header| header.revision()).unwrap_or_default();
-    let epoch = Epoch(revision.unsigned_abs() + view.cluster.epoch_floor);
-    let ownership = Ownership { slot, revision, epoch, name };
+    let epoch = Epoch(revision.unsigned_abs() + epoch_floor);
+    let ownership = Ownership { slot, revision, epoch, restored, name };
     let answers = answer.op_responses();
-    let inherited = inherit(store, keys, &ownership, &answers, seen, view, won_at).await?;
+    let inherited = inherit(store, keys, &ownership, &answers, won_at).await?;
     Ok(Some((ownership, inherited)))
 }
 
@@ -88,8 +85,6 @@ async fn inherit(
     keys: &Keys,
     ownership: &Ownership,
     answers: &[TxnOpResponse],
-    seen: SeenSlot,
-    view: &View,
     won_at: Instant,
 ) -> Result<Inherited, Error> {
     let [
@@ -102,16 +97,15 @@ async fn inherit(
     else {
         return Err(Error::Unknown("etcd answered another transaction".to_owned()));
     };
-    let number = |answer: &etcd_client::GetResponse| -> Result<Option<u64>, Error> {
-        answer.kvs().first().map(record::read).transpose()
-    };
+    let tokens: Option<u64> = tokens.kvs().first().map(record::read).transpose()?;
+    let grace: Option<GraceRecord> = grace.kvs().first().map(record::read).transpose()?;
     let mut inherited = Inherited {
         sessions: sessions.kvs().iter().map(record::read_session).collect::<Result<_, _>>()?,
         taken: taken.kvs().iter().map(record::read_taken).collect::<Result<_, _>>()?,
-        tokens_reserved_to: number(tokens)?.unwrap_or_default(),
-        grace_over: number(grace)?.map(Epoch),
+        tokens_reserved_to: tokens.unwrap_or_default(),
+        grace_over: grace.as_ref().map(|grace| Epoch(grace.epoch)),
         won_at,
-        is_complete: seen.restored == view.cluster.restored,
+        is_complete: grace.unwrap_or_default().restored == ownership.restored,
     };
     let prefix = keys.sessions(ownership.slot);
     let mut has_more = sessions.more();
@@ -137,11 +131,7 @@ pub(crate) async fn give(
     owner: &Ownership,
     view: &View,
 ) -> Result<Option<i64>, Error> {
-    let record = SlotRecord {
-        node: None,
-        epoch_floor: view.cluster.epoch_floor,
-        restored: view.cluster.restored,
-    };
+    let record = SlotRecord { node: None, epoch_floor: view.cluster.epoch_floor };
     let key = keys.slot(owner.slot);
     let transaction = Txn::new()
         .when([Compare::mod_revision(&*key, CompareOp::Equal, owner.revision)])

@@ -29,7 +29,6 @@ pub(crate) struct SeenSlot {
     /// 0 if the slot has no key.
     pub(crate) revision: i64,
     pub(crate) epoch_floor: u64,
-    pub(crate) restored: u64,
 }
 
 /// One consistent reading of nodes and slots.
@@ -82,7 +81,7 @@ impl View {
             };
             nodes.insert(number, node);
         }
-        let free = SeenSlot { node: None, revision: 0, epoch_floor: 0, restored: 0 };
+        let free = SeenSlot { node: None, revision: 0, epoch_floor: 0 };
         let mut slots = vec![free; cluster.slots as usize];
         for pair in answers.slots.kvs() {
             let text = record::key_text(pair)?;
@@ -91,8 +90,8 @@ impl View {
                 let reason = format!("a cluster of {} slots has no such slot", cluster.slots);
                 return Err(Error::Record { key: text.to_owned(), reason });
             };
-            let SlotRecord { node, epoch_floor, restored } = record::read(pair)?;
-            *slot = SeenSlot { node, revision: pair.mod_revision(), epoch_floor, restored };
+            let SlotRecord { node, epoch_floor } = record::read(pair)?;
+            *slot = SeenSlot { node, revision: pair.mod_revision(), epoch_floor };
         }
         let owners = slots.iter().filter_map(|slot| slot.node);
         let missing = owners.filter(|owner| !nodes.contains_key(owner) && !ended.contains(owner));

@@ -100,7 +100,10 @@ async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>, hub: SharedHub) {
             // Nothing tells that the node may send again.
             let _looks = tokio::time::timeout(LOOK, news.notified()).await;
         } else {
-            news.notified().await;
+            tokio::select! {
+                () = news.notified() => {}
+                () = gate.arrival() => continue,
+            }
         }
         gate.open();
     }

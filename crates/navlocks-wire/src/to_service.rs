@@ -69,6 +69,10 @@ pub struct Hello {
     /// the messages there instead of answering `moved`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub carry: bool,
+    /// The secret of the session that this hello begins, if the client chooses it. A client whose
+    /// hello was not answered repeats it, and a new owner of its locks ends the session of the earlier hello.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     /// The session to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,

@@ -22,8 +22,9 @@ pub(super) const PARENT_VARIABLE: &str = "NAVLOCKS_CLIENT";
 const GREETINGS_MAX: u32 = 50;
 const GREETING_PAUSE: Duration = Duration::from_millis(20);
 
-/// The longest wait for a disconnect.
-const LEAVE_MAX: Duration = Duration::from_secs(2);
+/// The longest wait for a disconnect. During a fail-over of a cluster it lasts until the next owner
+/// is there: that one grants nothing until every session has claimed or ended.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]

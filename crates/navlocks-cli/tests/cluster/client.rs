@@ -1,13 +1,15 @@
 //! A client of nodes, at the level of messages.
 
+use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
-use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
+use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
 
-use crate::nodes::Node;
+use crate::nodes::{Node, PATIENCE};
 
 /// A connection to a node.
 pub(crate) struct Client(WebSocket<TcpStream>);
@@ -22,6 +24,7 @@ impl Client {
         }
         let address = node.url.strip_prefix("ws://").expect("an address");
         let stream = TcpStream::connect(address).expect("the node listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         Self(client(request, stream).expect("a handshake").0)
     }
 
@@ -49,6 +52,19 @@ impl Client {
                 return serde_json::from_str(&text).expect("JSON");
             }
         }
+    }
+
+    /// Returns the next message, if one comes within this time.
+    pub(crate) fn receive_within(&mut self, time: Duration) -> Option<Value> {
+        self.0.get_ref().set_read_timeout(Some(time)).expect("a socket");
+        let received = match self.0.read() {
+            Ok(Message::Text(text)) => Some(serde_json::from_str(&text).expect("JSON")),
+            Ok(Message::Close(_)) => Some(json!("close")),
+            Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => None,
+            other => panic!("neither a message nor silence: {other:?}"),
+        };
+        self.0.get_ref().set_read_timeout(Some(PATIENCE)).expect("a socket");
+        received
     }
 
     /// Waits for a grant. Returns its fencing token.

@@ -1,6 +1,11 @@
 //! Slots move, and locks with them.
 
-use crate::nodes::{Holder, Node, cluster, etcd, owner, shown, slots, three, urls};
+use serde_json::json;
+
+use crate::client::Client;
+use crate::nodes::{
+    Holder, LONG_LEASE, Node, cluster, etcd, owner, run, shown, slots, three, three_with, urls,
+};
 
 /// Takes the node that has sessions out of the list.
 fn take_owner(nodes: &mut Vec<Node>, etcd: &servers::EtcdMembers) -> Node {
@@ -24,6 +29,39 @@ fn lock_and_waiter_survive_kill_of_their_owner() {
     assert_eq!(holder.finish(), Some(0), "its lock was not lost");
     assert!(waiter.token() > token);
     assert_eq!((waiter.finish(), other.finish()), (Some(0), Some(0)));
+}
+
+#[test]
+fn command_that_ends_during_a_fail_over_costs_no_lease() {
+    let etcd = etcd();
+    let mut nodes = three_with(&etcd, &LONG_LEASE);
+    let urls = urls(&nodes);
+    let mut holder = Holder::start(&urls, "x");
+    holder.token();
+    take_owner(&mut nodes, &etcd).kill();
+    assert_eq!(holder.finish(), Some(0));
+    let next = run(&urls, &["--timeout", "60s", "x", "--", "true"]);
+    assert!(next.status.success(), "{next:?}");
+}
+
+#[test]
+fn hello_that_was_not_answered_costs_no_lease_when_it_is_repeated() {
+    let etcd = etcd();
+    let first = Node::start_with(&etcd, "n1", &LONG_LEASE).await_all_slots(&etcd);
+    let hello = json!({"hello": {"version": 1, "secret": "8hV1vPbQ2mT0n3Zc5yYt4A"}});
+    let mut unanswered = Client::dial(&first, "/", &[]);
+    unanswered.send(&hello);
+    assert_eq!(unanswered.receive()["welcome"]["secret"], hello["hello"]["secret"]);
+    first.kill();
+    let next = Node::start_with(&etcd, "n2", &LONG_LEASE);
+    let mut again = loop {
+        let mut again = Client::dial(&next, "/", &[]);
+        again.send(&hello);
+        if again.receive()["welcome"].is_object() {
+            break again;
+        }
+    };
+    again.hold(1, "x");
 }
 
 #[test]

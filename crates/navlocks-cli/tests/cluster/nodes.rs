@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -11,6 +12,12 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_navlocks");
 
 /// Short, so that a take-over is waited for and not longer.
 const NODE_LEASE: &str = "2s";
+/// The arguments of a node with sessions that last longer than a test is patient.
+pub(crate) const LONG_LEASE: [&str; 4] = ["--lease", "180s", "--lease-max", "180s"];
+pub(crate) const NODE_LEASE_TIME: Duration = Duration::from_secs(2);
+
+/// Longer than anything takes that happens at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An etcd with one member.
 pub(crate) fn etcd() -> EtcdMembers {
@@ -33,12 +40,32 @@ impl Node {
         Self::start_with(etcd, name, &[])
     }
 
-    fn start_with(etcd: &EtcdMembers, name: &str, arguments: &[&str]) -> Self {
-        let mut child = serve(etcd, name).args(arguments).spawn().expect("the program starts");
+    pub(crate) fn start_with(etcd: &EtcdMembers, name: &str, arguments: &[&str]) -> Self {
+        Self::run(name, serve(etcd, name).args(arguments))
+    }
+
+    /// Starts a node that nothing can take for dead while a test runs.
+    pub(crate) fn start_patient(etcd: &EtcdMembers, name: &str) -> Self {
+        let node = Self::run(name, serve_for(etcd, name, "60s").args(LONG_LEASE));
+        node.await_all_slots(etcd)
+    }
+
+    /// Waits until this node, which is the only one, owns all slots.
+    pub(crate) fn await_all_slots(self, etcd: &EtcdMembers) -> Self {
+        while slots(etcd) != [8] {
+            std::thread::yield_now();
+        }
+        self
+    }
+
+    fn run(name: &str, command: &mut Command) -> Self {
+        let mut child = command.spawn().expect("the program starts");
         let mut line = String::new();
         let out = child.stdout.as_mut().expect("its output is read");
         BufReader::new(out).read_line(&mut line).expect("it says something");
-        let url = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+        // The path of a Unix socket comes first.
+        let url = line.split_whitespace().find(|word| word.starts_with("ws"));
+        let url = url.expect("an address").to_owned();
         Self { child, name: name.to_owned(), url }
     }
 
@@ -63,9 +90,13 @@ impl Drop for Node {
 
 /// The command that starts a node.
 pub(crate) fn serve(etcd: &EtcdMembers, name: &str) -> Command {
+    serve_for(etcd, name, NODE_LEASE)
+}
+
+fn serve_for(etcd: &EtcdMembers, name: &str, node_lease: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--cluster", &address(etcd), "--node", name]);
-    command.args(["--listen", "127.0.0.1:0", "--slots", "8", "--node-lease", NODE_LEASE]);
+    command.args(["--listen", "127.0.0.1:0", "--slots", "8", "--node-lease", node_lease]);
     command.env_remove("NAVLOCKS_TOKEN").stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
@@ -120,6 +151,13 @@ pub(crate) fn owner(etcd: &EtcdMembers) -> String {
 pub(crate) fn cluster(etcd: &EtcdMembers, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
     command.arg("cluster").args(arguments).env("NAVLOCKS_CLUSTER", address(etcd));
+    command.output().expect("the program runs")
+}
+
+/// Runs `navlocks run` with these arguments to its end.
+pub(crate) fn run(urls: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.arg("run").args(arguments).env("NAVLOCKS_URL", urls);
     command.output().expect("the program runs")
 }
 

@@ -43,6 +43,40 @@ async fn next_owner_inherits_what_was_confirmed() {
     assert!(epoch > Epoch(0) && inherited.is_complete);
 }
 
+/// Lets the cluster look as if etcd was restored from a backup since it was last written.
+async fn forge_restore(etcd: &EtcdMembers) {
+    let mut operator = client(etcd).await;
+    let found = operator.get("/navlocks/cluster", None).await.unwrap();
+    let text = found.kvs()[0].value_str().unwrap().to_owned();
+    let (before, rest) = text.split_once("\"etcd\":\"").unwrap();
+    let (_, after) = rest.split_once('"').unwrap();
+    let forged = format!("{before}\"etcd\":\"of the backup\"{after}");
+    operator.put("/navlocks/cluster", forged, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn registry_of_a_restored_etcd_is_complete_when_an_owner_has_ended_its_grace() {
+    let etcd = etcd(1);
+    let node = |name: &str| Config { slots: 1, ..config(&etcd, name) };
+    let mut is_complete = Vec::new();
+    for (name, ends_grace) in [("n1", true), ("n2", false), ("n3", true), ("n4", false)] {
+        let mut owner = Node::join(node(name)).await.unwrap();
+        owner.until(|node| node.slots.len() == 1).await;
+        let (slot, inherited) = &owner.slots[&0];
+        is_complete.push(inherited.is_complete);
+        if ends_grace {
+            slot.write(Change::GraceOver(Vec::new()));
+            slot.flushed().await.unwrap();
+        }
+        drop(owner);
+        if name == "n1" {
+            forge_restore(&etcd).await;
+        }
+    }
+    // The second owner died during its grace, so the third one waits as well.
+    assert_eq!(is_complete, [true, false, false, true]);
+}
+
 #[tokio::test]
 async fn former_owner_cannot_write_any_more() {
     let etcd = etcd(1);

@@ -4,7 +4,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::Notify;
 
 use super::registry::{ChangeNumber, Registry};
 
@@ -16,7 +18,11 @@ pub(crate) struct Gate {
     barrier: Cell<ChangeNumber>,
     /// Tasks with frames that may not pass yet, by the tickets of their outboxes.
     waiting: RefCell<HashMap<Ticket, Waker>>,
+    /// Told when the first of them begins to wait.
+    arrival: Notify,
     last_ticket: Cell<u64>,
+    /// The last change that ended a session.
+    last_end: Cell<ChangeNumber>,
 }
 
 /// The name of an outbox at a gate.
@@ -29,7 +35,9 @@ impl Gate {
             registry,
             barrier: Cell::default(),
             waiting: RefCell::default(),
+            arrival: Notify::new(),
             last_ticket: Cell::default(),
+            last_end: Cell::default(),
         }
     }
 
@@ -41,6 +49,30 @@ impl Gate {
     /// Lets every later frame wait until this change is durable.
     pub(crate) fn hold_until(&self, change: ChangeNumber) {
         self.barrier.set(self.barrier.get().max(change));
+    }
+
+    /// Notes the change that ends a session.
+    pub(crate) fn note_end(&self, change: ChangeNumber) {
+        self.last_end.set(change);
+    }
+
+    /// Returns the last change that ended a session.
+    pub(crate) fn last_end(&self) -> ChangeNumber {
+        self.last_end.get()
+    }
+
+    /// Waits until this change is durable. Returns false if the ownership ends before.
+    pub(crate) fn poll_durable(
+        &self,
+        change: ChangeNumber,
+        ticket: Ticket,
+        cx: &Context<'_>,
+    ) -> Poll<bool> {
+        if self.is_durable(change) || self.registry.is_over() {
+            return Poll::Ready(self.is_durable(change));
+        }
+        self.add_waiting(ticket, cx.waker());
+        Poll::Pending
     }
 
     /// Returns the change that a frame depends on which is sent now.
@@ -63,7 +95,16 @@ impl Gate {
 
     /// Wakes a task at the next [`open`](Self::open).
     pub(crate) fn add_waiting(&self, ticket: Ticket, waker: &Waker) {
-        self.waiting.borrow_mut().insert(ticket, waker.clone());
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.is_empty() {
+            self.arrival.notify_one();
+        }
+        waiting.insert(ticket, waker.clone());
+    }
+
+    /// Waits until frames wait, unless some have begun to since the last call.
+    pub(crate) async fn arrival(&self) {
+        self.arrival.notified().await;
     }
 
     /// Returns true if frames wait.

@@ -94,12 +94,25 @@ pub(crate) async fn serve<S>(
             // A session that the registry keeps outlives the service.
             hub.borrow_mut().leave(joined.session, joined.number, Instant::now());
         }
+        if fault.is_none() && !is_end_durable(&hub, shared.config.limits.closing_max).await {
+            // The client takes leave of the next owner.
+            return;
+        }
     }
     let closed = close(stream, fault, (frames, &outbox), &shared.config.limits).await;
     if last && !closed {
         shared.could_not_tell(lease);
     }
     drop(seat);
+}
+
+/// Waits until the end of a session is durable: the next owner of a slot waits for those that have
+/// not ended. Returns false if that does not come.
+async fn is_end_durable(hub: &SharedHub, within: Duration) -> bool {
+    let Some(gate) = hub.borrow().gate() else { return true };
+    let (change, ticket) = (gate.last_end(), gate.ticket());
+    let durable = poll_fn(|cx| gate.poll_durable(change, ticket, cx));
+    tokio::time::timeout(within, durable).await.unwrap_or(false)
 }
 
 /// Lets a session go on without its connection, as long as it may.

@@ -92,9 +92,9 @@ impl Hub {
 
     fn begin(&mut self, peer: &Rc<Peer>, hello: &Hello, now: Instant) -> Result<u32, Fault> {
         let share = self.room_for_session(peer)?;
-        let Some(secret) = Secret::new() else {
-            let text = "the service's system has no randomness to give: try again";
-            return Err(Fault::new(FaultCode::Internal, text));
+        let secret = match &hello.secret {
+            Some(chosen) => self.chosen_secret(peer, chosen, now)?,
+            None => Secret::new().ok_or_else(no_randomness)?,
         };
         // In a cluster the next owner may be on another machine, where no process can be asked.
         let has_lease = !peer.local || self.slot.is_some();
@@ -142,6 +142,21 @@ impl Hub {
             self.add_child(parent, number);
         }
         Ok(number)
+    }
+
+    /// Returns the secret that a client has chosen. A session of the same secret was begun by a
+    /// hello whose answer the client did not receive, so it is ended.
+    fn chosen_secret(&mut self, peer: &Peer, chosen: &str, now: Instant) -> Result<Secret, Fault> {
+        let Some(secret) = Secret::read(chosen) else {
+            let text = "a secret has 16 bytes, in the alphabet of URLs without padding";
+            return Err(Fault::new(FaultCode::BadMessage, text));
+        };
+        if self.recovery.whole
+            && let Some(number) = self.recovery.find(&secret.proof(&peer.party()))
+        {
+            self.end_unclaimed(number, now);
+        }
+        Ok(secret)
     }
 
     /// The connection of a session broke. Whether the session waits for another one.
@@ -258,6 +273,11 @@ impl Hub {
 fn shutting_down() -> Fault {
     let text = "the service is shutting down: sessions that outlive it go on with the next one";
     Fault::new(FaultCode::ShuttingDown, text)
+}
+
+fn no_randomness() -> Fault {
+    let text = "the service's system has no randomness to give: try again";
+    Fault::new(FaultCode::Internal, text)
 }
 
 fn cannot_remember(error: &std::io::Error) -> Fault {

@@ -167,6 +167,12 @@ impl Recovery {
                 .any(|wanted| wanted.blocks(place, mode))
     }
 
+    /// Returns the session of a cluster with this proof, if no connection claims it.
+    pub(crate) fn find(&self, proof: &str) -> Option<u32> {
+        let waiting = self.unclaimed.values().filter(|it| !it.claiming);
+        waiting.map(|it| &it.record).find(|it| it.proof == proof).map(|it| it.number)
+    }
+
     pub(crate) fn get(&self, session: u32) -> Option<&Unclaimed> {
         self.unclaimed.get(&session)
     }

@@ -73,6 +73,7 @@ impl SlotLog {
         // The end of a session removes them.
         self.taken.retain(|taken| taken.session != number);
         let change = self.registry.write(Change::End(key));
+        self.gate.note_end(change);
         if !took_leave {
             self.gate.hold_until(change);
         }

@@ -466,7 +466,7 @@ impl Carrier<'_> {
             // one.
             Standing::Carried if Instant::now() >= silent_from => Poll::Ready(End::Broken),
             Standing::Carried => Poll::Pending,
-            Standing::Leaving => self.poll_closing(cx).map(|()| End::Left),
+            Standing::Leaving => self.poll_closing(cx).map(|()| self.over()),
             Standing::Over => Poll::Ready(End::Broken),
         }
     }
@@ -504,6 +504,10 @@ impl Carrier<'_> {
             self.ponging = false;
             let text = match ready!(Pin::new(&mut self.link).poll_next(cx)) {
                 Some(Ok(Message::Text(text))) => text,
+                // A node closes after a `bye` when no successor would wait for the session.
+                Some(Ok(Message::Close(_))) if self.session.is_leaving() => {
+                    return Poll::Ready(End::Left);
+                }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Poll::Ready(self.over()),
                 Some(Ok(Message::Ping(_))) => {
                     self.ponging = true;
@@ -516,6 +520,9 @@ impl Carrier<'_> {
             // The owner of the locks is dialled at once, whatever becomes of this connection.
             self.heard_all =
                 matches!(&message, ToClient::Error(fault) if fault.code != FaultCode::Moved);
+            if self.session.is_leaving() && matches!(message, ToClient::Error(_)) {
+                return Poll::Ready(self.over());
+            }
             if !self.session.receive(message) {
                 return if self.heard_all { self.poll_end(cx) } else { Poll::Ready(End::Broken) };
             }
@@ -543,7 +550,7 @@ impl Carrier<'_> {
         if ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
             return Poll::Ready(self.over());
         }
-        if leaving {
+        if leaving && self.session.may_end() {
             let _closed_or_broken = ready!(Pin::new(&mut self.link).poll_close(cx));
             return Poll::Ready(End::Left);
         }
@@ -551,7 +558,7 @@ impl Carrier<'_> {
     }
 
     fn over(&self) -> End {
-        if self.session.is_leaving() { End::Left } else { End::Broken }
+        if self.session.may_end() { End::Left } else { End::Broken }
     }
 }
 

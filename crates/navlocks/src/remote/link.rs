@@ -9,6 +9,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::presence::Presence;
+use super::secret;
 use super::session::{LinkState, Session, Standing, State};
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
@@ -64,11 +65,18 @@ impl Session {
             alive: state.alive(),
         });
         let lease = self.options.lease;
+        // A session over a Unix socket ends with its process.
+        let chooses = resume.is_none() && self.options.addresses.socket().is_none();
+        if chooses && state.chosen.is_none() {
+            state.chosen = secret::draw();
+        }
+        let secret = state.chosen.clone().filter(|_| chooses);
         Hello {
             version: wire::VERSION,
             partition: self.options.partition.clone(),
             parent: self.options.parent,
             carry,
+            secret,
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
             resume,
         }
@@ -96,6 +104,7 @@ impl Session {
                 self.lapse(state, Loss::ServiceGone);
             }
             state.number = session;
+            state.chosen = None;
             state.epoch = epoch;
             state.cluster = cluster;
             state.message_bytes_max = limits.message_bytes_max;

@@ -40,6 +40,7 @@ mod pacing;
 mod dial;
 mod early;
 mod runtime;
+mod secret;
 
 pub use connect::{Connect, ConnectError};
 pub(crate) use handle::Handle;

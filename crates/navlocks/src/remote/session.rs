@@ -37,6 +37,8 @@ pub(super) struct State {
     pub(super) number: u32,
     /// The proof that the session belongs to this client, while it can be resumed.
     pub(super) secret: Option<String>,
+    /// The secret of the next session, from its first hello to a welcome.
+    pub(super) chosen: Option<String>,
     /// The largest epoch of a service so far.
     pub(super) epoch: u64,
     pub(super) lease: Option<Lease>,
@@ -119,6 +121,7 @@ impl Session {
             state: Mutex::new(State {
                 number: 0,
                 secret: None,
+                chosen: None,
                 epoch: 0,
                 lease: None,
                 lease_over: None,
