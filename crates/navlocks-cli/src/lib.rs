@@ -16,3 +16,4 @@ mod printer;
 mod system;
 
 pub use command::main;
+pub use system::enter;

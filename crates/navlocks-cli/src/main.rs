@@ -1,7 +1,12 @@
 //! The command `navlocks`.
 
-use std::process::ExitCode;
+#![no_main]
+#![allow(unsafe_code, reason = "the C library finds this function by its name")]
 
-fn main() -> ExitCode {
-    navlocks_cli::main(std::env::args_os())
+use std::ffi::{c_char, c_int};
+
+#[unsafe(no_mangle)]
+extern "C" fn main(count: c_int, words: *const *const c_char) -> c_int {
+    // SAFETY: the C library calls this function.
+    unsafe { navlocks_cli::enter(count, words) }
 }

@@ -1,12 +1,15 @@
-//! System calls that need unsafe code: a child between fork and exec, signals, inherited sockets.
+//! System calls that need unsafe code: the start of this process, a child between fork and exec,
+//! signals, inherited sockets.
 
 #![allow(
     unsafe_code,
     reason = "std has no safe way to run something in the child before exec, nor to mask or reset a signal"
 )]
 
+mod entry;
 mod launch;
 
+pub use entry::enter;
 pub(crate) use launch::Launch;
 
 use std::ffi::{CStr, OsStr};

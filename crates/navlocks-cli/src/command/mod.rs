@@ -32,6 +32,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rustix::io::fcntl_dupfd_cloexec;
 
 use crate::exit::{Exit, Failure};
 use crate::printer;
@@ -101,17 +102,21 @@ impl Command {
 
 /// Runs the command with these arguments. A failure is printed on standard error.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    perform(arguments.into_iter().collect()).into()
+}
+
+/// Runs the command with these arguments. Returns the exit code.
+pub(crate) fn perform(arguments: Vec<OsString>) -> u8 {
     let done = match parse(&arguments) {
         Ok(command) => command.perform(&arguments),
         Err(error) => usage::explain(&error, &arguments),
     };
-    ExitCode::from(done.unwrap_or_else(|failure| {
+    done.unwrap_or_else(|failure| {
         if !failure.message.is_empty() {
             printer::tell(&failure.message);
         }
         failure.code
-    }))
+    })
 }
 
 /// Parses the arguments. Only help, errors and other commands need all definitions.
@@ -139,9 +144,10 @@ fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 /// Fails if there are too few file descriptors for an event loop, which would panic.
 fn has_room() -> Result<(), Failure> {
     const NEEDED: usize = 8;
-    let room: std::io::Result<Vec<_>> =
-        (0..NEEDED).map(|_| std::fs::File::open("/dev/null")).collect();
+    let room: Result<Vec<_>, _> =
+        (0..NEEDED).map(|_| fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0)).collect();
     room.map(|_| ()).map_err(|error| {
+        let error = std::io::Error::from(error);
         let message = format!("too few files can be open at a time: {error}; raise ulimit -n");
         Failure::new(Exit::System, message)
     })

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Talk, World, assert_ended, finish, lives, text};
+use crate::support::{Talk, World, assert_ended, finish, lives, program, text};
 
 #[test]
 fn exit_status_of_the_command_is_passed_on() {
@@ -68,6 +68,33 @@ fn environment_of_the_command_describes_its_lock() {
     assert_eq!(one, r#"["one"]|one|exclusive"#);
     assert_eq!(two, r#"["a\"a","b"]||shared"#);
     assert!(second > first, "tokens grow");
+}
+
+#[test]
+fn closed_standard_streams_are_open_to_nothing_in_the_command() {
+    let world = World::new();
+    let said = world.file("said");
+    let list = "readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2 > \"$said\"";
+    let mut command = std::process::Command::new("sh");
+    world.settle(&mut command);
+    command.args(["-c", r#"exec "$0" run x -- sh -c "$1" <&- >&- 2>&-"#]);
+    command.arg(program()).arg(list).env("said", &said);
+    assert_ended(&finish(command), 0, "");
+    assert_eq!(fs::read_to_string(said).unwrap(), "/dev/null\n".repeat(3));
+}
+
+/// Each library takes a twentieth of the time of a short `run`.
+#[test]
+fn program_loads_no_library_but_that_of_c() {
+    let world = World::new();
+    let maps = world.run_script("run x", "cat /proc/$PPID/maps");
+    let files = text(&maps).lines().filter_map(|line| line.rsplit_once('/'));
+    let mut libraries: Vec<_> =
+        files.map(|(_, file)| file).filter(|file| file.contains(".so")).collect();
+    libraries.dedup();
+    assert!(libraries.iter().any(|file| file.starts_with("libc.")), "{libraries:?}");
+    let known = |file: &str| file.starts_with("libc.") || file.starts_with("ld-");
+    assert!(libraries.iter().all(|file| known(file)), "{libraries:?}");
 }
 
 #[test]

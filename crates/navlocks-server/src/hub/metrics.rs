@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 /// Everything that is counted.
@@ -38,8 +38,10 @@ pub(crate) struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        // From a tenth of a millisecond to a little more than an hour.
-        let durations = || Histogram::new(exponential_buckets(0.0001, 4.0, 14));
+        // From a tenth of a millisecond to a little more than an hour. A power would need the
+        // library of mathematics, which every start of the command would have to load.
+        let bounds = || std::iter::successors(Some(0.0001), |bound| Some(bound * 4.0)).take(14);
+        let durations = || Histogram::new(bounds());
         let mut metrics = Self {
             registry: Registry::with_prefix("navlocks"),
             held: Gauge::default(),

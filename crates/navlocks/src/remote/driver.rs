@@ -547,12 +547,13 @@ impl Carrier<'_> {
                 return Poll::Ready(self.over());
             }
         }
-        if ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
-            return Poll::Ready(self.over());
-        }
         if leaving && self.session.may_end() {
+            // The last messages travel with the close frame: the service is woken once.
             let _closed_or_broken = ready!(Pin::new(&mut self.link).poll_close(cx));
             return Poll::Ready(End::Left);
+        }
+        if ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
+            return Poll::Ready(self.over());
         }
         Poll::Pending
     }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
 /// A socket that sends further bytes right behind its first write, which is a WebSocket handshake.
@@ -20,7 +20,10 @@ pub(super) struct Early<S> {
 impl<S> Early<S> {
     /// Sends these messages behind the handshake.
     pub(super) fn new(socket: S, messages: Vec<String>) -> Result<Self, tungstenite::Error> {
-        let mut frames = WebSocket::from_raw_socket(Cursor::new(Vec::new()), Role::Client, None);
+        // Nothing is read here, and the default buffer is large.
+        let config = WebSocketConfig::default().read_buffer_size(0);
+        let bytes = Cursor::new(Vec::new());
+        let mut frames = WebSocket::from_raw_socket(bytes, Role::Client, Some(config));
         for message in messages {
             frames.write(Message::text(message))?;
         }
