@@ -110,7 +110,9 @@ fn answers_left_unread_are_bounded_for_a_tenant() {
         })
         .collect();
     // The request of an asker comes after its question.
-    while metric(&service.unix, "locks_held") < 1000 + 160 {}
+    while metric(&service.unix, "locks_held") < 1000 + 160 {
+        assert_eq!(metric(&service.unix, "slow_readers_total"), 0, "an asker was ended");
+    }
     let max = Limits::default().unread_bytes_per_tenant_max;
     let used = service.memory() - before;
     assert!(used < 2 * max, "{used} bytes are used");

@@ -1,46 +1,28 @@
-//! The task that owns the connection: it sends, receives, and connects again.
+//! The driver: the task that owns the connection of a session, and connects again.
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::{Sink, Stream};
-use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio::time::sleep;
 
+use super::carrier::{End, carry};
 use super::connect::{ConnectError, Options};
-use super::dial::{Dialed, Link, dial, open};
+use super::dial::{Dialed, Link, dial};
+use super::greeting::{WELCOME_MAX, greet, greet_over};
 use super::lease::Instant;
 use super::own;
 use super::pacing::{Alarm, Pauses, Starts};
 use super::route::{Failure, Next, Route};
-use super::session::{Session, Standing};
-use super::url::Url;
+use super::session::Session;
 use crate::error::{Loss, Refusal};
-use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
-
-/// How a connection ended.
-enum End {
-    /// The users are gone, as expected.
-    Left,
-    /// It broke, or its session is over. It may be tried again.
-    Broken,
-}
-
-/// For the service to answer the handshake and the hello.
-const WELCOME_MAX: Duration = Duration::from_secs(10);
-
-/// The least of that for a session whose lease goes by while the owner says nothing.
-const WELCOME_LEASED_MIN: Duration = Duration::from_millis(250);
+use navlocks_wire::{Fault, FaultCode};
 
 /// Spreads the clients that want to start a service.
 const START_JITTER_MAX: Duration = Duration::from_millis(50);
-
-/// The longest time for the service to close after its last message, and to read ours.
-const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// A session that has its driver, and its connection if there is one.
 pub(super) struct Begun {
@@ -164,122 +146,6 @@ impl Drop for Gone {
     }
 }
 
-/// Connects, says hello, and hears the welcome.
-async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
-    let limit = route.limit(session.lease_length());
-    let dialed = dial(&session.options, &route.target().url, limit).await;
-    let dialed = dialed.map_err(|error| Failure { error, greeted: false })?;
-    greet_over(session, route, dialed, false).await
-}
-
-/// Says hello over this socket to the target, with the requests so far if they are `early`.
-async fn greet_over(
-    session: &Session,
-    route: &mut Route,
-    mut dialed: Dialed,
-    early: bool,
-) -> Result<Link, Failure> {
-    let lease = session.lease_length();
-    let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
-    let within = match lease.filter(|_| route.is_cluster() && session.is_resumable()) {
-        Some(lease) => within.min((lease / 4).max(WELCOME_LEASED_MIN)),
-        None => within,
-    };
-    let (target, limit) = (route.target(), route.limit(lease));
-    let failed = |greeted| move |error| Failure { error, greeted };
-    let first_messages = || {
-        let (said, hello) = (Instant::now(), session.hello(target.carries()));
-        let mut texts = vec![wire::write(&ToService::Hello(hello.clone()))];
-        if early {
-            texts.extend(session.early_requests());
-        }
-        (said, hello, texts)
-    };
-    let mut sent = None;
-    if early && matches!(target.url, Url::Unix(_)) {
-        let (said, hello, texts) = first_messages();
-        dialed = dialed.followed_by(texts).map_err(failed(false))?;
-        sent = Some((said, hello));
-    }
-    let until = tokio::time::Instant::now() + within;
-    // A process that is stopped takes connections, and opens no WebSocket.
-    let limit = if route.is_cluster() { limit.min(within) } else { within };
-    let opened = tokio::time::timeout(limit, open(dialed)).await;
-    let opened = opened.unwrap_or(Err(ConnectError::Silent { within: limit }));
-    let mut link = opened.map_err(failed(false))?;
-    let greeted = async {
-        let (said, hello) = match sent {
-            Some(sent) => sent,
-            None => {
-                let (said, hello, texts) = first_messages();
-                send(&mut link, texts).await.map_err(broken)?;
-                (said, hello)
-            }
-        };
-        let welcome = first_answer(&mut link).await?;
-        let (epoch, known) = (welcome.epoch, session.epoch());
-        if epoch < known {
-            return Err(outdated(epoch, known));
-        }
-        session.welcome(welcome, &hello, said);
-        Ok(())
-    };
-    let greeted = tokio::time::timeout_at(until, greeted).await;
-    greeted.unwrap_or(Err(ConnectError::Silent { within })).map_err(failed(true))?;
-    route.reached();
-    Ok(link)
-}
-
-async fn send(link: &mut Link, texts: Vec<String>) -> Result<(), tungstenite::Error> {
-    let mut link = Pin::new(link);
-    for text in texts {
-        poll_fn(|cx| link.as_mut().poll_ready(cx)).await?;
-        link.as_mut().start_send(Message::text(text))?;
-    }
-    poll_fn(|cx| link.as_mut().poll_flush(cx)).await
-}
-
-async fn first_answer(link: &mut Link) -> Result<Welcome, ConnectError> {
-    let mut link = Pin::new(link);
-    loop {
-        let message = match poll_fn(|cx| link.as_mut().poll_next(cx)).await {
-            Some(Ok(Message::Text(text))) => wire::read(&text),
-            Some(Ok(Message::Close(_))) | None => {
-                return Err(broken(tungstenite::Error::ConnectionClosed));
-            }
-            Some(Ok(_)) => continue,
-            Some(Err(error)) => return Err(broken(error)),
-        };
-        return match message {
-            Ok(ToClient::Welcome(welcome)) if welcome.version == wire::VERSION => Ok(welcome),
-            Ok(ToClient::Welcome(welcome)) => Err(other_version(welcome.version)),
-            Ok(ToClient::Error(fault)) => Err(ConnectError::Refused(fault)),
-            Ok(other) => Err(ConnectError::Handshake(format!("it began with {other:?}"))),
-            Err(fault) => Err(ConnectError::Handshake(fault.to_string())),
-        };
-    }
-}
-
-fn outdated(epoch: u64, known: u64) -> ConnectError {
-    ConnectError::Handshake(format!(
-        "its epoch is {epoch}, and a service of epoch {known} was here before: end the older one, or restore its state"
-    ))
-}
-
-fn other_version(theirs: u32) -> ConnectError {
-    let ours = wire::VERSION;
-    let sentence =
-        format!("the service speaks version {theirs} of the protocol, this client {ours}");
-    ConnectError::Refused(Fault::new(FaultCode::Version, sentence))
-}
-
-fn broken(error: tungstenite::Error) -> ConnectError {
-    ConnectError::Unreachable(match error {
-        tungstenite::Error::Io(error) => error,
-        other => io::Error::other(other),
-    })
-}
-
 /// Tries until the service is reached again, or there is nobody left to reach it for.
 async fn reconnect(
     session: &Session,
@@ -376,191 +242,6 @@ async fn attended<T>(
         work.as_mut().poll(cx).map(Some)
     })
     .await
-}
-
-/// Sends and receives until the connection ends.
-async fn carry(session: &Session, link: Link) -> End {
-    let mut carrier = Carrier {
-        session,
-        link,
-        pings: session.ping_interval().map(|every| {
-            let mut pings = tokio::time::interval(every);
-            pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            pings
-        }),
-        alarm: Alarm::new(),
-        heard_all: false,
-        ponging: false,
-        closing: None,
-        ended: false,
-    };
-    poll_fn(|cx| {
-        let end = carrier.poll(cx);
-        carrier.ended = end.is_ready();
-        end
-    })
-    .await
-}
-
-struct Carrier<'a> {
-    session: &'a Session,
-    link: Link,
-    pings: Option<Interval>,
-    /// Fires when the client must take its locks for lost.
-    alarm: Alarm,
-    /// True if the service has sent its last message.
-    heard_all: bool,
-    /// True if the answer to a ping of WebSocket may be in the link's buffer.
-    ponging: bool,
-    /// Fires when the end of the connection was awaited long enough.
-    closing: Option<Pin<Box<Sleep>>>,
-    ended: bool,
-}
-
-/// A runtime that shuts down drops its tasks. The last messages are still written, so that the
-/// service need not wait for a lease.
-impl Drop for Carrier<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.session.say_farewell();
-            let _as_much_as_fits = self.poll_say(&mut Context::from_waker(Waker::noop()));
-        }
-    }
-}
-
-impl Carrier<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        self.session.check_lease();
-        if self.heard_all {
-            self.alarm.set(self.session.believed_until(), cx);
-            return self.poll_end(cx);
-        }
-        if let Standing::Over = self.session.standing() {
-            // The service may still keep locks that the client has given up. The next connection
-            // begins a new session.
-            return Poll::Ready(End::Broken);
-        }
-        while let Some(pings) = &mut self.pings
-            && pings.poll_tick(cx).is_ready()
-        {
-            self.session.ping();
-        }
-        // Writes before reading: other clients may be blocked on these messages. Messages received
-        // before the end count.
-        let said = self.poll_say(cx);
-        let heard = self.poll_hear(cx);
-        if heard.is_ready() || self.heard_all {
-            return heard;
-        }
-        if said.is_ready() {
-            return said;
-        }
-        // After reading: messages that arrived while this process was stopped count.
-        let silent_at = self.session.check_silence();
-        let silent_from = self.session.silent_from();
-        let next = self.session.believed_until().min(silent_at).min(silent_from);
-        self.alarm.set(next, cx);
-        // From here on the driver is woken when that changes.
-        match self.session.standing() {
-            // A network can swallow one connection and carry another: the session resumes over that
-            // one.
-            Standing::Carried if Instant::now() >= silent_from => Poll::Ready(End::Broken),
-            Standing::Carried => Poll::Pending,
-            Standing::Leaving => self.poll_closing(cx).map(|()| self.over()),
-            Standing::Over => Poll::Ready(End::Broken),
-        }
-    }
-
-    /// Returns ready once the other side was awaited long enough since the first call.
-    fn poll_closing(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let closing = self.closing.get_or_insert_with(|| Box::pin(sleep(CLOSING_MAX)));
-        closing.as_mut().poll(cx)
-    }
-
-    /// Waits for the service to close: closing with unread input would look like a broken
-    /// connection to it.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        loop {
-            match Pin::new(&mut self.link).poll_next(cx) {
-                Poll::Ready(Some(Ok(Message::Close(_)) | Err(_)) | None) => break,
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Pending => {
-                    ready!(self.poll_closing(cx));
-                    break;
-                }
-            }
-        }
-        Poll::Ready(End::Broken)
-    }
-
-    /// Receives all messages that have arrived.
-    fn poll_hear(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        loop {
-            // Back-pressure: the buffer has no limit, and a service that does not read would fill
-            // it.
-            if self.ponging && ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
-                return Poll::Ready(self.over());
-            }
-            self.ponging = false;
-            let text = match ready!(Pin::new(&mut self.link).poll_next(cx)) {
-                Some(Ok(Message::Text(text))) => text,
-                // A node closes after a `bye` when no successor would wait for the session.
-                Some(Ok(Message::Close(_))) if self.session.is_leaving() => {
-                    return Poll::Ready(End::Left);
-                }
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return Poll::Ready(self.over()),
-                Some(Ok(Message::Ping(_))) => {
-                    self.ponging = true;
-                    continue;
-                }
-                Some(Ok(_)) => continue,
-            };
-            // A service that sends what is no message is none.
-            let Ok(message) = wire::read(&text) else { return Poll::Ready(End::Broken) };
-            // The owner of the locks is dialled at once, whatever becomes of this connection.
-            self.heard_all =
-                matches!(&message, ToClient::Error(fault) if fault.code != FaultCode::Moved);
-            if self.session.is_leaving() && matches!(message, ToClient::Error(_)) {
-                return Poll::Ready(self.over());
-            }
-            if !self.session.receive(message) {
-                return if self.heard_all { self.poll_end(cx) } else { Poll::Ready(End::Broken) };
-            }
-        }
-    }
-
-    /// Sends all messages, and closes after the last one.
-    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        // Read before sending: otherwise a message that is added meanwhile could be left out.
-        let leaving = self.session.is_leaving();
-        loop {
-            match Pin::new(&mut self.link).poll_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(self.over()),
-                Poll::Pending => {
-                    self.session.register(cx.waker());
-                    return Poll::Pending;
-                }
-            }
-            let Some(text) = self.session.next_said(cx.waker()) else { break };
-            if Pin::new(&mut self.link).start_send(Message::Text(text)).is_err() {
-                return Poll::Ready(self.over());
-            }
-        }
-        if leaving && self.session.may_end() {
-            // The last messages travel with the close frame: the service is woken once.
-            let _closed_or_broken = ready!(Pin::new(&mut self.link).poll_close(cx));
-            return Poll::Ready(End::Left);
-        }
-        if ready!(Pin::new(&mut self.link).poll_flush(cx)).is_err() {
-            return Poll::Ready(self.over());
-        }
-        Poll::Pending
-    }
-
-    fn over(&self) -> End {
-        if self.session.may_end() { End::Left } else { End::Broken }
-    }
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ mod translation;
 mod lease;
 mod silence;
 mod driver;
+mod greeting;
+mod carrier;
 mod route;
 mod pacing;
 mod dial;

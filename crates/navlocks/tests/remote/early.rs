@@ -27,7 +27,7 @@ async fn grants_and_hears_release(talk: &mut Talk, id: u64, waiting: Acquire) {
 fn early_request_is_sent_once_and_before_the_welcome() {
     run(async {
         let peer = Peer::tcp().await;
-        let (locks, waiting, greeting) = opened(to(&peer)).await;
+        let (_locks, waiting, greeting) = opened(to(&peer)).await;
         let (mut talk, hello) = peer.greeted().await;
         assert_eq!(hello.resume, None);
         let request = talk.hear_request().await;
