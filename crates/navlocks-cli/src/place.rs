@@ -134,7 +134,7 @@ impl Place {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             // A folder of another user has an owner, and that is the better message.
-            Err(error) => return look(&folder).and(Err(unusable(&folder, &error))),
+            Err(error) => return look(&folder).and_then(|_| Err(unusable(&folder, &error))),
         };
         // The lock is released at once; a service that starts at this moment tries again.
         match flock(&file, FlockOperation::NonBlockingLockShared) {
