@@ -1,7 +1,7 @@
 // The clients of a session, each in one partition, by their numbers.
 
 import { append, each, mapped, plainList } from './lists.js';
-import { opened, say } from './wire.js';
+import { opened, write } from './wire.js';
 
 export class Clients {
   #partitions;
@@ -35,7 +35,7 @@ export class Clients {
   openFrom(first) {
     const texts = [];
     each(this.#partitions, (partition, client) => {
-      if (client >= first) append(texts, say.open(client, this.#placed(partition)));
+      if (client >= first) append(texts, write.open(client, this.#placed(partition)));
     });
     return texts;
   }

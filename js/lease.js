@@ -28,15 +28,15 @@ export class Moment {
  */
 export class Lease {
   #length;
-  #said;
-  /** Pings without an answer, { number, said } in order. */
+  #sentAt;
+  /** Pings without an answer, { number, sentAt } in order. */
   #pings = [];
   #next = 1;
 
-  /** @param said when the message was sent that the service answered with this lease */
-  constructor(length, said) {
+  /** @param sentAt when the message was sent that the service answered with this lease */
+  constructor(length, sentAt) {
     this.#length = length;
-    this.#said = said;
+    this.#sentAt = sentAt;
   }
 
   /** The milliseconds for which the service keeps the locks. */
@@ -46,7 +46,7 @@ export class Lease {
 
   /** The milliseconds that are left; zero or less when the locks are lost. */
   get left() {
-    return this.#length - this.#length / 8 - this.#said.age;
+    return this.#length - this.#length / 8 - this.#sentAt.age;
   }
 
   /**
@@ -55,7 +55,7 @@ export class Lease {
    */
   get silentIn() {
     if (this.#pings.length === 0) return Infinity;
-    return Math.max(this.#length / 4 - this.#pings[0].said.age, this.#length / 2 - this.#said.age);
+    return Math.max(this.#length / 4 - this.#pings[0].sentAt.age, this.#length / 2 - this.#sentAt.age);
   }
 
   /** The milliseconds between pings: several may get lost before the lease ends. */
@@ -66,14 +66,14 @@ export class Lease {
   /** Notes that a ping is sent now. Returns its number. */
   ping() {
     const number = this.#next++;
-    append(this.#pings, { number, said: new Moment() });
+    append(this.#pings, { number, sentAt: new Moment() });
     return number;
   }
 
   /** Extends the lease: the service answered this ping and thereby all earlier ones. */
   pong(number) {
     let answered = 0;
-    while (answered < this.#pings.length && this.#pings[answered].number <= number) this.#said = this.#pings[answered++].said;
+    while (answered < this.#pings.length && this.#pings[answered].number <= number) this.#sentAt = this.#pings[answered++].sentAt;
     dropFirst(this.#pings, answered);
   }
 }

@@ -1,7 +1,7 @@
 // The WebSocket of a session: one connection at a time, from its dialling to its end.
 
 import { Timer } from './timer.js';
-import { hear, say } from './wire.js';
+import { read, write } from './wire.js';
 
 /** For the service to close after our last message. */
 const CLOSING_MS_MAX = 1000;
@@ -22,7 +22,7 @@ export class Link {
 
   /**
    * @param dial             makes a WebSocket, or a promise of one that is not open yet; its
-   * `failure` may say why it closed
+   * `failure` is the reason why it closed, if known
    * @param session.opened   is called when the connection is open
    * @param session.received is called with each message, { word, body }
    * @param session.broken   is called with the failure of the attempt or of the connection
@@ -112,7 +112,7 @@ export class Link {
         limit.clear();
         resolve();
       };
-      if (socket.readyState === OPEN) socket.send(say.bye);
+      if (socket.readyState === OPEN) socket.send(write.bye);
       socket.close();
     });
     drop(socket);
@@ -122,7 +122,7 @@ export class Link {
     this.#socket = socket;
     const { deliveries, messagesHaveTurns } = this.#platform;
     const received = ({ data }) => {
-      const message = typeof data === 'string' ? hear(data) : undefined;
+      const message = typeof data === 'string' ? read(data) : undefined;
       if (message === undefined) this.#session.broken({ code: 'handshake', message: 'it sent a malformed message' });
       else this.#session.received(message);
     };

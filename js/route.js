@@ -18,11 +18,12 @@ const HOPS_MAX = 4;
 /** How many milliseconds an owner that was out of reach is not dialled again. */
 const UNREACHABLE_MS = 60_000;
 
-/** For the way to an owner, where another node can carry the messages. */
+/** Limit for dialling an owner: another node can carry the messages. */
 const OWNER_MS_MAX = 1000;
 
-/** For the way to an address, and for the way to one of several. */
+/** Limit for dialling one address. */
 const DIAL_MS_MAX = 10_000;
+/** The least limit for dialling one of several addresses, and the same with a lease. */
 const DIAL_ONE_MS_MIN = 2000;
 const DIAL_LEASED_MS_MIN = 250;
 
@@ -30,13 +31,13 @@ export class Route {
   #addresses;
   #token;
   #parse;
-  /** Where clients that were given the same list differ. */
+  /** The first index to dial: random, so that clients with the same list spread over it. */
   #first;
   /** The addresses that are dialled before the next pause. */
   #round;
   /** Rounds without an answer. */
   #rounds = 0;
-  /** The address that was last welcoming. */
+  /** The address that last welcomed the session. */
   #good;
   #hops = 0;
   /** Owners that were out of reach: { key, since }. */
@@ -48,8 +49,8 @@ export class Route {
 
   /**
    * @param addresses what readAddresses() made
-   * @param token     whether a token is shown
-   * @param parse     understands an address that a node names
+   * @param token     whether the client sends a token
+   * @param parse     parses an address that a node names
    */
   constructor(addresses, token, parse) {
     this.#addresses = addresses;
@@ -60,13 +61,13 @@ export class Route {
     this.#beginRound();
   }
 
-  /** How many milliseconds the way to the target may take, for a session with this lease. */
+  /** The limit in milliseconds for dialling the target, for a session with this lease. */
   limit(lease) {
     const eighth = lease === undefined ? Infinity : lease / 8;
     if (this.target.namedBy !== undefined) return Math.min(eighth, OWNER_MS_MAX);
     if (!this.isCluster) return DIAL_MS_MAX;
     const even = Math.max(DIAL_MS_MAX / this.#addresses.length, DIAL_ONE_MS_MIN);
-    // A network that is slower than that is given more time in each round.
+    // A slower network gets more time in each round.
     return Math.min(Math.min(Math.max(eighth, DIAL_LEASED_MS_MIN), even) * 2 ** this.#rounds, DIAL_MS_MAX);
   }
 
@@ -78,14 +79,14 @@ export class Route {
     this.#beginRound();
   }
 
-  /** A connection was there for long enough that a further `moved` is no quarrel of nodes. */
+  /** Notes that a connection lasted: a further `moved` no longer means that nodes disagree. */
   settled() {
     this.#hops = 0;
   }
 
   /**
-   * Whether no further attempt can succeed. The refusal of an owner before the hello is none of
-   * those: the node that named it can carry the messages.
+   * Whether no further attempt can succeed. After the refusal of an owner before the hello one can:
+   * the node that named it can carry the messages.
    */
   isFinal({ code }, isGreeted) {
     return refusalOf(code).final && (isGreeted || this.target.namedBy === undefined);
@@ -101,7 +102,7 @@ export class Route {
     return true;
   }
 
-  /** Chooses the next target after the node that had welcomed the session said `moved`. */
+  /** Chooses the next target after the node that had welcomed the session sent `moved`. */
   moved(to) {
     return this.#follow(this.#good, false, to);
   }
@@ -129,8 +130,8 @@ export class Route {
   }
 
   /**
-   * Whether the owner may get what the listed nodes get: everything encrypted, if it was, and the
-   * token. A client of a Unix socket has shown none, so it stays there.
+   * Whether the client may send its messages and its token to the owner: encrypted if the listed
+   * nodes get them so. A client of a Unix socket has sent no token, so it stays there.
    */
   #mayFollow(owner) {
     if (owner.url === undefined || this.#addresses[0].url === undefined) return false;

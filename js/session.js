@@ -18,7 +18,7 @@ import { ASLEEP, CLOSED, DOWN, HOPELESS, REFUSED, Standing, UP } from './standin
 import { Subscriptions } from './subscriptions.js';
 import { Timer } from './timer.js';
 import { Wants } from './wants.js';
-import { causeOf, say, VERSION } from './wire.js';
+import { causeOf, VERSION, write } from './wire.js';
 
 /** Limit for the connection and the first answer. */
 const GREETING_MS_MAX = 10_000;
@@ -35,7 +35,7 @@ export class Session {
   #subscriptions = new Subscriptions();
   #standing;
   #link;
-  /** The hello of this connection once it was sent: { said, resume }. */
+  /** The hello of this connection once it was sent: { sentAt, resume }. */
   #hello;
   /** The number of the session at the service, or of the last session. */
   #number = 0;
@@ -90,7 +90,7 @@ export class Session {
       options.dial,
       {
         opened: () => this.#greet(),
-        received: (message) => (this.#standing.isUp ? this.#hear(message) : this.#greeted(message)),
+        received: (message) => (this.#standing.isUp ? this.#receive(message) : this.#greeted(message)),
         broken: (failure) => this.#broken(failure),
       },
       platform,
@@ -144,14 +144,14 @@ export class Session {
 
   openClient(partition) {
     const client = this.#clients.add(partition);
-    this.#say(say.open(client, this.#clients.placeOf(client)));
+    this.#send(write.open(client, this.#clients.placeOf(client)));
     return client;
   }
 
   request(client, entry) {
     this.check();
     const wasNeeded = this.#isNeeded;
-    if (this.#standing.refusal === undefined) this.#say(this.#wants.request(client, entry));
+    if (this.#standing.refusal === undefined) this.#send(this.#wants.request(client, entry));
     else this.#wants.refuse(entry, describeFailure(this.#standing.refusal));
     if (!wasNeeded) this.#need();
   }
@@ -159,25 +159,25 @@ export class Session {
   release(entry) {
     this.check();
     const released = this.#wants.release(entry);
-    if (released) this.#say(say.release(entry.id));
+    if (released) this.#send(write.release(entry.id));
     return released;
   }
 
   abort(entry) {
-    if (this.#wants.abort(entry)) this.#say(say.abort(entry.id));
+    if (this.#wants.abort(entry)) this.#send(write.abort(entry.id));
   }
 
   watchContention(entry) {
-    this.#say(this.#wants.watchContention(entry));
+    this.#send(this.#wants.watchContention(entry));
   }
 
   subscribe(client, stream) {
     if (this.#standing.isOver) stream.fail(this.#standing.error(this.#standing.refusal));
-    else this.#say(this.#subscriptions.add(client, stream));
+    else this.#send(this.#subscriptions.add(client, stream));
   }
 
   unsubscribe(client, stream) {
-    this.#say(this.#subscriptions.remove(client, stream));
+    this.#send(this.#subscriptions.remove(client, stream));
   }
 
   /** Counts waits for something other than an answer. */
@@ -195,7 +195,7 @@ export class Session {
     return new this.#platform.Promise((resolve, reject) => {
       this.check();
       const wasNeeded = this.#isNeeded;
-      if (this.#standing.refusal === undefined) this.#say(this.#wants.ask(client, question, resolve, reject));
+      if (this.#standing.refusal === undefined) this.#send(this.#wants.ask(client, question, resolve, reject));
       else reject(this.#standing.error(this.#standing.refusal));
       if (!wasNeeded) this.#need();
     });
@@ -219,7 +219,7 @@ export class Session {
 
   /** Sends `bye` for a process that ends now. */
   farewell() {
-    this.#say(say.bye);
+    this.#send(write.bye);
     this.#link.flush();
   }
 
@@ -251,12 +251,12 @@ export class Session {
 
   /** Sends the first message over a new connection. */
   #greet() {
-    // The lease of a session goes by while an owner says nothing.
+    // The lease of a session goes by while an owner sends nothing.
     const isUrgent = this.#secret !== undefined && this.#lease !== undefined;
     const limit = isUrgent ? Math.max(this.#lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
     if (this.#route.isCluster) this.#link.expect(Math.min(limit, GREETING_MS_MAX));
-    this.#hello = { said: new Moment(), resume: this.#resumption() };
-    this.#link.greet(say.hello(this.#clients.placeOf(0), this.#options.lease, this.#hello.resume, this.#route.target.carries));
+    this.#hello = { sentAt: new Moment(), resume: this.#resumption() };
+    this.#link.greet(write.hello(this.#clients.placeOf(0), this.#options.lease, this.#hello.resume, this.#route.target.carries));
   }
 
   /** Returns the member `resume` of a hello, if the session can be resumed. */
@@ -282,7 +282,7 @@ export class Session {
   }
 
   /** Begins or resumes the session, and sends all that the service must know. */
-  #welcome(welcome, { said, resume }) {
+  #welcome(welcome, { sentAt, resume }) {
     const resumed = (welcome.resumed || welcome.claim) && resume?.session === welcome.session ? resume : undefined;
     const claims = resumed !== undefined && welcome.claim === true;
     if (resumed === undefined) this.#lapse('ServiceGone');
@@ -294,11 +294,11 @@ export class Session {
     this.#route.reached();
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = welcome.secret || undefined;
-    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, said);
+    this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, sentAt);
     this.#link.welcomed();
     this.#become(UP);
     this.#showPresence(welcome.presence);
-    this.#sayAll(resumed, claims);
+    this.#sendAll(resumed, claims);
     this.#arm();
     this.#takeOpening()?.resolve();
   }
@@ -307,7 +307,7 @@ export class Session {
   #showPresence(path) {
     if (path === this.#presence?.path) return;
     this.#hidePresence();
-    if (path !== undefined) this.#presence = this.#options.showPresence?.(path, () => this.#say(say.present));
+    if (path !== undefined) this.#presence = this.#options.showPresence?.(path, () => this.#send(write.present));
   }
 
   #hidePresence() {
@@ -316,21 +316,21 @@ export class Session {
   }
 
   /** Sends all that the service does not know. It knows the contents of the hello. */
-  #sayAll(resumed, claims) {
-    const sayEach = (texts) => each(texts, (text) => this.#say(text));
-    if (this.#presence?.isShown) this.#say(say.present);
+  #sendAll(resumed, claims) {
+    const sendEach = (texts) => each(texts, (text) => this.#send(text));
+    if (this.#presence?.isShown) this.#send(write.present);
     // Every hello opens client 0.
-    sayEach(this.#clients.openFrom(resumed?.clients.length ?? 1));
+    sendEach(this.#clients.openFrom(resumed?.clients.length ?? 1));
     if (claims) {
-      sayEach(this.#wants.claim());
+      sendEach(this.#wants.claim());
     } else {
       each(resumed?.alive ?? [], (id) => {
-        if (!this.#wants.has(id)) this.#say(say.abort(id));
+        if (!this.#wants.has(id)) this.#send(write.abort(id));
       });
     }
-    sayEach(this.#subscriptions.restart());
-    if (!claims) sayEach(this.#wants.unanswered());
-    sayEach(this.#wants.questions());
+    sendEach(this.#subscriptions.restart());
+    if (!claims) sendEach(this.#wants.unanswered());
+    sendEach(this.#wants.questions());
   }
 
   /** Handles a connection that broke or failed. */
@@ -422,11 +422,11 @@ export class Session {
 
   // ---- messages
 
-  #hear({ word, body }) {
+  #receive({ word, body }) {
     // A grant that was in a buffer when the lease ended does not count.
     this.check();
     if (!this.#standing.isUp) return;
-    this.#silence.hear();
+    this.#silence.received();
     if (word === 'granted') this.#wants.granted(body);
     else if (word === 'pending') this.#wants.placed(body);
     else if (word === 'unavailable') this.#wants.unavailable(body);
@@ -442,11 +442,11 @@ export class Session {
 
   #lost({ id, cause }) {
     // Until the release the service remembers the loss.
-    if (this.#wants.lost(id, causeOf(cause))) this.#say(say.release(id));
+    if (this.#wants.lost(id, causeOf(cause))) this.#send(write.release(id));
   }
 
   #refused({ id, fault, cycle }) {
-    each(this.#wants.refused(id, fault, cycle), (released) => this.#say(say.release(released)));
+    each(this.#wants.refused(id, fault, cycle), (released) => this.#send(write.release(released)));
   }
 
   #pong(number) {
@@ -463,8 +463,8 @@ export class Session {
     this.#reconnect(goesOn && code === 'moved' && this.#route.moved(to));
   }
 
-  /** Sends a message if there is a connection. After a reconnect #sayAll() replaces it. */
-  #say(text) {
+  /** Sends a message if there is a connection. After a reconnect #sendAll() replaces it. */
+  #send(text) {
     if (this.#standing.isUp && text !== undefined) this.#link.send(text);
   }
 
@@ -540,7 +540,7 @@ export class Session {
     this.check();
     // A network can silently drop one connection and carry another, which resumes the session.
     if (this.#standing.isUp && this.#lease?.silentIn <= 0) this.#reconnect();
-    if (this.#standing.isUp && this.#lease !== undefined) this.#say(say.ping(this.#lease.ping()));
+    if (this.#standing.isUp && this.#lease !== undefined) this.#send(write.ping(this.#lease.ping()));
     const { patience } = this.#options;
     if (this.#standing.isUp && this.#lease === undefined) this.#breakSilence(patience);
     if (this.#patience <= 0) {
@@ -552,11 +552,11 @@ export class Session {
   /** Fails requests that wait for a connected and silent service. Held locks stay held. */
   #breakSilence(patience) {
     const due = this.#silence.look(this.#wants.isWaiting);
-    if (due === 'ping') this.#say(say.ping(0));
+    if (due === 'ping') this.#send(write.ping(0));
     if (due !== 'end') return;
     const failure = { code: 'unreachable', message: `it is connected, and sent no message for ${patience / 1000} s` };
     // Aborts these requests at the service, in case it continues.
-    each(this.#wants.end(describeFailure(failure), this.#standing.error(failure)), (id) => this.#say(say.abort(id)));
+    each(this.#wants.end(describeFailure(failure), this.#standing.error(failure)), (id) => this.#send(write.abort(id)));
   }
 
   #stopTimers() {

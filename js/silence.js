@@ -1,7 +1,7 @@
 // Detects a service that is connected and sends nothing, over a Unix socket. Over TCP the pings of
 // the lease detect it.
 
-/** Checks within the limit: after two without a message the service gets a ping, then the end. */
+/** Checks within the limit. After a silent one the service gets a ping, after two the waits end. */
 const LOOKS = 3;
 
 export class Silence {
@@ -20,7 +20,7 @@ export class Silence {
   }
 
   /** Notes that a message was received. */
-  hear() {
+  received() {
     this.#wasReceived = true;
   }
 

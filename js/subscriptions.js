@@ -2,7 +2,7 @@
 
 import { KeptMap } from './collections.js';
 import { append, each, removed } from './lists.js';
-import { eventOf, say } from './wire.js';
+import { eventOf, write } from './wire.js';
 
 export class Subscriptions {
   /**
@@ -16,7 +16,7 @@ export class Subscriptions {
     if (!this.#clients.has(client)) this.#clients.set(client, { streams: [], sent: 0, answered: 0 });
     const subscription = this.#clients.get(client);
     append(subscription.streams, { stream, begins: ++subscription.sent });
-    return say.listen(client);
+    return write.listen(client);
   }
 
   /** Removes a stream. Returns the message for the service if it was the client's last. */
@@ -24,7 +24,7 @@ export class Subscriptions {
     const subscription = this.#clients.get(client);
     if (subscription === undefined) return undefined;
     subscription.streams = removed(subscription.streams, (known) => known.stream === stream);
-    return subscription.streams.length === 0 ? say.unlisten(client) : undefined;
+    return subscription.streams.length === 0 ? write.unlisten(client) : undefined;
   }
 
   /** Notes that the service answered a subscription. Answers come in order. */
@@ -54,7 +54,7 @@ export class Subscriptions {
       });
       subscription.answered = 0;
       subscription.sent = streams.length === 0 ? 0 : 1;
-      if (streams.length > 0) append(texts, say.listen(client));
+      if (streams.length > 0) append(texts, write.listen(client));
     });
     return texts;
   }

@@ -3,7 +3,7 @@
 import { KeptMap, KeptSet } from './collections.js';
 import { append, each, includes, plainList, some } from './lists.js';
 import { refusalOf } from './refusals.js';
-import { bytesBeyond, say } from './wire.js';
+import { bytesBeyond, write } from './wire.js';
 
 // The stages of a request.
 const PENDING = 0;
@@ -41,7 +41,7 @@ export class Wants {
 
   /** Adds a request. Returns its message; undefined if the request is refused here. */
   request(client, entry) {
-    const text = say.request(this.#nextRequest, client, entry);
+    const text = write.request(this.#nextRequest, client, entry);
     const fault = this.#tooLong(text);
     if (fault !== undefined) {
       this.refuse(entry, { ...this.#describe(fault), name: 'NotSupportedError' });
@@ -76,7 +76,7 @@ export class Wants {
 
   /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
   watchContention({ id }) {
-    return this.#requests.has(id) ? say.contention(id) : undefined;
+    return this.#requests.has(id) ? write.contention(id) : undefined;
   }
 
   /** Removes a request. False if there is nothing to abort. */
@@ -95,7 +95,7 @@ export class Wants {
 
   /** Adds a query. Returns its message; undefined if the query is refused here. */
   ask(client, question, resolve, reject) {
-    const text = say.ask(this.#nextQuestion, client, question);
+    const text = write.ask(this.#nextQuestion, client, question);
     const fault = this.#tooLong(text);
     if (fault !== undefined) {
       reject(this.#error(fault));
@@ -251,13 +251,13 @@ export class Wants {
     const [texts, later] = [[], []];
     this.#requests.forEach(({ id, client, entry, stage, token, place }) => {
       const isHeld = stage !== PENDING;
-      const text = say.request(id, client, entry, isHeld ? { token } : { place });
+      const text = write.request(id, client, entry, isHeld ? { token } : { place });
       const fault = this.#tooLong(text);
       if (fault === undefined) append(texts, text);
       else if (isHeld) this.lost(id, 'ServiceGone');
       else this.#refuseAgain(id, fault, later);
     });
-    append(texts, say.claimed);
+    append(texts, write.claimed);
     each(later, (text) => append(texts, text));
     return texts;
   }
@@ -267,7 +267,7 @@ export class Wants {
     const texts = [];
     this.#requests.forEach(({ id, client, entry, stage }) => {
       if (stage !== PENDING) return;
-      const text = say.request(id, client, entry);
+      const text = write.request(id, client, entry);
       const fault = this.#tooLong(text);
       if (fault === undefined) append(texts, text);
       else this.#refuseAgain(id, fault, texts);
@@ -276,17 +276,17 @@ export class Wants {
   }
 
   #refuseAgain(id, fault, texts) {
-    each(this.refused(id, fault), (released) => append(texts, say.release(released)));
+    each(this.refused(id, fault), (released) => append(texts, write.release(released)));
   }
 
   /** Returns the messages for watched locks and unanswered queries. */
   questions() {
     const texts = [];
     this.#requests.forEach(({ id, entry, stage }) => {
-      if (stage === HELD && entry.watchesContention) append(texts, say.contention(id));
+      if (stage === HELD && entry.watchesContention) append(texts, write.contention(id));
     });
     this.#questions.forEach(({ id, client, question }) => {
-      const text = say.ask(id, client, question);
+      const text = write.ask(id, client, question);
       const refused = this.#tooLong(text);
       if (refused === undefined) append(texts, text);
       else this.answered({ id, reply: { refused } });

@@ -34,8 +34,8 @@ export function subprotocols(token) {
   return [SUBPROTOCOL, TOKEN_SUBPROTOCOL + encoded];
 }
 
-/** Messages of a client. Members with their default value are omitted. */
-export const say = {
+/** Writes the messages of a client. Members with their default value are omitted. */
+export const write = {
   hello: (partition, leaseMs, resume, carry = false) =>
     stringify({
       hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), resume },
@@ -88,7 +88,7 @@ export function isRequestKey(text) {
 }
 
 /** Parses a message of the service into { word, body }; undefined if it is malformed. */
-export function hear(text) {
+export function read(text) {
   let message;
   try {
     message = parse(text);

@@ -1,4 +1,4 @@
-// A clock that a test sets forward. Imported before the package, which reads the clock at its start.
+// A clock that a test sets forward. Import it before the package, which binds the clock once.
 
 const now = performance.now.bind(performance);
 let ahead = 0;

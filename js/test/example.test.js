@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { connect } from 'navlocks';
 import WebSocket from 'ws';
 import { Browsers, missing } from './browser/chromium.js';
-import { hear, say, SUBPROTOCOL } from '../wire.js';
+import { read, write, SUBPROTOCOL } from '../wire.js';
 import { command } from './service.js';
 
 /** Starts the example. Resolves with the addresses that it prints. */
@@ -50,9 +50,9 @@ test('examples/two-devices serves its page and all its scripts, and forwards to 
   // The service accepts pages of this origin only.
   for (const [from, word] of [[origin, 'welcome'], ['http://elsewhere.example', 'error']]) {
     const socket = new WebSocket(address, SUBPROTOCOL, { origin: from });
-    socket.once('open', () => socket.send(say.hello('', undefined, undefined)));
+    socket.once('open', () => socket.send(write.hello('', undefined, undefined)));
     const [text] = await once(socket, 'message');
-    assert.equal(hear(text.toString()).word, word);
+    assert.equal(read(text.toString()).word, word);
     socket.terminate();
   }
 });

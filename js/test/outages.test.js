@@ -180,8 +180,6 @@ test('patience: waiters fail when the service stays down, and the client keeps r
   const [patient, hasty] = await Promise.all([connect(service.unix, { patience: Infinity }), connect(service.unix, { patience: 0 })]);
   const holder = await patient.hold('a');
   const waiting = fails(hasty.request('a', () => {}), 'NetworkError');
-  const question = hasty.query();
-  await question;
   await service.kill();
   assert.match((await waiting).message, /cannot be reached/);
   await fails(hasty.request('b', () => {}), 'NetworkError');

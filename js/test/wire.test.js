@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { WAIT } from '../entry.js';
-import { causeOf, fullSnapshot, hear, isRequestKey, opened, say, standardSnapshot, subprotocols, wrongPartition } from '../wire.js';
+import { causeOf, fullSnapshot, read, isRequestKey, opened, write, standardSnapshot, subprotocols, wrongPartition } from '../wire.js';
 
 const page = readFileSync(new URL('../../docs/wire.md', import.meta.url), 'utf8');
 
@@ -20,42 +20,42 @@ function entry(scope, mode = 'exclusive', wait = WAIT.queue, tag = undefined) {
 test('messages to the service are the documented ones', () => {
   const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', epoch: 5, clients: [opened(0, ''), opened(1, 'builds')], alive: [3, 4] };
   const sent = [
-    say.hello('', undefined, undefined),
-    say.hello('builds', 5000, undefined),
-    say.hello('builds', undefined, undefined, true),
-    say.hello('', undefined, resume),
-    say.open(1, 'builds'),
-    say.request(1, 0, entry('invoice/42')),
-    say.request(2, 1, entry(['orders', 'stock'], 'shared', WAIT.ifAvailable, 'report')),
-    say.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
-    say.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
-    say.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
-    say.request(1, 0, entry('invoice/42'), { token: 1789000000000001 }),
-    say.request(2, 0, entry('till'), { place: [5, 17] }),
-    say.claimed,
-    say.present,
-    say.release(1),
-    say.abort(2),
-    say.ask(1, 0, 'query'),
-    say.ask(2, 1, { blockers: '12.7' }),
-    say.ask(4, 0, 'deadlocks'),
-    say.ask(5, 0, { 'force-release': 'invoice/42' }),
-    say.contention(1),
-    say.listen(0),
-    say.unlisten(0),
-    say.ping(7),
-    say.bye,
+    write.hello('', undefined, undefined),
+    write.hello('builds', 5000, undefined),
+    write.hello('builds', undefined, undefined, true),
+    write.hello('', undefined, resume),
+    write.open(1, 'builds'),
+    write.request(1, 0, entry('invoice/42')),
+    write.request(2, 1, entry(['orders', 'stock'], 'shared', WAIT.ifAvailable, 'report')),
+    write.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
+    write.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
+    write.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
+    write.request(1, 0, entry('invoice/42'), { token: 1789000000000001 }),
+    write.request(2, 0, entry('till'), { place: [5, 17] }),
+    write.claimed,
+    write.present,
+    write.release(1),
+    write.abort(2),
+    write.ask(1, 0, 'query'),
+    write.ask(2, 1, { blockers: '12.7' }),
+    write.ask(4, 0, 'deadlocks'),
+    write.ask(5, 0, { 'force-release': 'invoice/42' }),
+    write.contention(1),
+    write.listen(0),
+    write.unlisten(0),
+    write.ping(7),
+    write.bye,
   ];
   // The messages and queries that this client never sends.
   const unused = ['close'];
   const unusedParts = ['contended', 'query-all', 'parent', '"question":"place"', 'place-of', 'recovery', '"view"'];
-  const isUsed = (text) => !unused.includes(hear(text).word) && !unusedParts.some((part) => text.includes(part));
+  const isUsed = (text) => !unused.includes(read(text).word) && !unusedParts.some((part) => text.includes(part));
   const documented = examples('to-service').filter(isUsed);
   assert.deepEqual(sent.toSorted(), documented.toSorted());
 });
 
 test('the documented messages to the client are parsed', () => {
-  const messages = examples('to-client').map(hear);
+  const messages = examples('to-client').map(read);
   assert.ok(messages.length > 15);
   for (const { word, body } of messages) assert.ok(body !== undefined, word);
   const losses = messages.filter(({ word }) => word === 'lost').map(({ body }) => causeOf(body.cause));
@@ -80,7 +80,7 @@ test('the documented messages to the client are parsed', () => {
 });
 
 test('a malformed message is undefined', () => {
-  for (const text of ['', '{', '1', 'null', '{}', '[]']) assert.equal(hear(text), undefined, text);
+  for (const text of ['', '{', '1', 'null', '{}', '[]']) assert.equal(read(text), undefined, text);
 });
 
 test('subprotocols() encodes a token', () => {
