@@ -91,9 +91,9 @@ impl Nodes {
         self.running[number] = None;
     }
 
-    /// Ends a node in good order, and returns when it has ended.
-    pub fn end(&mut self, number: usize) {
-        self.running[number] = None;
+    /// Lets a node end in good order, and does not wait for that.
+    pub fn end(&self, number: usize) {
+        self.signal(number, Signal::TERM);
     }
 
     fn signal(&self, number: usize, signal: Signal) {
