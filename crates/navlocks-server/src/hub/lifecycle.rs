@@ -12,7 +12,7 @@ use super::resuming::unknown_session;
 use super::sessions::{Known, Secret, Session};
 use super::{Hub, Outbox, Peer};
 use crate::config::Access;
-use crate::store::{Process, SessionRecord};
+use crate::store::SessionRecord;
 
 impl Hub {
     /// Begins a session, or goes on with one. Returns the numbers of the session and of the
@@ -116,7 +116,7 @@ impl Hub {
             number,
             secret: bytes,
             lease,
-            process: peer.pid.filter(|_| peer.local).map(Process::of),
+            process: peer.process.filter(|_| peer.local),
             party,
             present: false,
             until_ms: 0,

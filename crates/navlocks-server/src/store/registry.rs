@@ -6,7 +6,8 @@
 //! hold a name back, and nothing that a reader of the file could learn.
 
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -89,8 +90,10 @@ impl Process {
 
 /// Returns when a process started, unless it has ended.
 fn started(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may have spaces.
+    let mut bytes = [0; 1 << 10];
+    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
+    // The name of the program, in parentheses, may have spaces, and end within a character.
+    let stat = String::from_utf8_lossy(&bytes[..length]);
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok())?
@@ -616,6 +619,18 @@ mod tests {
         let opened = Registry::open(folder, boot, trusted, believed);
         let (registry, _, found) = opened.expect("a registry");
         (registry, found)
+    }
+
+    /// The kernel cuts names of programs after 15 bytes.
+    #[test]
+    fn process_whose_name_ends_within_a_character_is_alive() {
+        let program = folder("name").join("äääääääää");
+        std::os::unix::fs::symlink("/bin/sleep", &program).expect("a link");
+        let mut child = std::process::Command::new(program).arg("1000").spawn().expect("a process");
+        let process = Process::of(child.id());
+        assert!(process.started > 0 && process.is_alive(), "{process:?}");
+        child.kill().and_then(|()| child.wait()).expect("its end");
+        assert!(!process.is_alive());
     }
 
     fn session(number: u32) -> SessionRecord {

@@ -18,7 +18,6 @@ use super::own;
 use super::pacing::{Alarm, Pauses, Starts};
 use super::route::{Failure, Next, Route};
 use super::session::{Session, Standing};
-use super::url::Url;
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
@@ -176,7 +175,7 @@ async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
 async fn greet_over(
     session: &Session,
     route: &mut Route,
-    mut dialed: Dialed,
+    dialed: Dialed,
     early: bool,
 ) -> Result<Link, Failure> {
     let lease = session.lease_length();
@@ -195,16 +194,15 @@ async fn greet_over(
         }
         (said, hello, texts)
     };
-    let mut sent = None;
-    if early && matches!(target.url, Url::Unix(_)) {
+    let (mut sent, mut first) = (None, Vec::new());
+    if early && dialed.takes_early() {
         let (said, hello, texts) = first_messages();
-        dialed = dialed.followed_by(texts).map_err(failed(false))?;
-        sent = Some((said, hello));
+        (sent, first) = (Some((said, hello)), texts);
     }
     let until = tokio::time::Instant::now() + within;
     // A process that is stopped takes connections, and opens no WebSocket.
     let limit = if route.is_cluster() { limit.min(within) } else { within };
-    let opened = tokio::time::timeout(limit, open(dialed)).await;
+    let opened = tokio::time::timeout(limit, open(dialed, first)).await;
     let opened = opened.unwrap_or(Err(ConnectError::Silent { within: limit }));
     let mut link = opened.map_err(failed(false))?;
     let greeted = async {
