@@ -38,7 +38,7 @@ impl Rehearsal {
 
     /// Opens a connection, over a Unix socket or over TCP. Returns its number here.
     pub(crate) fn connect(&mut self, local: bool) -> usize {
-        let peer = if local { Peer::local(None) } else { Peer::remote("", "") };
+        let peer = if local { Peer::local() } else { Peer::remote("", "") };
         let outbox = Outbox::new(self.outbox_bytes_max);
         self.connections.push(Some(Connection { peer: peer.into(), outbox, session: None }));
         self.connections.len() - 1

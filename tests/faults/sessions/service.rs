@@ -145,7 +145,7 @@ impl Service {
 
     /// Connects a client.
     pub(super) fn connect(&mut self, client: ClientNo, local: bool) -> LinkNo {
-        let peer = if local { Peer::local(None) } else { Peer::remote("", "") };
+        let peer = if local { Peer::local() } else { Peer::remote("", "") };
         self.links.push(Link {
             client,
             life: self.life,

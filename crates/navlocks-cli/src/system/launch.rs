@@ -17,8 +17,8 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 /// For the calls of the child. The list of arguments is copied there for a script without `#!`.
 const STACK_BYTES: usize = 64 << 10;
 
-/// The largest number of a signal.
-const SIGNAL_MAX: c_int = 64;
+/// The largest number of a signal that this process may handle: none is a real-time signal.
+const SIGNAL_MAX: c_int = 31;
 
 /// A command that is about to start, in a process group of its own.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ fn environment_of_the_command_describes_its_lock() {
 fn closed_standard_streams_are_open_to_nothing_in_the_command() {
     let world = World::new();
     let said = world.file("said");
-    let list = "readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2 > \"$said\"";
+    let list = r#"links=$(readlink /proc/$$/fd/[012]); echo "$links" > "$said""#;
     let mut command = std::process::Command::new("sh");
     world.settle(&mut command);
     command.args(["-c", r#"exec "$0" run x -- sh -c "$1" <&- >&- 2>&-"#]);

@@ -11,7 +11,7 @@ use super::clients::NotOpened;
 use super::resuming::unknown_session;
 use super::sessions::{Known, Secret, Session};
 use super::{Hub, Outbox, Peer};
-use crate::store::{Process, SessionRecord};
+use crate::store::SessionRecord;
 
 impl Hub {
     /// Begins a session, or goes on with one. Returns the numbers of the session and of the
@@ -115,7 +115,7 @@ impl Hub {
             number,
             secret: bytes,
             lease,
-            process: peer.pid.filter(|_| peer.local).map(Process::of),
+            process: peer.process.filter(|_| peer.local),
             party,
             present: false,
             until_ms: 0,

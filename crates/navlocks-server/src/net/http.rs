@@ -27,12 +27,13 @@ use crate::dashboard::{self, Refusal};
 use crate::dialing::{NODE, PARTY, SECRET};
 use crate::hub::Outbox;
 use crate::hub::{Peer, Viewing};
+use crate::store::Process;
 
 /// Where a connection came in, and what is known of it by that.
 #[derive(Clone, Debug)]
 pub(crate) enum Door {
     /// The Unix socket; the process at the other end.
-    Unix(Option<u32>),
+    Unix(Option<Process>),
     /// A TCP port.
     Tcp,
 }
@@ -172,8 +173,8 @@ fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fa
         return carried_client(headers, carried.as_bytes(), shared);
     }
     let origin = origin::origin(headers, &shared.origins)?;
-    if let Door::Unix(pid) = door {
-        return Ok(Peer::local(*pid).of_origin(&origin));
+    if let Door::Unix(process) = door {
+        return Ok(Peer::local().of_process(*process).of_origin(&origin));
     }
     let access = shared.access.borrow();
     let Some((tenant, token)) = access.tenant(headers) else {
@@ -201,10 +202,13 @@ fn carried_client(headers: &HeaderMap, secret: &[u8], shared: &Shared) -> Result
 
 /// Which dashboard wants to come in by this door, if it may.
 fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Result<Peer, Fault> {
-    if let Door::Unix(pid) = door {
-        let author = pid.map_or("the service's user".into(), |pid| format!("local pid {pid}"));
+    if let Door::Unix(process) = door {
+        let author = match process {
+            Some(process) => format!("local pid {}", process.pid),
+            None => "the service's user".into(),
+        };
         let viewing = Viewing { all: true, acts: path == "/dashboard/act", author: author.into() };
-        return Ok(Peer::local(*pid).with_viewing(viewing));
+        return Ok(Peer::local().of_process(*process).with_viewing(viewing));
     }
     let config = &shared.config;
     if !dashboard::is_same_origin(headers, &config.hosts, config.tls.is_some()) {

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::http::{self, Door};
 use crate::connection::{Seat, Shared, in_turn, note_task};
+use crate::store::Process;
 
 /// So long nobody is taken after the process has run out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -156,7 +157,9 @@ fn knock(stream: &UnixStream) -> Option<Door> {
         tracing::warn!(uid = peer.uid(), "a process of another user was turned away");
         return None;
     }
-    Some(Door::Unix(peer.pid().and_then(|pid| u32::try_from(pid).ok())))
+    // Found out here, while the client still prepares its first message.
+    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
+    Some(Door::Unix(pid.map(Process::of)))
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {

@@ -15,12 +15,12 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
-use tokio_tungstenite::tungstenite::http::{HeaderValue, Response, StatusCode};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
 
 use super::connect::{ConnectError, Options};
-use super::early::Early;
+use super::early;
 use super::url::Url;
 use navlocks_wire::{Fault, FaultCode, SUBPROTOCOL};
 
@@ -36,18 +36,16 @@ const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// A socket, and what is to be said over it first.
 pub(crate) struct Dialed {
-    request: Request,
+    /// None for the short handshake of a Unix socket.
+    request: Option<Request>,
     socket: Box<dyn Socket>,
 }
 
 impl Dialed {
-    /// Sends these messages right behind the handshake. The services of this project accept that;
-    /// other servers of WebSocket may not.
-    pub(super) fn followed_by(self, messages: Vec<String>) -> Result<Self, ConnectError> {
-        let Self { request, socket } = self;
-        let early = Early::new(socket, messages);
-        let socket = early.map_err(|error| ConnectError::Handshake(error.to_string()))?;
-        Ok(Self { request, socket: Box::new(socket) })
+    /// Returns true if messages can be sent with the handshake. The services of this project accept
+    /// that; other servers of WebSocket may not.
+    pub(super) fn takes_early(&self) -> bool {
+        self.request.is_none()
     }
 }
 
@@ -57,7 +55,10 @@ pub(crate) async fn dial(
     url: &Url,
     limit: Duration,
 ) -> Result<Dialed, ConnectError> {
-    let request = request(options, url)?;
+    let request = match (url, &options.token) {
+        (Url::Unix(_), None) => None,
+        _ => Some(request(options, url)?),
+    };
     let limit = match (url, options.answers_within) {
         (Url::Unix(_), Some(within)) => within.min(limit),
         _ => limit,
@@ -68,14 +69,17 @@ pub(crate) async fn dial(
     Ok(Dialed { request, socket })
 }
 
-/// Opens a WebSocket.
-pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
+/// Opens a WebSocket. Sends these messages with the handshake, if the socket takes early ones.
+pub(crate) async fn open(dialed: Dialed, early: Vec<String>) -> Result<Link, ConnectError> {
     let Dialed { request, socket } = dialed;
     // Messages are short and every read clears the buffer first, so a small one is faster.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
+    let Some(request) = request else { return early::open(socket, early, config).await };
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
     let (link, response) = opened.map_err(|error| match error {
-        tungstenite::Error::Http(response) => refused(&response),
+        tungstenite::Error::Http(response) => {
+            refused(response.status(), response.body().as_deref().unwrap_or_default())
+        }
         tungstenite::Error::Io(error) => ConnectError::Unreachable(error),
         // A service that is killed in the middle of a handshake may be back the next moment.
         tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete) => {
@@ -85,8 +89,12 @@ pub(crate) async fn open(dialed: Dialed) -> Result<Link, ConnectError> {
     })?;
     match response.headers().get(SEC_WEBSOCKET_PROTOCOL) {
         Some(protocol) if protocol == SUBPROTOCOL => Ok(link),
-        _ => Err(ConnectError::Handshake(format!("it does not speak {SUBPROTOCOL}"))),
+        _ => Err(other_protocol()),
     }
+}
+
+pub(super) fn other_protocol() -> ConnectError {
+    ConnectError::Handshake(format!("it does not speak {SUBPROTOCOL}"))
 }
 
 async fn socket(options: &Options, url: &Url) -> Result<Box<dyn Socket>, ConnectError> {
@@ -179,10 +187,8 @@ fn request(options: &Options, url: &Url) -> Result<Request, ConnectError> {
 }
 
 /// Returns the error of a service that answers the handshake with another status.
-fn refused(response: &Response<Option<Vec<u8>>>) -> ConnectError {
-    let body = response.body().as_deref().unwrap_or_default();
+pub(super) fn refused(status: StatusCode, body: &[u8]) -> ConnectError {
     let sentence = String::from_utf8_lossy(body).trim().to_owned();
-    let status = response.status();
     let code = match status {
         StatusCode::UNAUTHORIZED => FaultCode::Unauthorized,
         StatusCode::FORBIDDEN => FaultCode::ForbiddenOrigin,

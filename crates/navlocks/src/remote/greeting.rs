@@ -13,7 +13,6 @@ use super::dial::{Dialed, Link, dial, open};
 use super::lease::Instant;
 use super::route::{Failure, Route};
 use super::session::Session;
-use super::url::Url;
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
 /// For the service to answer the handshake and the hello.
@@ -34,7 +33,7 @@ pub(super) async fn greet(session: &Session, route: &mut Route) -> Result<Link, 
 pub(super) async fn greet_over(
     session: &Session,
     route: &mut Route,
-    mut dialed: Dialed,
+    dialed: Dialed,
     early: bool,
 ) -> Result<Link, Failure> {
     let lease = session.lease_length();
@@ -53,16 +52,15 @@ pub(super) async fn greet_over(
         }
         (said, hello, texts)
     };
-    let mut sent = None;
-    if early && matches!(target.url, Url::Unix(_)) {
+    let (mut sent, mut first) = (None, Vec::new());
+    if early && dialed.takes_early() {
         let (said, hello, texts) = first_messages();
-        dialed = dialed.followed_by(texts).map_err(failed(false))?;
-        sent = Some((said, hello));
+        (sent, first) = (Some((said, hello)), texts);
     }
     let until = tokio::time::Instant::now() + within;
     // A process that is stopped takes connections, and opens no WebSocket.
     let limit = if route.is_cluster() { limit.min(within) } else { within };
-    let opened = tokio::time::timeout(limit, open(dialed)).await;
+    let opened = tokio::time::timeout(limit, open(dialed, first)).await;
     let opened = opened.unwrap_or(Err(ConnectError::Silent { within: limit }));
     let mut link = opened.map_err(failed(false))?;
     let greeted = async {

@@ -141,7 +141,7 @@ impl Sessions {
 
     /// Returns the process of a session, where the service knows it.
     pub(crate) fn pid(&self, number: u32) -> Option<u32> {
-        self.get(number).and_then(|session| session.peer.pid)
+        self.get(number).and_then(|session| session.peer.pid())
     }
 
     /// Says something to a session. One without a connection asks again when it has one.

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::config::TokenId;
+use crate::store::Process;
 
 /// The other end of a connection. Its rights follow from this, and from nothing that it says in a
 /// message.
@@ -16,7 +17,7 @@ pub struct Peer {
     /// The web origin of a browser's page; empty for programs.
     pub(crate) origin: Rc<str>,
     /// Its process, where the kernel tells.
-    pub(crate) pid: Option<u32>,
+    pub(crate) process: Option<Process>,
     /// Whether the end of its connection is known to be its own end.
     pub(crate) local: bool,
     /// The token that it has shown, where there are tokens.
@@ -40,14 +41,15 @@ pub(crate) struct Viewing {
 
 impl Peer {
     /// A process at the other end of a Unix socket.
-    pub fn local(pid: Option<u32>) -> Self {
-        Self { pid, local: true, ..Self::remote("", "") }
+    pub fn local() -> Self {
+        Self { local: true, ..Self::remote("", "") }
     }
 
     /// A client at the other end of a network.
     pub fn remote(tenant: &str, origin: &str) -> Self {
         let (tenant, origin) = (tenant.into(), origin.into());
-        Self { tenant, origin, pid: None, local: false, token: None, viewing: None, carried: false }
+        let (process, local, carried) = (None, false, false);
+        Self { tenant, origin, process, local, token: None, viewing: None, carried }
     }
 
     /// A client whose messages another node carries, as that node describes it.
@@ -61,6 +63,16 @@ impl Peer {
     pub(crate) fn carried_text(&self) -> String {
         let party = serde_json::json!([&*self.tenant, &*self.origin, self.local]);
         URL_SAFE_NO_PAD.encode(party.to_string())
+    }
+
+    /// Returns the number of its process, where the kernel tells.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.map(|process| process.pid)
+    }
+
+    /// The same with its process.
+    pub(crate) fn of_process(self, process: Option<Process>) -> Self {
+        Self { process, ..self }
     }
 
     /// The same for a program that shares the locks of a web origin.

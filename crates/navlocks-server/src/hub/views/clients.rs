@@ -31,7 +31,7 @@ impl Sight<'_> {
                 }
                 answer.count += 1;
                 let is_wanted = |client: &u64| {
-                    wanted.wants_client(ClientKey::new(number, *client), session.peer.pid)
+                    wanted.wants_client(ClientKey::new(number, *client), session.peer.pid())
                 };
                 if session.clients.keys().any(is_wanted) {
                     rows.push((session.outbox.is_some(), session.requests.len(), number, hub));
@@ -79,7 +79,7 @@ impl Hub {
         let [mut first, later] = entries;
         first.extend(later);
         first.truncate(ENTRIES_MAX);
-        let Peer { tenant, origin, pid, local, viewing, .. } = &*session.peer;
+        let Peer { tenant, origin, local, viewing, .. } = &*session.peer;
         let way = match (viewing, local) {
             (Some(_), _) => Way::Dashboard,
             (None, true) => Way::Unix,
@@ -92,7 +92,7 @@ impl Hub {
             session: number,
             tenant: tenant.to_string(),
             origin: origin.to_string(),
-            pid: *pid,
+            pid: session.peer.pid(),
             way,
             connected: session.outbox.is_some(),
             heard_ms: age(session.heard, now),
