@@ -47,7 +47,7 @@ pub(crate) async fn greeting_again(peer: &Peer, welcome: Welcome) -> (Locks, Loc
     talk.hears(said(2, "b")).await;
     talk.breaks();
     let (talk, hello) = peer.greeted().await;
-    assert_eq!(hello.resume.unwrap().alive, [1, 2]);
+    assert_eq!(hello.resume.expect("a resume").alive, [1, 2]);
     (locks, lock, waiting, talk)
 }
 

@@ -11,7 +11,7 @@ use crate::run;
 
 /// Opens a session, requests a lock, and lets the greeting go on in the background.
 async fn opened(connect: Connect) -> (Locks, Acquire, JoinHandle<Result<(), ConnectError>>) {
-    let (locks, greeting) = connect.open().await.unwrap();
+    let (locks, greeting) = connect.open().await.expect("a socket");
     let waiting = begun(locks.request("a"));
     (locks, waiting, tokio::spawn(greeting))
 }
@@ -19,7 +19,7 @@ async fn opened(connect: Connect) -> (Locks, Acquire, JoinHandle<Result<(), Conn
 /// Grants a request, whose client then releases the lock.
 async fn grants_and_hears_release(talk: &mut Talk, id: u64, waiting: Acquire) {
     talk.grants(id, 1).await;
-    drop(waiting.await.unwrap());
+    drop(waiting.await.expect("a lock"));
     talk.hears(ToService::Release(id)).await;
 }
 
