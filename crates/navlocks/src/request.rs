@@ -116,9 +116,9 @@ impl Request {
     /// # }).unwrap();
     /// ```
     ///
-    /// A closure that returns `async move { … }` does not compile ("lifetime may not live long
-    /// enough", "not general enough"): the future may borrow the lock, and only the type of an
-    /// async closure can express that. Put `async` before the bars.
+    /// A closure that returns `async move { … }` does not compile ("type annotations needed", or
+    /// with a type "lifetime may not live long enough"): the future may borrow the lock, and only
+    /// the type of an async closure can express that. Put `async` before the bars.
     ///
     /// ```compile_fail
     /// # async fn example(locks: navlocks::Locks) -> Result<(), navlocks::RequestError> {
