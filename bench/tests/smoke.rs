@@ -50,7 +50,8 @@ fn ratios(text: &str) -> BTreeMap<(String, String), f64> {
             let words: Vec<&str> = line.split(' ').collect();
             let [_, case, peer, value] = words[..] else { panic!("not four words: {line}") };
             let value: f64 = value.parse().expect("the value is a number");
-            assert!(value.is_finite() && value > 0.0, "{line}");
+            // On a busy machine a ratio of such short rounds may be so small that it prints as 0.
+            assert!(value.is_finite() && value >= 0.0, "{line}");
             ((case.to_string(), peer.to_string()), value)
         })
         .collect()

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that tools write. `.git` is a folder, and a file in a worktree.
-const MADE: [&str; 6] = ["target", "node_modules", ".git", "artifacts", "coverage", "corpus"];
+const MADE: [&str; 8] =
+    ["target", "node_modules", ".git", "artifacts", "coverage", "corpus", "cjs", "packages"];
 
 /// One file: its path and its text.
 #[derive(Clone)]
