@@ -19,6 +19,9 @@ use navlocks_wire::SUBPROTOCOL;
 const KEY: &str = "bmF2bG9ja3Mgb24gVW5peA==";
 const ACCEPTED: &str = "JalQUDtmYHc7uYkxZstChnBz8KI=";
 
+/// The beginning of every answer.
+const VERSION: &str = "HTTP/1.1 ";
+
 /// The longest answer of a service, without its messages.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
 
@@ -35,6 +38,10 @@ pub(super) async fn open(
     let end = loop {
         if let Some(end) = read.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             break end;
+        }
+        // Checked at once: another server may wait for a greeting of its own kind.
+        if !read.iter().zip(VERSION.as_bytes()).all(|(read, expected)| read == expected) {
+            return Err(no_http());
         }
         if read.len() > ANSWER_BYTES_MAX {
             return Err(ConnectError::Handshake("its answer is too long".into()));
@@ -72,9 +79,9 @@ fn request(messages: Vec<String>) -> Result<Vec<u8>, tungstenite::Error> {
 fn check(head: &str, body: &[u8]) -> Result<(), ConnectError> {
     let mut lines = head.split("\r\n");
     let first = lines.next().unwrap_or_default();
-    let code = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    let code = first.strip_prefix(VERSION).and_then(|rest| rest.get(..3)?.parse().ok());
     let Some(code) = code.and_then(|code: u16| StatusCode::from_u16(code).ok()) else {
-        return Err(ConnectError::Handshake("it does not speak HTTP".into()));
+        return Err(no_http());
     };
     if code != StatusCode::SWITCHING_PROTOCOLS {
         return Err(refused(code, body));
@@ -90,6 +97,10 @@ fn check(head: &str, body: &[u8]) -> Result<(), ConnectError> {
         return Err(other_protocol());
     }
     Ok(())
+}
+
+fn no_http() -> ConnectError {
+    ConnectError::Handshake("it does not speak HTTP".into())
 }
 
 #[cfg(test)]
@@ -153,8 +164,10 @@ mod tests {
         assert!(error(full).await.contains("it is full"));
         assert!(error(&WELCOME.replace("Jal", "Lal")).await.contains("does not speak WebSocket"));
         assert!(error(&WELCOME.replace("s.1", "s.2")).await.contains("speak navlocks.1"));
-        assert!(error("+OK hello\r\n\r\n").await.contains("does not speak HTTP"));
-        assert!(error(&"long".repeat(5000)).await.contains("too long"));
+        assert!(error("220 mail\r\n").await.contains("does not speak HTTP"));
+        assert!(error("HTTP/1.1 yes\r\n\r\n").await.contains("does not speak HTTP"));
+        let long = format!("HTTP/1.1 101 {}", "long".repeat(5000));
+        assert!(error(&long).await.contains("too long"));
         let cut = answered("HTTP/1.1 101 Sw").await.err().unwrap();
         let is_eof = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof;
         assert!(matches!(&cut, ConnectError::Unreachable(error) if is_eof(error)), "{cut}");
