@@ -37,9 +37,9 @@ let waiting = 0;
 export function createServices({ internals: { convert, exception } }, extended, common) {
   /** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
   async function connect(url = undefined, options = undefined) {
-    // The address may be left out.
+    // The address may be left out, or be among the options, as in `install()`.
     const isAddress = url === undefined || typeof url === 'string' || url instanceof URL || Array.isArray(url);
-    const session = createSession(isAddress ? url : undefined, isAddress ? options : url);
+    const session = isAddress ? createSession(url, options) : createSession(url?.url, url);
     await session.open();
     sessions.add(session);
     return extended.createServiceLocks(openFirstHost(session));

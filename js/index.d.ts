@@ -328,8 +328,11 @@ export type ServiceAddress = string | URL | readonly (string | URL)[];
  * version.
  */
 export function connect(url: ServiceAddress, options?: NodeConnectOptions): Promise<ServiceLocks>;
-/** Connects to this user's own service, the one that the command `navlocks` uses. */
-export function connect(options?: OwnConnectOptions): Promise<ServiceLocks>;
+/**
+ * Connects to the address among the options; without one, to this user's own service, the one that
+ * the command `navlocks` uses.
+ */
+export function connect(options?: InstallOptions): Promise<ServiceLocks>;
 
 /** The locks of this process, shared by all its threads. */
 export const locks: Locks;

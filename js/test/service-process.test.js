@@ -90,6 +90,18 @@ test('child processes and a cluster exclude each other', async () => {
   }
 });
 
+test('connect() takes the address among its options, as install() does', async () => {
+  for (const url of [service.unix, service.tcp]) {
+    const [one, other] = await Promise.all([connect({ url }), connect(url)]);
+    const held = await one.hold('among-options');
+    assert.equal(await other.request('among-options', { ifAvailable: true }, (lock) => lock), null);
+    assert.ok(held.release());
+    await Promise.all([one.close(), other.close()]);
+  }
+  await assert.rejects(connect({ url: 'http://host' }), { name: 'SyntaxError' });
+  await assert.rejects(connect({ url: service.unix, start: true }), { name: 'TypeError' });
+});
+
 test("connect() finds the user's own service, and starts it with the option start", async () => {
   const folder = join(scratch(), 'own');
   const before = process.env.NAVLOCKS_DIR;

@@ -241,6 +241,19 @@ fn steal_and_forced_release_get_past_a_session_that_does_not_come_back() {
 }
 
 #[test]
+fn steal_of_all_frees_the_other_names_of_the_waiters_that_it_takes_away() {
+    let (service, _welcome, _token, _holder) = orphaned();
+    let (mut other, mut thief) = (Client::unix(service.unix()), Client::unix(service.unix()));
+    other.say(r#"{"request":{"id":1,"names":["a","b"]}}"#);
+    other.say(request(2, "b"));
+    other.settle();
+    thief.say(r#"{"request":{"id":1,"names":["a"],"wait":"steal-all"}}"#);
+    thief.granted(1);
+    assert!(matches!(other.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(_) })));
+    other.granted(2);
+}
+
+#[test]
 fn if_available_waits_until_it_is_known_whether_the_lock_is_free() {
     let (service, welcome, token, _) = orphaned();
     let mut other = Client::unix(service.unix());
