@@ -155,7 +155,7 @@ fn early_request_that_is_dropped_while_the_session_moves_is_never_sent_again() {
         greeting.await.unwrap().unwrap();
         drop(locks);
         talk.hears(ToService::Close(0)).await;
-        talk.sees_leave().await;
+        talk.lets_leave().await;
     });
 }
 
@@ -179,6 +179,8 @@ fn request_to_a_list_of_nodes_waits_for_the_welcome() {
             talk.grants(request.id, 1).await;
             drop(waiting.await.unwrap());
             talk.hears(ToService::Release(request.id)).await;
+            drop(locks);
+            talk.lets_leave().await;
         }
     });
 }
