@@ -179,8 +179,7 @@ fn request_to_a_list_of_nodes_waits_for_the_welcome() {
             talk.grants(request.id, 1).await;
             drop(waiting.await.unwrap());
             talk.hears(ToService::Release(request.id)).await;
-            drop(locks);
-            talk.lets_leave().await;
+            tokio::join!(locks.disconnect(), talk.lets_leave());
         }
     });
 }
