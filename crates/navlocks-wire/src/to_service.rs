@@ -69,8 +69,8 @@ pub struct Hello {
     /// the messages there instead of answering `moved`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub carry: bool,
-    /// The secret of the session that this hello begins, if the client chooses it. A client whose
-    /// hello was not answered repeats it, and a new owner of its locks ends the session of the earlier hello.
+    /// The secret of the session that this hello begins, if the client chooses it. A client
+    /// without an answer repeats it, and a new owner ends the session of the earlier hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     /// The session to resume.

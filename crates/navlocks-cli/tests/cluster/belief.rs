@@ -1,5 +1,5 @@
-//! What an owner sends depends on etcd: on a change that is durable, and on a renewal that is not
-//! too old.
+//! An owner sends nothing before the change is durable in etcd, and nothing without a renewal that
+//! is young enough.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -40,12 +40,12 @@ fn partition_of_a_cluster_is_a_session_of_its_own() {
         drop((lock, other));
         second.hears(ToService::Release(1)).await;
         second.hears(ToService::Close(0)).await;
-        second.sees_leave().await;
+        second.lets_leave().await;
         drop(held(&locks, "y", &mut talk).await);
         talk.hears(ToService::Release(2)).await;
         drop(locks);
         talk.hears(ToService::Close(0)).await;
-        talk.sees_leave().await;
+        talk.lets_leave().await;
     });
 }
 
@@ -82,7 +82,7 @@ fn partition_that_nobody_uses_is_forgotten() {
             let (partition, mut talk) = opened(&locks, "b", &peer, session).await;
             drop(partition);
             talk.hears(ToService::Close(0)).await;
-            talk.sees_leave().await;
+            talk.lets_leave().await;
         }
     });
 }
@@ -97,8 +97,8 @@ fn disconnect_ends_all_sessions_of_the_connection() {
             let other = other.clone();
             async move { other.disconnect().await }
         });
-        talk.sees_leave().await;
-        second.sees_leave().await;
+        talk.lets_leave().await;
+        second.lets_leave().await;
         left.await.unwrap();
         for locks in [&locks, &other, &locks.partition("c")] {
             assert_eq!(locks.connection(), Connection::Closed);

@@ -154,7 +154,7 @@ fn early_request_that_is_dropped_while_the_session_moves_is_never_sent_again() {
         greeting.await.unwrap().unwrap();
         drop(locks);
         talk.hears(ToService::Close(0)).await;
-        talk.sees_leave().await;
+        talk.lets_leave().await;
     });
 }
 
@@ -174,6 +174,7 @@ fn request_to_a_list_of_nodes_waits_for_the_welcome() {
             greeting.await.unwrap().unwrap();
             let request = talk.hear_request().await;
             grants_and_hears_release(&mut talk, request.id, waiting).await;
+            tokio::join!(locks.disconnect(), talk.lets_leave());
         }
     });
 }

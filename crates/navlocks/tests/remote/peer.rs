@@ -282,6 +282,14 @@ impl Talk {
         }
     }
 
+    /// Checks that the client says goodbye, closes as a node does, and sees the client leave.
+    pub(crate) async fn lets_leave(mut self) {
+        self.hears(ToService::Bye).await;
+        self.socket.close(None).await.expect("the client waits for this");
+        let more = self.socket.next().await;
+        assert!(!matches!(more, Some(Ok(Message::Text(_)))), "{more:?}");
+    }
+
     /// Waits until the client has handled all messages sent so far.
     pub(crate) async fn settles(&mut self) {
         // A ping of WebSocket itself, which every client answers in order.
