@@ -83,20 +83,6 @@ fn closed_standard_streams_are_open_to_nothing_in_the_command() {
     assert_eq!(fs::read_to_string(said).unwrap(), "/dev/null\n".repeat(3));
 }
 
-/// Each library takes a twentieth of the time of a short `run`.
-#[test]
-fn program_loads_no_library_but_that_of_c() {
-    let world = World::new();
-    let maps = world.run_script("run x", "cat /proc/$PPID/maps");
-    let files = text(&maps).lines().filter_map(|line| line.rsplit_once('/'));
-    let mut libraries: Vec<_> =
-        files.map(|(_, file)| file).filter(|file| file.contains(".so")).collect();
-    libraries.dedup();
-    assert!(libraries.iter().any(|file| file.starts_with("libc.")), "{libraries:?}");
-    let known = |file: &str| file.starts_with("libc.") || file.starts_with("ld-");
-    assert!(libraries.iter().all(|file| known(file)), "{libraries:?}");
-}
-
 #[test]
 fn command_inherits_only_the_socket_of_presence() {
     let world = World::new();

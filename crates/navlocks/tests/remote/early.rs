@@ -167,7 +167,7 @@ fn request_to_a_list_of_nodes_waits_for_the_welcome() {
         // The first address to be dialled differs from client to client.
         for _ in 0..10 {
             let list = format!("{},{}", dead.url(), node.url());
-            let (_locks, waiting, greeting) = opened(Locks::connect(list)).await;
+            let (locks, waiting, greeting) = opened(Locks::connect(list)).await;
             let (mut talk, _) = node.greeted().await;
             talk.settles().await;
             talk.says(ToClient::Welcome(clustered(7, 1))).await;
