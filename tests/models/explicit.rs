@@ -18,41 +18,29 @@ trait Held: Send {
     fn release(self: Box<Self>) -> bool;
 }
 
-impl Held for Lock {
-    fn scope(&self) -> &Scope {
-        self.scope()
-    }
+macro_rules! held {
+    ($($lock:ty),*) => {$(
+        impl Held for $lock {
+            fn scope(&self) -> &Scope {
+                self.scope()
+            }
 
-    fn mode(&self) -> Mode {
-        self.mode()
-    }
+            fn mode(&self) -> Mode {
+                self.mode()
+            }
 
-    fn token(&self) -> u64 {
-        self.fencing_token().get()
-    }
+            fn token(&self) -> u64 {
+                self.fencing_token().get()
+            }
 
-    fn release(self: Box<Self>) -> bool {
-        Self::release(*self).is_ok()
-    }
+            fn release(self: Box<Self>) -> bool {
+                Self::release(*self).is_ok()
+            }
+        }
+    )*};
 }
 
-impl Held for ExplicitLock {
-    fn scope(&self) -> &Scope {
-        self.scope()
-    }
-
-    fn mode(&self) -> Mode {
-        self.mode()
-    }
-
-    fn token(&self) -> u64 {
-        self.fencing_token().get()
-    }
-
-    fn release(self: Box<Self>) -> bool {
-        Self::release(*self).is_ok()
-    }
-}
+held!(Lock, ExplicitLock);
 
 /// A function that requests a lock that is released by hand.
 type Explicit = fn(Request) -> Task<Result<Box<dyn Held>, RequestError>>;

@@ -195,8 +195,8 @@ impl Hub {
         self.settle(now);
     }
 
-    /// After every step: takes note of the tokens given, and ends the sessions that do not read
-    /// what they are told. The effects of that can make further ones slow.
+    /// Notes the tokens that were given, and ends the sessions that do not read their messages.
+    /// Called after every step; the effects of such an end can make further sessions slow.
     #[inline]
     fn settle(&mut self, now: Instant) {
         if let Err(Exhausted) = self.store.given(self.tokens.largest()) {
