@@ -1,7 +1,6 @@
 //! Nodes of a cluster as processes, on a real etcd.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -44,10 +43,7 @@ impl Nodes {
 
     /// The same on this etcd.
     pub(crate) fn start_on(test: &str, count: usize, etcd: EtcdMembers) -> Self {
-        let port = |_| {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            listener.local_addr().expect("it is bound").to_string()
-        };
+        let port = |_| servers::Address::free_port().expect("a port").to_string();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let mut nodes = Self {
             running: (0..count).map(|_| None).collect(),

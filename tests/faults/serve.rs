@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use navlocks::Locks;
 use navlocks::blocking::block_on;
 use navlocks_tests::chaos::Service;
+use servers::Address;
 
 pub(crate) const NAVLOCKS: &str = env!("CARGO_BIN_EXE_navlocks-tested");
 
@@ -24,9 +24,9 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Uses a port that is free now and most likely stays free between two starts.
+    /// Uses a port that stays free between two starts.
     pub(crate) fn tcp(folder: &Path) -> io::Result<Self> {
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let address = Address::free_port()?;
         let arguments = ["--no-socket".into(), "--listen".into(), address.to_string()].into();
         Ok(Self::new(folder, format!("ws://{address}"), arguments))
     }

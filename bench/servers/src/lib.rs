@@ -15,7 +15,8 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{self as unix, UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,15 +64,17 @@ pub enum Address {
 }
 
 impl Address {
-    /// Returns a free port, another one each time. An ephemeral port would not do: the system may
-    /// give it to an outgoing connection before the server listens.
-    fn free_port() -> io::Result<SocketAddr> {
+    /// Returns a free port of this machine, reserved for this process. An ephemeral port would not
+    /// do: the system may give it to an outgoing connection before the server listens.
+    pub fn free_port() -> io::Result<SocketAddr> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut tried = Err(io::ErrorKind::AddrInUse.into());
         for _ in PORTS {
             let turn = std::process::id().wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
             let port = PORTS.start + (turn % PORTS.len() as u32) as u16;
-            tried = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).and_then(|it| it.local_addr());
+            tried = reserve(port)
+                .and_then(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
+                .and_then(|it| it.local_addr());
             if tried.is_ok() {
                 break;
             }
@@ -85,6 +88,14 @@ impl Address {
             Self::Tcp(address) => TcpStream::connect(address).is_ok(),
         }
     }
+}
+
+/// Reserves a port until this process ends, by an abstract socket of its number. Two processes that
+/// look at the same moment would otherwise find the same port.
+fn reserve(port: u16) -> io::Result<()> {
+    let name = unix::SocketAddr::from_abstract_name(format!("navlocks-port-{port}"))?;
+    std::mem::forget(UnixListener::bind_addr(&name)?);
+    Ok(())
 }
 
 /// A server that runs.

@@ -128,8 +128,7 @@ fn node_carries_messages_to_the_owner_over_tls() {
     let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
     let socket = |name: &str| folder.join(name).join("socket").display().to_string();
     let start = |name: &str| {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
-        let port = port.expect("a port").to_string();
+        let port = servers::Address::free_port().expect("a port").to_string();
         let (url, socket) = (format!("wss://{port}"), socket(name));
         DirBuilder::new().mode(0o700).create(folder.join(name)).expect("a folder");
         let tls = ["--tls-cert", &certificate, "--tls-key", &key, "--node-ca-file", &certificate];

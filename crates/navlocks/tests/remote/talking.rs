@@ -160,7 +160,8 @@ fn request_that_times_out_is_aborted() {
         // No answer comes, and the client waits only a little longer.
         let error = waiting.await.unwrap().unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });
-        assert_eq!(error.to_string(), "'a' was not free within 20ms");
+        let unanswered = "no lock on 'a' within 20ms: the lock service does not answer";
+        assert_eq!(error.to_string(), unanswered);
         // The grant was on its way; the service receives the abort after it, and releases.
         talk.grants(1, 1).await;
         let mut next = begun(locks.request("a"));
