@@ -13,6 +13,7 @@ import { Link } from './link.js';
 import { each } from './lists.js';
 import { Pauses } from './pauses.js';
 import { describeFailure } from './refusals.js';
+import { drawSecret } from './secret.js';
 import { Silence } from './silence.js';
 import { ASLEEP, CLOSED, DOWN, HOPELESS, REFUSED, Standing, UP } from './standing.js';
 import { Subscriptions } from './subscriptions.js';
@@ -35,6 +36,8 @@ export class Session {
   #subscriptions = new Subscriptions();
   #standing;
   #link;
+  /** The secret of the next session, from its first hello to a welcome. */
+  #chosen;
   /** The hello of this connection once it was sent: { sentAt, resume }. */
   #hello;
   /** The number of the session at the service, or of the last session. */
@@ -255,8 +258,12 @@ export class Session {
     const isUrgent = this.#secret !== undefined && this.#lease !== undefined;
     const limit = isUrgent ? Math.max(this.#lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
     if (this.#route.isCluster) this.#link.expect(Math.min(limit, GREETING_MS_MAX));
-    this.#hello = { sentAt: new Moment(), resume: this.#resumption() };
-    this.#link.greet(write.hello(this.#clients.placeOf(0), this.#options.lease, this.#hello.resume, this.#route.target.carries));
+    const resume = this.#resumption();
+    this.#hello = { sentAt: new Moment(), resume };
+    // A session over a Unix socket ends with its process.
+    const chooses = resume === undefined && this.#options.showPresence === undefined;
+    const secret = chooses ? (this.#chosen ??= drawSecret()) : undefined;
+    this.#link.greet(write.hello(this.#clients.placeOf(0), this.#options.lease, resume, this.#route.target.carries, secret));
   }
 
   /** Returns the member `resume` of a hello, if the session can be resumed. */
@@ -294,6 +301,7 @@ export class Session {
     this.#route.reached();
     this.#wants.limits = welcome.limits ?? {};
     this.#secret = welcome.secret || undefined;
+    this.#chosen = undefined;
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, sentAt);
     this.#link.welcomed();
     this.#become(UP);

@@ -36,9 +36,9 @@ export function subprotocols(token) {
 
 /** Writes the messages of a client. Members with their default value are omitted. */
 export const write = {
-  hello: (partition, leaseMs, resume, carry = false) =>
+  hello: (partition, leaseMs, resume, carry = false, secret = undefined) =>
     stringify({
-      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), resume },
+      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), secret, resume },
     }),
   open: (client, partition) => stringify({ open: opened(client, partition) }),
   /** In a claim a held request has its token, and a pending one its place if it is known. */

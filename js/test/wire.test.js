@@ -23,6 +23,7 @@ test('messages to the service are the documented ones', () => {
     write.hello('', undefined, undefined),
     write.hello('builds', 5000, undefined),
     write.hello('builds', undefined, undefined, true),
+    write.hello('', undefined, undefined, false, '8hV1vPbQ2mT0n3Zc5yYt4A'),
     write.hello('', undefined, resume),
     write.open(1, 'builds'),
     write.request(1, 0, entry('invoice/42')),
