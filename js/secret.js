@@ -5,7 +5,7 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 /** Read now: a page may replace it later. */
 const { crypto } = globalThis;
 
-/** Returns a new secret: 128 random bits in the alphabet of URLs. Without randomness the service chooses. */
+/** Returns a new secret: 128 random bits in the alphabet of URLs. None without randomness. */
 export function drawSecret() {
   const bytes = crypto?.getRandomValues(new Uint8Array(22));
   if (bytes === undefined) return undefined;

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use super::folder::Folder;
-use super::package::find;
 use super::process::End;
 use super::{Address, Program, Server, output};
 
@@ -17,14 +16,32 @@ pub const PROGRAM: Program =
 /// Builds the command as its users have it, and returns its path.
 pub fn command() -> Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    BUILT.get_or_init(build).clone()
+    BUILT.get_or_init(|| build(&[])).clone()
+}
+
+/// Builds the command of nodes, which needs the compiler of etcd's protocol. Returns the path of a
+/// copy: cargo puts the command of other users in the same place.
+pub(crate) fn command_of_nodes() -> Result<PathBuf, String> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let copied = || {
+        let path = build(&["--features", "etcd"])?;
+        if std::env::var_os(GIVEN).is_some() {
+            return Ok(path);
+        }
+        let copy = path.with_file_name("navlocks-node");
+        // A node of another run may still use the file of an earlier copy.
+        let _was_there = std::fs::remove_file(&copy);
+        std::fs::copy(path, &copy).map_err(|error| error.to_string())?;
+        Ok(copy)
+    };
+    BUILT.get_or_init(copied).clone()
 }
 
 /// The variable with the path of a command that is built already, for tests that look at no figure.
-const BUILT: &str = "NAVLOCKS_BENCH_COMMAND";
+const GIVEN: &str = "NAVLOCKS_BENCH_COMMAND";
 
-fn build() -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os(BUILT) {
+fn build(options: &[&str]) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os(GIVEN) {
         return Ok(path.into());
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -32,10 +49,7 @@ fn build() -> Result<PathBuf, String> {
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--package", "navlocks-cli", "--bin", "navlocks"]);
     build.args(["--manifest-path", workspace, "--message-format", "json-render-diagnostics"]);
-    // Clusters need the compiler of etcd's protocol to be built.
-    if find("protoc").is_some() {
-        build.args(["--features", "etcd"]);
-    }
+    build.args(options);
     // Removed because the build script of `ring` watches them: with them half of the service is
     // built again.
     for (name, _) in std::env::vars_os() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::folder::Folder;
-use super::navlocks::{PROGRAM, command};
+use super::navlocks::{PROGRAM, command_of_nodes};
 use super::{Address, Server};
 
 /// The nodes of one cluster.
@@ -65,7 +65,7 @@ impl Nodes {
         let [Address::Tcp(tcp), Address::Unix(socket)] = &addresses[..] else {
             return Err("a node has a port and a socket".to_owned());
         };
-        let mut serve = Command::new(command()?);
+        let mut serve = Command::new(command_of_nodes()?);
         serve.args(["serve", "--cluster", &self.etcd, "--node", &format!("n{number}")]);
         serve.args(["--listen", &tcp.to_string()]).arg("--socket").arg(socket);
         serve.args(["--advertise", &format!("ws://{tcp}")]);
