@@ -193,7 +193,7 @@ fn frames_that_break_the_rules_of_websocket_are_refused() {
 #[test]
 fn a_message_in_pieces_is_taken_and_half_of_one_is_not() {
     let service = Running::with(|config| {
-        config.limits.lease_default = Duration::from_secs(1);
+        config.limits.lease_default = Duration::from_secs(3);
     });
     let mut stream = by_hand(&service);
     let mut pieces = frame(0x01, br#"{"request":{"id""#);
