@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::folder::Folder;
 use super::process::End;
@@ -130,9 +130,13 @@ impl Members {
         self.running[number] = None;
     }
 
-    /// Stops a member, until it is resumed.
+    /// Stops a member, until it is resumed. All its threads have stopped when this returns.
     pub fn pause(&self, number: usize) {
-        self.signal(number, Signal::STOP);
+        if let Some(pid) = self.signal(number, Signal::STOP) {
+            let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            // Its end is left to whoever reaps it.
+            let _ = waitid(WaitId::Pid(pid), changes);
+        }
     }
 
     /// Continues a member that was stopped.
@@ -140,12 +144,10 @@ impl Members {
         self.signal(number, Signal::CONT);
     }
 
-    fn signal(&self, number: usize, signal: Signal) {
+    /// Sends a signal to a member, and returns its process. A member that has ended needs none.
+    fn signal(&self, number: usize, signal: Signal) -> Option<Pid> {
         let pid = self.running[number].as_ref().map(|server| server.pid().cast_signed());
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
-            // A member that has ended needs no signal.
-            let _ = kill_process(pid, signal);
-        }
+        pid.and_then(Pid::from_raw).filter(|&pid| kill_process(pid, signal).is_ok())
     }
 }
 
