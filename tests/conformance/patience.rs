@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::panic::resume_unwind;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -30,10 +30,15 @@ impl Wake for Alarm {
 /// `navlocks::blocking::block_on` it never polls without a wakeup, so that a lost wakeup shows.
 #[track_caller]
 pub(crate) fn soon<T>(future: impl IntoFuture<Output = T>) -> T {
+    run(pin!(future.into_future()))
+}
+
+/// Runs a future as [`soon`] does, and is compiled once for each output and not for each future.
+#[track_caller]
+fn run<T>(mut future: Pin<&mut dyn Future<Output = T>>) -> T {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), sleeper: thread::current() });
     let waker = Waker::from(alarm.clone());
     let mut cx = Context::from_waker(&waker);
-    let mut future = pin!(future.into_future());
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {

@@ -30,6 +30,7 @@ mod bad_peers;
 
 use std::future::Future;
 use std::panic::resume_unwind;
+use std::pin::Pin;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -42,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Runs a test with its client and its peer on one thread, so that nothing happens between two
 /// steps.
 fn run(test: impl Future<Output = ()> + Send + 'static) {
+    // In a box, so that the runtime is compiled once and not for each test.
+    let test: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(test);
     bounded(|| {
         Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
     });
