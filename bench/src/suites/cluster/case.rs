@@ -68,26 +68,31 @@ fn contests(options: &Options, notes: &mut Vec<String>) -> Result<Vec<Contest>, 
     let member = ground.members.addresses()[0].parse().map_err(|_| "etcd has no port")?;
     let through_other = ground.nodes.borrow().addresses()[other].clone();
     let carried = ground.nodes.borrow().sockets()[other].clone();
+    let side = |word, cases, address| Side { word, cases, place: place(&service, address) };
     let mut sides = vec![
         // The first message goes to another node, which names the owner.
-        Side { word: OURS, cases: &Navlocks, place: place(&service, through_other) },
-        Side { word: SERVICE, cases: &Navlocks, place: place(&service, tcp) },
-        Side { word: ETCD, cases: &Etcd, place: place(&service, Address::Tcp(member)) },
+        side(OURS, &Navlocks as &dyn Cases, through_other),
+        side(SERVICE, &Navlocks, tcp),
+        side(ETCD, &Etcd, Address::Tcp(member)),
     ];
     match answers(&runtime, &carried) {
-        Ok(()) => {
-            sides.push(Side { word: CARRIED, cases: &Navlocks, place: place(&service, carried) });
-        }
+        Ok(()) => sides.push(side(CARRIED, &Navlocks, carried)),
         Err(problem) => notes.push(format!("left out: {CARRIED}: {problem}")),
     }
     let sides = Rc::new(sides);
     let mut contests = Vec::new();
     for clients in [1, 16, 64] {
         let cycle = move |cases: &dyn Cases, place| cases.cycle(place, clients);
-        contests.push(contest(&[&format!("cycle-{clients}")], Rate, &sides, cycle));
+        contests.push(contest(&[&format!("cycle-{clients}")], Rate, &ground, &sides, cycle));
     }
     let hand_over = |cases: &dyn Cases, place| cases.hand_over(place);
-    contests.push(contest(&["handoff-p50", "handoff-p99"], Nanoseconds, &sides, hand_over));
+    contests.push(contest(
+        &["handoff-p50", "handoff-p99"],
+        Nanoseconds,
+        &ground,
+        &sides,
+        hand_over,
+    ));
     contests.push(writes(&ground, &sides));
     contests.extend(failover::contests(&ground, options));
     Ok(contests)
@@ -106,17 +111,24 @@ fn answers(runtime: &tokio::runtime::Runtime, address: &Address) -> Result<(), S
     })
 }
 
-/// The same case on all sides.
+/// The same case on all sides. The ground stays as long as a round may be run.
 fn contest(
     cases: &[&str],
     unit: crate::harness::Unit,
+    ground: &Rc<Ground>,
     sides: &Rc<Vec<Side>>,
     case: impl Fn(&dyn Cases, Place) -> Round + Copy + 'static,
 ) -> Contest {
     let mut contest = Contest::new(cases, unit);
     for Side { word, cases, place } in &**sides {
-        let (cases, place) = (*cases, place.clone());
-        contest = contest.side(word, move || case(cases, place));
+        let (ground, cases, place) = (Rc::clone(ground), *cases, place.clone());
+        contest = contest.side(word, move || {
+            let mut round = case(cases, place);
+            Box::new(move || {
+                let _running = &ground;
+                round()
+            })
+        });
     }
     contest
 }
