@@ -10,7 +10,6 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::dial::Link;
-use super::lease::Instant;
 use super::pacing::Alarm;
 use super::session::{Session, Standing};
 use navlocks_wire::{self as wire, FaultCode, ToClient};
@@ -112,7 +111,7 @@ impl Carrier<'_> {
         match self.session.standing() {
             // A network can swallow one connection and carry another: the session resumes over that
             // one.
-            Standing::Carried if Instant::now() >= silent_from => Poll::Ready(End::Broken),
+            Standing::Carried if silent_from.is_over() => Poll::Ready(End::Broken),
             Standing::Carried => Poll::Pending,
             Standing::Leaving => self.poll_closing(cx).map(|()| self.over()),
             Standing::Over => Poll::Ready(End::Broken),

@@ -22,6 +22,11 @@ impl Instant {
         Self((time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64)
     }
 
+    /// Returns true if this moment has come.
+    pub(crate) fn is_over(self) -> bool {
+        self != Self::NEVER && Self::now() >= self
+    }
+
     pub(crate) fn from_raw(nanoseconds: u64) -> Self {
         Self(nanoseconds)
     }

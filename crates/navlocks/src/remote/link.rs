@@ -18,12 +18,12 @@ impl Session {
     /// Ends all locks when the lease is over. Returns true if it just was.
     pub(super) fn check_lease(&self) -> bool {
         let believed = Instant::from_raw(self.believed.load(Ordering::Acquire));
-        if believed == Instant::NEVER || Instant::now() < believed {
+        if !believed.is_over() {
             return false;
         }
         self.input(|state| {
             // Another task may have ended it, or a renewal may have come in time.
-            let over = state.lease.as_ref().is_some_and(|lease| Instant::now() >= lease.until());
+            let over = state.lease.as_ref().is_some_and(|lease| lease.until().is_over());
             if over {
                 self.lapse(state, Loss::LeaseLapsed);
             }
@@ -150,7 +150,7 @@ impl Session {
     /// Ends all waits for a service that has been out of reach since then, if that was long enough.
     pub(super) fn check_patience(&self, since: Instant) {
         let until = self.patient_until(since);
-        if until != Instant::NEVER && Instant::now() >= until {
+        if until.is_over() {
             self.input(|state| {
                 // A user may have disconnected meanwhile.
                 if state.link == LinkState::Down {

@@ -21,12 +21,13 @@ impl Alarm {
         Self { timer: Box::pin(sleep(Duration::ZERO)), set_to: Instant::NEVER }
     }
 
-    /// Wakes the task at this moment, and not at an earlier one that was set before.
+    /// Wakes the task at this moment. If an earlier one was set before, the task is woken then, and
+    /// sets it again: that is rare, and every message moves the moment.
     pub(super) fn set(&mut self, at: Instant, cx: &mut Context<'_>) {
         if at == Instant::NEVER {
             return;
         }
-        if at != self.set_to {
+        if at < self.set_to {
             self.set_to = at;
             let left = at.saturating_since(Instant::now());
             self.timer.as_mut().reset(tokio::time::Instant::now() + left);
