@@ -134,7 +134,7 @@ impl Members {
     pub fn pause(&self, number: usize) {
         if let Some(pid) = self.signal(number, Signal::STOP) {
             let changes = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            // Its end is left to whoever reaps it.
+            // The server collects the status of its process itself.
             let _ = waitid(WaitId::Pid(pid), changes);
         }
     }
