@@ -133,13 +133,28 @@ pub(crate) fn is_ignored(signal: Signal) -> bool {
 
 /// Ends this process by a signal that it has caught.
 pub(crate) fn die_of(signal: Signal) -> ! {
+    reset(signal);
+    let _ends_here = rustix::process::kill_process(rustix::process::getpid(), signal);
+    std::process::exit(128 + signal.as_raw())
+}
+
+/// Sends the signal of a key to the group of this process, as the terminal would have done had the
+/// command not been the foreground. A script around this process ends so, too.
+pub(crate) fn die_of_key(signal: Signal) -> ! {
+    reset(signal);
+    let _ends_here = rustix::process::kill_current_process_group(signal);
+    die_of(signal)
+}
+
+/// Resets a signal to its default action, without a core file of this process.
+fn reset(signal: Signal) {
+    let maximum = getrlimit(Resource::Core).maximum;
+    let _as_it_was = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
     // SAFETY: a zeroed action is the default one, and the call reads it.
     unsafe {
         let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
         libc::sigaction(signal.as_raw(), &default, ptr::null_mut());
     }
-    let _ends_here = rustix::process::kill_process(rustix::process::getpid(), signal);
-    std::process::exit(128 + signal.as_raw())
 }
 
 /// Stops this process and its group like Ctrl-Z, and returns when it is continued. Returns at once

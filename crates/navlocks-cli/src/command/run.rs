@@ -107,6 +107,9 @@ impl Run {
         Target::finish(locks).await;
         match ending? {
             Ending::Own(status) => Ok(status),
+            // A shell ends its script only if this process dies of the key, too.
+            Ending::Interrupted(key) => crate::system::die_of_key(key),
+            Ending::Passed(signal) => crate::system::die_of(signal),
             Ending::Lost(loss) => {
                 let message = format!("the command was ended, because '{scope}' is lost: {loss}");
                 Err(Failure::new(Exit::Lost, message))

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, kill_process, kill_process_group,
     test_kill_process_group, waitid,
 };
 
@@ -38,8 +38,17 @@ pub(crate) enum Change {
     None,
     /// The child was stopped by this signal.
     Stopped(Signal),
-    /// The child ended with this status, or with 128 plus the number of a signal.
-    Ended(u8),
+    /// The child ended.
+    Ended(Status),
+}
+
+/// The end of the child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// The exit status, or 128 plus the number of a signal.
+    pub(crate) code: u8,
+    /// SIGINT or SIGQUIT, which keys of a terminal send, if one of them ended it.
+    pub(crate) key: Option<Signal>,
 }
 
 impl Child {
@@ -85,9 +94,11 @@ impl Child {
         if let Some(by) = status.stopping_signal().and_then(Signal::from_named_raw) {
             return Ok(Change::Stopped(by));
         }
-        let ended =
-            status.exit_status().or_else(|| status.terminating_signal().map(|by| SIGNALLED + by));
-        Ok(ended.map_or(Change::None, |code| Change::Ended(code as u8)))
+        let by = status.terminating_signal();
+        let key = [Signal::INT, Signal::QUIT].into_iter().find(|key| by == Some(key.as_raw()));
+        let ended = status.exit_status().or_else(|| by.map(|by| SIGNALLED + by));
+        let ended = ended.map(|code| Change::Ended(Status { code: code as u8, key }));
+        Ok(ended.unwrap_or(Change::None))
     }
 
     /// Sends a signal to the child alone. A child that has ended is no error.
@@ -95,9 +106,12 @@ impl Child {
         let _gone = kill_process(self.pid, signal);
     }
 
-    /// Sends a signal to all descendants of the child, in any group or session.
-    pub(crate) fn signal_descendants(&self, signal: Signal) {
-        for descendant in self.descendants() {
+    /// Sends a signal to the child, its group, and all its descendants in any group or session,
+    /// once to each.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        self.signal_group(signal);
+        let is_outside = |pid: &Pid| getpgid(Some(*pid)).is_ok_and(|group| group != self.pid);
+        for descendant in self.descendants().into_iter().filter(is_outside) {
             let _gone = kill_process(descendant, signal);
         }
     }

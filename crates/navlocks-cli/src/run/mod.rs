@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::exit::{Exit, Failure};
-use child::{Change, Child};
+use child::{Change, Child, Status};
 use terminal::Terminal;
 
 /// The pause between two looks at the group of an ended child: the kernel sends no notification.
@@ -39,6 +39,10 @@ pub(crate) enum OnLoss {
 pub(crate) enum Ending {
     /// The command ended by itself, with this status.
     Own(u8),
+    /// A key of the terminal that the command had ended it by this signal.
+    Interrupted(Signal),
+    /// This signal ended the command, and this process had passed it on.
+    Passed(Signal),
     /// The command was terminated because the lock was lost.
     Lost(Loss),
 }
@@ -62,7 +66,7 @@ pub(crate) async fn supervise(
     let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
     let presence = lock.locks().descriptor();
     let child = Child::spawn(command, environment, presence, &mut terminal)?;
-    let mut run = Run { child, terminal, on_loss, grace, lost: None, resumed: false };
+    let mut run = Run { child, terminal, on_loss, grace, lost: None, resumed: false, passed: None };
     let mut known = false;
     loop {
         let lost = run.lost;
@@ -80,8 +84,7 @@ pub(crate) async fn supervise(
                 run.lose(loss, lock);
             }
             () = sleep_until(grace_over), if lost.is_some() => {
-                run.child.signal_group(Signal::KILL);
-                run.child.signal_descendants(Signal::KILL);
+                run.child.signal_all(Signal::KILL);
                 // The end of the child follows.
                 ends.recv().await;
                 if let Some(status) = run.child_changed()? {
@@ -101,11 +104,13 @@ struct Run {
     lost: Option<(Loss, Instant)>,
     /// The command was continued after a stop, and the SIGCONT of this process is not read yet.
     resumed: bool,
+    /// The last signal that was passed on.
+    passed: Option<Signal>,
 }
 
 impl Run {
     /// Handles changes of the child. Returns its status when it has ended.
-    fn child_changed(&mut self) -> Result<Option<u8>, Failure> {
+    fn child_changed(&mut self) -> Result<Option<Status>, Failure> {
         loop {
             match self.child.change().map_err(refused)? {
                 Change::None => {
@@ -150,6 +155,7 @@ impl Run {
         {
             terminal.lend_if_wanted(self.child.group());
         }
+        self.passed = Some(caught);
         // In a pipeline Ctrl-C is for the whole group; other signals are for their receiver alone.
         match &self.terminal {
             Some(terminal) if !terminal.is_lent() => self.child.signal_group(caught),
@@ -181,23 +187,25 @@ impl Run {
         };
         tell(&format!("has {} to end", crate::command::say(grace)));
         self.lost = Some((loss, Instant::now() + grace));
-        self.child.signal_group(Signal::TERM);
-        self.child.signal_descendants(Signal::TERM);
+        self.child.signal_all(Signal::TERM);
         // A stopped command receives SIGTERM when it is continued.
         self.child.signal_group(Signal::CONT);
     }
 
     /// Handles the end of the child. After a loss no process of its group is left.
-    async fn ended(mut self, status: u8) -> Ending {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.take_back();
-        }
-        let Some((loss, until)) = self.lost else { return Ending::Own(status) };
+    async fn ended(mut self, status: Status) -> Ending {
+        let lent = self.terminal.as_mut().is_some_and(Terminal::take_back);
+        let Some((loss, until)) = self.lost else {
+            return match status.key {
+                Some(key) if self.passed == Some(key) => Ending::Passed(key),
+                Some(key) if lent => Ending::Interrupted(key),
+                _ => Ending::Own(status.code),
+            };
+        };
         while Instant::now() < until && self.child.others_live() {
             sleep_until(until.min(Instant::now() + GROUP_POLL)).await;
         }
-        self.child.signal_group(Signal::KILL);
-        self.child.signal_descendants(Signal::KILL);
+        self.child.signal_all(Signal::KILL);
         Ending::Lost(loss)
     }
 }

@@ -68,12 +68,14 @@ impl Terminal {
         }
     }
 
-    /// Makes the group of this process the foreground again, for its shell.
-    pub(crate) fn take_back(&mut self) {
-        if self.lent {
-            self.lent = false;
+    /// Makes the group of this process the foreground again, for its shell. Returns true if the
+    /// command had the terminal.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let lent = std::mem::take(&mut self.lent);
+        if lent {
             let _hung_up = system::give_terminal(self.file.as_fd(), self.group);
         }
+        lent
     }
 }
 

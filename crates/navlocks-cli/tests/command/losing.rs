@@ -123,6 +123,40 @@ fn descendants_in_sessions_of_their_own_are_ended() {
 }
 
 #[test]
+fn each_process_of_a_lost_command_gets_one_sigterm() {
+    const EACH: usize = 8;
+    let world = World::new();
+    // Signals that are pending together count as one, so there are several processes.
+    let counts = "trap \"echo asked\" TERM; echo ready; while :; do read line <&4; done";
+    let script = format!(
+        "exec 4<&0; for i in $(seq {EACH}); do sh -c '{counts}' & setsid sh -c '{counts}' & done
+        {counts}"
+    );
+    let mut victim = Talk::start(world.script("run --grace 1h x", &script));
+    for _ in 0..=2 * EACH {
+        victim.line_after("ready");
+    }
+    assert_ended(&world.run("steal x"), 0, "");
+    for _ in 0..=2 * EACH {
+        victim.line_after("asked");
+    }
+    for descendant in descendants(victim.pid()) {
+        let _ended = kill_process(descendant, Signal::KILL);
+    }
+    let ended = victim.wait();
+    ended.assert(90, "stolen");
+    assert!(!ended.lines.contains(&"asked".to_owned()), "{ended:?}");
+}
+
+/// Returns the processes below one, the youngest last.
+fn descendants(parent: Pid) -> Vec<Pid> {
+    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let list = list.unwrap_or_default();
+    let children = list.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+    children.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
+}
+
+#[test]
 fn on_loss_sends_a_signal_or_lets_the_command_go_on() {
     let world = World::new();
     let script = "trap 'echo told; kill $!; exit 5' USR1; echo held; sleep 1000 & wait";

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -13,6 +14,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::support::{Guarded, LONG, Talk, World, program};
 
 const INTERRUPT: &str = "\x03";
+const QUIT: &str = "\x1c";
 const SUSPEND: &str = "\x1a";
 const END_OF_INPUT: &str = "\x04";
 
@@ -82,7 +84,7 @@ impl Sitting {
         }
     }
 
-    /// Returns the rest of the output.
+    /// Returns the exit status as a shell has it, and the rest of the output.
     #[track_caller]
     fn end(mut self) -> (i32, String) {
         let status = self.process.wait();
@@ -91,7 +93,8 @@ impl Sitting {
         while let Ok(bytes) = self.screen.recv_timeout(std::time::Duration::from_millis(200)) {
             rest.push_str(&String::from_utf8_lossy(&bytes));
         }
-        (status.code().expect("no signal"), rest)
+        let signalled = || status.signal().map(|signal| 128 + signal);
+        (status.code().or_else(signalled).expect("it has ended"), rest)
     }
 }
 
@@ -145,6 +148,63 @@ fn ctrl_c_ends_a_command_without_a_handler() {
     sitting.expect("ready");
     sitting.type_keys(INTERRUPT);
     sitting.expect("status 130.");
+}
+
+#[test]
+fn ctrl_c_and_ctrl_backslash_end_a_script_with_its_command() {
+    let command = "$NL run x -- sh -c 'echo ready; exec sleep 1000'";
+    let script = format!("ulimit -c 0; for turn in 1 2; do {command}; done; echo went on");
+    for (key, code) in [(INTERRUPT, 130), (QUIT, 131)] {
+        let world = World::new();
+        let mut sitting = Sitting::at(&world, &script);
+        sitting.expect("ready");
+        sitting.type_keys(key);
+        let (ended, said) = sitting.end();
+        assert_eq!(ended, code, "{said}");
+        assert!(!said.contains("ready") && !said.contains("went on"), "{said}");
+        world.until(0, 0);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_script_with_a_pipeline_that_ends_in_a_run() {
+    let world = World::new();
+    let command = "true | $NL run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000'";
+    let script = format!("for turn in 1 2; do {command}; done; echo went on");
+    let mut sitting = Sitting::with(&world, "bash", &["-c", &script]);
+    sitting.expect("ready");
+    sitting.type_keys(INTERRUPT);
+    let (code, said) = sitting.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(!said.contains("ready") && !said.contains("went on"), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_a_loop_of_an_interactive_shell_and_nested_runs() {
+    let world = World::new();
+    let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
+    let command = "$NL run x -- $NL run y -- sh -c 'echo rea''dy; exec sleep 1000'";
+    sitting.type_keys(&format!("for turn in 1 2; do {command}; done\n"));
+    sitting.expect("ready");
+    sitting.type_keys(INTERRUPT);
+    let said = sitting.asked("echo code $?.", "code 130.");
+    assert!(!said.contains("ready"), "{said}");
+    sitting.type_keys("exit 0\n");
+    assert_eq!(sitting.end().0, 0);
+}
+
+#[test]
+fn command_that_ends_by_itself_after_ctrl_c_does_not_end_its_script() {
+    let world = World::new();
+    let command = r#"trap "exit 5" INT; echo ready; while :; do read line; done"#;
+    let script = "for turn in 1 2; do $NL run x -- bash -c \"$COMMAND\"; echo status $?.; done";
+    let mut sitting = Sitting::at(&world, &format!("COMMAND='{command}'; {script}"));
+    for _ in 0..2 {
+        sitting.expect("ready");
+        sitting.type_keys(INTERRUPT);
+        sitting.expect("status 5.");
+    }
+    assert_eq!(sitting.end().0, 0);
 }
 
 #[test]
