@@ -57,7 +57,7 @@ async function startService(origins) {
   const built = ['release', 'debug'].map((profile) => file(`../../target/${profile}/navlocks`));
   const command = process.env.NAVLOCKS_BIN ?? built.find(existsSync) ?? 'navlocks';
   const folder = mkdtempSync(join(tmpdir(), 'two-devices-'));
-  const given = ['serve', '--no-socket', '--listen', '127.0.0.1:0', '--state-dir', folder, '--share-origins', origins.join()];
+  const given = ['serve', '--no-socket', '--fresh', '--listen', '127.0.0.1:0', '--state-dir', folder, '--share-origins', origins.join()];
   const child = spawn(command, given, { stdio: ['ignore', 'pipe', 'inherit'] });
   child.on('error', ({ message }) => {
     console.error(`${message}\nbuild the command with 'cargo build', or name it: NAVLOCKS_BIN=/path/to/navlocks node server.js`);

@@ -67,7 +67,7 @@ export class Service {
 
   /** Starts it, or restarts it at the same addresses. */
   async start() {
-    const places = ['--socket', join(this.#folder, 'socket'), '--state-dir', this.#folder, '--listen', `127.0.0.1:${this.#port}`];
+    const places = ['--socket', join(this.#folder, 'socket'), '--state-dir', this.#folder, '--fresh', '--listen', `127.0.0.1:${this.#port}`];
     const env = { ...process.env, NAVLOCKS_LOG: 'warn', ...this.#environment };
     // The service ends soon if this process is killed.
     const child = spawn(command, ['serve', ...places, '--idle-exit', '120s', ...this.#given], { env, stdio: ['ignore', 'pipe', 'inherit'] });

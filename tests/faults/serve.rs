@@ -27,7 +27,8 @@ impl Served {
     /// Uses a port that stays free between two starts.
     pub(crate) fn tcp(folder: &Path) -> io::Result<Self> {
         let address = Address::free_port()?;
-        let arguments = ["--no-socket".into(), "--listen".into(), address.to_string()].into();
+        let arguments =
+            ["--no-socket", "--fresh", "--listen", &address.to_string()].map(Into::into).into();
         Ok(Self::new(folder, format!("ws://{address}"), arguments))
     }
 

@@ -77,6 +77,6 @@ fn start() -> Result<Server, String> {
     let unix = place.join("socket");
     let mut serve = Command::new(command()?);
     serve.arg("serve").arg("--socket").arg(&unix).arg("--state-dir").arg(&place);
-    serve.args(["--listen", &tcp.to_string()]);
+    serve.args(["--fresh", "--listen", &tcp.to_string()]);
     Server::start(PROGRAM, folder, &mut serve, vec![Address::Unix(unix), Address::Tcp(tcp)])
 }

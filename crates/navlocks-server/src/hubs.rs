@@ -10,7 +10,7 @@ use navlocks_wire::Fault;
 use crate::cluster::Membership;
 use crate::config::Config;
 use crate::hub::{Common, Hub, PartitionKey, Peer, SharedHub, Slots};
-use crate::store::{StateFile, Store};
+use crate::store::{Registry, StateFile, Store};
 
 /// The hubs of a service.
 #[derive(Debug)]
@@ -22,13 +22,18 @@ pub(crate) struct Hubs {
 }
 
 impl Hubs {
-    /// One hub for everything, with its state in this file.
+    /// One hub for everything, with its state in this file. `fresh` says that the service is the
+    /// first one if the file has no record of another.
     ///
     /// # Errors
     ///
     /// The file cannot be used.
-    pub(crate) fn of_service(config: &Config, state: Option<StateFile>) -> io::Result<Self> {
-        Self::new(config, state, None)
+    pub(crate) fn of_service(
+        config: &Config,
+        state: Option<StateFile>,
+        fresh: bool,
+    ) -> io::Result<Self> {
+        Self::new(config, Store::new(state, &config.limits, fresh)?, None)
     }
 
     /// A hub for each slot that this node will own.
@@ -40,15 +45,15 @@ impl Hubs {
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(|error| io::Error::other(error.to_string()))?;
         let name = format!("{:032x}", u128::from_le_bytes(name));
-        Self::new(config, None, Some(Rc::new(Slots::new(membership, name))))
+        let stored = Store::new(None, &config.limits, true)?;
+        Self::new(config, stored, Some(Rc::new(Slots::new(membership, name))))
     }
 
     fn new(
         config: &Config,
-        state: Option<StateFile>,
+        stored: (Store, Registry),
         slots: Option<Rc<Slots>>,
     ) -> io::Result<Self> {
-        let stored = Store::new(state, &config.limits)?;
         let (limits, mut common) = (config.limits.clone(), Common::default());
         if let Some(slots) = &slots {
             common.slots = Rc::downgrade(slots);

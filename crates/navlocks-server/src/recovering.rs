@@ -19,8 +19,9 @@ const LOOKS_PER_TURN: usize = 100;
 
 /// Attends to the sessions of an earlier service, or of the earlier owner of a slot.
 pub(crate) fn attend_all(shared: &Rc<Shared>, hub: &SharedHub) {
-    let earlier = hub.borrow().store.earlier();
+    let (earlier, why) = (hub.borrow().store.earlier(), hub.borrow().store.why_earlier());
     if !earlier.is_zero() {
+        tracing::warn!("no lock is granted for {earlier:?}: {why}");
         spawn_local(let_go_after(earlier, hub.clone()));
     }
     if hub.borrow().recovery.has_sessions() {
@@ -30,10 +31,6 @@ pub(crate) fn attend_all(shared: &Rc<Shared>, hub: &SharedHub) {
 
 /// Holds all grants back until clients of an earlier service know that theirs are over.
 async fn let_go_after(earlier: Duration, hub: SharedHub) {
-    tracing::warn!(
-        ?earlier,
-        "the last service did not end in good order: nothing is granted for a while"
-    );
     sleep(earlier).await;
     if hub.borrow().is_retired() {
         return;

@@ -81,7 +81,10 @@ impl Service {
             let text = "there is nothing to listen on: name a socket or an address";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let hubs = match Hubs::of_service(&config, state) {
+        // Sessions without a lease end with their processes.
+        let is_tcp = |address: &Address| matches!(address, Address::Tcp(_));
+        let fresh = config.fresh || !addresses.iter().any(is_tcp);
+        let hubs = match Hubs::of_service(&config, state, fresh) {
             Ok(hubs) => hubs,
             Err(error) => {
                 socket_file.inspect(SocketFile::remove);

@@ -48,6 +48,10 @@ pub(super) struct Serve {
     /// ~/.local/state/navlocks]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
+    /// Grant locks at once although the state folder has no record of an earlier service; without
+    /// this a service over TCP waits for --lease-max then, because clients may still hold locks
+    #[arg(long)]
+    fresh: bool,
     /// A file with access tokens for TCP, one on a line, as TOKEN or TENANT:TOKEN [default: the
     /// variable NAVLOCKS_TOKEN]
     #[arg(long, value_name = "FILE", env = "NAVLOCKS_TOKEN_FILE", hide_env_values = true)]
@@ -222,6 +226,7 @@ impl Serve {
             tcp: self.listen,
             inherit: handed_over,
             state_dir,
+            fresh: self.fresh,
             access: access(self.token_file, self.operator_token_file)?,
             dashboard: self.dashboard,
             dashboard_actions: self.dashboard_actions,

@@ -35,7 +35,7 @@ fn killed_waiter_leaves_the_queue() {
 fn ended_waiter_over_tcp_leaves_the_queue_before_its_lease_ends() {
     let world = World::new();
     let mut serve =
-        world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 60s --state-dir");
+        world.navlocks("serve --no-socket --fresh --listen 127.0.0.1:0 --lease 60s --state-dir");
     serve.arg(world.file("state"));
     let mut service = Talk::start(serve);
     let run = format!("run --url {}", service.line_after("listening on "));
@@ -72,7 +72,8 @@ fn interrupted_waiter_leaves_the_queue_and_runs_nothing() {
 #[test]
 fn navlocks_that_is_stopped_beyond_its_lease_loses_its_lock_and_ends_its_command() {
     let world = World::new();
-    let mut serve = world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 1s --state-dir");
+    let mut serve =
+        world.navlocks("serve --no-socket --fresh --listen 127.0.0.1:0 --lease 1s --state-dir");
     serve.arg(world.file("state"));
     let mut service = Talk::start(serve);
     let url = service.line_after("listening on ");

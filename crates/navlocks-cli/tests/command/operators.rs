@@ -17,7 +17,7 @@ fn write(path: &Path, text: &str, mode: u32) {
 
 /// Starts a service over TCP, and returns its address.
 fn over_tcp(world: &World, arguments: &str) -> (Talk, String) {
-    let mut serve = world.navlocks(&format!("serve --no-socket {arguments} --state-dir"));
+    let mut serve = world.navlocks(&format!("serve --no-socket --fresh {arguments} --state-dir"));
     serve.arg(world.file("state"));
     let mut service = Talk::start(serve);
     let url = service.line_after("listening on ");

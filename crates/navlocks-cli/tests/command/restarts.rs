@@ -238,7 +238,7 @@ fn service_of_a_supervisor_is_waited_for_before_a_command_starts_one() {
     use rustix::fs::{FlockOperation, flock};
     let world = World::new();
     let start = |address: &str| {
-        let mut serve = Talk::start(world.navlocks(&format!("serve --listen {address}")));
+        let mut serve = Talk::start(world.navlocks(&format!("serve --fresh --listen {address}")));
         let listening = serve.line_after("listening on ");
         (serve, listening.rsplit("ws://").next().unwrap().to_owned())
     };
@@ -273,7 +273,8 @@ fn service_of_a_supervisor_is_waited_for_before_a_command_starts_one() {
 
 /// Starts a service over TCP, and returns its address.
 fn serve(world: &World, address: &str, lease: &str) -> (Talk, String) {
-    let arguments = format!("serve --no-socket --listen {address} --lease {lease} --state-dir");
+    let arguments =
+        format!("serve --no-socket --fresh --listen {address} --lease {lease} --state-dir");
     let mut serve = world.navlocks(&arguments);
     serve.arg(world.file("state"));
     let mut service = Talk::start(serve);

@@ -22,7 +22,7 @@ fn as_program(test: &str, service: &str) -> Command {
 /// A service over TCP with a lease that no test waits for.
 fn over_tcp(world: &World) -> (Talk, String) {
     let mut serve =
-        world.navlocks("serve --no-socket --listen 127.0.0.1:0 --lease 60s --state-dir");
+        world.navlocks("serve --no-socket --fresh --listen 127.0.0.1:0 --lease 60s --state-dir");
     serve.arg(world.file("state"));
     let mut service = Talk::start(serve);
     let url = service.line_after("listening on ");

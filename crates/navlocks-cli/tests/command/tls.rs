@@ -48,7 +48,7 @@ fn make(world: &World, host: &str, authority: bool, until: &str) -> Pair {
 
 /// Starts a service with this certificate. Returns its port, and its log until it listened.
 fn serve(world: &World, pair: &Pair) -> (Talk, String, Vec<String>) {
-    let mut serve = world.navlocks("serve --no-socket --listen 127.0.0.1:0 --tls-cert");
+    let mut serve = world.navlocks("serve --no-socket --fresh --listen 127.0.0.1:0 --tls-cert");
     serve.arg(&pair.certificate).arg("--tls-key").arg(&pair.key);
     serve.arg("--state-dir").arg(world.file("state"));
     let mut service = Talk::start(serve);

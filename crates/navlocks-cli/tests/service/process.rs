@@ -32,7 +32,7 @@ impl Process {
 
     /// Starts a service that listens on a TCP port, too.
     pub(crate) fn with_tcp() -> Self {
-        let options = ["--listen", "127.0.0.1:0"];
+        let options = ["--fresh", "--listen", "127.0.0.1:0"];
         Self::start_with(Folder::new(), Command::new(PROGRAM), &options)
     }
 
@@ -152,7 +152,15 @@ fn log_is_json_without_secrets() {
     command.env("NAVLOCKS_LOG", "trace").stderr(std::fs::File::create(&log).unwrap());
     command.env("NAVLOCKS_DIR", folder.path());
     let mut child = command
-        .args(["serve", "--log-format", "json", "--listen", "127.0.0.1:0", "--token-file"])
+        .args([
+            "serve",
+            "--log-format",
+            "json",
+            "--fresh",
+            "--listen",
+            "127.0.0.1:0",
+            "--token-file",
+        ])
         .arg(&tokens)
         .arg("--state-dir")
         .arg(folder.path().join("state"))

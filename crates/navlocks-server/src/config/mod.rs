@@ -30,6 +30,9 @@ pub struct Config {
     /// Where to remember what must outlive the service. Without it nothing is: after a restart
     /// tokens go on from the clock, and nobody waits for earlier holders. For tests.
     pub state_dir: Option<PathBuf>,
+    /// Says that no earlier service can have clients. Otherwise a service over TCP whose state
+    /// folder has no record of one grants nothing until the longest lease has passed.
+    pub fresh: bool,
     /// The tokens of clients over TCP.
     pub access: Access,
     /// The certificate for TCP.

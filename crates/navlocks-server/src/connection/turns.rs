@@ -79,7 +79,7 @@ mod tests {
 
     fn run(test: impl AsyncFnOnce(Rc<Shared>)) {
         let config = Config::default();
-        let hubs = Hubs::of_service(&config, None);
+        let hubs = Hubs::of_service(&config, None, true);
         let shared = Shared::new(config, Origins::default(), None, hubs.expect("hubs"));
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(LocalSet::new().run_until(test(Rc::new(shared))));

@@ -261,12 +261,14 @@ impl Hub {
         untold
     }
 
-    /// Returns the longest lease of all sessions, those of an earlier service included. A session
-    /// over a Unix socket counts too, with no time at all.
+    /// Returns the longest lease of all sessions, those of an earlier service included, known or
+    /// not. A session over a Unix socket counts too, with no time at all.
     fn longest_lease(&self) -> Option<Duration> {
+        let unknown = self.recovery.blind.then(|| self.store.unknown_lease());
         let own = self.sessions.numbers();
         let own = own.iter().filter_map(|&number| self.sessions.get(number)).map(|it| it.lease);
-        own.chain(self.recovery.leases()).map(Option::unwrap_or_default).max()
+        let known = own.chain(self.recovery.leases()).map(Option::unwrap_or_default);
+        known.chain(unknown).max()
     }
 }
 

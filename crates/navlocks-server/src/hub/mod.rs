@@ -101,12 +101,12 @@ impl Hub {
     ///
     /// The system's clock is wrong by centuries.
     pub fn without_store(limits: Limits, deadlocks: DeadlockPolicy) -> io::Result<Self> {
-        let stored = Store::new(None, &limits)?;
+        let stored = Store::new(None, &limits, true)?;
         Ok(Self::new(limits, deadlocks, stored, Common::default(), Instant::now()))
     }
 
     /// Makes a hub whose sessions outlive it, with its state in this folder: the next hub there
-    /// waits for their claims.
+    /// waits for their claims. A hub in an empty folder is the first one.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Hub {
         deadlocks: DeadlockPolicy,
         now: Instant,
     ) -> io::Result<Self> {
-        let stored = Store::new(Some(StateFile::open(folder)?), &limits)?;
+        let stored = Store::new(Some(StateFile::open(folder)?), &limits, true)?;
         Ok(Self::new(limits, deadlocks, stored, Common::default(), now))
     }
 
@@ -182,7 +182,7 @@ impl Hub {
     /// Ends the wait for clients of an earlier service of which nothing is known: from now on
     /// everything is granted in its turn.
     pub(crate) fn let_go(&mut self, now: Instant) {
-        self.registry.end_blindness();
+        self.registry.end_unknown();
         if let Some(log) = &mut self.registry.log {
             log.end_grace();
         }

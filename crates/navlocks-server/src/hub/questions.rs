@@ -200,7 +200,8 @@ impl Hub {
         let text = if self.recovery.blind {
             let seconds = self.store.earlier().as_secs_f64().ceil();
             format!(
-                "no lock is granted in the first {seconds}s of the service: the one before did not end in good order, and its clients may still use their locks"
+                "no lock is granted in the first {seconds}s of the service: {}",
+                self.store.why_earlier()
             )
         } else {
             "the request is held back: a client of the earlier service has not come back yet, and may hold the lock"

@@ -12,7 +12,7 @@ use navlocks_wire::{self as wire, Cause, RequestKey};
 
 use super::wanted::Wanted;
 use crate::store::{
-    Found, Registry, RequestRecord, SessionRecord, Standing, boot_ms, millis, with_margin,
+    Found, Registry, RequestRecord, SessionRecord, Standing, Unknown, boot_ms, millis, with_margin,
 };
 
 /// The sessions that are waited for.
@@ -79,7 +79,8 @@ fn left(lease: Duration, until_ms: u64) -> Duration {
 impl Recovery {
     /// Begins with what the earlier service left.
     pub(crate) fn new(found: Found, now: Instant) -> Self {
-        let Found { sessions, requests, blind, whole, taken, given } = found;
+        let Found { sessions, requests, unknown, whole, taken, given } = found;
+        let blind = unknown != Unknown::None;
         let mut recovery = Self { blind, whole, taken, given, ..Self::default() };
         for record in sessions {
             let until = record.lease.map(|lease| now + left(lease, record.until_ms));

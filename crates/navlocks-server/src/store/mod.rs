@@ -27,7 +27,7 @@ use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
 
 pub(crate) use process::Process;
-pub(crate) use registry::{Found, Registry};
+pub(crate) use registry::{Found, Registry, Unknown};
 pub(crate) use request_table::{RequestRecord, Standing};
 pub(crate) use session_table::SessionRecord;
 pub(crate) use state_file::{FolderLock, StateFile};
@@ -52,6 +52,8 @@ pub(crate) struct Store {
     try_again_at: u64,
     /// For how long sessions of an earlier service may live on that the registry does not know.
     earlier: Duration,
+    /// Why.
+    unknown: Unknown,
     /// The key of the hashes in the registry.
     pub(crate) key: HashKey,
     /// The sessions and requests of the earlier service, until they are taken.
@@ -65,11 +67,17 @@ pub(crate) struct Exhausted;
 
 impl Store {
     /// Reads what the earlier service left, and reserves the first tokens. Returns the registry
-    /// beside the store.
-    pub(crate) fn new(file: Option<StateFile>, limits: &Limits) -> io::Result<(Self, Registry)> {
+    /// beside the store. Without any record the service is the first one if it is `fresh`; else
+    /// the record may have been removed.
+    pub(crate) fn new(
+        file: Option<StateFile>,
+        limits: &Limits,
+        fresh: bool,
+    ) -> io::Result<(Self, Registry)> {
         let earlier = file.as_ref().map_or(Ok(Earlier::None), StateFile::read)?;
+        let unrecorded = earlier == Earlier::None && file.is_some() && !fresh;
         let (reserved, mut believed, epoch) = match earlier {
-            Earlier::None => (0, None, 0),
+            Earlier::None => (0, unrecorded.then_some(limits.lease_max), 0),
             Earlier::State(state) => {
                 let lease = Duration::from_millis(state.lease_ms_max);
                 (state.tokens_reserved_to, (!state.clean).then_some(lease), state.epoch)
@@ -82,15 +90,21 @@ impl Store {
             }
         };
         let trusted = matches!(earlier, Earlier::State(_));
+        let unknown = match believed {
+            Some(_) if unrecorded => Unknown::Unrecorded,
+            Some(_) => Unknown::Lost,
+            None => Unknown::None,
+        };
         let (registry, key, found) = match (&file, boot()) {
-            (Some(file), Some(boot)) => file.registry(boot, trusted, believed.is_some())?,
+            (Some(file), Some(boot)) => file.registry(boot, trusted, unknown, fresh)?,
             _ => {
-                let found = Found { blind: believed.is_some(), ..Found::default() };
+                let found = Found { unknown, ..Found::default() };
                 (Registry::none(), HashKey::from_bytes([0; 16]), found)
             }
         };
+        let unknown = found.unknown;
         let lease_ms_max = believed.map_or(0, millis);
-        if !found.blind {
+        if unknown == Unknown::None {
             // Every session of the earlier service is known, with its own lease.
             believed = None;
         }
@@ -101,9 +115,9 @@ impl Store {
         let epoch = (epoch + 1).max(clock.as_secs());
         // Until they know that it is over, clients of the earlier service count as this one's.
         let state = State::new(false, start, lease_ms_max, epoch);
-        let slot = None;
+        let (slot, try_again_at) = (None, 0);
         let mut store =
-            Self { file, slot, state, block, step, try_again_at: 0, earlier, key, found };
+            Self { file, slot, state, block, step, try_again_at, earlier, unknown, key, found };
         store.write(State { tokens_reserved_to: start + block, ..state })?;
         Ok((store, registry))
     }
@@ -136,7 +150,7 @@ impl Store {
         let found = Found {
             taken: taken.iter().map(|taken| (key_of(taken), cause_of(taken))).collect(),
             given: before,
-            blind: !is_complete,
+            unknown: if is_complete { Unknown::None } else { Unknown::Lost },
             whole: is_complete,
             sessions: match is_complete {
                 true => sessions.into_iter().map(session_record).collect(),
@@ -152,6 +166,7 @@ impl Store {
             step,
             try_again_at: 0,
             earlier: if is_complete { Duration::ZERO } else { with_margin(limits.lease_max) },
+            unknown: Unknown::Lost,
             key: HashKey::drawn_from(&RandomState::new()),
             found,
         };
@@ -183,6 +198,20 @@ impl Store {
     /// For how long nothing must be granted, because of clients of an earlier service.
     pub(crate) fn earlier(&self) -> Duration {
         self.earlier
+    }
+
+    /// Returns why nothing is granted for so long.
+    pub(crate) fn why_earlier(&self) -> &'static str {
+        if self.unknown == Unknown::Unrecorded {
+            "its state folder has no record of an earlier service, whose clients may still use their locks (navlocks serve --fresh says that there was none)"
+        } else {
+            "the one before did not end in good order, and its clients may still use their locks"
+        }
+    }
+
+    /// Returns the longest lease of clients that the registry does not know.
+    pub(crate) fn unknown_lease(&self) -> Duration {
+        Duration::from_millis(self.state.lease_ms_max)
     }
 
     fn write(&mut self, state: State) -> io::Result<()> {
@@ -309,7 +338,7 @@ mod tests {
     #[test]
     fn step_that_gives_more_tokens_than_were_reserved_reserves_more() {
         let limits = Limits { tokens_reserved_ahead: 8, ..Limits::default() };
-        let (mut store, _) = Store::new(None, &limits).expect("a store");
+        let (mut store, _) = Store::new(None, &limits, true).expect("a store");
         let largest = store.state.tokens_reserved_to + 100;
         assert_eq!(store.given(largest), Ok(()));
         assert!(store.state.tokens_reserved_to > largest);

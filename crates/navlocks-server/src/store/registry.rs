@@ -25,7 +25,7 @@ const REQUESTS: &str = "requests.table";
 const MAGIC: u64 = u64::from_le_bytes(*b"navlocks");
 const LAYOUT: u64 = 1;
 /// The word of a header that says whether sessions live that the tables do not know.
-const BLIND: usize = 6;
+const UNKNOWN: usize = 6;
 
 /// The longest path of a Unix socket, with some room.
 const SOCKET_PATH_BYTES_MAX: usize = 100;
@@ -46,13 +46,24 @@ struct Tables {
     presence: PathBuf,
 }
 
+/// Whether clients may hold locks of which the tables know nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// They cannot.
+    #[default]
+    None,
+    /// The tables of their service were lost.
+    Lost,
+    /// There is no record of a service before this one.
+    Unrecorded,
+}
+
 /// The sessions and requests that an earlier service left.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) sessions: Vec<SessionRecord>,
     pub(crate) requests: Vec<RequestRecord>,
-    /// Clients may hold locks of which the tables know nothing.
-    pub(crate) blind: bool,
+    pub(crate) unknown: Unknown,
     /// In a cluster, where requests are not kept: nothing is granted until all sessions have
     /// claimed or ended.
     pub(crate) whole: bool,
@@ -74,13 +85,15 @@ impl Registry {
     }
 
     /// Opens the tables in this folder. Those of another start of the machine, or of an earlier
-    /// service that is not to be `trusted`, are emptied. `believed` says whether clients of an
-    /// earlier service may still believe in their locks, in case that the tables do not know.
+    /// service that is not to be `trusted`, are emptied. `unknown` says whether clients of an
+    /// earlier service may still believe in their locks, in case that the tables do not know. A
+    /// `fresh` service has none from before the records.
     pub(crate) fn open(
         folder: &Path,
         boot: u128,
         trusted: bool,
-        believed: bool,
+        unknown: Unknown,
+        fresh: bool,
     ) -> io::Result<(Self, HashKey, Found)> {
         let mut sessions = SessionTable(Table::open(&folder.join(SESSIONS))?);
         let mut requests = RequestTable(Table::open(&folder.join(REQUESTS))?);
@@ -94,17 +107,25 @@ impl Registry {
         let kept = found.is_some();
         let (key, found) = if let Some(found) = found {
             let key = u128::from(header[5]) << 64 | u128::from(header[4]);
-            let blind = header[BLIND] != 0 && believed;
-            (key, Found { blind, ..found })
+            let unknown = match header[UNKNOWN] {
+                _ if unknown == Unknown::None => Unknown::None,
+                0 => Unknown::None,
+                number if number == Unknown::Unrecorded as u64 => match fresh {
+                    true => Unknown::None,
+                    false => Unknown::Unrecorded,
+                },
+                _ => Unknown::Lost,
+            };
+            (key, Found { unknown, ..found })
         } else {
             let mut bytes = [0; 16];
             getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
             let key = u128::from_le_bytes(bytes);
-            let header = new_header(boot, key, believed);
+            let header = new_header(boot, key, unknown);
             // A table that a kill leaves without a header is emptied again.
             requests.reset(&header);
             sessions.reset(&header);
-            (key, Found { blind: believed, ..Found::default() })
+            (key, Found { unknown, ..Found::default() })
         };
         let presence = folder.join("presence");
         make_private(&presence)?;
@@ -112,11 +133,11 @@ impl Registry {
             clear(&presence)?;
         }
         let tables = Tables { sessions, requests, presence };
-        Ok((
-            Self { tables: Some(tables), log: None },
-            HashKey::from_bytes(key.to_le_bytes()),
-            found,
-        ))
+        let mut registry = Self { tables: Some(tables), log: None };
+        if found.unknown == Unknown::None {
+            registry.end_unknown();
+        }
+        Ok((registry, HashKey::from_bytes(key.to_le_bytes()), found))
     }
 
     /// Returns true if a service left sessions in this folder.
@@ -151,11 +172,11 @@ impl Registry {
     }
 
     /// Notes that no client believes any more in a lock that the tables do not know.
-    pub(crate) fn end_blindness(&mut self) {
+    pub(crate) fn end_unknown(&mut self) {
         if let Some(Tables { sessions, requests, .. }) = &mut self.tables {
             // While the headers differ the tables count as missing.
-            requests.set(0, BLIND, 0);
-            sessions.set(0, BLIND, 0);
+            requests.set(0, UNKNOWN, 0);
+            sessions.set(0, UNKNOWN, 0);
         }
     }
 
@@ -299,13 +320,13 @@ fn clear(presence: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn new_header(boot: u128, key: u128, blind: bool) -> Slot {
+fn new_header(boot: u128, key: u128, unknown: Unknown) -> Slot {
     let (boot, key) = ([boot as u64, (boot >> 64) as u64], [key as u64, (key >> 64) as u64]);
-    [MAGIC, LAYOUT, boot[0], boot[1], key[0], key[1], u64::from(blind), 0]
+    [MAGIC, LAYOUT, boot[0], boot[1], key[0], key[1], unknown as u64, 0]
 }
 
 fn is_of_boot(header: &Slot, boot: u128) -> bool {
-    header[..4] == new_header(boot, 0, false)[..4]
+    header[..4] == new_header(boot, 0, Unknown::None)[..4]
 }
 
 /// Reads what an earlier service left, and frees the slots that belong to nothing. Returns none if

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use navlocks_core::HashKey;
 
-use super::registry::{Found, Registry};
+use super::registry::{Found, Registry, Unknown};
 use crate::config::explain;
 
 /// The contents of the file. A file of another version is as good as none.
@@ -100,9 +100,10 @@ impl StateFile {
         &self,
         boot: u128,
         trusted: bool,
-        believed: bool,
+        unknown: Unknown,
+        fresh: bool,
     ) -> io::Result<(Registry, HashKey, Found)> {
-        Registry::open(&self.folder, boot, trusted, believed)
+        Registry::open(&self.folder, boot, trusted, unknown, fresh)
             .map_err(|error| explain(error, "cannot make the tables in", &self.folder))
     }
 

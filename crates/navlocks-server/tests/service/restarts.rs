@@ -123,6 +123,90 @@ fn without_the_tables_nothing_is_granted_for_the_longest_lease() {
     client.granted(4);
 }
 
+/// Removes the state folder of a service that a client over TCP has a lock of. Returns its lease.
+fn forgotten_holder() -> (Folder, Duration) {
+    let service = Running::with(short_leases);
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    holder.hold(1, "a");
+    let folder = service.kill();
+    std::fs::remove_dir_all(folder.path().join("state")).expect("it was there");
+    (folder, Duration::from_millis(welcome.lease_ms.expect("a lease")))
+}
+
+fn short_leases_and_not_fresh(config: &mut Config) {
+    short_leases(config);
+    config.fresh = false;
+}
+
+#[test]
+fn without_the_state_folder_nothing_is_granted_for_the_longest_lease() {
+    let (folder, lease) = forgotten_holder();
+    let begin = Instant::now();
+    let service = Running::again(folder, short_leases_and_not_fresh);
+    let mut client = Client::unix(service.unix());
+    client.say(r#"{"ask":{"id":1,"question":"place"}}"#);
+    let text = client.hear_text();
+    assert!(text.contains("no record of an earlier service") && text.contains("--fresh"), "{text}");
+    client.hold(1, "a");
+    assert!(begin.elapsed() >= lease);
+}
+
+#[test]
+fn service_that_ends_while_it_waits_for_unknown_clients_leaves_the_wait_to_the_next() {
+    for end in [Running::end, Running::kill] {
+        let (folder, lease) = forgotten_holder();
+        let folder = end(Running::again(folder, short_leases_and_not_fresh));
+        let begin = Instant::now();
+        let service = Running::again(folder, short_leases_and_not_fresh);
+        Client::unix(service.unix()).hold(1, "a");
+        assert!(begin.elapsed() >= lease);
+    }
+}
+
+/// Their leases are an hour, so a service that waits would exceed the time limit of the test.
+#[test]
+fn fresh_service_and_one_without_tcp_grant_at_once_without_a_record() {
+    let long = |config: &mut Config| {
+        config.limits.lease_max = Duration::from_secs(3_600);
+        config.fresh = false;
+    };
+    let hold = |service: Running| {
+        let mut client = Client::unix(service.unix());
+        client.hold(1, "a");
+        client.leave();
+        service
+    };
+    hold(Running::with(|config| {
+        long(config);
+        config.tcp.clear();
+    }));
+    // A user who reads of the wait and starts again with --fresh has a record by then.
+    for end in [Running::end, Running::kill] {
+        let folder = end(Running::with(long));
+        let folder = hold(Running::again(folder, |config| {
+            long(config);
+            config.fresh = true;
+        }))
+        .kill();
+        hold(Running::again(folder, long));
+    }
+}
+
+#[test]
+fn fresh_service_waits_for_clients_whose_records_were_lost() {
+    let service = Running::with(short_leases);
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    holder.hold(1, "a");
+    let lease = Duration::from_millis(welcome.lease_ms.expect("a lease"));
+    let folder = service.kill();
+    lose_tables(&folder);
+    let folder = Running::again(folder, short_leases).end();
+    let begin = Instant::now();
+    let service = Running::again(folder, short_leases);
+    Client::unix(service.unix()).hold(1, "a");
+    assert!(begin.elapsed() >= lease);
+}
+
 #[test]
 fn a_second_crash_without_the_tables_begins_the_wait_anew() {
     let service = Running::with(short_leases);

@@ -14,7 +14,8 @@ fn opened(folder: &Path) -> (Registry, Found) {
 }
 
 fn opened_at(folder: &Path, boot: u128, trusted: bool, believed: bool) -> (Registry, Found) {
-    let opened = Registry::open(folder, boot, trusted, believed);
+    let unknown = if believed { Unknown::Lost } else { Unknown::None };
+    let opened = Registry::open(folder, boot, trusted, unknown, false);
     let (registry, _, found) = opened.expect("a registry");
     (registry, found)
 }
@@ -127,14 +128,14 @@ fn tables_that_were_removed_are_made_again() {
 }
 
 #[test]
-fn blindness_lasts_over_further_starts_until_it_is_ended() {
+fn unknown_holders_last_over_further_starts_until_they_are_ended() {
     let folder = folder("blind");
-    assert!(opened_at(&folder, BOOT, true, true).1.blind);
+    assert_eq!(opened_at(&folder, BOOT, true, true).1.unknown, Unknown::Lost);
     let (mut registry, found) = opened_at(&folder, BOOT, true, true);
-    assert!(found.blind);
-    registry.end_blindness();
+    assert_eq!(found.unknown, Unknown::Lost);
+    registry.end_unknown();
     drop(registry);
-    assert!(!opened_at(&folder, BOOT, true, true).1.blind);
+    assert_eq!(opened_at(&folder, BOOT, true, true).1.unknown, Unknown::None);
     std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
