@@ -16,6 +16,12 @@ pub struct Info {
     pub token: Option<u64>,
     /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
+    /// The client under whose lock its program runs, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ClientKey>,
+    /// Its process, or the command of its `navlocks run`, is stopped, as by Ctrl-Z.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// The facts about a request that every answer and event repeats.

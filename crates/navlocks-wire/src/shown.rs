@@ -93,6 +93,9 @@ pub struct Entry {
     pub token: Option<u64>,
     /// How long it has been held or pending, in milliseconds.
     pub ms: u64,
+    /// Its process is stopped, as by Ctrl-Z. Told of the first request of a name, and of holders.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// All requests for one name.
@@ -235,6 +238,9 @@ pub struct SessionInfo {
     /// Its process, where the service knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Its process is stopped, as by Ctrl-Z.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// How it reaches the service.
     pub way: Way,
     /// True if it has a connection.

@@ -48,6 +48,10 @@ pub struct LockInfo {
     pub age: Duration,
     /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
+    /// The client under whose lock its program runs, as below `navlocks run`. Known to a service.
+    pub parent: Option<ClientId>,
+    /// True if a service knows that its process is stopped, as by Ctrl-Z.
+    pub stopped: bool,
 }
 
 /// Writes the tag, or else the client; the process; and the age. Control characters of the tag are
@@ -62,7 +66,8 @@ impl fmt::Display for LockInfo {
             None => write!(f, "client {}", self.client)?,
         }
         if let Some(pid) = self.pid {
-            write!(f, " (pid {pid})")?;
+            let stopped = if self.stopped { ", stopped" } else { "" };
+            write!(f, " (pid {pid}{stopped})")?;
         }
         // The clock is exact to milliseconds.
         let millis = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
@@ -108,7 +113,18 @@ impl LockInfo {
     ) -> Self {
         let navlocks_core::LockInfo { request, client, scope, mode, token, .. } = info;
         let (tag, age) = more(request);
-        Self { request, client, scope, mode, token, tag, age, pid: None }
+        Self {
+            request,
+            client,
+            scope,
+            mode,
+            token,
+            tag,
+            age,
+            pid: None,
+            parent: None,
+            stopped: false,
+        }
     }
 }
 

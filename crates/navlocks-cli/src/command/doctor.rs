@@ -9,9 +9,10 @@ use navlocks::{Locks, Snapshot};
 use rustix::fs::{Access, access};
 
 use super::etcd::EtcdOptions;
-use super::recovery;
 use super::stop::Running;
 use super::target::Target;
+use super::waits::{Waits, who};
+use super::{recovery, say};
 use crate::exit::{Exit, Failure};
 use crate::place::{self, Found, Place};
 use crate::printer::{self, Harmless, Palette};
@@ -114,13 +115,11 @@ async fn look_at_cluster(etcd: &EtcdOptions, report: &mut Report) {
     if write * WRITES_PER_LEASE > lease {
         report.bad(&format!(
             "etcd takes {millis} ms for a write, which is slow for a node lease of {}: nodes may lose their slots",
-            super::say(lease)
+            say(lease)
         ));
     } else if !is_full {
-        report.good(&format!(
-            "etcd takes {millis} ms for a write; the node lease is {}",
-            super::say(lease)
-        ));
+        report
+            .good(&format!("etcd takes {millis} ms for a write; the node lease is {}", say(lease)));
     }
     let free = view.slots.iter().filter(|slot| slot.address.is_none()).count();
     match (view.nodes.len(), free) {
@@ -270,9 +269,10 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
         let (snapshot, reason) = target.query_with_reason(locks).await?;
         let unclaimed = target.answer(locks.recovery()).await?;
-        Ok::<_, Failure>((snapshot, reason, unclaimed, target.answer(locks.deadlocks()).await?))
+        let waits = Waits::ask_caught(target, locks, snapshot.clone()).await?;
+        Ok::<_, Failure>((snapshot, reason, unclaimed, waits))
     };
-    let (snapshot, reason, unclaimed, deadlocks) = match answers.await {
+    let (snapshot, reason, unclaimed, waits) = match answers.await {
         Ok(answers) => answers,
         Err(failure) => return report.bad(&failure.message),
     };
@@ -284,13 +284,21 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     for session in unclaimed {
         report.bad(&recovery::sentence(&session));
     }
-    if deadlocks.is_empty() {
+    for info in snapshot.held.iter().filter(|info| info.stopped) {
+        let (names, pid, age) = (&info.scope, info.pid.unwrap_or_default(), say(info.age));
+        report.bad(&format!(
+            "'{names}' is held for {age} by a stopped program, {}: continue it with fg in its terminal or kill -CONT {pid}, or end it",
+            who(info)
+        ));
+    }
+    if waits.cycles.is_empty() {
         report.good("no client is deadlocked");
     }
-    for cycle in deadlocks {
+    for cycle in &waits.cycles {
         let who = cycle.requests().iter().filter_map(|request| describe(&snapshot, *request));
         let who = who.collect::<Vec<_>>().join(", ");
-        report.bad(&format!("{cycle}: {who}; take one of these locks away with navlocks steal"));
+        let remedy = waits.remedy(cycle).unwrap_or_default();
+        report.bad(&format!("{cycle}: {who}; {remedy}"));
     }
 }
 

@@ -8,7 +8,7 @@ use navlocks::{ClientId, RequestId};
 
 use super::duration::say;
 use super::target::Target;
-use super::waits::{Edge, Waits, who};
+use super::waits::{Edge, Over, Waits, who};
 use crate::exit::Failure;
 use crate::printer;
 
@@ -60,19 +60,19 @@ impl Graph {
 fn text(waits: &Waits) -> String {
     let mut text = String::new();
     let mut told: BTreeSet<RequestId> = BTreeSet::new();
+    let edges = waits.edges();
     for root in waits.roots() {
-        let edges: Vec<Edge<'_>> = blocked_by(waits, root);
-        let Some(first) = edges.first() else { continue };
+        let Some(first) = blocked_by(&edges, root).next() else { continue };
         let (holder, age) = (who(first.blocker), say(first.blocker.age));
-        let verb = if first.hard { "holds" } else { "wants" };
+        let verb = if first.blocker.token.is_some() { "holds" } else { "wants" };
         let names = &first.blocker.scope;
         let _ = writeln!(text, "{holder} {verb} {names} for {age}{}", mark(waits, root));
-        tell(waits, root, 1, &mut told, &mut text);
+        tell(waits, &edges, root, 1, &mut told, &mut text);
     }
     if text.is_empty() {
         return "no request waits\n".to_owned();
     }
-    for line in waits.deadlocks() {
+    for line in waits.deadlocks(|_| true) {
         let _ = writeln!(text, "{line}");
     }
     if waits.left_out > 0 {
@@ -81,27 +81,34 @@ fn text(waits: &Waits) -> String {
     text
 }
 
-fn blocked_by(waits: &Waits, client: ClientId) -> Vec<Edge<'_>> {
-    let all = waits.pending.iter().flat_map(|id| waits.edges(*id));
-    all.filter(|edge| edge.blocker.client == client).collect()
+fn blocked_by<'a>(edges: &'a [Edge<'a>], client: ClientId) -> impl Iterator<Item = &'a Edge<'a>> {
+    edges.iter().filter(move |edge| edge.blocker.client == client)
 }
 
 fn tell(
     waits: &Waits,
+    edges: &[Edge<'_>],
     client: ClientId,
     depth: usize,
     told: &mut BTreeSet<RequestId>,
     text: &mut String,
 ) {
-    for edge in blocked_by(waits, client) {
+    for edge in blocked_by(edges, client) {
         if !told.insert(edge.waiter.request) || depth > DEPTH_MAX {
             continue;
         }
-        let (indent, age) = ("  ".repeat(depth), say(edge.waiter.age));
-        let mark = mark(waits, edge.waiter.client);
-        let _ =
-            writeln!(text, "{indent}{} waits for {} for {age}{mark}", who(edge.waiter), edge.name);
-        tell(waits, edge.waiter.client, depth + 1, told, text);
+        let (indent, waiter) = ("  ".repeat(depth), who(edge.waiter));
+        let (age, mark) = (say(edge.waiter.age), mark(waits, edge.waiter.client));
+        let _ = match edge.over {
+            Over::Held(name) | Over::Earlier(name) => {
+                writeln!(text, "{indent}{waiter} waits for {name} for {age}{mark}")
+            }
+            Over::Command => {
+                let names = &edge.waiter.scope;
+                writeln!(text, "{indent}{waiter} holds {names} and waits for this command{mark}")
+            }
+        };
+        tell(waits, edges, edge.waiter.client, depth + 1, told, text);
     }
 }
 
@@ -115,7 +122,7 @@ fn dot(waits: &Waits) -> String {
         String::from("digraph navlocks {\n  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     let mut nodes = BTreeSet::new();
     let mut edges = String::new();
-    for edge in waits.pending.iter().flat_map(|id| waits.edges(*id)) {
+    for edge in waits.edges() {
         for info in [edge.waiter, edge.blocker] {
             if nodes.insert(info.client) {
                 let red = if waits.is_deadlocked(info.client) { ", color=red" } else { "" };
@@ -124,10 +131,17 @@ fn dot(waits: &Waits) -> String {
             }
         }
         let (from, to) = (edge.waiter.client, edge.blocker.client);
-        let caught = waits.cycles.iter().any(|it| it.contains(&from) && it.contains(&to));
+        let holds = |cycle: &[ClientId]| cycle.contains(&from) && cycle.contains(&to);
+        let caught = waits.cycles.iter().any(|cycle| holds(cycle.clients()));
         let red = if caught { ", color=red" } else { "" };
-        let dashed = if edge.hard { "" } else { ", style=dashed" };
-        let label = quoted(&format!("{} for {}", edge.name, say(edge.waiter.age)));
+        let (dashed, label) = match edge.over {
+            Over::Held(name) => ("", format!("{name} for {}", say(edge.waiter.age))),
+            Over::Earlier(name) => {
+                (", style=dashed", format!("{name} for {}", say(edge.waiter.age)))
+            }
+            Over::Command => ("", "its command".to_owned()),
+        };
+        let label = quoted(&label);
         let _ = writeln!(edges, "  \"{from}\" -> \"{to}\" [label={label}{dashed}{red}];");
     }
     text + &edges + "}\n"

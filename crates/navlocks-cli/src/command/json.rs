@@ -27,6 +27,12 @@ struct Entry<'a> {
     token: Option<u64>,
     /// Milliseconds since the request is held, or pending.
     ms: u128,
+    /// The client under whose lock its program runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// Its process is stopped.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stopped: bool,
 }
 
 impl<'a> From<&'a LockInfo> for Entry<'a> {
@@ -42,6 +48,8 @@ impl<'a> From<&'a LockInfo> for Entry<'a> {
             },
             token: info.token.map(navlocks::FencingToken::get),
             ms: info.age.as_millis(),
+            parent: info.parent.map(|parent| parent.to_string()),
+            stopped: info.stopped,
         }
     }
 }

@@ -36,12 +36,10 @@ impl Screen {
 
     /// Draws the lines that fit over the earlier ones, without flicker.
     pub(super) fn draw(&self, lines: &[String]) -> Result<Reader, Failure> {
-        let size = tcgetwinsize(std::io::stdout());
-        let (rows, columns) =
-            size.map_or((24, 80), |size| (size.ws_row.max(1), size.ws_col.max(1)));
-        let visible = lines.iter().take(usize::from(rows));
+        let (rows, columns) = size();
+        let visible = lines.iter().take(rows);
         let drawn: Vec<String> =
-            visible.map(|line| fit(line, columns.into()) + CLEAR_TO_END_OF_LINE).collect();
+            visible.map(|line| fit(line, columns) + CLEAR_TO_END_OF_LINE).collect();
         let text = format!("{HOME}{}{CLEAR_BELOW}", drawn.join("\r\n"));
         printer::print_bytes(text.as_bytes())
     }
@@ -54,6 +52,44 @@ impl Drop for Screen {
             let _hung_up = tcsetattr(stdin(), OptionalActions::Flush, before);
         }
     }
+}
+
+/// Returns the rows and columns of the terminal.
+fn size() -> (usize, usize) {
+    let size = tcgetwinsize(std::io::stdout());
+    size.map_or((24, 80), |size| (size.ws_row.max(1).into(), size.ws_col.max(1).into()))
+}
+
+/// Returns the width of the terminal.
+pub(super) fn columns() -> usize {
+    size().1
+}
+
+/// Divides a line without colours at spaces, and a longer word anywhere.
+pub(super) fn wrap(line: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in line.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if used > 0 && used + length > columns {
+            lines.push(String::new());
+            used = 0;
+        }
+        for c in word.chars() {
+            if used == columns && c == ' ' {
+                continue;
+            }
+            if used == columns {
+                lines.push(String::new());
+                used = 0;
+            }
+            if let Some(last) = lines.last_mut() {
+                last.push(c);
+            }
+            used += 1;
+        }
+    }
+    lines
 }
 
 /// Cuts a line to the width. Colour sequences take no room.
@@ -76,6 +112,13 @@ fn fit(line: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_is_wrapped_at_spaces_and_a_long_word_anywhere() {
+        assert_eq!(wrap("to be or not", 5), ["to be", "or ", "not"]);
+        assert_eq!(wrap("an abcdefg", 4), ["an ", "abcd", "efg"]);
+        assert_eq!(wrap("abc", 3), ["abc"]);
+    }
 
     #[test]
     fn colours_take_no_room_and_are_ended() {

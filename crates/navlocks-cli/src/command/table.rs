@@ -49,7 +49,7 @@ fn row(info: &LockInfo, state: &str) -> [String; HEAD.len()] {
     [
         cut(&info.scope.to_string()),
         info.mode.to_string(),
-        state.to_owned(),
+        if info.stopped { format!("{state}, stopped") } else { state.to_owned() },
         say(info.age),
         some(info.pid.map(|pid| pid.to_string())),
         cut(&some(info.tag.as_deref().map(|tag| Harmless(tag).to_string()))),

@@ -8,6 +8,7 @@ use clap::Args;
 use navlocks::{Connect, ConnectError, Locks, PartitionSnapshot, QueryError, Snapshot};
 use navlocks_wire::{ClientKey, FaultCode};
 
+use super::waits::quoted;
 use super::{duration, recovery};
 use crate::exit::{Exit, Failure};
 use crate::place::{Found, Place};
@@ -79,6 +80,14 @@ impl Target {
     /// Returns the given address; none for the user's own service.
     pub(super) fn url(&self) -> Option<&str> {
         self.url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// Returns the options that name the same lock space, each after a space.
+    pub(super) fn options(&self) -> String {
+        let url = self.url().map(|url| format!(" --url {}", quoted(url)));
+        let partition = Some(self.partition()).filter(|name| !name.is_empty());
+        let partition = partition.map(|name| format!(" --partition {}", quoted(name)));
+        url.into_iter().chain(partition).collect()
     }
 
     /// Returns the place of the user's own service, if that is the target.

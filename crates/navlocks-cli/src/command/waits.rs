@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use navlocks::deadlock::Cycle;
 use navlocks::{Blockers, ClientId, LockInfo, Locks, Name, RequestId, Snapshot};
 
 use super::duration::say;
@@ -19,20 +20,31 @@ pub(super) struct Waits {
     /// The pending requests that were looked at, in queue order.
     pub(super) pending: Vec<RequestId>,
     blockers: BTreeMap<RequestId, Blockers>,
-    /// The clients of each cycle.
-    pub(super) cycles: Vec<Vec<ClientId>>,
+    pub(super) cycles: Vec<Cycle>,
     /// The number of pending requests that were not looked at.
     pub(super) left_out: usize,
+    /// The options of a command that reaches the same locks.
+    options: String,
 }
 
 /// A client that waits for another one.
 #[derive(Debug)]
 pub(super) struct Edge<'a> {
+    /// The pending request, or a lock of a client whose command waits.
     pub(super) waiter: &'a LockInfo,
     pub(super) blocker: &'a LockInfo,
-    pub(super) name: Name,
-    /// True if the blocker holds its lock; otherwise it is an earlier pending request.
-    pub(super) hard: bool,
+    pub(super) over: Over<'a>,
+}
+
+/// The reason of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over<'a> {
+    /// The blocker holds this name.
+    Held(&'a Name),
+    /// The blocker is an earlier pending request for this name.
+    Earlier(&'a Name),
+    /// The blocker is a request of the command that runs under the lock of the waiter.
+    Command,
 }
 
 impl Waits {
@@ -61,10 +73,9 @@ impl Waits {
         snapshot: Snapshot,
         wanted: fn(&Self, &LockInfo) -> bool,
     ) -> Result<Self, Failure> {
-        let mut waits = Self::default();
+        let mut waits = Self { options: target.options(), ..Self::default() };
         if !snapshot.pending.is_empty() {
-            let cycles = target.answer(locks.deadlocks()).await?;
-            waits.cycles = cycles.iter().map(|cycle| cycle.clients().to_vec()).collect();
+            waits.cycles = target.answer(locks.deadlocks()).await?;
         }
         let asked: Vec<RequestId> = snapshot
             .pending
@@ -98,56 +109,81 @@ impl Waits {
     }
 
     /// Returns the blockers of a request: all held locks, or else the last earlier request.
-    pub(super) fn edges(&self, request: RequestId) -> Vec<Edge<'_>> {
+    fn edges_of(&self, request: RequestId) -> Vec<Edge<'_>> {
         let Some(waiter) = self.info(request) else { return Vec::new() };
         let Some(blockers) = self.blockers.get(&request) else { return Vec::new() };
-        let hard = !blockers.hard.is_empty();
         let last = blockers.soft.len().saturating_sub(1);
-        let by = if hard { &blockers.hard[..] } else { &blockers.soft[last..] };
+        let (by, over): (_, fn(_) -> _) = match &blockers.hard[..] {
+            [] => (&blockers.soft[last..], Over::Earlier),
+            hard => (hard, Over::Held),
+        };
         let edge = |id: &RequestId| {
             let blocker = self.info(*id)?;
             let common = waiter.scope.names().iter().find(|name| blocker.scope.contains(name))?;
-            Some(Edge { waiter, blocker, name: common.clone(), hard })
+            Some(Edge { waiter, blocker, over: over(common) })
         };
         by.iter().filter_map(edge).collect()
     }
 
-    /// Returns the pending requests of a client.
-    pub(super) fn pending_of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
-        let of_client = move |id: &RequestId| self.info(*id).is_some_and(|it| it.client == client);
-        self.pending.iter().copied().filter(of_client)
+    /// Returns all waits: those of pending requests, and those of clients for their commands.
+    pub(super) fn edges(&self) -> Vec<Edge<'_>> {
+        let mut edges: Vec<Edge<'_>> =
+            self.pending.iter().flat_map(|id| self.edges_of(*id)).collect();
+        for blocker in self.pending.iter().filter_map(|id| self.info(*id)) {
+            let is_outer = |info: &&LockInfo| Some(info.client) == blocker.parent;
+            let waiter = self.all().filter(is_outer).find(|info| info.token.is_some());
+            edges.extend(waiter.map(|waiter| Edge { waiter, blocker, over: Over::Command }));
+        }
+        edges
     }
 
     pub(super) fn is_deadlocked(&self, client: ClientId) -> bool {
-        self.cycles.iter().any(|cycle| cycle.contains(&client))
+        self.cycles.iter().any(|cycle| cycle.clients().contains(&client))
     }
 
-    /// Returns a line for each deadlock, and one with a way to break it.
-    pub(super) fn deadlocks(&self) -> Vec<String> {
+    /// Returns two lines for each deadlock that a predicate selects: its clients, and a remedy.
+    pub(super) fn deadlocks(&self, wanted: impl Fn(&Cycle) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
-        for cycle in &self.cycles {
-            let names: Vec<String> = cycle.iter().map(|client| self.client(*client)).collect();
-            let what = match cycle.len() {
+        for cycle in self.cycles.iter().filter(|cycle| wanted(cycle)) {
+            let clients = cycle.clients();
+            let names: Vec<String> = clients.iter().map(|client| self.client(*client)).collect();
+            lines.push(match names.len() {
                 1 => format!("deadlock: {} waits for itself", names[0]),
                 count => format!("deadlock of {count} clients: {}", names.join(", ")),
-            };
-            lines.push(what);
-            let held = |info: &&LockInfo| info.token.is_some() && cycle.contains(&info.client);
-            let blocks = |info: &&LockInfo| {
-                let edges = cycle.iter().flat_map(|it| self.pending_of(*it));
-                edges.flat_map(|it| self.edges(it)).any(|it| it.blocker.request == info.request)
-            };
-            let cheapest = self.all().filter(held).filter(blocks).min_by_key(|info| info.age);
-            if let Some(info) = cheapest {
-                lines.push(format!(
-                    "to break it, release the lock that was held for the shortest time, {}, of {}: navlocks release --force '{}'",
-                    say(info.age),
-                    who(info),
-                    info.scope.names()[0]
-                ));
-            }
+            });
+            lines.extend(self.remedy(cycle));
         }
         lines
+    }
+
+    /// Returns a way to break a deadlock.
+    pub(super) fn remedy(&self, cycle: &Cycle) -> Option<String> {
+        let is_part = |info: &LockInfo| cycle.clients().contains(&info.client);
+        let edges = self.edges().into_iter();
+        let edges = edges.filter(|edge| is_part(edge.waiter) && is_part(edge.blocker));
+        let held = edges.map(|edge| edge.blocker).filter(|info| info.token.is_some());
+        let info = held.min_by_key(|info| info.age)?;
+        Some(format!(
+            "to break it, release the lock that was held for the shortest time, {}, of {}: navlocks release --force{} {}",
+            say(info.age),
+            who(info),
+            self.options,
+            quoted(&info.scope.names()[0].to_string())
+        ))
+    }
+
+    /// Returns the clients that these clients wait for, directly or not, and themselves.
+    pub(super) fn reached(&self, from: impl Iterator<Item = ClientId>) -> BTreeSet<ClientId> {
+        let edges = self.edges();
+        let mut found: BTreeSet<ClientId> = BTreeSet::new();
+        let mut next: Vec<ClientId> = from.collect();
+        while let Some(client) = next.pop() {
+            if found.insert(client) {
+                let own = edges.iter().filter(|edge| edge.waiter.client == client);
+                next.extend(own.map(|edge| edge.blocker.client));
+            }
+        }
+        found
     }
 
     fn client(&self, client: ClientId) -> String {
@@ -157,17 +193,17 @@ impl Waits {
 
     /// Returns the clients that block others and wait for none, then one of each cycle.
     pub(super) fn roots(&self) -> Vec<ClientId> {
-        let waiting: BTreeSet<ClientId> =
-            self.pending.iter().filter_map(|id| self.info(*id)).map(|info| info.client).collect();
-        let mut blocking: Vec<ClientId> = Vec::new();
-        for edge in self.pending.iter().flat_map(|id| self.edges(*id)) {
-            if !blocking.contains(&edge.blocker.client) {
-                blocking.push(edge.blocker.client);
+        let edges = self.edges();
+        let waiting: BTreeSet<ClientId> = edges.iter().map(|edge| edge.waiter.client).collect();
+        let mut roots: Vec<ClientId> = Vec::new();
+        let blocking = edges.iter().map(|edge| edge.blocker.client);
+        let caught = self.cycles.iter().filter_map(|cycle| cycle.clients().first().copied());
+        for client in blocking.filter(|client| !waiting.contains(client)).chain(caught) {
+            if !roots.contains(&client) {
+                roots.push(client);
             }
         }
-        let caught = self.cycles.iter().filter_map(|cycle| cycle.first().copied());
-        let free = blocking.into_iter().filter(|client| !waiting.contains(client));
-        free.chain(caught).collect()
+        roots
     }
 }
 
@@ -175,5 +211,11 @@ impl Waits {
 pub(super) fn who(info: &LockInfo) -> String {
     let tag = info.tag.as_deref().map(|tag| format!("{} ", Harmless(tag))).unwrap_or_default();
     let pid = info.pid.map(|pid| format!("pid {pid}, ")).unwrap_or_default();
-    format!("{tag}({pid}client {})", info.client)
+    let stopped = if info.stopped { "stopped, " } else { "" };
+    format!("{tag}({pid}{stopped}client {})", info.client)
+}
+
+/// Returns a text as one word of a shell.
+pub(super) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }

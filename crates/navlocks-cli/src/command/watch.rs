@@ -9,7 +9,7 @@ use navlocks::events::Gap;
 use navlocks::{Event, Events, Locks, QueryError, Snapshot};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::screen::Screen;
+use super::screen::{self, Screen};
 use super::target::{Target, unanswered};
 use super::waits::Waits;
 use super::{json, queues, table, time};
@@ -135,10 +135,14 @@ async fn show(target: &Target, locks: &Locks) -> Result<(), Failure> {
         {
             looked = Some(Instant::now());
             let waits = Waits::ask_caught(target, locks, now.clone()).await;
-            deadlocks = waits.map(|waits| waits.deadlocks()).unwrap_or_default();
+            deadlocks = waits.map(|waits| waits.deadlocks(|_| true)).unwrap_or_default();
         }
         let palette = Palette::of_stdout();
-        let lines = picture(snapshot.as_ref(), &deadlocks, &last, palette);
+        // A remedy that is cut is none.
+        let columns = screen::columns();
+        let wrapped: Vec<String> =
+            deadlocks.iter().flat_map(|line| screen::wrap(line, columns)).collect();
+        let lines = picture(snapshot.as_ref(), &wrapped, &last, palette);
         if screen.draw(&lines)? == Reader::Gone {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use super::duration::say;
 use super::recovery;
 use super::steal::single;
 use super::target::Target;
-use super::waits::{Waits, who};
+use super::waits::{Over, Waits, who};
 use crate::exit::Failure;
 use crate::printer;
 
@@ -112,7 +112,9 @@ fn explain(waits: &Waits, name: &Name) -> String {
     for info in holders.iter().copied().chain(waiters.first().copied()) {
         follow(waits, info, name, &mut text);
     }
-    for line in waits.deadlocks() {
+    // A deadlock of other names is no reason here.
+    let clients = waits.reached(holders.iter().chain(&waiters).map(|info| info.client));
+    for line in waits.deadlocks(|cycle| cycle.clients().iter().any(|it| clients.contains(it))) {
         text.push_str(&line);
         text.push('\n');
     }
@@ -124,23 +126,30 @@ fn explain(waits: &Waits, name: &Name) -> String {
 
 /// Adds a line for each step of the chain of waits that begins at a client.
 fn follow(waits: &Waits, info: &LockInfo, name: &Name, text: &mut String) {
-    let mut at = info;
+    let edges = waits.edges();
+    let mut at = info.client;
     for _ in 0..STEPS_MAX {
-        let edges = waits.pending_of(at.client).flat_map(|request| waits.edges(request));
-        let Some(edge) = edges.into_iter().find(|edge| edge.name != *name) else { return };
-        let verb = if edge.hard { "held" } else { "wanted earlier" };
+        let is_known = |over| matches!(over, Over::Held(it) | Over::Earlier(it) if it == name);
+        let next = edges.iter().find(|edge| edge.waiter.client == at && !is_known(edge.over));
+        let Some(edge) = next else { return };
+        let (waiter, blocker) = (who(edge.waiter), who(edge.blocker));
         let (age, held) = (say(edge.waiter.age), say(edge.blocker.age));
-        let line = format!(
-            "{} itself waits for '{}' for {age}, {verb} by {} for {held}\n",
-            who(edge.waiter),
-            edge.name,
-            who(edge.blocker)
-        );
+        let line = match edge.over {
+            Over::Held(name) => {
+                format!(
+                    "{waiter} itself waits for '{name}' for {age}, held by {blocker} for {held}\n"
+                )
+            }
+            Over::Earlier(name) => format!(
+                "{waiter} itself waits for '{name}' for {age}, wanted earlier by {blocker} for {held}\n"
+            ),
+            Over::Command => format!("{waiter} waits for its command {blocker}\n"),
+        };
         if text.contains(&line) {
             return;
         }
         text.push_str(&line);
-        at = edge.blocker;
+        at = edge.blocker.client;
     }
 }
 

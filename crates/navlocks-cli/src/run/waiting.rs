@@ -131,6 +131,7 @@ pub(crate) fn who(info: &LockInfo) -> String {
         _ => info.client.to_string(),
     };
     match info.pid {
+        Some(pid) if info.stopped => format!("{name} (pid {pid}, stopped)"),
         Some(pid) => format!("{name} (pid {pid})"),
         None => name,
     }

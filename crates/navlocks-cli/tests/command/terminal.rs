@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::support::{Guarded, LONG, Talk, World, program};
+use crate::support::{Guarded, LONG, Talk, World, assert_ended, eventually, program, text};
 
 const INTERRUPT: &str = "\x03";
 const QUIT: &str = "\x1c";
@@ -194,20 +195,6 @@ fn ctrl_c_ends_a_loop_of_an_interactive_shell_and_nested_runs() {
 }
 
 #[test]
-fn command_that_ends_by_itself_after_ctrl_c_does_not_end_its_script() {
-    let world = World::new();
-    let command = r#"trap "exit 5" INT; echo ready; while :; do read line; done"#;
-    let script = "for turn in 1 2; do $NL run x -- bash -c \"$COMMAND\"; echo status $?.; done";
-    let mut sitting = Sitting::at(&world, &format!("COMMAND='{command}'; {script}"));
-    for _ in 0..2 {
-        sitting.expect("ready");
-        sitting.type_keys(INTERRUPT);
-        sitting.expect("status 5.");
-    }
-    assert_eq!(sitting.end().0, 0);
-}
-
-#[test]
 fn ctrl_z_stops_the_command_and_fg_continues_it() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
@@ -230,6 +217,49 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
     sitting.asked("echo code $?.", "code 0.");
     sitting.type_keys("exit 7\n");
     assert_eq!(sitting.end().0, 7);
+}
+
+#[test]
+fn holder_that_ctrl_z_stops_is_shown_as_stopped() {
+    let world = World::new();
+    let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
+    sitting.type_keys("$NL run --tag nightly x -- sh -c 'echo rea''dy; read line'\n");
+    sitting.expect("ready");
+    let mut waiter = Talk::start(world.navlocks("run x -- true"));
+    assert!(!waiter.line_with("held by nightly").contains("stopped"));
+    assert_eq!(world.query()["held"][0].get("stopped"), None);
+    sitting.type_keys(SUSPEND);
+    sitting.expect("Stopped");
+    eventually("a stopped holder", || world.query()["held"][0]["stopped"] == true);
+    let table = world.run("query");
+    assert!(text(&table).contains("held, stopped"), "{}", text(&table));
+    let why = world.run("why x");
+    assert!(text(&why).starts_with("'x' is held by nightly (pid "), "{}", text(&why));
+    assert!(text(&why).contains(", stopped, client c"), "{}", text(&why));
+    let doctor = world.run("doctor");
+    assert_ended(&doctor, 1, "one thing");
+    assert!(text(&doctor).contains("by a stopped program, nightly"), "{}", text(&doctor));
+    let mut late = Talk::start(world.navlocks("run x -- true"));
+    late.line_with("held by nightly (pid ").contains(", stopped) for ").then_some(()).unwrap();
+    sitting.type_keys("fg\n");
+    sitting.expect("run --tag");
+    eventually("a holder that goes on", || world.query()["held"][0].get("stopped").is_none());
+    sitting.type_keys("\nexit 0\n");
+    assert_eq!(sitting.end().0, 0);
+    waiter.wait().assert(0, "");
+    late.wait().assert(0, "");
+}
+
+#[test]
+fn run_is_shown_as_stopped_if_its_command_alone_is() {
+    let world = World::new();
+    let mut holder = Talk::start(world.script("run x", "echo $$; read line; exit 0"));
+    let command = Pid::from_raw(holder.line().parse().unwrap()).unwrap();
+    kill_process(command, Signal::STOP).unwrap();
+    eventually("a stopped holder", || world.query()["held"][0]["stopped"] == true);
+    kill_process(command, Signal::CONT).unwrap();
+    eventually("a holder that goes on", || world.query()["held"][0].get("stopped").is_none());
+    holder.end().assert(0, "");
 }
 
 #[test]
@@ -316,6 +346,24 @@ fn watch_restores_the_screen() {
     assert!(modes.contains(" echo "), "{modes}");
     holder.end().assert(0, "");
     waiter.wait().assert(0, "");
+}
+
+#[test]
+fn watch_shows_a_remedy_that_is_wider_than_the_screen() {
+    let world = World::new();
+    let name = format!("a{}", "-long".repeat(20));
+    let script = format!("echo held; {} run {name} -- true", program().display());
+    let mut holder = Talk::start(world.script(&format!("run {name}"), &script));
+    assert_eq!(holder.line(), "held");
+    world.until(1, 1);
+    let mut sitting = Sitting::at(&world, "NO_COLOR=1 $NL watch");
+    sitting.expect("DEADLOCKS");
+    let said = sitting.expect("QUEUES");
+    let said: String = said.split("\x1b[K\r\r\n").collect();
+    assert!(said.contains(&format!("navlocks release --force '{name}'")), "{said:?}");
+    sitting.type_keys(INTERRUPT);
+    assert_ended(&world.run(&format!("steal {name}")), 0, "");
+    holder.wait().assert(90, "");
 }
 
 #[test]

@@ -30,6 +30,8 @@ fn why_shows_holder_queue_and_waits_of_the_holder() {
     assert!(lines[0].starts_with("'a' is held by middle (pid "), "{lines:?}");
     assert_eq!(lines[1], "1 request waits for it:");
     assert!(lines[2].starts_with("  1. waiter (pid ") && lines[2].ends_with("behind 1 held lock"));
+    assert!(lines[3].starts_with("middle (pid ") && lines[3].contains(" waits for its command "));
+    assert!(lines[4].contains(" itself waits for 'b' for ") && lines[4].contains("held by elder"));
     let graph = world.run("graph");
     assert!(text(&graph).contains("elder (pid "), "{}", text(&graph));
     assert!(text(&graph).contains(" waits for b for "), "{}", text(&graph));
@@ -55,10 +57,45 @@ fn deadlock_of_two_processes_is_shown_with_a_remedy() {
     one.say_line();
     two.say_line();
     world.until(2, 2);
-    for question in ["why a", "graph"] {
+    let remedies = ["why a", "graph", "doctor"].map(|question| {
         let said = world.run(question);
-        assert!(text(&said).contains("deadlock of 4 clients: "), "{}", text(&said));
+        let remedy = text(&said).split("to break it, release the lock").nth(1);
+        let remedy = remedy.and_then(|rest| Some(rest.split_once(" of ")?.1.lines().next()?));
+        if question != "doctor" {
+            assert!(text(&said).contains("deadlock of 4 clients: "), "{}", text(&said));
+        }
+        remedy.unwrap_or_else(|| panic!("{question}: {}", text(&said))).to_owned()
+    });
+    assert!(remedies[0].contains(": navlocks release --force '"), "{remedies:?}");
+    assert!(remedies.iter().all(|remedy| *remedy == remedies[0]), "{remedies:?}");
+    // A client that holds a lock waits for its command, so the ring is whole.
+    let graph = world.run("graph");
+    let lines: Vec<&str> = text(&graph).lines().filter(|it| it.contains("[deadlock]")).collect();
+    let own = lines.iter().filter(|line| line.contains(" and waits for this command"));
+    assert_eq!((lines.len(), own.count()), (5, 2), "{lines:?}");
+    let last = lines[4].trim_start().split(") ").next();
+    assert_eq!(last, lines[0].split(") ").next(), "{lines:?}");
+    let dot = world.run("graph --format dot");
+    let edges: Vec<(&str, &str)> = text(&dot)
+        .lines()
+        .filter(|line| line.contains("color=red"))
+        .filter_map(|line| line.trim().split_once(" [")?.0.split_once(" -> "))
+        .collect();
+    assert_eq!(edges.len(), 4, "{}", text(&dot));
+    let mut at = edges[0].0;
+    for _ in 0..edges.len() {
+        at = edges.iter().find(|(from, _)| *from == at).expect("a further edge").1;
     }
+    assert_eq!(at, edges[0].0, "{edges:?}");
+    // Another name is not concerned, unless its queue waits for the ring.
+    let other = world.hold("run cache");
+    assert!(!text(&world.run("why cache")).contains("deadlock"));
+    other.end().assert(0, "");
+    let waiter = Talk::start(world.navlocks("run a cache -- true"));
+    world.until(2, 3);
+    let said = world.run("why cache");
+    assert!(text(&said).contains("deadlock of 4 clients: "), "{}", text(&said));
+    drop(waiter);
     let broken = world.run("release --force a");
     assert!(text(&broken).starts_with("took 'a' from client "), "{}", text(&broken));
     drop((one, two));

@@ -6,7 +6,7 @@ use navlocks_core::{ClientId, RequestId};
 use navlocks_wire::{self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey};
 
 use crate::hub::frame::Text;
-use crate::hub::partitions::{PartitionIndex, TooMany};
+use crate::hub::partitions::{Looks, PartitionIndex, TooMany};
 use crate::hub::sessions::{Client, Known};
 use crate::hub::{Frame, Hub, Peer};
 use crate::store::SessionRecord;
@@ -96,7 +96,8 @@ impl Hub {
             Some(answered) => answered.text.clone(),
             None => {
                 self.metrics.snapshots.inc();
-                let snapshot = partition.snapshot(&self.sessions, now, max);
+                let looks = &mut Looks::default();
+                let snapshot = partition.snapshot(&self.sessions, looks, now, max);
                 let written = snapshot.and_then(|(held, pending)| {
                     wire::write_within(&Reply::Snapshot { held, pending }, max)
                 });
@@ -115,13 +116,13 @@ impl Hub {
     fn query_all(&self, peer: &Peer, id: u64, now: Instant) -> Result<Frame, Fault> {
         let max = self.answer_bytes_max();
         let mut all = Vec::new();
-        let mut left = max;
+        let (mut left, mut looks) = (max, Looks::default());
         self.look(|sight| {
             for key in sight.keys_visible_to(peer) {
                 let (Some(hub), Some(partition)) = (sight.hub_of(&key), sight.find(&key)) else {
                     continue;
                 };
-                let snapshot = partition.snapshot(&hub.sessions, now, left);
+                let snapshot = partition.snapshot(&hub.sessions, &mut looks, now, left);
                 let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
                 left = left.saturating_sub(partition.bytes());
                 all.push(wire::Partition { held, pending, ..key.describe() });
@@ -159,7 +160,7 @@ impl Hub {
                 }
             }
             Question::Place => {
-                let place = partition.place(client, now, max);
+                let place = partition.place(client, &self.sessions, now, max);
                 Reply::Place(place.map_err(|TooMany| too_many(max))?)
             }
             Question::PlaceOf(key) => {
@@ -167,7 +168,8 @@ impl Hub {
                     partition.manager().state(*id) == Some(navlocks_core::State::Pending)
                 };
                 let request = self.find(index, key).filter(pending);
-                let place = request.map(|id| partition.place_of(id, now, max)).transpose();
+                let place =
+                    request.map(|id| partition.place_of(id, &self.sessions, now, max)).transpose();
                 Reply::Place(place.map_err(|TooMany| too_many(max))?)
             }
             Question::Contended(key) => {

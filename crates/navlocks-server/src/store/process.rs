@@ -14,24 +14,65 @@ pub(crate) struct Process {
 impl Process {
     /// Returns the process that has this number now.
     pub(crate) fn of(pid: u32) -> Self {
-        Self { pid, started: started(pid).unwrap_or_default() }
+        Self { pid, started: Stat::of(pid).map_or(0, |stat| stat.started) }
     }
 
     /// Returns true if it has not ended.
     pub(crate) fn is_alive(&self) -> bool {
-        started(self.pid).is_some_and(|started| self.started == 0 || started == self.started)
+        self.stat().is_some()
+    }
+
+    /// Returns true if it is stopped, as by Ctrl-Z or a debugger. A `navlocks run` is so, too, if a
+    /// signal has stopped its command alone.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stat().is_some_and(|stat| stat.stopped || stat.runs && command_is_stopped(self.pid))
+    }
+
+    fn stat(&self) -> Option<Stat> {
+        Stat::of(self.pid).filter(|stat| self.started == 0 || stat.started == self.started)
     }
 }
 
-/// Returns when a process started, unless it has ended.
-fn started(pid: u32) -> Option<u64> {
-    let mut bytes = [0; 1 << 10];
-    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
-    // The name of the program, in parentheses, may have spaces, and end within a character.
-    let stat = String::from_utf8_lossy(&bytes[..length]);
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then(|| fields.nth(18)?.parse().ok())?
+/// The state of a process that has not ended.
+struct Stat {
+    started: u64,
+    stopped: bool,
+    /// It leads a process group in a session of another process, as a command of a shell does.
+    leads: bool,
+    /// It is the program `navlocks`.
+    runs: bool,
+}
+
+impl Stat {
+    /// Reads the state of a process.
+    fn of(pid: u32) -> Option<Self> {
+        let mut bytes = [0; 1 << 10];
+        let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
+        // The name of the program, in parentheses, may have spaces, and end within a character.
+        let stat = String::from_utf8_lossy(&bytes[..length]);
+        let (before, after) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+        let [state, _, group, session, ..] = fields[..] else { return None };
+        let is_own = |field: &str| field.parse() == Ok(pid);
+        (!matches!(state, "Z" | "X")).then_some(())?;
+        Some(Self {
+            started: fields.get(19)?.parse().ok()?,
+            stopped: matches!(state, "T" | "t"),
+            leads: is_own(group) && !is_own(session),
+            runs: before.ends_with("(navlocks"),
+        })
+    }
+}
+
+/// Returns true if a `navlocks run` has a stopped command. Its service, a session of its own, and
+/// orphans of the command do not count.
+fn command_is_stopped(pid: u32) -> bool {
+    const CHILDREN_MAX: usize = 8;
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let list = list.unwrap_or_default();
+    let children =
+        list.split_ascii_whitespace().take(CHILDREN_MAX).filter_map(|it| it.parse().ok());
+    children.filter_map(Stat::of).any(|child| child.leads && child.stopped)
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl From<wire::Cycle> for Cycle {
 
 impl From<wire::Info> for LockInfo {
     fn from(info: wire::Info) -> Self {
-        let wire::Info { about, token, ms } = info;
+        let wire::Info { about, token, ms, parent, stopped } = info;
         let About { request, client, names, mode, tag, pid } = about;
         Self {
             request: request.into(),
@@ -86,6 +86,8 @@ impl From<wire::Info> for LockInfo {
             tag: tag.map(Into::into),
             age: Duration::from_millis(ms),
             pid,
+            parent: parent.map(Into::into),
+            stopped,
         }
     }
 }

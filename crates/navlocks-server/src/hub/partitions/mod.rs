@@ -17,7 +17,7 @@ use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
 pub(crate) use early::Walks;
-pub(crate) use partition::{Around, Asking, Partition, TooMany};
+pub(crate) use partition::{Around, Asking, Looks, Partition, TooMany};
 
 /// The tenant, the origin and the name of a lock space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

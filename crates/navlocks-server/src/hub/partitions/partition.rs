@@ -25,7 +25,7 @@ use crate::hub::sessions::Known;
 use crate::hub::shares::Share;
 use crate::hub::views::{History, Noted};
 use address::{Address, Served, address, noted};
-pub(crate) use answers::TooMany;
+pub(crate) use answers::{Looks, TooMany};
 pub(crate) use asking::Asking;
 pub(crate) use outboxes::Around;
 use outboxes::Outboxes;

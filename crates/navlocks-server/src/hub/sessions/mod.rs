@@ -144,6 +144,12 @@ impl Sessions {
         self.get(number).and_then(|session| session.peer.pid())
     }
 
+    /// Returns true if the process of a session is known to be stopped.
+    pub(crate) fn is_stopped(&self, number: u32) -> bool {
+        let process = self.get(number).and_then(|session| session.peer.process);
+        process.is_some_and(|process| process.is_stopped())
+    }
+
     /// Says something to a session. One without a connection asks again when it has one.
     #[inline]
     pub(crate) fn say(&mut self, number: u32, message: &ToClient) {

@@ -6,6 +6,7 @@ use navlocks_core::{Name, RequestId, Scope};
 use navlocks_wire as wire;
 
 use crate::hub::partitions::{Partition, PartitionKey};
+use crate::hub::sessions::Sessions;
 
 /// The longest part of a name that a list shows, in UTF-16 code units.
 pub(super) const NAME_UNITS_MAX: usize = 160;
@@ -50,10 +51,22 @@ impl PartitionKey {
 impl Partition {
     /// Returns what a dashboard shows of a live request.
     pub(super) fn entry(&self, id: RequestId, now: Instant) -> Option<wire::Entry> {
-        let wire::Info { about, token, ms } = self.info(self.manager().info(id)?, now);
+        let wire::Info { about, token, ms, .. } = self.info(self.manager().info(id)?, now);
         let wire::About { request, client, names: wire::Names(scope), mode, tag, pid } = about;
         let (names, more) = names(&scope);
-        Some(wire::Entry { request, client, names, more, mode, tag, pid, token, ms })
+        let stopped = false;
+        Some(wire::Entry { request, client, names, more, mode, tag, pid, token, ms, stopped })
+    }
+
+    /// Returns the same, and looks whether the client's process is stopped.
+    pub(super) fn watched_entry(
+        &self,
+        id: RequestId,
+        sessions: &Sessions,
+        now: Instant,
+    ) -> Option<wire::Entry> {
+        let entry = self.entry(id, now)?;
+        Some(wire::Entry { stopped: sessions.is_stopped(entry.client.session), ..entry })
     }
 }
 

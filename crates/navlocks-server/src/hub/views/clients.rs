@@ -93,6 +93,7 @@ impl Hub {
             tenant: tenant.to_string(),
             origin: origin.to_string(),
             pid: session.peer.pid(),
+            stopped: self.sessions.is_stopped(number),
             way,
             connected: session.outbox.is_some(),
             heard_ms: age(session.heard, now),

@@ -59,7 +59,8 @@ impl Hub {
             if queued.held {
                 answer.held += 1;
                 if answer.holders.len() < ROWS_MAX {
-                    answer.holders.extend(partition.entry(queued.request, now));
+                    let entry = partition.watched_entry(queued.request, &self.sessions, now);
+                    answer.holders.extend(entry);
                 }
                 continue;
             }

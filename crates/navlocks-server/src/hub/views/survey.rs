@@ -235,7 +235,10 @@ impl Survey {
             // It may be free by now, or its partition gone.
             let Some(partition) = sight.find(key) else { continue };
             let Some(queue) = partition.manager().queue_of(&candidate.name) else { continue };
-            let first = queue.requests().next().and_then(|it| partition.entry(it.request, now));
+            let first = queue.requests().next().and_then(|it| match sight.hub_of(key) {
+                Some(hub) => partition.watched_entry(it.request, &hub.sessions, now),
+                None => partition.entry(it.request, now),
+            });
             let Some(first) = first else { continue };
             let Look { held, waiting, wait_ms, hold_ms, .. } =
                 look(partition, queue, &self.wanted, now);

@@ -167,6 +167,17 @@ impl Noted {
         let Self { request, client, mode, tag, pid, .. } = self;
         let (request, client, mode, pid) = (*request, *client, *mode, *pid);
         let tag = tag.clone();
-        wire::Entry { request, client, names, more, mode, tag, pid, token: None, ms: 0 }
+        wire::Entry {
+            request,
+            client,
+            names,
+            more,
+            mode,
+            tag,
+            pid,
+            token: None,
+            ms: 0,
+            stopped: false,
+        }
     }
 }

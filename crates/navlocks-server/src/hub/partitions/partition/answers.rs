@@ -1,10 +1,11 @@
 //! Answers about the requests of a partition.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use navlocks_core::kit::About;
 use navlocks_core::{ClientId, Deadlock, LockInfo, RequestId, State};
-use navlocks_wire::{self as wire, Cycle, RequestKey};
+use navlocks_wire::{self as wire, ClientKey, Cycle, RequestKey};
 
 use super::Partition;
 use super::address::{address, cycle, request_key, told};
@@ -17,6 +18,31 @@ const INFO_BYTES_MIN: usize =
 /// How many holders an answer about one request describes.
 const HOLDERS_MAX: usize = 16;
 
+/// How many processes an answer looks at, to find the stopped ones. A look takes microseconds.
+const PROCESSES_MAX: usize = 100;
+
+/// The processes that an answer has looked at, by their sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Looks(BTreeMap<u32, bool>);
+
+impl Looks {
+    /// Notes in the descriptions which processes are stopped.
+    fn note(&mut self, infos: &mut [wire::Info], sessions: &Sessions) {
+        for info in infos {
+            let session = info.about.client.session;
+            info.stopped = match self.0.get(&session) {
+                Some(stopped) => *stopped,
+                None if self.0.len() < PROCESSES_MAX => {
+                    let stopped = sessions.is_stopped(session);
+                    self.0.insert(session, stopped);
+                    stopped
+                }
+                None => false,
+            };
+        }
+    }
+}
+
 /// More entries stand before a request than one question looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
@@ -27,6 +53,7 @@ impl Partition {
     pub(crate) fn snapshot(
         &self,
         sessions: &Sessions,
+        looks: &mut Looks,
         now: Instant,
         bytes_max: usize,
     ) -> Option<(Vec<wire::Info>, Vec<wire::Info>)> {
@@ -34,10 +61,18 @@ impl Partition {
             return None;
         }
         let snapshot = self.manager().snapshot();
-        let describe = |info: LockInfo| self.info(info, now);
+        let describe = |info: LockInfo| {
+            let info = self.info(info, now);
+            let ClientKey { session, client, .. } = info.about.client;
+            // The first client of a session is the one that a program has from its start.
+            let parent = sessions.get(session).and_then(|it| it.parent).filter(|_| client == 0);
+            wire::Info { parent, ..info }
+        };
         let early = self.early.iter().map(|asking| wire::Info {
             token: None,
             ms: age(asking.since, now),
+            parent: None,
+            stopped: false,
             about: wire::About {
                 request: RequestKey::new(asking.client.session, asking.number),
                 client: asking.client,
@@ -47,8 +82,10 @@ impl Partition {
                 pid: sessions.pid(asking.client.session),
             },
         });
-        let held = snapshot.held.into_iter().map(describe).collect();
-        let pending = snapshot.pending.into_iter().map(describe).chain(early).collect();
+        let mut held: Vec<_> = snapshot.held.into_iter().map(describe).collect();
+        let mut pending: Vec<_> = snapshot.pending.into_iter().map(describe).chain(early).collect();
+        looks.note(&mut held, sessions);
+        looks.note(&mut pending, sessions);
         Some((held, pending))
     }
 
@@ -60,6 +97,8 @@ impl Partition {
         wire::Info {
             token: token.map(|token| token.get()),
             ms: age(self.space.notes().since(id), now),
+            parent: None,
+            stopped: false,
             about: told(&about, address),
         }
     }
@@ -68,6 +107,7 @@ impl Partition {
     pub(crate) fn place(
         &self,
         client: ClientId,
+        sessions: &Sessions,
         now: Instant,
         entries_max: usize,
     ) -> Result<Option<wire::Place>, TooMany> {
@@ -77,24 +117,24 @@ impl Partition {
             let early = !self.early.places_of(client).is_empty();
             return Ok(early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() }));
         };
-        self.place_of(request, now, entries_max).map(Some)
+        self.place_of(request, sessions, now, entries_max).map(Some)
     }
 
     /// Returns where a pending request stands.
     pub(crate) fn place_of(
         &self,
         request: RequestId,
+        sessions: &Sessions,
         now: Instant,
         entries_max: usize,
     ) -> Result<wire::Place, TooMany> {
         let manager = self.manager();
         let blockers = manager.blockers_within(request, entries_max).ok_or(TooMany)?;
         let held = blockers.hard.iter().take(HOLDERS_MAX).filter_map(|&id| manager.info(id));
-        Ok(wire::Place {
-            before: blockers.soft.len() as u64,
-            holders: blockers.hard.len() as u64,
-            held: held.map(|info| self.info(info, now)).collect(),
-        })
+        let mut held: Vec<_> = held.map(|info| self.info(info, now)).collect();
+        Looks::default().note(&mut held, sessions);
+        let (before, holders) = (blockers.soft.len() as u64, blockers.hard.len() as u64);
+        Ok(wire::Place { before, holders, held })
     }
 
     /// Returns the names of requests for clients of other sessions.
