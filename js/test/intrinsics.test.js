@@ -101,7 +101,7 @@ test('locks never call functions that a page replaced on arrays, promises, colle
   }, service.tcp);
   assert.deepEqual(seen.used, {});
   assert.deepEqual(seen.seen, {
-    name: 'a', held: 1, missed: null, aborted: 'AbortError', scope: 2, tag: 'tagged', blockers: 1, deadlocks: 1, granted: 'granted',
+    name: 'a', held: 1, missed: null, aborted: 'AbortError', scope: 2, tag: 'tagged', blockers: 1, deadlocks: 0, granted: 'granted',
     lost: 'Stolen', forced: 0, partition: 'partition', acquired: 'acquired', scoped: 'scoped',
   });
 });

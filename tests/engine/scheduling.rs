@@ -103,9 +103,10 @@ fn f67_lock_is_not_reentrant() {
     assert_eq!(nested, ["unavailable nested"]);
     let nested = table.request("C1", "nested shared", s("a").wait(Wait::IfAvailable));
     assert_eq!(nested, ["unavailable nested shared"]);
-    // Without ifAvailable it waits for its own client, and the engine reports that.
+    // Without ifAvailable it waits for its own client. Another task may release, so that is no
+    // deadlock.
     table.waits("C1", "nested for good", x("a"));
-    assert_eq!(table.deadlocked_clients(), [["C1"]]);
+    assert!(table.deadlocked_clients().is_empty());
 }
 
 #[test]

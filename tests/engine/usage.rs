@@ -44,6 +44,24 @@ fn f130_deadlock_blocks_only_its_own_names() {
 }
 
 #[test]
+fn f130_client_that_waits_for_itself_is_no_deadlock_and_joins_none() {
+    let mut table = Table::new();
+    table.holds("server", "first request", x("key"));
+    table.waits("other", "of another client", x("key"));
+    table.waits("server", "second request", x("key"));
+    table.waits("server", "both", Request::exclusive(["key", "more"]));
+    assert!(table.deadlocked_clients().is_empty());
+
+    let mut table = deadlock_example();
+    table.waits("script 1", "1 wants A again", x("A"));
+    let found = table.manager.deadlocks();
+    assert_eq!(found.len(), 1);
+    let again = table.id("1 wants A again");
+    assert!(!found[0].requests.contains(&again), "it waits for its own client alone");
+    assert!(table.manager.deadlock_through(again, usize::MAX).is_none());
+}
+
+#[test]
 fn f130_deadlock_ends_when_one_request_is_aborted() {
     let mut table = deadlock_example();
     assert_eq!(table.abort("2 wants A"), NOTHING);

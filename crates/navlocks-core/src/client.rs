@@ -131,6 +131,11 @@ impl Clients {
         self.families.insert((self.id(parent), self.id(child)));
     }
 
+    /// Returns true if a client waits for the end of another one.
+    pub(crate) fn has_families(&self) -> bool {
+        !self.families.is_empty()
+    }
+
     /// Returns the clients that a client waits for until they end.
     pub(crate) fn children(&self, parent: Index) -> impl Iterator<Item = Index> + '_ {
         let parent = self.id(parent);

@@ -90,6 +90,10 @@ impl Slot {
         Self { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE }
     }
 
+    pub(crate) fn overtakes(&self) -> bool {
+        self.seat.overtakes
+    }
+
     /// Returns the place among pending entries: overtakers first, each group in order of arrival.
     #[inline]
     pub(crate) fn queue_order(&self) -> (bool, u64) {

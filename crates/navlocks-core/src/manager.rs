@@ -10,6 +10,7 @@ mod shards;
 mod snapshot;
 mod blockers;
 mod deadlock;
+mod cycle;
 mod survey;
 
 #[cfg(test)]

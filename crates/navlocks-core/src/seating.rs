@@ -24,6 +24,8 @@ pub(crate) struct Seating {
     /// How many entries there are, and how many of them are held.
     live: usize,
     held: usize,
+    /// How many entries have several names.
+    wide: usize,
     /// Queues that lost a seat and must be processed. Scratch list, empty between inputs.
     disturbed: Vec<Index>,
     /// Entries that became clear on all their names. Scratch list, empty between inputs.
@@ -55,6 +57,7 @@ impl Seating {
             entries: Entries::new(shard),
             live: 0,
             held: 0,
+            wide: 0,
             disturbed: Vec::new(),
             ready: Vec::new(),
         }
@@ -87,11 +90,6 @@ impl Seating {
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.held
-    }
-
-    /// Returns how many names have an entry.
-    pub(crate) fn name_count(&self) -> usize {
-        self.queues.len()
     }
 
     /// Returns how many bytes entries and queues take, long names aside.
@@ -172,6 +170,7 @@ impl Seating {
     /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all
     /// of them.
     pub(crate) fn seat(&mut self, entry: Index, scope: &Scope, place: Place) -> bool {
+        self.wide += usize::from(scope.names().len() > 1);
         let mut seat = entry;
         for (position, name) in scope.names().iter().enumerate() {
             if position > 0 {
@@ -340,6 +339,7 @@ impl Seating {
     pub(crate) fn depart(&mut self, entry: Index, sleeps: bool) {
         self.live -= 1;
         self.held -= usize::from(self.is_held(entry));
+        self.wide -= usize::from(self.entries[entry].seat.sibling != NIL);
         let mut seat = entry;
         while seat != NIL {
             let sibling = self.entries[seat].seat.sibling;

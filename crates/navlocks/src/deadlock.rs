@@ -2,10 +2,10 @@
 //!
 //! # One client for each unit of work
 //!
-//! The search for deadlocks knows clients, not tasks: a client is taken to keep its locks until all
-//! its requests are granted. Tasks that share one client, as clones of [`Locks`](crate::Locks) do,
-//! look like one worker, so under [`DeadlockPolicy::Refuse`] the second task that wants a name of
-//! the first is refused although it only had to wait. Give each task a client of its own: in a web
+//! The search for deadlocks knows clients, not tasks. A wait of a client for itself is no deadlock,
+//! because another task may release, so tasks that share a client, as clones of
+//! [`Locks`](crate::Locks) do, hide the deadlocks among them. Between two clients, each is taken to
+//! keep its locks until all its requests are granted. Give each task a client of its own: in a web
 //! server one for each request that it handles. A client costs little, and ends with the last
 //! handle, request and lock of it.
 //!
@@ -24,10 +24,10 @@
 //! // For each HTTP request, and not `locks.clone()`:
 //! handle(locks.new_client(), "a", "b").await?;
 //!
-//! // Two tasks of one client look like one that waits for itself.
+//! // A task that wants a lock of another task of its client waits.
 //! let held = locks.request("a").await?;
-//! let refused = locks.clone().request("a").await.unwrap_err();
-//! assert!(matches!(refused.kind(), RequestErrorKind::Deadlock(_)));
+//! let waits = locks.clone().request("a").timeout(std::time::Duration::from_millis(1));
+//! assert!(matches!(waits.await.unwrap_err().kind(), RequestErrorKind::TimedOut { .. }));
 //! # drop(held);
 //! # Ok::<(), RequestError>(())
 //! # }).unwrap();
@@ -47,7 +47,7 @@ pub use navlocks_core::DeadlockPolicy;
 pub struct Cycle(Box<Deadlock>);
 
 impl Cycle {
-    /// Returns the clients, in order of their serials. One client alone waits for itself.
+    /// Returns the clients, two or more, in order of their serials.
     pub fn clients(&self) -> &[ClientId] {
         &self.0.clients
     }
@@ -69,9 +69,6 @@ impl fmt::Display for Cycle {
         let list = |items: Vec<String>| items.join(", ");
         let clients = list(self.clients().iter().map(ToString::to_string).collect());
         let requests = list(self.requests().iter().map(ToString::to_string).collect());
-        match self.clients() {
-            [_] => write!(f, "{clients} waits for itself (requests {requests})"),
-            _ => write!(f, "{clients} wait for each other (requests {requests})"),
-        }
+        write!(f, "{clients} wait for each other (requests {requests})")
     }
 }

@@ -27,44 +27,69 @@ impl Live<'_> {
         Blockers { hard: conflicting(self.held), soft: conflicting(&self.queue[..place]) }
     }
 
-    /// Returns the deadlocks. A pending entry waits for every earlier live entry that conflicts; a
-    /// held one for every pending request of its own client, which may not release before. Entries
-    /// that can all reach each other are a deadlock.
+    /// Returns the deadlocks. A pending entry waits for every earlier live entry that conflicts. A
+    /// client waits for another one through the entries from its pending request to a lock of the
+    /// other. Clients that can all reach each other are a deadlock, with the entries between them.
     pub(super) fn deadlocks(self) -> Vec<Deadlock> {
         let entries: Vec<&Entry> = self.held.iter().chain(self.queue).collect();
         let held = self.held.len();
 
-        // Each row is the bit set of the entries that one entry waits for, made transitive in
-        // place.
+        // Each row is the bit set of the entries that one entry reaches, itself included. An entry
+        // waits for earlier ones alone, so their rows are complete.
         assert!(entries.len() <= 128, "a row has 128 bits");
         let mut reach = vec![0u128; entries.len()];
-        for (from, entry) in entries.iter().enumerate() {
-            for (to, other) in entries.iter().enumerate() {
-                let waits = if from < held {
-                    to >= held && other.client == entry.client
-                } else {
-                    to < from && conflict(other, entry)
-                };
-                reach[from] |= u128::from(waits) << to;
+        for from in 0..entries.len() {
+            reach[from] = 1 << from;
+            let earlier = if from < held { 0 } else { from };
+            for to in (0..earlier).filter(|&to| conflict(entries[to], entries[from])) {
+                reach[from] |= reach[to];
             }
         }
-        for through in 0..entries.len() {
-            for from in 0..entries.len() {
-                if reach[from] >> through & 1 == 1 {
-                    reach[from] |= reach[through];
+
+        // Each row is the bit set of the clients that one client waits for, made transitive in
+        // place.
+        let mut clients: Vec<_> = entries.iter().map(|entry| entry.client).collect();
+        clients.sort_unstable();
+        clients.dedup();
+        let bit = |entry: &Entry| clients.iter().position(|&client| client == entry.client);
+        let bit = |entry: &Entry| bit(entry).expect("it is one of them");
+        let mut waits = vec![0u128; clients.len()];
+        for (from, entry) in entries.iter().enumerate().skip(held) {
+            let holders = (0..held).filter(|&to| reach[from] >> to & 1 == 1);
+            for holder in holders.map(|to| bit(entries[to])).filter(|&to| to != bit(entry)) {
+                waits[bit(entry)] |= 1 << holder;
+            }
+        }
+        for through in 0..clients.len() {
+            for from in 0..clients.len() {
+                if waits[from] >> through & 1 == 1 {
+                    waits[from] |= waits[through];
                 }
             }
         }
 
+        let together = |one: usize, other: usize| {
+            one != other && waits[one] >> other & 1 == 1 && waits[other] >> one & 1 == 1
+        };
         let mut found: Vec<Deadlock> = Vec::new();
-        for one in 0..entries.len() {
+        for one in 0..clients.len() {
+            let in_it = |entry: &Entry| bit(entry) == one || together(one, bit(entry));
+            let mut between = 0u128;
+            for (from, waiter) in entries.iter().enumerate().skip(held).filter(|w| in_it(w.1)) {
+                for (to, holder) in entries.iter().enumerate().take(held).filter(|h| in_it(h.1)) {
+                    if bit(waiter) != bit(holder) {
+                        let is_between =
+                            |&via: &usize| reach[from] >> via & 1 == 1 && reach[via] >> to & 1 == 1;
+                        let via = (0..entries.len()).filter(is_between);
+                        via.for_each(|via| between |= 1 << via);
+                    }
+                }
+            }
             let component: Vec<&Entry> = (0..entries.len())
-                .filter(|&other| {
-                    other == one || (reach[one] >> other & 1 == 1 && reach[other] >> one & 1 == 1)
-                })
-                .map(|other| entries[other])
+                .filter(|&via| between >> via & 1 == 1)
+                .map(|via| entries[via])
                 .collect();
-            if component.len() > 1 {
+            if !component.is_empty() {
                 let mut requests: Vec<_> = component.iter().map(|entry| entry.request).collect();
                 requests.sort_unstable();
                 let mut clients: Vec<_> = component.iter().map(|entry| entry.client).collect();
@@ -73,7 +98,7 @@ impl Live<'_> {
                 found.push(Deadlock { requests, clients });
             }
         }
-        // Each member found the same component.
+        // Each client found the same component.
         found.sort_unstable();
         found.dedup();
         found

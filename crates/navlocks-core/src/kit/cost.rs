@@ -102,7 +102,10 @@ fn deadlock_search_stops_at_its_limit() {
     let (mut space, client) = space();
     let names: Vec<_> = (0..100).map(|number| format!("{number}")).collect();
     let scope = || crate::Scope::new(names.iter().map(String::as_str)).expect("names");
+    let other = space.add_client();
     request(&mut space, client, &Request::exclusive("0"));
+    request(&mut space, other, &Request::exclusive("of another"));
+    request(&mut space, client, &Request::exclusive("of another"));
     for _ in 0..300 {
         request(&mut space, client, &Request::shared(scope()));
     }
@@ -110,7 +113,7 @@ fn deadlock_search_stops_at_its_limit() {
         assert_eq!(space.manager().deadlocks_within(1000), None);
     });
     assert!(count < 10_000, "{count} reads");
-    let waiter = request(&mut space, client, &Request::exclusive(scope()));
+    let waiter = request(&mut space, other, &Request::exclusive(scope()));
     let count = reads(&mut space, |space| {
         assert_eq!(space.manager().deadlock_through(waiter, 1000), None);
     });

@@ -115,3 +115,61 @@ fn f69_shared_lock_among_many_costs_the_same_reads() {
     };
     assert_eq!(shared(3), shared(100_000));
 }
+
+/// A waiter of each kind that a service has many of, by its number.
+type NextWaiter = fn(&mut LockManager, &[ClientId], usize) -> RequestId;
+
+/// Returns the reads of the deadlock policy for the last of many waiters. Both clients hold a lock
+/// that the other does not want, and the first holds `name` and `pair` too.
+fn policy_reads(waiters: usize, next: NextWaiter) -> usize {
+    let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
+    let clients: Vec<ClientId> = (0..3).map(|_| manager.add_client()).collect();
+    for held in ["name", "pair", "own of first"] {
+        request(&mut manager, clients[0], Request::exclusive(held));
+    }
+    for client in [1, 2] {
+        request(&mut manager, clients[client], Request::exclusive(format!("own of {client}")));
+        // A wait for a lock of each waiter, so that only a search can tell.
+        let other = manager.add_client();
+        request(&mut manager, other, Request::exclusive(format!("own of {client}")));
+    }
+    let mut last = None;
+    for number in 0..waiters {
+        last = Some(next(&mut manager, &clients, number));
+    }
+    let last = last.expect("there are waiters");
+    reads(&mut manager, |manager| {
+        assert_eq!(manager.deadlock_closed_by(last, usize::MAX), None);
+    })
+}
+
+#[test]
+fn deadlock_policy_reads_the_same_for_each_of_many_waiters() {
+    let kinds: [(&str, NextWaiter); 6] = [
+        ("the holder itself", |manager, clients, _| {
+            request(manager, clients[0], Request::exclusive("name"))
+        }),
+        ("one client", |manager, clients, _| {
+            request(manager, clients[1], Request::exclusive("name"))
+        }),
+        ("two clients in turn", |manager, clients, number| {
+            request(manager, clients[1 + number % 2], Request::exclusive("name"))
+        }),
+        ("a client each", |manager, _, _| {
+            let client = manager.add_client();
+            request(manager, client, Request::exclusive("name"))
+        }),
+        ("a client each, for a name each of one holder", |manager, clients, number| {
+            let name = format!("{number}");
+            request(manager, clients[0], Request::exclusive(name.as_str()));
+            let client = manager.add_client();
+            request(manager, client, Request::exclusive(name.as_str()))
+        }),
+        ("one client, for several names", |manager, clients, _| {
+            request(manager, clients[1], Request::exclusive(["name", "pair"]))
+        }),
+    ];
+    for (kind, next) in kinds {
+        assert_eq!(policy_reads(10, next), policy_reads(1_000, next), "{kind}");
+    }
+}

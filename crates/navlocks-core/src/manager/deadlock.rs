@@ -3,7 +3,8 @@
 //! The graph has a node for each entry and each client. A pending entry waits for the earlier
 //! entries that it conflicts with. A held one waits for its client, which may keep it until all its
 //! requests are granted. A client waits for its pending entries and for its children. A strongly
-//! connected component with more than one node is a deadlock.
+//! connected component with more than one client is a deadlock. Its requests are those by which
+//! one of its clients waits for another: the tasks of one client may release independently.
 //!
 //! Entries of one queue need few edges: an exclusive one waits for the run of shared ones right
 //! before it, or else for the exclusive one there. That one in turn waits for those before. So the
@@ -17,7 +18,8 @@ use crate::id::Index;
 use crate::{ClientId, Mode, RequestId};
 
 /// Clients that wait for each other: none of their requests here is granted unless one of them
-/// releases a lock or aborts a request. A client that waits for itself is one.
+/// releases a lock or aborts a request. A client that waits only for itself is none, because its
+/// tasks may release independently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// The clients, in order of their serials.
@@ -29,8 +31,8 @@ pub struct Deadlock {
 /// The policy of an embedder when a request begins to wait and thereby closes a cycle of clients
 /// that wait for each other.
 ///
-/// A client is taken to keep its locks until all its requests are granted. Tasks that do not wait
-/// for each other need a client each.
+/// Between two clients, each is taken to keep its locks until all its requests are granted. A
+/// client that waits for its own lock closes no cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadlockPolicy {
     /// The request waits, and a question about deadlocks reports the cycle. The default, and free
@@ -46,8 +48,9 @@ pub enum DeadlockPolicy {
 impl LockManager {
     /// Returns all deadlocks of this moment, in order of their first request.
     ///
-    /// A client is taken to keep its locks until all its requests are granted. A client that would
-    /// release sooner, because its tasks do not wait for each other, is reported all the same.
+    /// Between two clients, each is taken to keep its locks until all its requests are granted. A
+    /// client that would release sooner, because its tasks do not wait for each other, is reported
+    /// all the same. A wait of a client for itself is not.
     ///
     /// Costs O(n log n) in the number of entries, and nothing while it is not called.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
@@ -235,21 +238,108 @@ impl<'a> WaitsFor<'a> {
         Some(deadlocks)
     }
 
-    /// Returns a component as a deadlock, if it has more than one node.
+    /// Returns a component as a deadlock, if it has more than one client.
     fn deadlock(&self, component: &[Node]) -> Option<Deadlock> {
-        if component.len() < 2 {
+        let is_client = |node: &&Node| matches!(node, Node::Client(_));
+        if component.iter().filter(is_client).count() < 2 {
             return None;
         }
-        let entries = component.iter().filter_map(|node| match node {
-            Node::Entry(entry) => Some(*entry),
-            Node::Client(_) => None,
-        });
         let Self { manager, .. } = self;
-        let clients = entries.clone().map(|entry| manager.clients.id(manager.owner(entry)));
+        let entries = self.entries_between_clients(component);
+        let clients = entries.iter().map(|&entry| manager.clients.id(manager.owner(entry)));
         let clients: BTreeSet<ClientId> = clients.collect();
-        let mut requests: Vec<RequestId> = entries.map(|entry| manager.seating.id(entry)).collect();
+        let mut requests: Vec<RequestId> =
+            entries.iter().map(|&entry| manager.seating.id(entry)).collect();
         requests.sort_unstable();
-        Some(Deadlock { clients: clients.into_iter().collect(), requests })
+        let clients = clients.into_iter().collect();
+        (!requests.is_empty()).then_some(Deadlock { clients, requests })
+    }
+
+    /// Returns the entries of a component by which a client waits for another client: the others
+    /// are there only because a client waits for itself.
+    fn entries_between_clients(&self, component: &[Node]) -> Vec<Index> {
+        let Self { manager, before, .. } = self;
+        let mut ends: BTreeMap<Index, Ends> = BTreeMap::new();
+        let mut clients = BTreeSet::new();
+        for node in component {
+            match *node {
+                Node::Entry(entry) => drop(ends.insert(entry, Ends::default())),
+                Node::Client(client) => drop(clients.insert(client)),
+            }
+        }
+        let mut entries: Vec<Index> = ends.keys().copied().collect();
+        manager.seating.sort(&mut entries);
+        let waited_for = |entry: Index| {
+            let seats = manager.seating.queues_of(entry).map(|(_, seat)| seat);
+            seats.filter_map(|seat| before.get(&seat)).flatten().copied()
+        };
+        // An entry waits for earlier ones alone, so one pass in each direction suffices.
+        for &entry in &entries {
+            let owner = manager.owner(entry);
+            let mut holders = Clients::None;
+            if manager.seating.is_held(entry) {
+                holders.add(Clients::One(owner));
+            } else {
+                let further = waited_for(entry).filter_map(|earlier| ends.get(&earlier));
+                further.for_each(|further| holders.add(further.holders));
+            }
+            if let Some(own) = ends.get_mut(&entry) {
+                own.holders = holders;
+            }
+        }
+        for &entry in entries.iter().rev().filter(|&&entry| !manager.seating.is_held(entry)) {
+            let owner = manager.owner(entry);
+            let Some(own) = ends.get_mut(&entry) else { continue };
+            if clients.contains(&owner) {
+                own.waiters.add(Clients::One(owner));
+            }
+            let waiters = own.waiters;
+            for earlier in waited_for(entry) {
+                if let Some(further) = ends.get_mut(&earlier) {
+                    further.waiters.add(waiters);
+                }
+            }
+        }
+        entries.retain(|entry| ends.get(entry).is_some_and(Ends::are_two_clients));
+        entries
+    }
+}
+
+/// The clients of a component that wait through an entry, and those that they wait for.
+#[derive(Default)]
+struct Ends {
+    waiters: Clients,
+    holders: Clients,
+}
+
+impl Ends {
+    /// Returns true if a client waits for another one through the entry.
+    fn are_two_clients(&self) -> bool {
+        match (self.waiters, self.holders) {
+            (Clients::None, _) | (_, Clients::None) => false,
+            (Clients::One(waiter), Clients::One(holder)) => waiter != holder,
+            _ => true,
+        }
+    }
+}
+
+/// A set of clients, as far as the search must know it.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Clients {
+    #[default]
+    None,
+    One(Index),
+    Several,
+}
+
+impl Clients {
+    fn add(&mut self, other: Self) {
+        *self = match (*self, other) {
+            (known, Self::None) => known,
+            (Self::None, other) => other,
+            (known, other) if known == other => known,
+            _ => Self::Several,
+        };
     }
 }
 

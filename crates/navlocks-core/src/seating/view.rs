@@ -11,6 +11,16 @@ impl Seating {
         &self.queues[self.entries[seat].seat.queue]
     }
 
+    /// Returns how many names have an entry.
+    pub(crate) fn name_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Returns true if an entry has several names.
+    pub(crate) fn has_wide_entries(&self) -> bool {
+        self.wide > 0
+    }
+
     /// Returns a queue in use.
     pub(crate) fn queue(&self, queue: Index) -> &Queue {
         &self.queues[queue]
@@ -51,8 +61,12 @@ impl Seating {
     /// Returns the entries that hold a name. Held seats are clear, so the clear prefix has them
     /// all.
     pub(crate) fn holders(&self, name: &Name) -> impl Iterator<Item = Index> + '_ {
-        let first = self.queues.find(name).map(|queue| self.queues[queue].first);
-        let seats = first.into_iter().flat_map(|first| self.seats_from(first));
+        self.queues.find(name).into_iter().flat_map(|queue| self.holders_in(queue))
+    }
+
+    /// Returns the entries that hold the name of a queue in use.
+    pub(crate) fn holders_in(&self, queue: Index) -> impl Iterator<Item = Index> + '_ {
+        let seats = self.seats_from(self.queues[queue].first);
         let clear = seats.take_while(|&seat| self.entries[seat].seat.clear);
         clear.map(|seat| self.entry(seat)).filter(|&entry| self.is_held(entry))
     }
@@ -88,6 +102,24 @@ impl Seating {
             let queue = self.queue_of(seat);
             queue.clear_end != queue.last
         })
+    }
+
+    /// Returns true if the client of this pending entry waits for the same locks already: on each
+    /// name the seat right before belongs to it, and waits for all that the entry waits for.
+    pub(crate) fn follows_own_seats(&self, entry: Index) -> bool {
+        let client = self.life(entry).member.client;
+        let mut blocked = self.entries.seats(entry).filter(|&seat| !self.entries[seat].seat.clear);
+        blocked.all(|seat| {
+            let own = &self.entries[seat].seat;
+            let before = &self.entries[own.prev].seat;
+            let covers = before.mode == Mode::Exclusive || own.mode == Mode::Shared;
+            covers && self.life(before.entry).member.client == client
+        })
+    }
+
+    /// Returns true if the entry stands before pending entries that do not overtake.
+    pub(crate) fn overtakes(&self, entry: Index) -> bool {
+        self.entries[entry].overtakes()
     }
 
     /// Returns the queues in which an entry has a seat, each with that seat.

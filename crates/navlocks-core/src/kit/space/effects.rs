@@ -65,7 +65,7 @@ impl<E: Embedder> Space<E> {
         sink: &mut impl Sink<E>,
     ) -> Result<(), Refusal> {
         if self.deadlocks != DeadlockPolicy::Ignore
-            && let Some(deadlock) = self.manager.deadlock_through(id, self.deadlock_entries_max)
+            && let Some(deadlock) = self.manager.deadlock_closed_by(id, self.deadlock_entries_max)
         {
             self.notify(id, &Notice::Deadlock(&deadlock), sink);
             self.publish(id, &Notice::Deadlock(&deadlock), sink);

@@ -160,7 +160,9 @@ fn shortest(
     let mut edges: HashMap<ClientId, Vec<(ClientId, Edge)>> = HashMap::new();
     for waiter in waiters.iter().filter(|waiter| requests.contains(&waiter.request)) {
         for (by, name) in waiter.hard.iter().chain(&waiter.soft) {
-            let Some(next) = owner(*by).filter(|next| members.contains(next)) else { continue };
+            // A wait of a client for itself is no part of a deadlock.
+            let other = |next: &ClientId| *next != waiter.client && members.contains(next);
+            let Some(next) = owner(*by).filter(other) else { continue };
             let edge = Edge::Request(waiter.request, *by, name.clone());
             edges.entry(waiter.client).or_default().push((next, edge));
         }
@@ -231,6 +233,20 @@ mod tests {
             })
             .collect();
         assert_eq!(names, [&Name::from("b"), &Name::from("c"), &Name::from("a")]);
+    }
+
+    #[test]
+    fn cycle_has_no_wait_of_a_client_for_itself() {
+        let mut manager = LockManager::new(HashKey::from_bytes([7; 16]));
+        let (one, two) = (manager.add_client(), manager.add_client());
+        manager.request(one, Request::exclusive("a")).unwrap();
+        manager.request(two, Request::exclusive("b")).unwrap();
+        manager.request(one, Request::exclusive(["a", "b"])).unwrap();
+        manager.request(two, Request::exclusive("a")).unwrap();
+        let waiters = manager.waiters_within(100).unwrap();
+        let owner = |request| manager.info(request).map(|info| info.client);
+        let cycle = shortest(&manager.deadlocks()[0], &waiters, owner, |_| Vec::new());
+        assert_eq!(cycle.iter().map(|(client, _)| *client).collect::<Vec<_>>(), [one, two]);
     }
 
     #[test]
