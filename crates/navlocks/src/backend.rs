@@ -70,6 +70,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// Ends a client and all its requests.
     fn end_client(&self, client: ClientId);
 
+    /// Forgets an ended client that has no user any more.
+    fn forget_client(&self, _client: ClientId) {}
+
     /// Returns the id of a client in queries and events.
     fn shown_id(&self, client: ClientId) -> ClientId {
         client

@@ -329,6 +329,9 @@ pub enum QueryError {
     ClientEnded,
     /// The service has been out of reach for longer than the patience of this client.
     Unreachable,
+    /// The connection broke before the answer to a question that changes locks: whether the service
+    /// has done it is not known, and it is not asked again.
+    OutcomeUnknown,
     /// The service refuses the question.
     Refused(Refusal),
     /// The service sent an unexpected answer: it speaks another protocol than this client.
@@ -340,7 +343,7 @@ impl QueryError {
     pub fn dom_exception_name(&self) -> &'static str {
         match self {
             Self::ClientEnded => "InvalidStateError",
-            Self::Unreachable => "NetworkError",
+            Self::Unreachable | Self::OutcomeUnknown => "NetworkError",
             Self::Refused(refusal) => refusal.dom_exception_name(),
             Self::Misunderstood => "OperationError",
         }
@@ -354,6 +357,9 @@ impl fmt::Display for QueryError {
                 f.write_str("the client was ended: make a new one to ask about locks")
             }
             Self::Unreachable => f.write_str(UNREACHABLE),
+            Self::OutcomeUnknown => f.write_str(
+                "the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt",
+            ),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Misunderstood => f.write_str(
                 "the lock service sent an unexpected answer: use the same version on both sides",

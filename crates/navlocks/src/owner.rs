@@ -105,5 +105,6 @@ impl Drop for Client {
     /// Locks and requests keep their client, so no lock is left to release.
     fn drop(&mut self) {
         self.backend.end_client(self.id);
+        self.backend.forget_client(self.id);
     }
 }

@@ -15,15 +15,25 @@ pub(super) struct Asked {
     pub(super) ask: Ask,
     reply: Option<Reply>,
     waker: Option<Waker>,
-    /// True if the service was silent for too long.
-    given_up: bool,
+    /// Whether a service may have received it.
+    sent: bool,
+    /// Why no answer is awaited any more.
+    failure: Option<QueryError>,
 }
 
 impl Asked {
     /// Ends the wait because the service is silent, and wakes the waiting task.
     pub(super) fn give_up(&mut self, wakes: &mut Wakes) {
-        self.given_up = true;
+        let unknown = self.is_in_doubt();
+        let failure = if unknown { QueryError::OutcomeUnknown } else { QueryError::Unreachable };
+        self.failure.get_or_insert(failure);
         self.wake(wakes);
+    }
+
+    /// Returns true if the service may have changed locks for it, and its answer is missing.
+    fn is_in_doubt(&self) -> bool {
+        let has_effect = matches!(self.ask.question, Question::ForceRelease(_));
+        has_effect && self.sent && self.reply.is_none()
     }
 
     pub(super) fn wake(&mut self, wakes: &mut Wakes) {
@@ -61,9 +71,9 @@ impl Session {
             state.say_text(text);
             state.begin_silence();
             if let ToService::Ask(ask) = message {
-                state
-                    .asked
-                    .insert(number, Asked { ask, reply: None, waker: None, given_up: false });
+                let sent = state.link == LinkState::Up;
+                let asked = Asked { ask, reply: None, waker: None, sent, failure: None };
+                state.asked.insert(number, asked);
             }
             Ok(number)
         })?;
@@ -89,8 +99,10 @@ impl Session {
             if !clients.contains_key(&asked.ask.client) {
                 return Poll::Ready(Err(QueryError::ClientEnded));
             }
+            if let Some(failure) = &asked.failure {
+                return Poll::Ready(Err(failure.clone()));
+            }
             match link {
-                _ if asked.given_up => return Poll::Ready(Err(QueryError::Unreachable)),
                 LinkState::Hopeless => return Poll::Ready(Err(QueryError::Unreachable)),
                 LinkState::Refused(refusal) => {
                     return Poll::Ready(Err(QueryError::Refused(refusal.clone())));
@@ -115,14 +127,26 @@ impl State {
         }
     }
 
+    /// Fails the questions that must not be sent twice, because the connection broke.
+    pub(super) fn doubt_effects(&mut self) {
+        let Self { asked, wakes, .. } = self;
+        asked
+            .values_mut()
+            .filter(|asked| asked.is_in_doubt())
+            .for_each(|asked| asked.give_up(wakes));
+    }
+
     /// Sends unanswered questions again. A question that is too long for this service fails.
     pub(super) fn ask_again(&mut self) {
         let clients = &self.clients;
-        let asked = self.asked.values().filter(|asked| asked.reply.is_none());
-        let mut asks: Vec<Ask> = asked
-            .map(|asked| &asked.ask)
-            .filter(|ask| clients.contains_key(&ask.client))
-            .cloned()
+        let asked = self.asked.values_mut();
+        let unanswered = asked.filter(|asked| asked.reply.is_none() && asked.failure.is_none());
+        let mut asks: Vec<Ask> = unanswered
+            .filter(|asked| clients.contains_key(&asked.ask.client))
+            .map(|asked| {
+                asked.sent = true;
+                asked.ask.clone()
+            })
             .collect();
         asks.sort_unstable_by_key(|ask| ask.id);
         for ask in asks {

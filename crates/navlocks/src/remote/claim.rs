@@ -113,6 +113,9 @@ impl State {
         match self.fits(&text) {
             Ok(()) => {
                 self.say_text(text);
+                if let Some(entry) = self.entries.get_mut(&number) {
+                    entry.sent = true;
+                }
                 true
             }
             Err(fault) => {
@@ -136,13 +139,14 @@ impl State {
         let mut room = EARLY_BYTES_MAX;
         let mut texts = Vec::new();
         for number in self.alive() {
-            let Some(entry) = self.entries.get(&number) else { continue };
+            let Some(entry) = self.entries.get_mut(&number) else { continue };
             let text = wire::write(&ToService::Request(entry.request.clone()));
             // A later request must not overtake one that is left out.
             if entry.request.client != 0 || text.len() > room {
                 break;
             }
             room -= text.len();
+            entry.sent = true;
             self.early.push(number);
             texts.push(text);
         }

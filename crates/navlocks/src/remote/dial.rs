@@ -196,6 +196,8 @@ pub(super) fn refused(status: StatusCode, body: &[u8]) -> ConnectError {
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => FaultCode::Limit,
         // A proxy answers so while its service restarts.
         _ if status.is_server_error() => FaultCode::Internal,
+        // A node of another cluster. A proxy that has no such host answers the same status.
+        StatusCode::MISDIRECTED_REQUEST if sentence.contains("cluster") => FaultCode::BadState,
         _ => FaultCode::Other,
     };
     let message =

@@ -15,6 +15,8 @@ pub(super) struct Entry {
     /// The message, to be sent again over another connection.
     pub(super) request: wire::Request,
     pub(super) stage: Stage,
+    /// Whether a service may have received it.
+    pub(super) sent: bool,
     /// The place in the queue, if the service sent one.
     pub(super) place: Option<wire::QueuePlace>,
     /// The task that waits for the answer.
@@ -55,9 +57,9 @@ pub(super) struct Watch {
 }
 
 impl Entry {
-    pub(super) fn new(request: wire::Request, waker: Waker) -> Self {
+    pub(super) fn new(request: wire::Request, sent: bool, waker: Waker) -> Self {
         let (stage, watches) = (Stage::Pending, Vec::new());
-        Self { request, stage, place: None, waker: Some(waker), watches }
+        Self { request, stage, sent, place: None, waker: Some(waker), watches }
     }
 
     /// Returns true if a later request of the same client takes this lock away: it steals, and
@@ -66,7 +68,7 @@ impl Entry {
         let own = &self.request;
         thief.id > own.id
             && thief.client == own.client
-            && matches!(thief.wait, Wait::Steal | Wait::StealAll)
+            && is_steal(thief)
             && thief.names.0.intersects(&own.names.0)
     }
 
@@ -102,9 +104,13 @@ impl Entry {
     }
 
     /// Ends the session of the request: locks are lost, and pending requests wait for the next
-    /// session.
+    /// session. A steal fails: the service may have done it, and another client may hold the lock.
     pub(super) fn lapse(&mut self, loss: Loss, wakes: &mut Wakes) -> bool {
         self.place = None;
+        let unseen = matches!(self.stage, Stage::Pending | Stage::Granted(_));
+        if unseen && std::mem::take(&mut self.sent) && is_steal(&self.request) {
+            self.end(Over::Failed(loss.into()), wakes);
+        }
         match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss))) {
             Stage::Held(_) => {
                 self.end(Over::Lost(loss), wakes);
@@ -162,4 +168,9 @@ impl Entry {
     pub(super) fn watches_contention(&self) -> bool {
         self.watches.iter().any(|watch| watch.watched == Watched::Contention && !watch.come)
     }
+}
+
+/// Returns true if the request takes locks away from their holders.
+pub(super) fn is_steal(request: &wire::Request) -> bool {
+    matches!(request.wait, Wait::Steal | Wait::StealAll)
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
-use navlocks_core::{Blockers, ClientId, Name, Request, RequestId, Wait};
+use navlocks_core::{Blockers, ClientId, Name, Request, RequestId};
 use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
 
-use super::entry::{Entry, Over, Stage};
+use super::entry::{Entry, Over, Stage, is_steal};
 use super::partitions::Partitions;
 use super::runtime::Carrier;
 use super::session::{Client, LinkState, Session, State};
@@ -47,10 +47,11 @@ impl Handle {
 
     /// Adds a client to the partition of the client `like`.
     pub(crate) fn new_client(&self, like: ClientId) -> ClientId {
-        let known = self.lock().clients.get(&like.serial()).map(|known| known.partition.clone());
-        // An ended client has left its partition; a new client then finds the default one.
-        let default = if self.has_one_partition() { self.options.partition.as_str() } else { "" };
-        self.add_client(known.unwrap_or_else(|| default.into()))
+        let (state, number) = (self.lock(), like.serial());
+        let living = state.clients.get(&number).map(|client| &client.partition);
+        let known = living.or_else(|| state.ended.get(&number)).cloned();
+        drop(state);
+        self.add_client(known.unwrap_or_else(|| self.options.partition.as_str().into()))
     }
 
     pub(super) fn add_client(&self, partition: Arc<str>) -> ClientId {
@@ -147,10 +148,11 @@ impl Backend for Handle {
             state.say_text(text);
             state.begin_silence();
             if let ToService::Request(request) = message {
-                if matches!(wait, Wait::Steal | Wait::StealAll) {
-                    self.rob(state, &request);
+                if is_steal(&request) {
+                    state.thieves.insert(number);
                 }
-                state.entries.insert(number, Entry::new(request, waker.clone()));
+                let sent = state.link == LinkState::Up;
+                state.entries.insert(number, Entry::new(request, sent, waker.clone()));
             }
             Answer::Pending(RequestId::foreign(state.number, number))
         })
@@ -183,6 +185,7 @@ impl Backend for Handle {
                 Stage::Over(over) => {
                     let over = over.clone();
                     entries.remove(&number);
+                    state.thieves.remove(&number);
                     match over {
                         Over::Unavailable => Answer::Unavailable,
                         Over::Failed(error) => Answer::Failed(error),
@@ -199,6 +202,7 @@ impl Backend for Handle {
     fn abandon(&self, id: RequestId) {
         self.input(|state| {
             let number = number_of(id);
+            state.thieves.remove(&number);
             if let Some(entry) = state.entries.remove(&number) {
                 state.wakes.discard_all(entry.waker);
                 state.say(&ToService::Abort(number));
@@ -223,7 +227,7 @@ impl Backend for Handle {
             let number = number_of(id);
             // A guard's entry stays until the guard is dropped, so there is one.
             let Some(entry) = state.entries.remove(&number) else { return Ok(()) };
-            let loss = entry.loss();
+            let loss = entry.loss().or_else(|| state.predicted_loss(&entry));
             state.wakes.add_all(entry.into_wakers());
             state.say(&ToService::Release(number));
             loss.map_or(Ok(()), Err)
@@ -282,9 +286,14 @@ impl Backend for Handle {
         self.input(|state| {
             let Some(mut ended) = state.clients.remove(&client) else { return };
             state.wakes.add_all(ended.inboxes.take_wakers());
+            state.ended.insert(client, ended.partition);
             self.end_entries(state, |owner| owner == client);
             state.say(&ToService::Close(client));
         });
+    }
+
+    fn forget_client(&self, client: ClientId) {
+        self.lock().ended.remove(&client.serial());
     }
 
     /// Ids of a session begin with its number, which another connection may change.

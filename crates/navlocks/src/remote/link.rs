@@ -132,6 +132,7 @@ impl Session {
             state.outbox.clear();
             state.silence = None;
             state.link_down();
+            state.doubt_effects();
             // Without a secret the session cannot be resumed.
             if state.secret.is_none() {
                 self.lapse(state, Loss::ServiceGone);

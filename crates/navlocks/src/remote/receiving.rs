@@ -6,7 +6,7 @@ use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestErrorKind};
-use navlocks_wire::{Fault, FaultCode, Granted, Lost, Pending, Refused, Request, ToClient};
+use navlocks_wire::{Fault, FaultCode, Granted, Lost, Pending, Refused, ToClient};
 
 impl Session {
     /// Takes one message, and wakes the affected tasks. Returns false when the session is over, and
@@ -20,7 +20,7 @@ impl Session {
             }
             state.break_silence();
             match message {
-                ToClient::Granted(Granted { id, token }) => self.granted(state, id, token),
+                ToClient::Granted(Granted { id, token }) => state.granted(id, token),
                 ToClient::Pending(Pending { id, place }) => {
                     if let Some(entry) = state.entries.get_mut(&id) {
                         entry.place = Some(place);
@@ -86,49 +86,6 @@ impl Session {
         })
     }
 
-    /// Notes a grant, unless a later request of the same client steals the lock: then its loss
-    /// follows.
-    fn granted(&self, state: &mut State, id: u64, token: u64) {
-        let State { entries, thieves, wakes, number, .. } = state;
-        thieves.retain(|&thief| {
-            thief != id
-                && entries.get(&thief).is_some_and(|thief| matches!(thief.stage, Stage::Pending))
-        });
-        let robbed = |entry: &Entry, thief: &&u64| {
-            entries.get(*thief).is_some_and(|thief| entry.is_robbed_by(&thief.request))
-        };
-        // A request that was dropped meanwhile is gone, and the service knows.
-        let Some(entry) = entries.get(&id) else { return };
-        let thief = thieves.iter().find(|thief| robbed(entry, thief)).copied();
-        let Some(entry) = entries.get_mut(&id) else { return };
-        if let Stage::Pending = entry.stage {
-            match thief {
-                Some(thief) => {
-                    let by = RequestId::foreign(*number, thief);
-                    entry.end(Over::Lost(Loss::Stolen { by }), wakes);
-                    self.count_loss();
-                }
-                None => {
-                    entry.stage = Stage::Granted(FencingToken::new(token));
-                    wakes.add_all(entry.waker.take());
-                }
-            }
-        }
-    }
-
-    /// Ends the locks that a client steals from itself: it knows before the service does.
-    pub(super) fn rob(&self, state: &mut State, thief: &Request) {
-        let State { entries, thieves, wakes, number, .. } = state;
-        let by = RequestId::foreign(*number, thief.id);
-        for entry in entries.values_mut().filter(|entry| entry.is_robbed_by(thief)) {
-            if let Stage::Granted(_) | Stage::Held(_) = entry.stage {
-                entry.end(Over::Lost(Loss::Stolen { by }), wakes);
-                self.count_loss();
-            }
-        }
-        thieves.push(thief.id);
-    }
-
     /// Sends the next ping, if there is a lease.
     pub(super) fn ping(&self) {
         self.input(|state| {
@@ -145,6 +102,27 @@ impl Session {
 }
 
 impl State {
+    fn granted(&mut self, id: u64, token: u64) {
+        let Self { entries, thieves, wakes, .. } = self;
+        thieves.remove(&id);
+        // A request that was dropped meanwhile is gone, and the service knows.
+        if let Some(entry) = entries.get_mut(&id)
+            && let Stage::Pending = entry.stage
+        {
+            entry.stage = Stage::Granted(FencingToken::new(token));
+            wakes.add_all(entry.waker.take());
+        }
+    }
+
+    /// Returns the loss of a lock that its client releases while a steal of the same client is
+    /// pending: the service receives the steal before the release.
+    pub(super) fn predicted_loss(&self, released: &Entry) -> Option<Loss> {
+        let thieves = self.thieves.iter().filter_map(|thief| self.entries.get(thief));
+        let mut pending = thieves.filter(|thief| matches!(thief.stage, Stage::Pending));
+        let thief = pending.find(|thief| released.is_robbed_by(&thief.request))?;
+        Some(Loss::Stolen { by: RequestId::foreign(self.number, thief.request.id) })
+    }
+
     /// Ends a request without a lock. A held lock is not affected.
     pub(super) fn not_granted(&mut self, id: u64, over: Over) {
         let Self { entries, wakes, .. } = self;

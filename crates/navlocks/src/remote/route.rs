@@ -149,7 +149,9 @@ impl Route {
     pub(super) fn is_final(&self, failure: &Failure) -> bool {
         let is_owner = matches!(self.target.role, Role::Owner { .. });
         let ConnectError::Refused(fault) = &failure.error else { return false };
-        fault.code.is_final() && (failure.greeted || !is_owner)
+        // A proxy answers a handshake so while its service restarts.
+        let is_proxy = self.good.is_some() && fault.code == FaultCode::Other;
+        fault.code.is_final() && (failure.greeted || !is_owner && !is_proxy)
     }
 
     /// Chooses the next target after an attempt that failed.
@@ -252,7 +254,9 @@ fn may_follow(owner: &Url, options: &Options) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dial;
     use super::*;
+    use tokio_tungstenite::tungstenite::http::StatusCode;
 
     fn options(list: &str) -> Options {
         Options::to(Addresses::parse(list).unwrap())
@@ -342,6 +346,13 @@ mod tests {
                 ["final", when, ":", answer] => {
                     let failure = refused(FaultCode::Unauthorized, when == "after");
                     assert_eq!(route.is_final(&failure), answer == "yes", "line {}", index + 1);
+                    continue;
+                }
+                ["status", code, word, ":", answer] => {
+                    let status = StatusCode::from_bytes(code.as_bytes()).unwrap();
+                    let error = dial::refused(status, word.as_bytes());
+                    let found = route.is_final(&Failure { error, greeted: false });
+                    assert_eq!(found, answer == "yes", "line {}", index + 1);
                     continue;
                 }
                 ["limit", lease, ":", limit] => {

@@ -1,6 +1,6 @@
 //! The state that the users of a connection and its driver share.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,10 +65,12 @@ pub(super) struct State {
     /// The tasks that wait for the last connection to end.
     pub(super) leavers: Vec<Waker>,
     pub(super) clients: BTreeMap<u64, Client>,
+    /// The partitions of ended clients that still have users.
+    pub(super) ended: HashMap<u64, Arc<str>>,
     pub(super) next_client: u64,
     pub(super) entries: HashMap<u64, Entry>,
-    /// Requests that steal and may have no answer yet.
-    pub(super) thieves: Vec<u64>,
+    /// Requests that steal and have no grant yet.
+    pub(super) thieves: BTreeSet<u64>,
     pub(super) next_request: u64,
     pub(super) asked: HashMap<u64, Asked>,
     pub(super) next_ask: u64,
@@ -136,9 +138,10 @@ impl Session {
                 driver: None,
                 leavers: Vec::new(),
                 clients: BTreeMap::from([(0, first)]),
+                ended: HashMap::new(),
                 next_client: 1,
                 entries: HashMap::new(),
-                thieves: Vec::new(),
+                thieves: BTreeSet::new(),
                 next_request: 1,
                 asked: HashMap::new(),
                 next_ask: 1,

@@ -220,17 +220,19 @@ fn refused_claim_is_a_loss_and_other_claims_stand() {
 }
 
 #[test]
-fn lock_stolen_by_own_client_while_service_is_down_is_not_claimed() {
+fn lock_that_its_client_steals_while_service_is_down_is_claimed_before_the_steal() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, lasting(7, 1)).await;
         let victim = held(&locks, "a", &mut talk).await;
         talk.breaks();
         let thief = begun(locks.request("a").steal());
-        assert!(matches!(victim.loss(), Some(Loss::Stolen { .. })));
         let (mut talk, _) = peer.wants_claim(lasting(7, 2)).await;
         let steal = Request { wait: navlocks_core::Wait::Steal, ..request_of(0, 2, "a") };
-        talk.hears_claim(&[steal]).await;
+        talk.hears_claim(&[claimed(1, "a", 1), steal]).await;
+        let cause = Cause::Stolen(RequestKey::new(7, 2));
+        talk.says(ToClient::Lost(Lost { id: 1, cause })).await;
+        assert!(matches!(victim.lost().await, Loss::Stolen { .. }));
         talk.grants(2, 2).await;
         assert_eq!(thief.await.unwrap().loss(), None);
     });

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 
-use crate::client::{connected, connecting, to};
+use crate::client::{connected, connected_by, connecting, to};
 use crate::peer::{Peer, leased, read_head, welcome};
 use crate::run;
 
@@ -279,5 +279,25 @@ fn partition_and_further_clients_are_opened_in_order() {
         }
         drop(other);
         talk.hears(wire::ToService::Close(1)).await;
+    });
+}
+
+#[test]
+fn new_client_of_an_ended_client_has_the_same_partition() {
+    run(async {
+        let peer = Peer::unix().await;
+        let connect = to(&peer).partition("builds");
+        let (locks, mut talk) = connected_by(connect, &peer, welcome(1)).await;
+        let other = locks.partition("other");
+        talk.hear().await;
+        for (client, ended, partition) in [(2, &locks, "builds"), (3, &other, "other")] {
+            ended.end();
+            talk.hear().await;
+            let next = ended.new_client();
+            let open = wire::Open { client, partition: partition.into() };
+            talk.hears(wire::ToService::Open(open)).await;
+            drop(next);
+            talk.hears(wire::ToService::Close(client)).await;
+        }
     });
 }

@@ -1,11 +1,13 @@
-//! Locks that a client steals from itself: it knows before the service does.
+//! Steals, also from oneself: the service decides, and a steal that fails changes nothing.
+
+use std::time::Duration;
 
 use navlocks::{Loss, RequestErrorKind, RequestId};
 use navlocks_core::Wait;
 use navlocks_wire::{Cause, Fault, FaultCode, Lost, Refused, RequestKey, ToClient, ToService};
 
-use crate::client::{begun, connected, held, polled, request_of, said};
-use crate::peer::{Peer, leased, welcome};
+use crate::client::{begun, connected, connected_by, held, request_of, said, to};
+use crate::peer::{Peer, lasting, leased, welcome};
 use crate::run;
 
 fn said_theft(id: u64, name: &str) -> ToService {
@@ -17,26 +19,22 @@ fn stolen_by(number: u64) -> Loss {
 }
 
 #[test]
-fn client_that_steals_from_itself_knows_the_loss_at_once() {
+fn client_that_steals_from_itself_holds_until_the_service_decides() {
     run(async {
         for (peer, welcome) in [(Peer::unix().await, welcome(1)), (Peer::tcp().await, leased(1))] {
             let (locks, mut talk) = connected(&peer, welcome).await;
             let lock = held(&locks, "a", &mut talk).await;
             let second = held(&locks, "a", &mut talk).await;
-            let mut lost = Box::pin(lock.lost());
-            assert!(polled(&mut lost).is_pending());
             let thief = begun(locks.request("a").steal());
-            // The peer has sent nothing since.
-            assert_eq!(lock.loss(), Some(stolen_by(3)));
-            assert_eq!(lost.as_mut().await, stolen_by(3));
-            drop(lost);
+            assert_eq!((lock.loss(), second.loss()), (None, None));
+            // The service receives the steal before this release.
             assert_eq!(lock.release(), Err(stolen_by(3)));
             talk.hears(said_theft(3, "a")).await;
             talk.hears(ToService::Release(1)).await;
-            // The message of the service changes nothing.
             let cause = Cause::Stolen(RequestKey::new(1, 3));
             talk.says(ToClient::Lost(Lost { id: 1, cause })).await;
             talk.says(ToClient::Lost(Lost { id: 2, cause })).await;
+            assert_eq!(second.lost().await, stolen_by(3));
             talk.grants(3, 9).await;
             let thief = thief.await.unwrap();
             assert_eq!((thief.loss(), second.loss()), (None, Some(stolen_by(3))));
@@ -63,32 +61,27 @@ fn theft_spares_other_names_and_other_clients_until_the_service_decides() {
 }
 
 #[test]
-fn grant_that_crosses_a_later_theft_of_the_same_client_is_a_loss() {
+fn grant_that_crosses_a_later_theft_of_the_same_client_is_lost_afterwards() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
         let robbed = begun(locks.request("a"));
         let thief = begun(locks.request("a").steal());
-        let later = begun(locks.request("a"));
-        for message in [said(1, "a"), said_theft(2, "a"), said(3, "a")] {
+        for message in [said(1, "a"), said_theft(2, "a")] {
             talk.hears(message).await;
         }
         talk.grants(1, 1).await;
-        let RequestErrorKind::Stolen { by } = robbed.await.unwrap_err().into_kind() else {
-            panic!("not stolen")
-        };
-        assert_eq!(by, RequestId::foreign(1, 2));
-        talk.hears(ToService::Release(1)).await;
+        let robbed = robbed.await.unwrap();
+        let cause = Cause::Stolen(RequestKey::new(1, 2));
+        talk.says(ToClient::Lost(Lost { id: 1, cause })).await;
+        assert_eq!(robbed.lost().await, stolen_by(2));
         talk.grants(2, 2).await;
         thief.await.unwrap().release().unwrap();
-        talk.hears(ToService::Release(2)).await;
-        talk.grants(3, 3).await;
-        later.await.unwrap().release().unwrap();
     });
 }
 
 #[test]
-fn refused_theft_leaves_no_lock_that_its_client_does_not_know() {
+fn refused_theft_changes_nothing() {
     run(async {
         let peer = Peer::unix().await;
         let (locks, mut talk) = connected(&peer, welcome(1)).await;
@@ -98,10 +91,47 @@ fn refused_theft_leaves_no_lock_that_its_client_does_not_know() {
         let fault = Fault::new(FaultCode::Limit, "No.");
         talk.says(ToClient::Refused(Refused { id: 2, fault, cycle: None })).await;
         assert!(matches!(thief.await.unwrap_err().kind(), RequestErrorKind::Refused(_)));
-        assert_eq!(lock.loss(), Some(stolen_by(2)));
-        drop(lock);
+        assert_eq!((lock.loss(), lock.release()), (None, Ok(())));
         talk.hears(ToService::Release(1)).await;
-        // A theft that failed robs no later grant.
-        held(&locks, "a", &mut talk).await.release().unwrap();
+    });
+}
+
+#[test]
+fn theft_that_fails_while_the_service_is_down_changes_nothing() {
+    run(async {
+        let mut peer = Peer::unix().await;
+        let connect = to(&peer).patience(Duration::from_millis(50));
+        let (locks, mut talk) = connected_by(connect, &peer, lasting(1, 1)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        peer.goes_away();
+        talk.breaks();
+        let theft = locks.request("a").steal().await;
+        assert_eq!(theft.unwrap_err(), RequestErrorKind::Unreachable);
+        peer.comes_back().await;
+        let (mut talk, resume) = peer.resumes(lasting(1, 1)).await;
+        assert_eq!(resume.alive, [1]);
+        talk.settles().await;
+        assert_eq!((lock.loss(), lock.release()), (None, Ok(())));
+        talk.hears(ToService::Release(1)).await;
+    });
+}
+
+#[test]
+fn theft_without_an_answer_is_not_repeated_in_another_session() {
+    run(async {
+        let peer = Peer::unix().await;
+        let (locks, mut talk) = connected(&peer, welcome(1)).await;
+        let sent = begun(locks.request("a").steal());
+        let queued = begun(locks.request("b"));
+        talk.hears(said_theft(1, "a")).await;
+        talk.hears(said(2, "b")).await;
+        // A session without a secret ends with its connection.
+        talk.breaks();
+        assert_eq!(sent.await.unwrap_err(), RequestErrorKind::Unreachable);
+        let unsent = begun(locks.request("c").steal());
+        let mut talk = peer.begins(welcome(2)).await;
+        talk.hears(said(2, "b")).await;
+        talk.hears(said_theft(3, "c")).await;
+        drop((queued, unsent));
     });
 }
