@@ -44,6 +44,20 @@ export function isInClear({ url }) {
   return url?.protocol === 'ws:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
 }
 
+/** Refuses to send a token to another machine unencrypted, unless the program allows it. */
+export function checkToken(addresses, settings, exception) {
+  each(addresses, (address) => {
+    if (!hidesToken(settings) || !isInClear(address)) return;
+    const host = address.url.hostname.replace(/^\[|\]$/g, '');
+    throw exception('SecurityError', `the access token would go to ${host} unencrypted: use wss:, or allow it by name`);
+  });
+}
+
+/** Whether a client has a token that must not be sent in clear. */
+export function hidesToken({ token, allowTokenInClear }) {
+  return token !== undefined && !allowTokenInClear;
+}
+
 function isUnix(text) {
   return text.startsWith('unix:');
 }

@@ -2,7 +2,7 @@
 // A page can load this ES module without a bundler.
 
 import { Activation } from './activation.js';
-import { readAddresses } from './addresses.js';
+import { checkToken, hidesToken, readAddresses } from './addresses.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
 import { KeptWeakMap } from './collections.js';
@@ -17,6 +17,9 @@ import { Route } from './route.js';
 import { ServiceTransport } from './service.js';
 import { Session } from './session.js';
 import { subprotocols } from './wire.js';
+
+/** A browser writes each failed attempt to its console, so a page dials less often. */
+const PAUSES = { pauseMin: 500, pauseMax: 5000 };
 
 const own = createEnvironment(globalThis);
 
@@ -60,10 +63,10 @@ function createEnvironment(realm) {
   const { convert, exception, checkEnvironment } = interfaces.internals;
   const extended = createExtended(interfaces);
   // Read now: after a navigation the window has the members of another document.
-  const { document, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
+  const { document, navigator, origin, location, URL, WebSocket, MessageChannel, Promise, setTimeout, clearTimeout } = realm;
   const activation = new Activation(realm);
   // The browser's own locks, unless navlocks has replaced them already.
-  const native = realm.navigator?.locks;
+  const native = navigator?.locks;
   /** The settings of sessions, for further ones beside them. */
   const settingsOf = new KeptWeakMap();
 
@@ -74,16 +77,20 @@ function createEnvironment(realm) {
     };
     if (url === undefined) fail(`there is no address of a service: write ${parseAddress.forms}`);
     const addresses = readAddresses(url, parseAddress, fail);
+    checkToken(addresses, settings, exception);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const createRoute = () => new Route(addresses, settings.token !== undefined, parseAddress);
+    const createRoute = () => new Route(addresses, hidesToken(settings), parseAddress);
     return beginSession({ ...settings, companion, placed, createRoute, dial: ({ url: { href } }) => dial(href, settings.token) });
   }
 
   function beginSession(settings) {
-    const session = new Session(settings, createPlatform());
+    let unfollow = () => {};
+    const session = new Session({ ...settings, ...PAUSES }, { ...createPlatform(), ended: () => unfollow() });
     settingsOf.set(session, settings);
-    if (document !== undefined) activation.run(() => followPage(session));
+    activation.run(() => {
+      if (document !== undefined && !session.isOver) unfollow = followPage(session);
+    });
     return session;
   }
 
@@ -144,6 +151,7 @@ function createEnvironment(realm) {
   }
 
   function dial(address, token) {
+    if (navigator?.onLine === false) throw { code: 'unreachable', message: 'the browser is offline' };
     try {
       return new WebSocket(address, subprotocols(token));
     } catch ({ message }) {
@@ -179,12 +187,20 @@ function createEnvironment(realm) {
     };
   }
 
-  /** Closes the session with its page. A cached or frozen page loses locks and keeps requests. */
+  /**
+   * Closes the session with its page. A cached or frozen page loses locks and keeps requests.
+   * Returns a function that removes the listeners.
+   */
   function followPage(session) {
-    realm.addEventListener('pagehide', ({ persisted }) => (persisted ? session.suspend() : session.close()));
-    realm.addEventListener('pageshow', () => session.resume());
-    document.addEventListener('freeze', () => session.suspend());
-    document.addEventListener('resume', () => session.resume());
+    const listeners = [
+      [realm, 'pagehide', ({ persisted }) => (persisted ? session.suspend() : session.close())],
+      [realm, 'pageshow', () => session.resume()],
+      [realm, 'online', () => session.hurry()],
+      [document, 'freeze', () => session.suspend()],
+      [document, 'resume', () => session.resume()],
+    ];
+    each(listeners, ({ 0: target, 1: type, 2: listener }) => target.addEventListener(type, listener));
+    return () => each(listeners, ({ 0: target, 1: type, 2: listener }) => target.removeEventListener(type, listener));
   }
 
   /**

@@ -220,28 +220,31 @@ class Pair {
     else if (wait === WAIT.ifAvailable) options.ifAvailable = true;
     else options.signal = this.#controller.signal;
     return new Promise((resolve) => {
+      let isHeld = false;
       const done = this.#native.request(name, options, (lock) => {
         if (lock === null) return resolve('unavailable');
+        isHeld = true;
         resolve('held');
         return this.#isOver ? undefined : new Promise((release) => {
           this.#releases[this.#releases.length] = release;
         });
       });
-      this.#watch(done, resolve);
+      this.#watch(done, resolve, () => isHeld);
     });
   }
 
-  async #watch(done, resolve) {
+  /** Waits for the end of a request to the browser: a failure after its grant is a steal. */
+  async #watch(done, resolve, isHeld) {
     try {
       await done;
     } catch ({ name, message }) {
       if (this.#isOver) return resolve('over');
-      resolve({ name, message: `the browser's own lock: ${message}` });
-      if (!this.#isGranted) return;
+      if (!isHeld()) return resolve({ name, message: `the browser's own lock: ${message}` });
       // Another client stole the browser's lock.
       this.#end();
       this.#inner.release(this);
-      this.#entry.lost('Stolen');
+      if (this.#isGranted) this.#entry.lost('Stolen');
+      else this.#entry.aborted('Stolen');
     }
   }
 }

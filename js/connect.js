@@ -1,7 +1,7 @@
 // The locks of a service in Node, for `connect()` and for `install()` with the same options.
 
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
-import { readAddresses } from './addresses.js';
+import { checkToken, hidesToken, readAddresses } from './addresses.js';
 import { Deliveries } from './delivery.js';
 import { dial, parseAddress } from './dial.js';
 import { readOptions, readPartition } from './options.js';
@@ -96,18 +96,18 @@ export function createServices({ internals: { convert, exception } }, extended, 
 
   /** How a session reaches its service. */
   function createWay(url, settings) {
-    const isShown = settings.token !== undefined;
     if (url === undefined) {
-      const createRoute = () => new Route([{ path: '' }], isShown, parseAddress);
+      const createRoute = () => new Route([{ path: '' }], hidesToken(settings), parseAddress);
       return { ...LOCAL, createRoute, dial: createOwnDial(settings) };
     }
     if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
     const addresses = readAddresses(url, parseAddress, (sentence) => {
       throw exception('SyntaxError', sentence);
     });
+    checkToken(addresses, settings, exception);
     return {
       ...(addresses[0].path === undefined ? {} : LOCAL),
-      createRoute: () => new Route(addresses, isShown, parseAddress),
+      createRoute: () => new Route(addresses, hidesToken(settings), parseAddress),
       dial: (address) => dial(address, settings),
     };
   }

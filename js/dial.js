@@ -104,7 +104,7 @@ function noteFailure(socket, hint) {
     let sentence = '';
     const end = () => {
       const message = sentence.trim().slice(0, SENTENCE_MAX) || `the service answered ${response.statusCode}`;
-      socket.failure ??= { code: codeOfStatus(response.statusCode), message };
+      socket.failure ??= { code: codeOfStatus(response.statusCode, message), message };
       socket.terminate();
     };
     response.setEncoding('utf8');

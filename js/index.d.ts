@@ -99,6 +99,7 @@ export type Refusal =
   | 'internal'
   | 'unreachable'
   | 'handshake'
+  | 'unknown-outcome'
   | 'blocked'
   | 'unsafe'
   | 'closed';
@@ -280,16 +281,19 @@ export interface ServiceLocks extends Locks {
 export interface ConnectOptions {
   /** The lock space to use. The lock spaces of a service are independent. */
   partition?: string;
-  /** The access token of this client. */
+  /** The access token of this client. It is not sent to another machine over `ws:`. */
   token?: string;
+  /** Allows sending the token to another machine over `ws:`, unencrypted. */
+  allowTokenInClear?: boolean;
   /**
    * The milliseconds for which the service should keep the locks without a connection: 100 or more.
    * The service may choose another value.
    */
   lease?: number;
   /**
-   * The milliseconds for which the service may be unreachable or silent, 60,000 by default. Then
-   * all pending requests and queries reject with a NetworkError.
+   * The milliseconds for which the service may be unreachable, 60,000 by default. Then all pending
+   * requests and queries reject with a NetworkError. A connected service may be silent for as long,
+   * and for at least a second; a lock that is not free is no silence.
    */
   patience?: number;
   /**

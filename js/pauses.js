@@ -1,5 +1,6 @@
 // The pauses between attempts: an exponential back-off.
 
+/** The first pause after a failed attempt. */
 const PAUSE_MS_MIN = 10;
 
 /** While a cluster chooses another owner of the locks. */
@@ -8,17 +9,22 @@ const TAKEOVER_MS_MAX = 200;
 /** Not at all before the first attempt, then longer and longer. */
 export class Pauses {
   #max;
+  #min;
   #next = 0;
 
-  /** @param max the longest pause in milliseconds */
-  constructor(max) {
+  /**
+   * @param max the longest pause in milliseconds
+   * @param min the first pause after a failed attempt
+   */
+  constructor(max, min = PAUSE_MS_MIN) {
     this.#max = max;
+    this.#min = min;
   }
 
   /** Returns the milliseconds before the next attempt, and doubles the pause. */
   next() {
     const pause = this.#next;
-    this.#next = Math.min(Math.max(pause * 2, PAUSE_MS_MIN), this.#max);
+    this.#next = Math.min(Math.max(pause * 2, this.#min), this.#max);
     return pause;
   }
 

@@ -23,6 +23,7 @@ const REFUSALS = {
   // ----
   unreachable: { error: 'NetworkError', final: false },
   handshake: { error: 'NetworkError', final: false },
+  'unknown-outcome': { error: 'NetworkError', final: false },
   blocked: { error: 'SecurityError', final: true },
   unsafe: { error: 'SecurityError', final: true },
   closed: { error: 'InvalidStateError', final: true },
@@ -35,8 +36,8 @@ export function refusalOf(code) {
   return Object.hasOwn(REFUSALS, code) ? REFUSALS[code] : OTHER;
 }
 
-/** Returns the code for the HTTP status of a failed handshake. */
-export function codeOfStatus(status) {
+/** Returns the code for the HTTP status of a failed handshake, and its text. */
+export function codeOfStatus(status, sentence) {
   switch (status) {
     case 401:
       return 'unauthorized';
@@ -44,6 +45,9 @@ export function codeOfStatus(status) {
       return 'forbidden-origin';
     case 426:
       return 'version';
+    case 421:
+      // A node of another cluster. A proxy that has no such host answers the same status.
+      return sentence.includes('cluster') ? 'bad-state' : 'other';
     case 429:
     case 503:
       return 'limit';

@@ -29,7 +29,7 @@ const DIAL_LEASED_MS_MIN = 250;
 
 export class Route {
   #addresses;
-  #token;
+  #hidesToken;
   #parse;
   /** The first index to dial: random, so that clients with the same list spread over it. */
   #first;
@@ -49,12 +49,12 @@ export class Route {
 
   /**
    * @param addresses what readAddresses() made
-   * @param token     whether the client sends a token
+   * @param hidesToken whether the client has a token that must not be sent in clear
    * @param parse     parses an address that a node names
    */
-  constructor(addresses, token, parse) {
+  constructor(addresses, hidesToken, parse) {
     this.#addresses = addresses;
-    this.#token = token;
+    this.#hidesToken = hidesToken;
     this.#parse = parse;
     this.#first = Math.floor(Math.random() * addresses.length);
     this.isCluster = addresses.length > 1;
@@ -89,7 +89,9 @@ export class Route {
    * the node that named it can carry the messages.
    */
   isFinal({ code }, isGreeted) {
-    return refusalOf(code).final && (isGreeted || this.target.namedBy === undefined);
+    // A proxy answers a handshake so while its service restarts.
+    const isProxy = this.#good !== undefined && code === 'other';
+    return refusalOf(code).final && (isGreeted || (this.target.namedBy === undefined && !isProxy));
   }
 
   /** Chooses the next target after an attempt that failed. Returns whether to dial it at once. */
@@ -136,7 +138,7 @@ export class Route {
   #mayFollow(owner) {
     if (owner.url === undefined || this.#addresses[0].url === undefined) return false;
     if (isEncrypted(this.#addresses[0]) && !isEncrypted(owner)) return false;
-    return !this.#token || !isInClear(owner) || some(this.#addresses, isInClear);
+    return !this.#hidesToken || !isInClear(owner);
   }
 
   /** Goes on with the next known address; after the last one, from the start after a pause. */

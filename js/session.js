@@ -68,6 +68,7 @@ export class Session {
    * @param options.beside      another session of the same cluster, if there is one
    * @param options.start       whether `dial` starts a service that is needed
    * @param options.pauseMax    longest pause between two attempts, in milliseconds
+   * @param options.pauseMin    the first pause after a failed attempt
    * @param options.showPresence listens at a path, over a Unix socket: { path, isShown, close() }
    * @param options.partition   of client 0
    * @param options.placed      returns the service's name of a partition; the same name by default
@@ -77,6 +78,7 @@ export class Session {
    * @param platform.messagesHaveTurns whether each message of a socket has a turn of its own
    * @param platform.exception  creates errors
    * @param platform.keepAlive  sets whether the event loop must stay alive
+   * @param platform.ended      is called when the session has ended for ever
    */
   constructor(options, platform) {
     this.#options = options;
@@ -86,7 +88,7 @@ export class Session {
     this.#isCluster = options.beside !== undefined;
     this.#origin = options.beside?.origin;
     this.#silence = new Silence(options.patience);
-    this.#pauses = new Pauses(options.pauseMax ?? PAUSE_MS_MAX);
+    this.#pauses = new Pauses(options.pauseMax ?? PAUSE_MS_MAX, options.pauseMin);
     this.#wants = new Wants(platform, () => this.check());
     this.#standing = new Standing(() => this.#lease, platform);
     this.#link = new Link(
@@ -114,7 +116,7 @@ export class Session {
   /** Connects, and retries until an attempt succeeds. */
   start() {
     this.#standing.beginOutage();
-    this.#connect();
+    this.#connectNow();
     this.#arm();
   }
 
@@ -140,6 +142,11 @@ export class Session {
     return this.#origin;
   }
 
+  /** Whether the session has ended for ever. */
+  get isOver() {
+    return this.#standing.isOver;
+  }
+
   /** Whether further partitions take sessions of their own. */
   get hasOnePartition() {
     return this.#isCluster && !this.#standing.isOver;
@@ -154,16 +161,17 @@ export class Session {
   request(client, entry) {
     this.check();
     const wasNeeded = this.#isNeeded;
-    if (this.#standing.refusal === undefined) this.#send(this.#wants.request(client, entry));
+    if (this.#standing.refusal === undefined) this.#send(this.#wants.request(client, entry, this.#standing.isUp));
     else this.#wants.refuse(entry, describeFailure(this.#standing.refusal));
     if (!wasNeeded) this.#need();
+    this.#await();
   }
 
   release(entry) {
     this.check();
     const released = this.#wants.release(entry);
-    if (released) this.#send(write.release(entry.id));
-    return released;
+    if (released !== undefined) this.#send(write.release(entry.id));
+    return released === true;
   }
 
   abort(entry) {
@@ -198,9 +206,10 @@ export class Session {
     return new this.#platform.Promise((resolve, reject) => {
       this.check();
       const wasNeeded = this.#isNeeded;
-      if (this.#standing.refusal === undefined) this.#send(this.#wants.ask(client, question, resolve, reject));
+      if (this.#standing.refusal === undefined) this.#send(this.#wants.ask(client, question, this.#standing.isUp, resolve, reject));
       else reject(this.#standing.error(this.#standing.refusal));
       if (!wasNeeded) this.#need();
+      this.#await();
     });
   }
 
@@ -240,11 +249,24 @@ export class Session {
     this.check();
     if (!this.#standing.isAsleep) return;
     this.#become(DOWN);
-    this.#pauses.restart();
     this.start();
   }
 
+  /** Dials at once if the next attempt is due later: the network is back. */
+  hurry() {
+    if (!this.#retry.isSet) return;
+    this.#abandon();
+    this.#connectNow();
+  }
+
   // ---- the life of a connection
+
+  /** Makes the first of several attempts. */
+  #connectNow() {
+    this.#pauses.restart();
+    this.#pauses.next();
+    this.#connect();
+  }
 
   #connect() {
     this.#hello = undefined;
@@ -305,6 +327,7 @@ export class Session {
     this.#lease = leaseMs === undefined ? undefined : new Lease(leaseMs, sentAt);
     this.#link.welcomed();
     this.#become(UP);
+    this.#silence.restart();
     this.#showPresence(welcome.presence);
     this.#sendAll(resumed, claims);
     this.#arm();
@@ -397,7 +420,8 @@ export class Session {
     // The next owner of the locks grants nothing until all sessions have claimed theirs.
     const isAwaited = this.#route.isCluster && (this.#secret !== undefined || this.#isNeeded);
     const pause = isAwaited ? this.#pauses.nextInTakeover() : this.#pauses.next();
-    this.#retry.set(pause, () => this.#connect());
+    // A session must be resumed within its lease.
+    this.#retry.set(Math.min(pause, (this.#lease?.length ?? Infinity) / 2), () => this.#connect());
   }
 
   /** Leaves this connection alone and tries another one, by and by. */
@@ -439,7 +463,7 @@ export class Session {
     else if (word === 'pending') this.#wants.placed(body);
     else if (word === 'unavailable') this.#wants.unavailable(body);
     else if (word === 'lost') this.#lost(body);
-    else if (word === 'refused') this.#refused(body);
+    else if (word === 'refused') this.#wants.refused(body.id, body.fault, body.cycle);
     else if (word === 'answer') this.#wants.answered(body);
     else if (word === 'contended') this.#wants.contended(body);
     else if (word === 'listening') this.#subscriptions.answered(body);
@@ -451,10 +475,6 @@ export class Session {
   #lost({ id, cause }) {
     // Until the release the service remembers the loss.
     if (this.#wants.lost(id, causeOf(cause))) this.#send(write.release(id));
-  }
-
-  #refused({ id, fault, cycle }) {
-    each(this.#wants.refused(id, fault, cycle), (released) => this.#send(write.release(released)));
   }
 
   #pong(number) {
@@ -493,11 +513,14 @@ export class Session {
     this.#become(state, failure);
     if (state !== HOPELESS) this.#subscriptions.end(cause === undefined ? error : undefined);
     this.#wants.end(describeFailure(failure), error, cause);
-    if (state !== HOPELESS) this.#stopTimers();
+    if (state === HOPELESS) return;
+    this.#stopTimers();
+    this.#platform.ended?.();
   }
 
   /** Changes the standing. During open() no program has the connection yet. */
   #become(state, failure) {
+    if (this.#standing.isUp && state !== UP) this.#wants.disconnected();
     this.#standing.become(state, failure, this.#opening === undefined);
   }
 
@@ -538,7 +561,7 @@ export class Session {
       lease?.left ?? Infinity,
       isUp ? (lease?.pingInterval ?? Infinity) : Infinity,
       isUp ? (lease?.silentIn ?? Infinity) : Infinity,
-      isUp && lease === undefined ? this.#silence.interval : Infinity,
+      isUp && lease === undefined ? this.#silence.dueIn : Infinity,
       this.#patience,
     );
     if (next !== Infinity) this.#alarm.set(next, this.#wake);
@@ -549,20 +572,24 @@ export class Session {
     // A network can silently drop one connection and carry another, which resumes the session.
     if (this.#standing.isUp && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#standing.isUp && this.#lease !== undefined) this.#send(write.ping(this.#lease.ping()));
-    const { patience } = this.#options;
-    if (this.#standing.isUp && this.#lease === undefined) this.#breakSilence(patience);
+    if (this.#standing.isUp && this.#lease === undefined) this.#breakSilence();
     if (this.#patience <= 0) {
-      this.#end(HOPELESS, { code: 'unreachable', message: `no answer for ${patience / 1000} s` });
+      this.#end(HOPELESS, { code: 'unreachable', message: `no answer for ${this.#options.patience / 1000} s` });
     }
     this.#arm();
   };
 
+  /** Begins to measure the silence of a service without a lease. */
+  #await() {
+    if (this.#standing.isUp && this.#lease === undefined && this.#silence.begin()) this.#arm();
+  }
+
   /** Fails requests that wait for a connected and silent service. Held locks stay held. */
-  #breakSilence(patience) {
+  #breakSilence() {
     const due = this.#silence.look(this.#wants.isWaiting);
     if (due === 'ping') this.#send(write.ping(0));
     if (due !== 'end') return;
-    const failure = { code: 'unreachable', message: `it is connected, and sent no message for ${patience / 1000} s` };
+    const failure = { code: 'unreachable', message: `it is connected, and sent no message for ${this.#silence.limit / 1000} s` };
     // Aborts these requests at the service, in case it continues.
     each(this.#wants.end(describeFailure(failure), this.#standing.error(failure)), (id) => this.#send(write.abort(id)));
   }

@@ -14,7 +14,15 @@ export class Timer {
   /** Runs `work` after so many milliseconds, instead of the work that was set before. */
   set(milliseconds, work) {
     this.clear();
-    this.#handle = this.#platform.setTimeout(work, Math.min(Math.max(Math.ceil(milliseconds), 0), DELAY_MS_MAX));
+    const delay = Math.min(Math.max(Math.ceil(milliseconds), 0), DELAY_MS_MAX);
+    this.#handle = this.#platform.setTimeout(() => {
+      this.#handle = undefined;
+      work();
+    }, delay);
+  }
+
+  get isSet() {
+    return this.#handle !== undefined;
   }
 
   clear() {

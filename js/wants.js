@@ -1,7 +1,7 @@
 // The requests, locks and queries of a session's clients.
 
 import { KeptMap, KeptSet } from './collections.js';
-import { append, each, includes, plainList, some } from './lists.js';
+import { append, includes, plainList, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 import { bytesBeyond, write } from './wire.js';
 
@@ -13,12 +13,12 @@ const HELD = 2;
 const OVER = 3;
 
 export class Wants {
-  /** { id, client, entry, stage, token, place, doomed } by number, in request order. */
+  /** { id, client, entry, stage, token, place, isSent } by number, in request order. */
   #requests = new KeptMap();
   #nextRequest = 1;
   /** The pending requests that steal. */
   #thieves = new KeptSet();
-  /** { id, client, question, resolve, reject } by number. */
+  /** { id, client, question, isSent, resolve, reject } by number. */
   #questions = new KeptMap();
   #nextQuestion = 1;
   #waiting = 0;
@@ -39,8 +39,12 @@ export class Wants {
 
   // ---- calls of clients
 
-  /** Adds a request. Returns its message; undefined if the request is refused here. */
-  request(client, entry) {
+  /**
+   * Adds a request. Returns its message; undefined if the request is refused here.
+   *
+   * @param isSent whether the message is sent now
+   */
+  request(client, entry, isSent) {
     const text = write.request(this.#nextRequest, client, entry);
     const fault = this.#tooLong(text);
     if (fault !== undefined) {
@@ -49,29 +53,23 @@ export class Wants {
     }
     const id = this.#nextRequest++;
     entry.id = id;
-    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, doomed: false };
-    if (entry.steal) {
-      this.#thieves.add(request);
-      this.#requests.forEach((other) => {
-        if (other.stage !== PENDING && steals(request, other)) other.doomed = true;
-      });
-    }
+    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent };
+    if (entry.steal) this.#thieves.add(request);
     this.#requests.set(id, request);
     this.wait(1);
     return text;
   }
 
-  /** Removes a lock. False if there is nothing to release. */
+  /** Removes a lock. False if it is lost all the same, undefined if it is unknown. */
   release({ id }) {
     const request = this.#requests.get(id);
-    if (request === undefined) return false;
-    // A lock that its own client steals is lost at once; the service's message follows.
-    if (request.doomed) {
-      request.entry.loss = 'Stolen';
-      return false;
-    }
+    if (request === undefined) return undefined;
     this.#requests.delete(id);
-    return true;
+    // The service receives a pending steal of the same client before this release.
+    let isStolen = false;
+    this.#thieves.forEach((thief) => (isStolen ||= steals(thief, request)));
+    if (isStolen) this.#lose(request.entry, 'Stolen');
+    return !isStolen;
   }
 
   /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
@@ -93,8 +91,8 @@ export class Wants {
     this.#deliver(deliverRefused, entry, refusal);
   }
 
-  /** Adds a query. Returns its message; undefined if the query is refused here. */
-  ask(client, question, resolve, reject) {
+  /** Adds a query, as request() adds a request. */
+  ask(client, question, isSent, resolve, reject) {
     const text = write.ask(this.#nextQuestion, client, question);
     const fault = this.#tooLong(text);
     if (fault !== undefined) {
@@ -102,7 +100,7 @@ export class Wants {
       return undefined;
     }
     const id = this.#nextQuestion++;
-    this.#questions.set(id, { id, client, question, resolve, reject });
+    this.#questions.set(id, { id, client, question, isSent, resolve, reject });
     this.wait(1);
     return text;
   }
@@ -116,12 +114,6 @@ export class Wants {
     this.#thieves.delete(request);
     request.stage = GRANTED;
     request.token = token;
-    // The service granted this before it received a later steal: the loss will follow.
-    this.#thieves.forEach((thief) => {
-      if (!steals(thief, request)) return;
-      request.doomed = true;
-      request.entry.loss = 'Stolen';
-    });
     this.#deliver(this.#deliverGranted, request, token);
   }
 
@@ -143,31 +135,15 @@ export class Wants {
     this.#deliver(deliverUnavailable, request.entry);
   }
 
-  /** Removes a refused request. Returns the numbers of locks that are to be released with it. */
   refused(id, fault, cycle) {
     const request = this.#pending(id);
-    if (request === undefined) return [];
+    if (request === undefined) return;
     this.#forget(request);
     const { entry } = request;
     const refusal = this.#describe(fault, cycle);
     // Another attempt cannot succeed with these names.
     if (fault.code === 'limit' && this.#exceedsLimits(entry.scope)) refusal.name = 'NotSupportedError';
     this.refuse(entry, refusal);
-    return entry.steal ? this.#spare(request) : [];
-  }
-
-  /** Undoes a refused steal. Locks whose holders already saw the loss are released. */
-  #spare(thief) {
-    const released = [];
-    this.#requests.forEach((request) => {
-      if (!request.doomed || !steals(thief, request)) return;
-      request.doomed = false;
-      if (request.entry.loss === undefined) return;
-      this.#forget(request);
-      this.#lose(request.entry, 'Stolen');
-      append(released, request.id);
-    });
-    return released;
   }
 
   /** Removes a lost lock or request. False if it is unknown. */
@@ -191,20 +167,31 @@ export class Wants {
 
   // ---- the end of a session
 
-  /** Loses all held locks, and keeps pending requests for the next session. */
+  /**
+   * Loses all held locks, and keeps pending requests for the next session. A steal fails: the
+   * service may have done it, and another client may hold the lock.
+   */
   lapse(cause) {
     this.#requests.forEach((request) => {
       request.place = undefined;
       if (request.stage === HELD) {
         this.#requests.delete(request.id);
         this.#lose(request.entry, cause);
+      } else if (request.isSent && request.entry.steal) {
+        this.#forget(request);
+        request.stage = OVER;
+        this.#deliver(deliverAborted, request.entry, cause);
       } else if (request.stage === GRANTED) {
         request.stage = PENDING;
-        request.doomed = false;
-        request.entry.loss = undefined;
-        if (request.entry.steal) this.#thieves.add(request);
         this.wait(1);
       }
+    });
+  }
+
+  /** Fails the queries that must not be sent twice, because the connection broke. */
+  disconnected() {
+    this.#questions.forEach((question) => {
+      if (isInDoubt(question)) this.#deliver(this.#takeQuestion(question.id).reject, this.#unknownOutcome());
     });
   }
 
@@ -221,6 +208,7 @@ export class Wants {
       if (cause === undefined) this.refuse(request.entry, refusal);
       else this.#deliver(deliverAborted, request.entry, cause);
     });
+    this.disconnected();
     this.#questions.forEach(({ id }) => this.#deliver(this.#takeQuestion(id).reject, error));
     return ended;
   }
@@ -248,35 +236,34 @@ export class Wants {
 
   /** Returns the claim for a restarted service. A lock that exceeds its message limit is lost. */
   claim() {
-    const [texts, later] = [[], []];
-    this.#requests.forEach(({ id, client, entry, stage, token, place }) => {
+    const texts = [];
+    this.#requests.forEach((request) => {
+      const { id, client, entry, stage, token, place } = request;
       const isHeld = stage !== PENDING;
       const text = write.request(id, client, entry, isHeld ? { token } : { place });
       const fault = this.#tooLong(text);
+      request.isSent ||= fault === undefined;
       if (fault === undefined) append(texts, text);
       else if (isHeld) this.lost(id, 'ServiceGone');
-      else this.#refuseAgain(id, fault, later);
+      else this.refused(id, fault);
     });
     append(texts, write.claimed);
-    each(later, (text) => append(texts, text));
     return texts;
   }
 
   /** Returns the messages of unanswered requests. One that exceeds the message limit fails. */
   unanswered() {
     const texts = [];
-    this.#requests.forEach(({ id, client, entry, stage }) => {
+    this.#requests.forEach((request) => {
+      const { id, client, entry, stage } = request;
       if (stage !== PENDING) return;
       const text = write.request(id, client, entry);
       const fault = this.#tooLong(text);
+      request.isSent ||= fault === undefined;
       if (fault === undefined) append(texts, text);
-      else this.#refuseAgain(id, fault, texts);
+      else this.refused(id, fault);
     });
     return texts;
-  }
-
-  #refuseAgain(id, fault, texts) {
-    each(this.refused(id, fault), (released) => append(texts, write.release(released)));
   }
 
   /** Returns the messages for watched locks and unanswered queries. */
@@ -285,8 +272,10 @@ export class Wants {
     this.#requests.forEach(({ id, entry, stage }) => {
       if (stage === HELD && entry.watchesContention) append(texts, write.contention(id));
     });
-    this.#questions.forEach(({ id, client, question }) => {
+    this.#questions.forEach((asked) => {
+      const { id, client, question } = asked;
       const text = write.ask(id, client, question);
+      asked.isSent = true;
       const refused = this.#tooLong(text);
       if (refused === undefined) append(texts, text);
       else this.answered({ id, reply: { refused } });
@@ -353,12 +342,23 @@ export class Wants {
     return this.#platform.exception(name, message, cause);
   }
 
+  #unknownOutcome() {
+    const message =
+      'the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt';
+    return this.#error({ code: 'unknown-outcome', message });
+  }
+
   /** Returns whether the names of a scope exceed a limit. */
   #exceedsLimits(scope) {
     const names = typeof scope === 'string' ? [scope] : scope;
     const bytesMax = this.#limits['name-bytes-max'] ?? Infinity;
     return names.length > (this.#limits['names-per-request-max'] ?? Infinity) || some(names, (name) => bytesBeyond(name, bytesMax));
   }
+}
+
+/** Returns whether the service may have changed locks for a query without an answer. */
+function isInDoubt({ question, isSent }) {
+  return isSent && Object.hasOwn(question, 'force-release');
 }
 
 /** Returns whether a request steals the lock of an earlier request of the same client. */

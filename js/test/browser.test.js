@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect as connectFromNode } from 'navlocks';
-import { install } from 'navlocks/browser';
+import { install, uninstall } from 'navlocks/browser';
 import WebSocket from 'ws';
 import { Service } from './service.js';
 
@@ -165,6 +165,76 @@ for (const [how, sleep, wake] of [
     for (const one of [page, other]) one.tell('pagehide', { persisted: false });
   });
 }
+
+test('a page has no listeners of a session that was closed or refused', async () => {
+  for (const [origin, end] of [[ORIGIN, (page) => uninstall(page)], ['http://elsewhere.example', () => {}]]) {
+    const page = new Page(origin);
+    const listeners = new Set();
+    for (const target of [page, page.document]) {
+      const { addEventListener, removeEventListener } = EventTarget.prototype;
+      target.addEventListener = (type, listener) => {
+        listeners.add(listener);
+        addEventListener.call(target, type, listener);
+      };
+      target.removeEventListener = (type, listener) => {
+        listeners.delete(listener);
+        removeEventListener.call(target, type, listener);
+      };
+    }
+    const locks = install(page, { url: service.tcp });
+    assert.ok(listeners.size > 0);
+    await locks.query().catch(() => {});
+    await end(page);
+    assert.equal(listeners.size, 0);
+  }
+});
+
+test('a page that is offline does not dial, and connects when it is online', async () => {
+  const page = new Page();
+  page.navigator.onLine = false;
+  const locks = install(page, { url: service.tcp });
+  const query = locks.query();
+  await new Promise(setImmediate);
+  page.tell('online');
+  await new Promise(setImmediate);
+  assert.deepEqual(page.dialled, []);
+  page.navigator.onLine = true;
+  page.tell('online');
+  assert.deepEqual((await query).held, []);
+  assert.equal(page.dialled.length, 1);
+  await uninstall(page);
+});
+
+test('a page dials a service that is down at most five times in ten seconds', async () => {
+  const page = new Page();
+  const timers = new Set();
+  let now = 0;
+  page.setTimeout = (work, milliseconds) => {
+    const timer = { at: now + milliseconds, work };
+    timers.add(timer);
+    return timer;
+  };
+  page.clearTimeout = (timer) => timers.delete(timer);
+  page.WebSocket = class {
+    constructor() {
+      page.dialled.push(now);
+      setImmediate(() => this.onclose?.({ reason: '' }));
+    }
+
+    close() {}
+  };
+  install(page, { url: 'ws://127.0.0.1:1', patience: Infinity });
+  while (now < 10_000) {
+    // Each attempt fails before the next timer runs.
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    const [next] = [...timers].sort((one, other) => one.at - other.at);
+    timers.delete(next);
+    now = next.at;
+    next.work();
+  }
+  assert.deepEqual(page.dialled.filter((at) => at < 10_000), [0, 500, 1500, 3500, 7500]);
+  await uninstall(page);
+});
 
 test('F128 a prerendering page does not connect, and its calls wait for the activation, in order', async () => {
   const page = new Page();

@@ -10,6 +10,7 @@ import WebSocket from 'ws';
 import { readAddresses } from '../addresses.js';
 import { parseAddress } from '../dial.js';
 import { Pauses } from '../pauses.js';
+import { codeOfStatus } from '../refusals.js';
 import { Route } from '../route.js';
 import { Session } from '../session.js';
 import { becomes, fails, lost } from './outcomes.js';
@@ -310,7 +311,10 @@ test('a route follows the stories of both clients', () => {
     const [word, given, ...flags] = before.split(/ +/);
     const place = `line ${index + 1}: ${line}`;
     if (word === 'route') {
-      route = createRoute(given, flags.includes('token'));
+      route = createRoute(given, flags.includes('token') && !flags.includes('clear'));
+    } else if (word === 'status') {
+      const code = codeOfStatus(Number(given), flags[0]);
+      assert.equal(route.isFinal({ code }, false), expected === 'yes', place);
     } else if (word === 'final') {
       assert.equal(route.isFinal({ code: 'unauthorized' }, given === 'after'), expected === 'yes', place);
     } else if (word === 'limit') {

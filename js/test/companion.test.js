@@ -114,6 +114,24 @@ describe("Chromium with native: 'also'", { skip: missing }, () => {
     for (const page of [old, both]) await page.close();
   });
 
+  test('a scope that loses a name before its grant fails, and both halves are released', async () => {
+    const [old, both] = [await openPage(), await openPage({ native: 'also' })];
+    await hold(old, 'second');
+    await both.evaluate(() => {
+      globalThis.scoped = globalThis.extended.hold(['first', 'second']).then(() => 'granted', ({ name, cause }) => `${name} ${cause}`);
+    });
+    // Waits until the browser's lock on the first name is held.
+    await old.evaluate(async () => {
+      while (!(await navigator.locks.query()).held.some(({ name }) => name === 'first'));
+      await navigator.locks.request('first', { steal: true }, () => {});
+    });
+    await release(old, 'second');
+    assert.equal(await both.evaluate(() => globalThis.scoped), 'AbortError Stolen');
+    assert.deepEqual([await available(old, 'first'), await available(old, 'second')], [true, true]);
+    assert.deepEqual([await available(both, 'first'), await available(both, 'second')], [true, true]);
+    for (const page of [old, both]) await page.close();
+  });
+
   test('a page that ends releases both halves', async () => {
     const [old, both, other] = [await openPage(), await openPage({ native: 'also' }), await openPage({ native: 'also' })];
     await hold(both, 'ended');

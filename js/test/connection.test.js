@@ -3,28 +3,18 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { connect } from 'navlocks';
+import { WebSocketServer } from 'ws';
+import { becomes, fails } from './outcomes.js';
 import { Proxy } from './proxy.js';
+import { hold, Peer, startScript } from './script.js';
 import { Service } from './service.js';
 
 const LEASE_MS = 2000;
 
-async function fails(promise, name) {
-  const error = await promise.then(
-    () => assert.fail('it was not rejected'),
-    (reason) => reason,
-  );
-  assert.equal(error.name, name, error);
-  return error;
-}
-
-/** Resolves when the connection has this state. Keeps the process alive meanwhile. */
-async function becomes(connection, state) {
-  const alive = setInterval(() => {}, 1000);
-  while (connection.state !== state) await once(connection, 'change');
-  clearInterval(alive);
-}
+const SESSION = { session: 7, secret: 'a secret', epoch: 1 };
 
 test('the connection has its state, the time of the change, its lease and the error', async () => {
   const service = await Service.start(['--lease', `${LEASE_MS}ms`]);
@@ -38,14 +28,14 @@ test('the connection has its state, the time of the change, its lease and the er
   const states = [];
   connection.addEventListener('change', () => states.push(connection.state));
   await service.kill();
-  await becomes(connection, 'unreachable');
+  await becomes({ connection }, 'unreachable');
   while (connection.error === undefined || !/ECONNREFUSED/.test(connection.error.message)) await new Promise(setImmediate);
   assert.deepEqual([connection.error.name, connection.error.cause], ['NetworkError', 'unreachable']);
   await service.start();
-  await becomes(connection, 'connected');
+  await becomes({ connection }, 'connected');
   assert.equal(connection.error, undefined);
   await locks.close();
-  await becomes(connection, 'closed');
+  await becomes({ connection }, 'closed');
   assert.deepEqual(states, ['unreachable', 'connected', 'closed']);
   await service.kill();
 });
@@ -100,6 +90,106 @@ test('contended() resolves after a reconnect', async () => {
   await service.kill();
 });
 
+test('a forced release without an answer is not repeated, and its outcome is not known', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const forced = fails(locks.forceRelease('a'), 'NetworkError');
+  assert.deepEqual(await peer.receive(), { ask: { id: 1, question: { 'force-release': 'a' } } });
+  peer.drop();
+  const { cause, message } = await forced;
+  assert.equal(cause, 'unknown-outcome');
+  assert.match(message, /the outcome is not known/);
+  // A question that no service has received is sent.
+  const unsent = locks.forceRelease('b');
+  const again = await script.accept();
+  await again.receive();
+  again.welcome({ ...SESSION, resumed: true });
+  assert.deepEqual(await again.receive(), { ask: { id: 2, question: { 'force-release': 'b' } } });
+  again.send({ answer: { id: 2, reply: { released: 1 } } });
+  assert.equal(await unsent, 1);
+  await locks.close();
+  script.close();
+});
+
+test('a steal without an answer is not repeated in another session', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, { session: 1 });
+  const sent = fails(locks.request('a', { steal: true }, () => {}), 'AbortError');
+  const queued = locks.request('b', () => {});
+  await peer.receive();
+  await peer.receive();
+  // A session without a secret ends with its connection.
+  peer.drop();
+  assert.equal((await sent).cause, 'ServiceGone');
+  const unsent = locks.request('c', { steal: true }, () => {});
+  const again = await script.accept();
+  await again.receive();
+  again.welcome({ session: 2 });
+  assert.deepEqual(await again.receive(), { request: { id: 2, names: ['b'] } });
+  assert.deepEqual(await again.receive(), { request: { id: 3, names: ['c'], wait: 'steal' } });
+  for (const id of [2, 3]) again.send({ granted: { id, token: id } });
+  await Promise.all([queued, unsent]);
+  await locks.close();
+  script.close();
+});
+
+test('a steal that fails while the service is down changes nothing', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION, { patience: 50 });
+  const held = await hold(locks, peer, 'a', 1);
+  peer.drop();
+  await fails(locks.request('a', { steal: true }, () => {}), 'NetworkError');
+  let again = await script.accept();
+  let { hello: { resume } } = await again.receive();
+  // The first attempt may be older than the end of the patience.
+  while (resume.alive.length > 1) {
+    again.drop();
+    again = await script.accept();
+    ({ hello: { resume } } = await again.receive());
+  }
+  assert.deepEqual(resume.alive, [1]);
+  again.welcome({ ...SESSION, resumed: true });
+  await becomes(locks, 'connected');
+  assert.equal(held.held, true);
+  assert.equal(held.release(), true);
+  assert.deepEqual(await again.receive(), { release: 1 });
+  await locks.close();
+  script.close();
+});
+
+test('statuses of a proxy are no end of a client, and a refusal is', async () => {
+  const answers = [404, 408, 421, 502];
+  const server = createServer();
+  let peer;
+  const accepts = new WebSocketServer({ noServer: true });
+  server.on('upgrade', (request, socket, head) => {
+    if (answers.length > 0 && peer !== undefined) {
+      socket.end(`HTTP/1.1 ${answers.shift()} No\r\nContent-Length: 2\r\n\r\nno`);
+      return;
+    }
+    accepts.handleUpgrade(request, socket, head, (opened) => {
+      const isResumed = peer !== undefined;
+      peer = new Peer(opened);
+      peer.receive().then(() => peer.welcome({ ...SESSION, 'lease-ms': 60_000, resumed: isResumed }));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const locks = await connect(`ws://127.0.0.1:${server.address().port}`);
+  const held = await hold(locks, peer, 'a', 1);
+  peer.drop();
+  await becomes(locks, 'unreachable');
+  await becomes(locks, 'connected');
+  assert.deepEqual([answers, held.held], [[], true]);
+  answers.push(403);
+  peer.drop();
+  await becomes(locks, 'refused');
+  assert.equal(held.held, false);
+  await locks.close();
+  accepts.close();
+  server.close();
+});
+
 test('a timeout while the service is unreachable has the outage in its message and cause', async () => {
   const service = await Service.start();
   const locks = await connect(service.tcp);
@@ -107,7 +197,7 @@ test('a timeout while the service is unreachable has the outage in its message a
   const usual = await fails(locks.request('a', { timeout: 20 }, () => {}), 'TimeoutError');
   assert.deepEqual([usual.cause, /not free within 20 ms$/.test(usual.message)], [undefined, true], usual.message);
   await service.kill();
-  await becomes(locks.connection, 'unreachable');
+  await becomes(locks, 'unreachable');
   const error = await fails(locks.request('b', { timeout: 20 }, () => {}), 'TimeoutError');
   assert.equal(error.cause, 'unreachable');
   assert.match(error.message, /not granted within 20 ms, with its service out of reach for \d+\.\d s: the lock service cannot be reached/);

@@ -58,6 +58,18 @@ test('a server that is no lock service gives an error with its answer', async ()
   server.close();
 });
 
+test('a token is not sent to another machine unencrypted, unless the program allows it', async () => {
+  const token = 'a-token-that-is-long-enough';
+  for (const [url, host] of [['ws://192.0.2.1:1', '192.0.2.1'], ['ws://127.0.0.1:1,locks.example:1', 'locks.example'], ['ws://[2001:db8::1]:1', '2001:db8::1']]) {
+    const error = await failure(connect(url, { token }));
+    assert.equal(error.name, 'SecurityError');
+    assert.equal(error.message, `the access token would go to ${host} unencrypted: use wss:, or allow it by name`);
+  }
+  for (const [url, options] of [['ws://127.0.0.1:1'], ['ws://localhost:1'], ['ws://0.0.0.0:1', { allowTokenInClear: true }]]) {
+    assert.equal((await failure(connect(url, { token, ...options }))).name, 'NetworkError', url);
+  }
+});
+
 test('a service of another version gives a NotSupportedError', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   server.on('connection', (socket) => {
