@@ -29,8 +29,8 @@ const LOG_VARIABLE: &str = "NAVLOCKS_LOG";
 /// Serve locks to other processes and machines
 ///
 /// Listens on the user's own Unix socket and on the addresses of --listen. Prints one line to
-/// standard output when it listens, and its log to standard error. SIGTERM and SIGINT end it in
-/// good order.
+/// standard output when it listens, a line for each address of the dashboard, and its log to
+/// standard error. SIGTERM and SIGINT end it in good order.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The Unix socket to listen on [default: the user's own]
@@ -155,6 +155,7 @@ impl Serve {
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
         let tls = config.tls.is_some();
+        let page = config.dashboard.then(|| config.hosts.first().cloned());
         let mut service = Service::bind(config).await.map_err(|error| no_start(&error))?;
         let place = Place::of_user()
             .ok()
@@ -169,7 +170,12 @@ impl Serve {
             let node = joining.join(advertise, lease).await?;
             service = service.into_node(node).map_err(|error| no_start(&error))?;
         }
-        printer::print(&format!("listening on {}\n", addresses.join(" ")))?;
+        let pages = page.iter().flat_map(|host| pages(&service, host.as_deref(), tls));
+        let pages: String = pages.map(|page| format!("dashboard at {page}\n")).collect();
+        if page.is_some() && pages.is_empty() {
+            tracing::warn!("--dashboard has no address for a browser without --listen");
+        }
+        printer::print(&format!("listening on {}\n{pages}", addresses.join(" ")))?;
         let told = async move {
             tokio::select! {
                 _ = terminate.recv() => tracing::info!("SIGTERM"),
@@ -302,6 +308,19 @@ fn url(address: &Address, tls: bool) -> String {
         Address::Tcp(address) if tls => format!("wss://{address}"),
         Address::Tcp(address) => format!("ws://{address}"),
     }
+}
+
+/// Returns the addresses of the dashboard for a browser, by the name of the service if it has one.
+fn pages(service: &Service, host: Option<&str>, tls: bool) -> Vec<String> {
+    let scheme = if tls { "https" } else { "http" };
+    let page = |address: &Address| match (address, host) {
+        (Address::Unix(_), _) => None,
+        (Address::Tcp(address), None) => Some(format!("{scheme}://{address}/")),
+        (Address::Tcp(address), Some(host)) => {
+            Some(format!("{scheme}://{host}:{}/", address.port()))
+        }
+    };
+    service.addresses().iter().filter_map(page).collect()
 }
 
 /// Raises the limit of open files: the usual soft limit is for programs with few connections.

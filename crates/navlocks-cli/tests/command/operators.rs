@@ -54,6 +54,20 @@ fn service_listens_on_a_name_and_refuses_tls_with_a_remedy() {
 }
 
 #[test]
+fn service_with_a_dashboard_prints_its_address() {
+    let world = World::new();
+    let (mut service, url) = over_tcp(&world, "--dashboard --listen 127.0.0.1:0");
+    assert_eq!(service.line_after("dashboard at "), format!("{}/", url.replace("ws:", "http:")));
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+    let (mut service, url) = over_tcp(&world, "--dashboard --listen 127.0.0.1:0 --host locks.test");
+    let port = url.rsplit(':').next().expect("a port");
+    assert_eq!(service.line_after("dashboard at "), format!("http://locks.test:{port}/"));
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+}
+
+#[test]
 fn token_files_that_others_can_read_are_refused() {
     let world = World::new();
     let tokens = world.file("tokens");

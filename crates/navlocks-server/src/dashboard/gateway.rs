@@ -114,8 +114,9 @@ async fn serve(stream: TcpStream, doors: Rc<Doors>) {
 
 impl Doors {
     async fn answer(&self, request: Request<Incoming>) -> Answer {
-        if request.method() != Method::GET {
-            return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here");
+        let is_head = request.method() == Method::HEAD;
+        if request.method() != Method::GET && !is_head {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here");
         }
         let headers = request.headers();
         if let Err(Refusal { status, sentence }) = admit(headers, &[]) {
@@ -125,6 +126,10 @@ impl Doors {
             return refuse(StatusCode::BAD_REQUEST, "nothing is read from a query string");
         }
         match request.uri().path() {
+            // A HEAD would use the token up, and has no body for the key.
+            "/dashboard/key" | "/dashboard" if is_head => {
+                refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here")
+            }
             "/dashboard/key" => self.trade(headers),
             "/dashboard" => self.carry(request).await,
             path => match file(path) {

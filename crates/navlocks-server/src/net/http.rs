@@ -87,8 +87,9 @@ fn answer(
     upgrade: &RefCell<Option<(OnUpgrade, Result<Peer, Fault>)>>,
 ) -> Answer {
     let access = shared.access.borrow();
-    if request.method() != Method::GET {
-        return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here");
+    let is_head = request.method() == Method::HEAD;
+    if request.method() != Method::GET && !is_head {
+        return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here");
     }
     let path = request.uri().path().to_owned();
     let shows = matches!(door, Door::Tcp) && shared.config.dashboard;
@@ -122,6 +123,7 @@ fn answer(
         _ => return refuse(StatusCode::NOT_FOUND, "there is /, /healthz and /metrics"),
     }
     match handshake(request.headers()) {
+        Ok(_) if is_head => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET opens a WebSocket"),
         Ok(accept) => {
             let visitor = match path.as_str() {
                 "/" => visitor(request.headers(), door, shared),
