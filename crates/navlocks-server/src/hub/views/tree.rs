@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use navlocks_core::{ClientId, Name, RequestId, Waiter};
+use navlocks_core::{ClientId, Deadlock, Name, RequestId, Waiter};
 use navlocks_wire as wire;
 
 use super::brief::cut;
@@ -25,6 +25,29 @@ struct Node {
     behind: u64,
 }
 
+/// The clients of all deadlocks, and the requests that make them.
+struct Caught {
+    clients: HashSet<ClientId>,
+    requests: HashSet<RequestId>,
+}
+
+impl Caught {
+    fn new(deadlocks: &[Deadlock]) -> Self {
+        let clients = deadlocks.iter().flat_map(|deadlock| &deadlock.clients);
+        let requests = deadlocks.iter().flat_map(|deadlock| &deadlock.requests);
+        Self { clients: clients.copied().collect(), requests: requests.copied().collect() }
+    }
+
+    /// Returns true if a root, or the wait of another node, is part of a deadlock. A client of a
+    /// deadlock can have other waits.
+    fn has(&self, node: &Node) -> bool {
+        match node.waits_on {
+            Some(_) => self.requests.contains(&node.request),
+            None => self.clients.contains(&node.client),
+        }
+    }
+}
+
 /// A tree of clients, with its roots.
 struct Forest {
     nodes: Vec<Node>,
@@ -41,15 +64,14 @@ pub(super) fn roots(
     let manager = partition.manager();
     let waiters = manager.waiters_within(entries_max)?;
     let deadlocks = manager.deadlocks_within(entries_max)?;
-    let deadlocked: HashSet<ClientId> =
-        deadlocks.iter().flat_map(|deadlock| deadlock.clients.iter().copied()).collect();
+    let caught = Caught::new(&deadlocks);
     let owner = |request: RequestId| manager.info(request).map(|info| info.client);
     let forest = Forest::new(&waiters, owner);
     let mut roots = forest.roots.clone();
     roots.sort_by_key(|&root| Reverse(forest.nodes[root].behind));
     let count = roots.len() as u64;
     let shown = roots.iter().take(ROOTS_MAX);
-    let show = |&root: &usize| forest.show(root, DEPTH_MAX, partition, &deadlocked, now);
+    let show = |&root: &usize| forest.show(root, DEPTH_MAX, partition, &caught, now);
     Some((shown.filter_map(show).collect(), count))
 }
 
@@ -119,21 +141,21 @@ impl Forest {
         node: usize,
         depth: usize,
         partition: &Partition,
-        deadlocked: &HashSet<ClientId>,
+        caught: &Caught,
         now: Instant,
     ) -> Option<wire::Node> {
-        let Node { client, request, waits_on, children, behind } = &self.nodes[node];
+        let Node { request, waits_on, children, behind, .. } = &self.nodes[node];
         let mut nearest: Vec<usize> = children.clone();
         nearest.sort_by_key(|&child| Reverse(self.nodes[child].behind));
         let room = if depth == 0 { 0 } else { CHILDREN_MAX };
         let shown = nearest.iter().take(room);
-        let show = |&child: &usize| self.show(child, depth - 1, partition, deadlocked, now);
+        let show = |&child: &usize| self.show(child, depth - 1, partition, caught, now);
         Some(wire::Node {
             space: partition.key.space(),
             entry: partition.entry(*request, now)?,
             waits_on: waits_on.iter().map(|name| cut(name).0).collect(),
             behind: *behind,
-            deadlocked: deadlocked.contains(client),
+            deadlocked: caught.has(&self.nodes[node]),
             children: shown.filter_map(show).collect(),
             more: children.len().saturating_sub(room) as u64,
         })
@@ -181,6 +203,26 @@ mod tests {
         assert_eq!(forest.roots.len(), 1);
         assert_eq!(forest.nodes[forest.roots[0]].behind, 3);
         assert_eq!(forest.nodes.len(), 4);
+    }
+
+    #[test]
+    fn client_of_a_deadlock_is_not_marked_on_its_other_waits() {
+        let (mut manager, [one, two, three, four]) = manager();
+        for (client, name) in
+            [(one, "a"), (two, "b"), (three, "c"), (one, "b"), (two, "a"), (one, "c"), (four, "c")]
+        {
+            manager.request(client, Request::exclusive(name)).unwrap();
+        }
+        let caught = Caught::new(&manager.deadlocks());
+        let nodes = forest(&manager).nodes;
+        let marked: Vec<_> = nodes
+            .iter()
+            .filter(|node| node.waits_on.is_some())
+            .map(|node| (node.client, node.waits_on.clone(), caught.has(node)))
+            .collect();
+        assert!(marked.contains(&(one, Some("b".into()), true)), "{marked:?}");
+        assert!(marked.contains(&(two, Some("a".into()), true)), "{marked:?}");
+        assert!(marked.contains(&(one, Some("c".into()), false)), "{marked:?}");
     }
 
     #[test]
