@@ -39,9 +39,9 @@ pub use id::{ClientKey, RequestKey};
 pub use info::{About, Cause, Cycle, Event, Info, Unclaimed, What};
 pub use name::Names;
 pub use shown::{
-    Acted, Blocked, Clients, Deadlocks, Entry, Events, Happened, Heat, Hop, Lane, Node, Overview,
-    Queue, Ring, Row, ServiceInfo, ServiceNode, SessionInfo, Shown, SpaceInfo, Span, Time, Tree,
-    Way,
+    Acted, Blocked, Clients, Deadlocks, Entry, Events, Happened, Heat, Hop, Lane, Moment, Node,
+    Overview, Queue, Ring, Row, ServiceInfo, ServiceNode, SessionInfo, Shown, SpaceInfo, Span,
+    Time, Tree, Way,
 };
 pub use to_client::{
     Answer, EventText, Granted, Limits, Lost, Partition, Pending, Place, Refused, Reply, ToClient,

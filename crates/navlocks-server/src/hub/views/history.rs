@@ -98,6 +98,8 @@ pub(crate) struct History {
     live: HashMap<RequestKey, (Rc<Noted>, Instant)>,
     pub(super) spans: VecDeque<Finished>,
     span_bytes: usize,
+    /// When the last request ended that was dropped.
+    pub(super) dropped_span: Option<Instant>,
     pub(super) events: VecDeque<Recorded>,
     /// The number of the last event that was dropped.
     pub(super) dropped_event: u64,
@@ -116,6 +118,7 @@ impl History {
             live: HashMap::new(),
             spans: VecDeque::new(),
             span_bytes: 0,
+            dropped_span: None,
             events: VecDeque::new(),
             dropped_event: 0,
             held: 0,
@@ -298,6 +301,7 @@ impl History {
     fn drop_span(&mut self) {
         if let Some(span) = self.spans.pop_front() {
             self.span_bytes -= bytes(&span.noted);
+            self.dropped_span = Some(span.ended);
         }
     }
 

@@ -1,20 +1,21 @@
-//! The last minutes of a partition: counts, histograms, the names that cost most waiting, and a
-//! lane for each client.
+//! The last minutes of a partition: counts, histograms, the names that cost most waiting, the locks
+//! of a moment, and a lane for each client.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use navlocks_core::{Name, RequestId, State};
-use navlocks_wire::{self as wire, ClientKey, Lane, Span};
+use navlocks_core::{Name, Queued};
+use navlocks_wire::{self as wire, ClientKey, Lane, Moment, Span};
 
 use super::brief::{age, cut, names};
 use super::history::{BUCKET, BUCKETS, Bucket, DURATIONS, Finished, HEAT_BUCKETS, History, Noted};
 use crate::hub::partitions::Partition;
 
-/// The most lanes of an answer, requests of one lane, and names with heat.
+/// The most lanes of an answer, requests of one lane and of a moment, and names with heat.
 const LANES_MAX: usize = 40;
 const SPANS_MAX: usize = 120;
+const MOMENT_MAX: usize = 8;
 const HEAT_MAX: usize = 12;
 
 /// How many live requests are looked at.
@@ -35,7 +36,10 @@ pub(super) fn time(
     let end = now.checked_sub(Duration::from_millis(wanted.ago_ms)).unwrap_or(now);
     let window = Duration::from_millis(wanted.window_ms).clamp(WINDOW_MIN, WINDOW_MAX);
     let begin = end.checked_sub(window).unwrap_or(end);
-    let (lanes, more_lanes) = lanes(history, partition, (begin, end), now);
+    let seen = requests(history, partition, (begin, end));
+    let (lanes, more_lanes) = lanes(&seen, now);
+    let live = seen.iter().filter(|request| request.ended.is_none()).count();
+    let of_now = partition.filter(|_| wanted.ago_ms == 0).map_or(0, Partition::requests);
     let counts = |count: fn(&Bucket) -> &[u32; DURATIONS]| -> Vec<u64> {
         let sum = |slot: usize| history.buckets.iter().map(|it| u64::from(count(it)[slot])).sum();
         (0..DURATIONS).map(sum).collect()
@@ -45,10 +49,7 @@ pub(super) fn time(
     let passed = now.saturating_duration_since(history.begun);
     wire::Time {
         recorded_ms: age(history.begun, now),
-        lanes_ms: history
-            .spans
-            .front()
-            .map_or_else(|| age(history.begun, now), |span| age(span.ended, now)),
+        lanes_ms: age(history.dropped_span.unwrap_or(history.begun), now),
         bucket_ms: BUCKET.as_millis() as u64,
         // The last bucket ends later than now.
         ends_ms: ends.saturating_sub(passed).as_millis() as u64,
@@ -57,19 +58,29 @@ pub(super) fn time(
         granted: all(|bucket| bucket.granted),
         wait_counts: counts(|bucket| &bucket.waits),
         hold_counts: counts(|bucket| &bucket.holds),
-        heat: heat(history),
+        heat: heat(history, partition, now),
         heat_ms: BUCKET.as_millis() as u64 * HEAT_BUCKETS,
+        moment: moment(&seen, end, now),
         lanes,
         more_lanes,
+        unseen: of_now.saturating_sub(live) as u64,
     }
 }
 
-/// Returns the names that cost most waiting, with their cost in each cell, oldest first.
-fn heat(history: &History) -> Vec<wire::Heat> {
+/// Returns the names that cost most waiting, with their cost in each cell, oldest first. The last
+/// cell has the waits of now, too.
+fn heat(history: &History, partition: Option<&Partition>, now: Instant) -> Vec<wire::Heat> {
     let last = (history.first_bucket + history.buckets.len() as u64 - 1) / HEAT_BUCKETS;
     let cells = BUCKETS / HEAT_BUCKETS;
     let first = (last + 1).saturating_sub(cells);
-    let mut sums: HashMap<&Name, u64> = HashMap::new();
+    let mut waits: HashMap<&Name, u64> = HashMap::new();
+    if let Some(partition) = partition {
+        for (name, waiter) in queued(partition).filter(|(_, queued)| !queued.held) {
+            *waits.entry(name).or_default() += age(partition.since(waiter.request), now);
+        }
+    }
+    waits.retain(|_, ms| *ms > 0);
+    let mut sums = waits.clone();
     for (_, names) in &history.heat {
         for (name, ms) in names {
             *sums.entry(name).or_default() += ms;
@@ -82,82 +93,130 @@ fn heat(history: &History) -> Vec<wire::Heat> {
         for (cell, names) in history.heat.iter().filter(|(cell, _)| *cell >= first) {
             ms[(cell - first) as usize] = names.get(*name).copied().unwrap_or(0);
         }
+        if let Some(last) = ms.last_mut() {
+            *last += waits.get(*name).copied().unwrap_or(0);
+        }
         wire::Heat { name: cut(name).0, ms }
     };
     most.iter().take(HEAT_MAX).map(row).collect()
 }
 
-/// Returns the requests of a window by client, the busiest first, and how many clients are left
-/// out.
-fn lanes(
-    history: &History,
-    partition: Option<&Partition>,
-    (begin, end): (Instant, Instant),
-    now: Instant,
-) -> (Vec<Lane>, u64) {
-    let mut lanes: HashMap<ClientKey, (Option<u32>, Vec<Span>)> = HashMap::new();
-    let mut add = |span: Span| {
-        let lane = lanes.entry(span.entry.client).or_default();
-        lane.0 = lane.0.or(span.entry.pid);
-        if lane.1.len() < SPANS_MAX {
-            lane.1.push(span);
-        }
-    };
-    for finished in history.spans.iter().filter(|it| it.ended >= begin && it.asked <= end) {
-        add(finished_span(finished, now));
-    }
-    if let Some(partition) = partition {
-        for span in live_spans(history, partition, now) {
-            let asked = now.checked_sub(Duration::from_millis(span.asked_ms)).unwrap_or(now);
-            if asked <= end {
-                add(span);
-            }
-        }
-    }
-    let mut busiest: Vec<_> = lanes.into_iter().collect();
-    let count = busiest.len().saturating_sub(LANES_MAX) as u64;
-    // The busiest are shown, in the order of their clients, which does not jump.
-    busiest.sort_by_key(|(client, (_, spans))| (Reverse(spans.len()), *client));
-    busiest.truncate(LANES_MAX);
-    busiest.sort_by_key(|(client, _)| *client);
-    let lane = |(client, (pid, spans))| Lane { client, pid, spans };
-    (busiest.into_iter().map(lane).collect(), count)
+/// A request of the window.
+struct Seen<'a> {
+    facts: Facts<'a>,
+    asked: Instant,
+    granted: Option<Instant>,
+    ended: Option<Instant>,
+    lost: bool,
 }
 
-fn finished_span(finished: &Finished, now: Instant) -> Span {
-    let Finished { noted, asked, granted, ended, lost } = finished;
-    Span {
-        entry: noted.entry(),
-        asked_ms: age(*asked, now),
-        granted_ms: granted.map(|granted| age(granted, now)),
-        ended_ms: Some(age(*ended, now)),
-        lost: *lost,
+enum Facts<'a> {
+    Live(Noted),
+    Over(&'a Noted),
+}
+
+impl Seen<'_> {
+    fn noted(&self) -> &Noted {
+        match &self.facts {
+            Facts::Live(noted) => noted,
+            Facts::Over(noted) => noted,
+        }
     }
+
+    fn is_there(&self, moment: Instant) -> bool {
+        self.asked <= moment && self.ended.is_none_or(|ended| ended > moment)
+    }
+
+    fn is_held(&self, moment: Instant) -> bool {
+        self.is_there(moment) && self.granted.is_some_and(|granted| granted <= moment)
+    }
+
+    fn show(&self, now: Instant) -> Span {
+        Span {
+            entry: self.noted().entry(),
+            asked_ms: age(self.asked, now),
+            granted_ms: self.granted.map(|granted| age(granted, now)),
+            ended_ms: self.ended.map(|ended| age(ended, now)),
+            lost: self.lost,
+        }
+    }
+}
+
+/// Returns the requests of a window, the newest first: live ones, then by their end.
+fn requests<'a>(
+    history: &'a History,
+    partition: Option<&Partition>,
+    (begin, end): (Instant, Instant),
+) -> Vec<Seen<'a>> {
+    let mut seen: Vec<Seen<'a>> = Vec::new();
+    let live = partition.into_iter().flat_map(|partition| live(history, partition));
+    seen.extend(live.filter(|request| request.asked <= end));
+    let over = history.spans.iter().rev().take_while(|it| it.ended >= begin);
+    seen.extend(over.filter(|it| it.asked <= end).map(|it| {
+        let Finished { noted, asked, granted, ended, lost } = it;
+        let (asked, granted, ended) = (*asked, *granted, Some(*ended));
+        Seen { facts: Facts::Over(noted), asked, granted, ended, lost: *lost }
+    }));
+    seen
+}
+
+/// Returns the queued requests of a partition, each with the name of the queue.
+fn queued(partition: &Partition) -> impl Iterator<Item = (&Name, Queued)> {
+    let manager = partition.manager();
+    let queues = (0..manager.queue_slots()).filter_map(|slot| manager.queue_at(slot));
+    let seats = queues.flat_map(|queue| queue.requests().map(move |it| (queue.name(), it)));
+    seats.take(LIVE_MAX)
 }
 
 /// Returns the live requests of a partition, as many as are looked at.
-fn live_spans(history: &History, partition: &Partition, now: Instant) -> Vec<Span> {
-    let manager = partition.manager();
-    let queues = (0..manager.queue_slots()).filter_map(|slot| manager.queue_at(slot));
-    let seats = queues.flat_map(|queue| queue.requests().map(move |it| (queue.name(), it.request)));
-    let span = |(name, id): (&Name, RequestId)| {
-        let info = manager.info(id)?;
+fn live<'a>(history: &History, partition: &Partition) -> Vec<Seen<'a>> {
+    let request = |(name, Queued { request: id, held, .. }): (&Name, Queued)| {
+        let noted = partition.noted(id)?;
         // A request for several names is in several queues, and counts at its first.
-        if info.scope.names().first() != Some(name) {
+        if noted.scope.names().first() != Some(name) {
             return None;
         }
         let since = partition.since(id);
-        let held = matches!(manager.state(id), Some(State::Held(_)));
-        let entry = partition.entry(id, now)?;
-        Some(Span {
-            asked_ms: age(history.asked(entry.request).unwrap_or(since), now),
-            entry,
-            granted_ms: held.then(|| age(since, now)),
-            ended_ms: None,
-            lost: false,
-        })
+        let asked = history.asked(noted.request).unwrap_or(since);
+        let granted = held.then_some(since);
+        Some(Seen { facts: Facts::Live(noted), asked, granted, ended: None, lost: false })
     };
-    seats.take(LIVE_MAX).filter_map(span).collect()
+    queued(partition).filter_map(request).collect()
+}
+
+/// Returns the requests by client, the busiest first, and how many clients are left out.
+fn lanes(seen: &[Seen<'_>], now: Instant) -> (Vec<Lane>, u64) {
+    let mut lanes: HashMap<ClientKey, Lane> = HashMap::new();
+    for request in seen {
+        let Noted { client, pid, .. } = *request.noted();
+        let lane =
+            lanes.entry(client).or_insert_with(|| Lane { client, pid, spans: Vec::new(), more: 0 });
+        if lane.spans.len() < SPANS_MAX {
+            lane.spans.push(request.show(now));
+        } else {
+            lane.more += 1;
+        }
+    }
+    let mut busiest: Vec<Lane> = lanes.into_values().collect();
+    let count = busiest.len().saturating_sub(LANES_MAX) as u64;
+    // The busiest are shown, in the order of their clients, which does not jump.
+    busiest.sort_by_key(|lane| (Reverse(lane.spans.len() as u64 + lane.more), lane.client));
+    busiest.truncate(LANES_MAX);
+    busiest.sort_by_key(|lane| lane.client);
+    (busiest, count)
+}
+
+/// Returns the locks and waiters of a moment, the oldest first.
+fn moment(seen: &[Seen<'_>], moment: Instant, now: Instant) -> Moment {
+    let there = seen.iter().filter(|request| request.is_there(moment));
+    let (mut held, mut waiting): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) =
+        there.partition(|request| request.is_held(moment));
+    let counts = (held.len() as u64, waiting.len() as u64);
+    held.sort_by_key(|request| request.granted);
+    waiting.sort_by_key(|request| request.asked);
+    let shown = held.iter().chain(&waiting).take(MOMENT_MAX);
+    let spans = shown.map(|request| request.show(now)).collect();
+    Moment { held: counts.0, waiting: counts.1, spans }
 }
 
 impl Noted {
