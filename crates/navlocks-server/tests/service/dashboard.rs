@@ -12,8 +12,11 @@ fn with_dashboard() -> Running {
 }
 
 fn get(service: &Running, path: &str, host: &str) -> String {
+    send(service, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+}
+
+fn send(service: &Running, request: &str) -> String {
     let mut stream = tcp_stream(service.tcp());
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("the service listens");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer, and its end");
@@ -62,6 +65,27 @@ fn page_is_served_to_own_names_alone_and_under_a_strict_policy() {
 }
 
 #[test]
+fn head_is_answered_as_get_without_a_body_and_opens_no_websocket() {
+    let service = with_dashboard();
+    let head = |service: &Running, path: &str, more: &str| {
+        send(service, &format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n"))
+    };
+    for path in ["/", "/dashboard/app.js", "/dashboard/none.js", "/healthz", "/metrics"] {
+        let whole = get(&service, path, "localhost");
+        let (status, rest) = whole.split_once("\r\n").expect("a first line");
+        let answer = head(&service, path, "");
+        assert!(answer.starts_with(status) && answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+        let length = |text: &str| text.lines().any(|line| line.starts_with("content-length: "));
+        assert!(length(&answer) && length(rest), "{path}: {answer}");
+    }
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                   Sec-WebSocket-Protocol: navlocks.1\r\n";
+    assert!(head(&service, "/", upgrade).starts_with("HTTP/1.1 405"));
+    assert!(head(&Running::start(), "/", "").starts_with("HTTP/1.1 426"));
+}
+
+#[test]
 fn dashboard_takes_no_lock_and_other_clients_get_no_view() {
     let service = with_dashboard();
     let mut dashboard = Client::dashboard(tcp_stream(service.tcp()), "/dashboard");
@@ -92,7 +116,7 @@ fn overview_of_many_names_is_a_page_with_waiters_first() {
     assert_eq!((overview.names, overview.held, overview.pending), (20_001, 20_000, 1));
     assert_eq!(overview.rows.len(), 50);
     let first: Vec<String> = overview.rows.iter().take(2).map(|row| row.name.to_string()).collect();
-    assert_eq!(first, ["name 20001", "name 777"]);
+    assert_eq!(first, ["name 777", "name 20001"]);
     let filter = r#"{"overview":{"name":"NAME 1999","tag":"job","order":"name","skip":10}}"#;
     let Shown::Overview(overview) = shown(&mut dashboard, filter) else {
         panic!("not an overview")
@@ -125,6 +149,51 @@ fn history_has_spans_events_and_counts_of_a_partition_that_is_gone() {
     assert_eq!(time.lanes.len(), 1);
     assert!(time.lanes[0].spans[0].ended_ms.is_some());
     assert_eq!(time.granted.iter().sum::<u32>(), 1);
+}
+
+const TIME: &str = r#"{"time":{"space":{},"ago-ms":0,"window-ms":60000}}"#;
+
+#[test]
+fn time_of_a_busy_client_has_its_newest_requests_and_counts_the_rest() {
+    let service = with_dashboard();
+    let mut dashboard = Client::dashboard(unix_stream(service.unix()), "/dashboard");
+    let mut client = Client::unix(service.unix());
+    for id in 1..=200 {
+        client.hold(id, "busy");
+        client.say(format!(r#"{{"release":{id}}}"#));
+    }
+    for id in 201..=204 {
+        client.hold(id, &format!("kept {id}"));
+    }
+    let Shown::Time(time) = shown(&mut dashboard, TIME) else { panic!("no time") };
+    let [lane] = &time.lanes[..] else { panic!("one client has one lane: {:?}", time.lanes) };
+    let number = |span: &navlocks_wire::Span| span.entry.request.request;
+    let mut numbers: Vec<u64> = lane.spans.iter().map(number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (204 - 119..=204).collect::<Vec<u64>>());
+    assert_eq!(lane.more, 204 - 120);
+    assert_eq!((time.moment.held, time.moment.waiting), (4, 0));
+    assert_eq!(time.moment.spans.iter().map(number).collect::<Vec<_>>(), [201, 202, 203, 204]);
+    assert_eq!(time.lanes_ms, time.recorded_ms, "no request was dropped");
+}
+
+#[test]
+fn names_with_most_waiting_count_the_waiters_of_now() {
+    let service = with_dashboard();
+    let mut dashboard = Client::dashboard(unix_stream(service.unix()), "/dashboard");
+    let mut client = Client::unix(service.unix());
+    client.hold(1, "a");
+    client.say(r#"{"request":{"id":2,"names":["a"]}}"#);
+    client.settle();
+    // A wait below a millisecond is none yet.
+    let heat = (0..1000).find_map(|_| {
+        let Shown::Time(time) = shown(&mut dashboard, TIME) else { panic!("no time") };
+        assert_eq!((time.moment.held, time.moment.waiting), (1, 1));
+        time.heat.into_iter().next()
+    });
+    let heat = heat.expect("the waiter of now is counted");
+    assert_eq!(heat.name.to_string(), "a");
+    assert!(heat.ms.last().is_some_and(|ms| *ms > 0), "in the last cell: {heat:?}");
 }
 
 #[test]

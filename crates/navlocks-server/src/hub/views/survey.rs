@@ -2,7 +2,7 @@
 //! rows of one page.
 
 use std::cmp::Reverse;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use navlocks_core::{Mode, Name, QueueView};
 use navlocks_wire as wire;
@@ -47,8 +47,9 @@ struct Candidate {
 struct Look {
     held: u64,
     waiting: u64,
-    wait_ms: u64,
-    hold_ms: u64,
+    /// Not in milliseconds, so that two rows keep their order from one look to the next.
+    wait: Duration,
+    hold: Duration,
     seats: usize,
     matches: bool,
 }
@@ -150,7 +151,7 @@ impl Survey {
                 self.slot += 1;
                 left = left.saturating_sub(1);
                 if let Some(queue) = queue {
-                    left = left.saturating_sub(self.look_at(partition, queue, now));
+                    left = left.saturating_sub(self.look_at(partition, queue));
                 }
             }
             self.end_partition(Some(partition));
@@ -182,14 +183,16 @@ impl Survey {
     }
 
     /// Looks at one name. Returns how many requests it has.
-    fn look_at(&mut self, partition: &Partition, queue: QueueView<'_>, now: Instant) -> usize {
+    fn look_at(&mut self, partition: &Partition, queue: QueueView<'_>) -> usize {
         self.answer.names += 1;
         let name = queue.name();
         if !self.wanted.wants_name(name) {
             return 0;
         }
-        let look = look(partition, queue, &self.wanted, now);
-        if look.matches && look.wait_ms >= self.wanted.filter.waiting_ms {
+        // All steps look from one moment, so that their ages compare.
+        let look = look(partition, queue, &self.wanted, self.begun);
+        let wanted_wait = Duration::from_millis(self.wanted.filter.waiting_ms);
+        if look.matches && look.wait >= wanted_wait {
             self.answer.matching += 1;
             self.rows.push(Candidate { partition: self.done, name: name.clone(), look });
             if self.rows.len() >= 2 * self.keep() {
@@ -213,12 +216,12 @@ impl Survey {
         let order = self.wanted.filter.order;
         self.rows.sort_by(|a, b| {
             let by = |row: &Candidate| {
-                let Look { held: _, waiting, wait_ms, hold_ms, .. } = row.look;
+                let Look { waiting, wait, hold, .. } = row.look;
                 Reverse(match order {
-                    wire::Order::Wait => (u64::from(waiting > 0), wait_ms, hold_ms),
-                    wire::Order::Queue => (waiting, wait_ms, hold_ms),
-                    wire::Order::Hold => (hold_ms, waiting, wait_ms),
-                    wire::Order::Name => (0, 0, 0),
+                    wire::Order::Wait => (u64::from(waiting > 0), wait, hold),
+                    wire::Order::Queue => (waiting, wait, hold),
+                    wire::Order::Hold => (0, hold, wait),
+                    wire::Order::Name => (0, Duration::ZERO, Duration::ZERO),
                 })
             };
             by(a).cmp(&by(b)).then_with(|| a.name.cmp(&b.name)).then(a.partition.cmp(&b.partition))
@@ -240,8 +243,7 @@ impl Survey {
                 None => partition.entry(it.request, now),
             });
             let Some(first) = first else { continue };
-            let Look { held, waiting, wait_ms, hold_ms, .. } =
-                look(partition, queue, &self.wanted, now);
+            let Look { held, waiting, wait, hold, .. } = look(partition, queue, &self.wanted, now);
             let (name, length) = cut(&candidate.name);
             let space = key.space();
             answer.rows.push(wire::Row {
@@ -250,8 +252,8 @@ impl Survey {
                 length,
                 held,
                 waiting,
-                wait_ms,
-                hold_ms,
+                wait_ms: wait.as_millis() as u64,
+                hold_ms: hold.as_millis() as u64,
                 first,
             });
         }
@@ -268,11 +270,11 @@ fn look(partition: &Partition, queue: QueueView<'_>, wanted: &Wanted, now: Insta
         let count = if queued.held { &mut look.held } else { &mut look.waiting };
         *count += 1;
         if *count == 1 {
-            let ms = age(partition.since(queued.request), now);
+            let since = now.saturating_duration_since(partition.since(queued.request));
             if queued.held {
-                look.hold_ms = ms;
+                look.hold = since;
             } else {
-                look.wait_ms = ms;
+                look.wait = since;
             }
         }
         if picky && !look.matches {
