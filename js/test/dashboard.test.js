@@ -8,9 +8,10 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import WebSocket from 'ws';
-import { Browsers, missing } from './browser/chromium.js';
+import { missing } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Dashboard, Holder } from './dashboard/page.js';
+import { Pages, shows } from './dashboard/pages.js';
 import { WireClient } from './dashboard/wire-client.js';
 import { scratch, Service } from './service.js';
 
@@ -27,7 +28,7 @@ function tokens(text) {
 }
 
 describe('the dashboard', { skip: missing }, () => {
-  const browsers = new Browsers();
+  const pages = new Pages();
   let service;
   let dashboard;
 
@@ -37,37 +38,15 @@ describe('the dashboard', { skip: missing }, () => {
   });
 
   after(async () => {
-    await browsers.close();
+    await pages.end();
     await dashboard.close();
     await service.kill();
   });
 
   const http = () => service.tcp.replace('ws:', 'http:');
 
-  /** Opens a page in a context of its own. close() fails the test if the page had errors. */
-  async function open(address) {
-    const context = await (await browsers.open()).newContext();
-    const page = await context.newPage();
-    page.problems = [];
-    page.on('pageerror', (error) => page.problems.push(error.message));
-    page.on('console', (message) => message.type() === 'error' && page.problems.push(message.text()));
-    await page.goto(address);
-    return page;
-  }
-
-  async function close(page) {
-    const { problems } = page;
-    await page.context().close();
-    assert.deepEqual(problems, []);
-  }
-
-  /** Returns the text of the page when it has all of these. */
-  async function shows(page, ...texts) {
-    for (const text of texts) {
-      await page.waitForFunction((wanted) => document.querySelector('main')?.innerText.includes(wanted), text, { timeout: 20_000 });
-    }
-    return page.evaluate(() => document.querySelector('main').innerText);
-  }
+  const open = (address) => pages.open(address);
+  const close = (page) => pages.close(page);
 
   test('every view follows real clients', async () => {
     const page = await open(`${http()}/`);
@@ -212,6 +191,9 @@ describe('the dashboard', { skip: missing }, () => {
 
   test('the address of the command works once, and the page removes the token from it', async () => {
     const own = await Dashboard.start(service.unix);
+    assert.equal((await get(own.origin, {}, 'HEAD')).status, 200);
+    const authorization = `Bearer ${own.url.split('=')[1]}`;
+    assert.equal((await get(`${own.origin}/dashboard/key`, { authorization }, 'HEAD')).status, 405);
     const first = await open(own.url);
     await shows(first, 'in use');
     assert.ok(!first.url().includes('token'));
@@ -359,8 +341,7 @@ describe('the dashboard', { skip: missing }, () => {
   });
 
   test('the page of a node shows its address and its slots', async () => {
-    const context = await (await browsers.open()).newContext();
-    const page = await context.newPage();
+    const page = await open();
     let recovering = [3, 9];
     // A real service, whose answer about itself becomes that of a node.
     await page.routeWebSocket(/\/dashboard$/, (socket) => {
@@ -378,7 +359,7 @@ describe('the dashboard', { skip: missing }, () => {
     assert.equal(await line.innerText(), 'Node wss://n1.example:7400 · the locks of 21 of 64 slots 2 recovering 3, 9');
     recovering = undefined;
     await page.waitForFunction(() => !document.querySelector('.cluster').innerText.includes('recovering'), undefined, { timeout: 20_000 });
-    await context.close();
+    await close(page);
   });
 
   test('keys switch between views, and every control has a name', async () => {

@@ -20,6 +20,8 @@ const KEYS = { 1: 'names', 2: 'blocking', 3: 'deadlocks', 4: 'time', 5: 'clients
 const REFRESH_MS = 1000;
 /** The time between two queries for deadlocks and partitions, in every view. */
 const SUMMARY_MS = 3000;
+/** The longest time from the release of the pointer to its click. */
+const CLICK_MS = 100;
 
 const app = document.getElementById('app');
 
@@ -35,6 +37,10 @@ let spaces = [];
 let live = 0;
 let isLoading = false;
 let isStale = false;
+/** True while a button of the pointer is down, and true if a drawing waits for its end. */
+let isPressed = false;
+let isDue = false;
+let releasing;
 
 const link = new Link(() => {
   if (link.state === UP) {
@@ -52,8 +58,9 @@ async function greet() {
   } catch {
     return;
   }
+  // A search for deadlocks takes long where many requests wait, so the view comes first.
+  await refresh();
   loadSummary();
-  refresh();
 }
 
 async function loadSummary() {
@@ -140,7 +147,26 @@ function pause() {
 
 // ---- drawing
 
+// A row that moves between the press and the release of the pointer would lose the click.
+addEventListener('pointerdown', ({ target, button }) => {
+  clearTimeout(releasing);
+  isPressed = button === 0 && !target.closest('input, select');
+});
+for (const kind of ['click', 'pointercancel', 'contextmenu', 'blur']) addEventListener(kind, release);
+// The click follows the release of the pointer, on a touch screen a moment later, or never.
+addEventListener('pointerup', () => {
+  releasing = setTimeout(release, CLICK_MS);
+});
+
+function release() {
+  clearTimeout(releasing);
+  isPressed = false;
+  if (isDue) draw();
+}
+
 function draw() {
+  isDue = isPressed;
+  if (isDue) return;
   const view = VIEWS[at.path] ?? names;
   document.title = `${live > 0 ? `(${live}) ` : ''}${view.title} · navlocks`;
   const next = link.state === REFUSED ? login() : frame(view);

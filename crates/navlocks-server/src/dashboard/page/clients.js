@@ -22,7 +22,7 @@ export function render(data, { query, go, rights, link: link_, refresh }) {
     h('div', { class: 'head' }, h('h1', {}, plural(all, 'session')), h('span', { class: 'note' }, 'Sessions without a connection come first: the service releases their locks when the lease ends.')),
     unclaimed.length > 0 ? h('section', { class: 'card' },
       h('header', {}, h('h2', {}, `${plural(unclaimed.length, 'session')} of an earlier service`), h('span', { class: 'note' }, 'The service was restarted. It reserves their locks until they reconnect or their lease ends.')),
-      h('table', {}, h('tbody', {}, unclaimed.map(({ session, pid, held, 'left-ms': left }) => h('tr', {},
+      h('table', {}, h('tbody', {}, unclaimed.map(({ session, pid, held, 'left-ms': left }) => h('tr', { key: session },
         h('td', { 'data-label': 'Session' }, String(session)), h('td', {}, pid === undefined ? 'over TCP' : `pid ${pid}`), h('td', { class: 'num' }, plural(held, 'lock')),
         h('td', { class: 'num' }, left === undefined ? 'until its process ends' : `for ${duration(left)} at most`)))))) : undefined,
     h('form', { class: 'filters', role: 'search', on: { submit: (event) => event.preventDefault() } },
@@ -42,7 +42,7 @@ function rowOf(row, { rights, link: link_, refresh }) {
   const { session, pid, tag, origin, tenant, way, connected, held, pending, entries = [] } = row;
   const own = session === rights?.session;
   const program = [tag ? h('bdi', { class: 'tag' }, text(tag, 40)) : undefined, pid === undefined ? undefined : h('span', { class: 'id' }, `pid ${pid}`), origin ? h('bdi', { class: 'id' }, text(origin, 40)) : undefined, tenant ? h('span', { class: 'id' }, 'tenant ', text(tenant, 30)) : undefined].filter(Boolean);
-  return h('tr', { class: connected ? '' : 'bad' },
+  return h('tr', { key: session, class: connected ? '' : 'bad' },
     h('td', { 'data-label': 'Session' }, String(session), row.clients > 1 ? h('span', { class: 'space' }, ` · ${plural(row.clients, 'client')}`) : undefined),
     h('td', { class: 'who' }, program.length === 0 ? h('span', { class: 'none' }, way === 'dashboard' ? 'a page' : 'unknown') : program.flatMap((part, index) => (index === 0 ? [part] : [' ', part]))),
     h('td', {}, WAYS[way] ?? way, ' ', own ? h('span', { class: 'pill' }, 'this page') : connected ? undefined : h('span', { class: 'pill bad' }, 'lost')),

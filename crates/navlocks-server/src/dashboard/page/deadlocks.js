@@ -29,7 +29,7 @@ function ringCard(ring, { rights, link, refresh }) {
   const live = isLive(ring);
   const found = ring['found-ms'];
   const victim = cheapest(ring);
-  return h('section', { class: `card ring ${live ? 'lasting' : 'over'}` },
+  return h('section', { key: ring.hops.map((hop) => hop.waits?.request ?? hop.client).join(' '), class: `card ring ${live ? 'lasting' : 'over'}` },
     h('header', {},
       h('h2', {}, plural(ring.hops.length, 'client')), h('span', { class: `pill ${live ? 'bad' : ''}` }, live ? 'lasts' : 'over'),
       h('span', { class: 'note', title: exact(found) }, `found ${moment(found)}`, live ? `, ${duration(found)} ago` : `, lasted ${duration(found - ring['over-ms'])}`),
@@ -47,10 +47,10 @@ function ringCard(ring, { rights, link, refresh }) {
           : undefined)));
 }
 
-/** Returns the lock that was held for the shortest time: its loss costs least. */
+/** Returns the lock that was granted last, by its fencing token: its loss costs least. */
 function cheapest({ hops }) {
   const locks = hops.map((hop, index) => ({ lock: hop.by, waiter: hop.waits, holder: hops[(index + 1) % hops.length] })).filter(({ lock }) => lock?.token !== undefined);
-  return locks.sort((a, b) => a.lock.ms - b.lock.ms)[0];
+  return locks.sort((a, b) => b.lock.token - a.lock.token)[0];
 }
 
 function advice({ lock, waiter }) {
@@ -88,32 +88,75 @@ function printTicket(ring) {
 
 // ---- the picture
 
-/** The size of the current picture, and of its boxes. */
-let WIDTH = 520;
-let BOX = { width: 200, height: 62 };
+/** The size of a picture, of its boxes, and of the gaps with an arrow and its label. */
+const HEIGHT = 62;
+const GAP = 54;
+const sizes = () => (innerWidth < 560 ? { width: 340, box: 152, letters: 20 } : { width: 520, box: 200, letters: 26 });
 
+/**
+ * Returns the picture of a ring. Two boxes are side by side. More are in a column, in which no box
+ * can hide an arrow; the last arrow leads back to the first box beside the column.
+ */
 function picture(hops) {
-  // On a narrow screen boxes shrink and letters keep their size.
-  const narrow = innerWidth < 560;
-  WIDTH = narrow ? 340 : 520;
-  BOX = { width: narrow ? 152 : 200, height: 62 };
   if (hops.length === 0) return h('p', { class: 'note' }, 'Its clients wait for each other in several ways at once.');
+  const size = sizes();
   const shown = hops.slice(0, 8);
   const count = shown.length;
-  const height = count <= 2 ? 210 : Math.min(620, 210 + count * 52);
-  const places = shown.map((_, index) => place(index, count, height));
   const label = `Ring of ${count}: ${shown.map((hop, index) => `${nameOf(hop, hops, index)} waits for ${plain(hop.name?.[0] ?? 'a process that it started')}`).join('; ')}`;
-  return h('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': label },
-    shown.map((hop, index) => arrow(places[index], places[(index + 1) % count], { x: WIDTH / 2, y: height / 2 }, hop, count)),
-    shown.map((hop, index) => box(places[index], hop, hops, index)),
-    hops.length > count ? h('text', { class: 'soft', x: WIDTH / 2, y: height / 2, 'text-anchor': 'middle' }, `and ${hops.length - count} more`) : undefined);
+  const height = count <= 2 ? 210 : count * HEIGHT + (count - 1) * GAP + 8;
+  const places = shown.map((_, index) => place(index, count, height, size));
+  const wanted = (hop, index) => (index === 7 && hops.length > 8 ? `and ${hops.length - 8} more` : hop.name === undefined || hop.name.length === 0 ? 'a process that it started' : plain(hop.name[0]));
+  return h('svg', { viewBox: `0 0 ${size.width} ${height}`, role: 'img', 'aria-label': label },
+    shown.map((hop, index) => arrow(route(places[index], places[(index + 1) % count], count, size), cut(wanted(hop, index), 20))),
+    shown.map((hop, index) => box(places[index], hop, hops, index, size)));
 }
 
-function place(index, count, height) {
-  if (count === 1) return { x: WIDTH / 2, y: height / 2 + 24 };
-  if (count === 2) return { x: index === 0 ? BOX.width / 2 + 4 : WIDTH - BOX.width / 2 - 4, y: height / 2 };
-  const angle = -Math.PI / 2 + (index * 2 * Math.PI) / count;
-  return { x: WIDTH / 2 + Math.cos(angle) * (WIDTH / 2 - BOX.width / 2 - 4), y: height / 2 + Math.sin(angle) * (height / 2 - BOX.height / 2 - 6) };
+/** Returns the centre of a box. */
+function place(index, count, height, { width, box: wide }) {
+  if (count === 1) return { x: width / 2, y: height / 2 + 24 };
+  if (count === 2) return { x: index === 0 ? wide / 2 + 4 : width - wide / 2 - 4, y: height / 2 };
+  return { x: wide / 2 + 4, y: 4 + HEIGHT / 2 + index * (HEIGHT + GAP) };
+}
+
+/** Returns the path of an arrow, the place and angle of its point, and the centre of its label. */
+function route(from, to, count, { width, box: wide }) {
+  const [top, bottom] = [from.y - HEIGHT / 2, from.y + HEIGHT / 2];
+  if (count === 1) return curve({ x: from.x - 50, y: top }, { x: from.x, y: top - 119 }, { x: from.x + 50, y: top - 7 }, 90);
+  if (count === 2) {
+    const control = { x: width / 2, y: from.y + (from.x < to.x ? -132 : 132) };
+    const end = edge(to, control, wide, 8);
+    return curve(edge(from, control, wide, 2), control, end, (Math.atan2(end.y - control.y, end.x - control.x) * 180) / Math.PI);
+  }
+  if (from.y < to.y) {
+    const end = { x: to.x, y: to.y - HEIGHT / 2 - 8 };
+    return { path: `M ${from.x} ${bottom} L ${end.x} ${end.y}`, end, angle: 90, middle: { x: from.x, y: (bottom + end.y) / 2 } };
+  }
+  const [right, lane] = [from.x + wide / 2, width - 82];
+  const end = { x: right + 8, y: to.y };
+  return { path: `M ${right} ${from.y} H ${lane - 14} Q ${lane} ${from.y} ${lane} ${from.y - 14} V ${to.y + 14} Q ${lane} ${to.y} ${lane - 14} ${to.y} H ${end.x}`, end, angle: 180, middle: { x: lane, y: (from.y + to.y) / 2 } };
+}
+
+function curve(start, control, end, angle) {
+  const middle = { x: start.x / 4 + control.x / 2 + end.x / 4, y: start.y / 4 + control.y / 2 + end.y / 4 };
+  return { path: `M ${start.x} ${start.y} Q ${control.x} ${control.y} ${end.x} ${end.y}`, end, angle, middle };
+}
+
+/** Returns the point, `gap` outside a box, where the line from its centre leaves it. */
+function edge(centre, towards, wide, gap) {
+  const dx = towards.x - centre.x;
+  const dy = towards.y - centre.y;
+  const scale = Math.min(wide / 2 / Math.max(Math.abs(dx), 0.001), HEIGHT / 2 / Math.max(Math.abs(dy), 0.001));
+  const length = Math.hypot(dx, dy);
+  return { x: centre.x + dx * scale + (dx / length) * gap, y: centre.y + dy * scale + (dy / length) * gap };
+}
+
+function arrow({ path, end, angle, middle }, wanted) {
+  const width = wanted.length * 7 + 14;
+  return h('g', {},
+    h('path', { class: 'arrow', d: path }),
+    h('path', { class: 'point', d: 'M 7 0 L -3 -5 L -3 5 Z', transform: `translate(${end.x} ${end.y}) rotate(${angle})` }),
+    h('rect', { class: 'plate', x: middle.x - width / 2, y: middle.y - 11, width, height: 22, rx: 11 }),
+    h('text', { class: 'mono', x: middle.x, y: middle.y + 4, 'text-anchor': 'middle' }, wanted));
 }
 
 function nameOf(hop, hops, index) {
@@ -122,43 +165,15 @@ function nameOf(hop, hops, index) {
   return entry?.tag ? plain(entry.tag) : entry?.pid === undefined ? `client ${hop.client}` : `pid ${entry.pid}`;
 }
 
-function box({ x, y }, hop, hops, index) {
+function box({ x, y }, hop, hops, index, { box: width, letters }) {
   const lock = hops[(index - 1 + hops.length) % hops.length].by;
   const entry = hop.waits ?? lock;
   const id = [entry?.pid === undefined ? undefined : `pid ${entry.pid}`, `client ${hop.client}`].filter(Boolean).join(' · ');
-  return h('g', { transform: `translate(${x - BOX.width / 2} ${y - BOX.height / 2})` },
-    h('rect', { class: 'box', width: BOX.width, height: BOX.height, rx: 9 }),
-    h('text', { x: BOX.width / 2, y: 20, 'text-anchor': 'middle', 'font-weight': 600 }, cut(nameOf(hop, hops, index), 24)),
-    h('text', { class: 'soft', x: BOX.width / 2, y: 36, 'text-anchor': 'middle' }, cut(id, 28)),
-    h('text', { class: 'mono', x: BOX.width / 2, y: 52, 'text-anchor': 'middle' }, lock === undefined ? '' : cut(`${lock.token === undefined ? 'wants' : 'holds'} ${plain(lock.names[0])}`, WIDTH > 400 ? 26 : 20)));
+  return h('g', { transform: `translate(${x - width / 2} ${y - HEIGHT / 2})` },
+    h('rect', { class: 'box', width, height: HEIGHT, rx: 9 }),
+    h('text', { x: width / 2, y: 20, 'text-anchor': 'middle', 'font-weight': 600 }, cut(nameOf(hop, hops, index), 24)),
+    h('text', { class: 'soft', x: width / 2, y: 36, 'text-anchor': 'middle' }, cut(id, 28)),
+    h('text', { class: 'mono', x: width / 2, y: 52, 'text-anchor': 'middle' }, lock === undefined ? '' : cut(`${lock.token === undefined ? 'wants' : 'holds'} ${plain(lock.names[0])}`, letters)));
 }
 
 const cut = (value, max) => (value.length <= max ? value : `${value.slice(0, max - 1)}…`);
-
-function arrow(from, to, middle, hop, count) {
-  const wanted = cut(hop.name === undefined || hop.name.length === 0 ? 'a process that it started' : plain(hop.name[0]), 20);
-  let control;
-  if (count === 1) control = { x: from.x, y: from.y - 150 };
-  else if (count === 2) control = { x: middle.x, y: middle.y + (from.x < to.x ? -132 : 132) };
-  else control = { x: (from.x + to.x) / 2 + ((from.x + to.x) / 2 - middle.x) * 0.16, y: (from.y + to.y) / 2 + ((from.y + to.y) / 2 - middle.y) * 0.16 };
-  const start = count === 1 ? { x: from.x - 50, y: from.y - BOX.height / 2 } : edge(from, control, 2);
-  const end = count === 1 ? { x: from.x + 50, y: from.y - BOX.height / 2 - 7 } : edge(to, control, 8);
-  const lead = count === 1 ? { x: end.x, y: end.y - 20 } : control;
-  const half = { x: start.x / 4 + control.x / 2 + end.x / 4, y: start.y / 4 + control.y / 2 + end.y / 4 };
-  const width = wanted.length * 7 + 14;
-  const angle = (Math.atan2(end.y - lead.y, end.x - lead.x) * 180) / Math.PI;
-  return h('g', {},
-    h('path', { class: 'arrow', d: `M ${start.x} ${start.y} Q ${control.x} ${control.y} ${end.x} ${end.y}` }),
-    h('path', { class: 'point', d: 'M 7 0 L -3 -5 L -3 5 Z', transform: `translate(${end.x} ${end.y}) rotate(${angle})` }),
-    h('rect', { class: 'plate', x: half.x - width / 2, y: half.y - 11, width, height: 22, rx: 11 }),
-    h('text', { class: 'mono', x: half.x, y: half.y + 4, 'text-anchor': 'middle' }, wanted));
-}
-
-/** Returns the point, `gap` outside a box, where the line from its centre leaves it. */
-function edge(centre, towards, gap) {
-  const dx = towards.x - centre.x;
-  const dy = towards.y - centre.y;
-  const scale = Math.min(BOX.width / 2 / Math.max(Math.abs(dx), 0.001), BOX.height / 2 / Math.max(Math.abs(dy), 0.001));
-  const length = Math.hypot(dx, dy);
-  return { x: centre.x + dx * scale + (dx / length) * gap, y: centre.y + dy * scale + (dy / length) * gap };
-}

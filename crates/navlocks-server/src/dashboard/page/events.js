@@ -51,8 +51,8 @@ export function render(data, { query, go }) {
   ];
 }
 
-function rowOf({ at, what, entry, author, space }) {
-  return h('tr', {},
+function rowOf({ number, at, what, entry, author, space }) {
+  return h('tr', { key: number },
     h('td', { class: 'when' }, h('time', { title: exact(Date.now() - at), datetime: exact(Date.now() - at) }, moment(Date.now() - at))),
     h('td', {}, h('span', { class: `what ${what.split(' ')[0]}` }, what), author === undefined ? undefined : h('span', { class: 'space' }, ' by ', text(author, 40))),
     h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : names(entry, space), isDefaultSpace(space) ? undefined : h('span', { class: 'space' }, ` ${spaceName(space)}`)),

@@ -51,10 +51,14 @@ const escaped = (character) => `\\u{${character.codePointAt(0).toString(16)}}`;
 
 /**
  * Divides a text into readable pieces and escapes. Characters that are invisible, change the
- * direction, or look like another letter become escapes.
+ * direction, or look like another letter become escapes, and so do blanks at an end.
  */
 export function pieces(text) {
   const odd = new Set();
+  // Blanks at an end are invisible, and a name of blanks has no other letter.
+  for (const { 0: blanks, index } of text.matchAll(/^ +| +$/g)) {
+    for (let at = 0; at < blanks.length; at += 1) odd.add(index + at);
+  }
   for (const { 0: word, index } of text.matchAll(LETTERS)) {
     if (!LATIN.test(word) || !LIKE_LATIN.test(word)) continue;
     let at = index;

@@ -92,7 +92,7 @@ function rowOf(row, several) {
   const holder = held === 0 ? h('span', { class: 'none' }, 'not held: a waiter needs other names too') : clientOf(first);
   return h(
     'tr',
-    { class: waiting > 0 ? level(row['wait-ms']) : '' },
+    { key: JSON.stringify([row.space, row.name, row.length]), class: waiting > 0 ? level(row['wait-ms']) : '' },
     h('td', { class: 'lead' }, nameLink(row.name, { space: row.space, request: first.request, length: row.length }), several ? h('div', { class: 'space' }, spaceName(row.space)) : undefined),
     h('td', { class: `num ${waiting === 0 ? 'void' : ''}`, 'data-label': 'waiting' }, waiting === 0 ? h('span', { class: 'none' }, '–') : count(waiting)),
     h('td', { class: `num heat ${waiting === 0 ? 'void' : ''}`, 'data-label': 'longest' }, waiting === 0 ? h('span', { class: 'none' }, '–') : shortAge(row['wait-ms'])),

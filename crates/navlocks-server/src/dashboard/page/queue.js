@@ -57,7 +57,7 @@ function runs(entries, kind) {
 
 function chip(entry, kind) {
   const others = entry.names.length + (entry.more ?? 0) - 1;
-  return h('span', { class: `chip ${kind} ${mode(entry)}`, title: `request ${entry.request}` },
+  return h('span', { key: entry.request, class: `chip ${kind} ${mode(entry)}`, title: `request ${entry.request}` },
     h('b', {}, entry.tag ? text(entry.tag, 40) : entry.pid === undefined ? `client ${entry.client}` : `pid ${entry.pid}`),
     h('small', {}, mode(entry), ' · ', shortAge(entry.ms), others > 0 ? ` · tied to ${plural(others, 'other name')}` : ''));
 }
@@ -70,7 +70,7 @@ function holdersTable(holders, name, { rights, link: link_, refresh }) {
     h('header', {}, h('h2', {}, holders.length === 1 ? 'Held by' : 'Holders')),
     h('table', {},
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Client'), h('th', { scope: 'col' }, 'Mode'), h('th', { class: 'num', scope: 'col' }, 'Held for'), h('th', { class: 'num wide', scope: 'col' }, 'Token'), h('th', { class: 'wide', scope: 'col' }, 'Request'), h('th', { scope: 'col' }, 'Names'), rights?.acts ? h('th', {}, h('span', { class: 'sr' }, 'Actions')) : undefined)),
-      h('tbody', {}, holders.map((entry) => h('tr', {},
+      h('tbody', {}, holders.map((entry) => h('tr', { key: entry.request },
         h('td', { class: 'lead' }, clientOf(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
         h('td', { class: 'num', 'data-label': 'for' }, age(entry.ms)),
@@ -89,7 +89,7 @@ function waitersTable(waiters, { waiting }, query) {
     h('header', {}, h('h2', {}, plural(waiting, 'waiter')), h('span', { class: 'note' }, 'Hard blockers are held locks; soft blockers are earlier pending requests.')),
     h('table', {},
       h('thead', {}, h('tr', {}, h('th', { class: 'num', scope: 'col' }, '#'), h('th', { scope: 'col' }, 'Client'), h('th', { scope: 'col' }, 'Mode'), h('th', { class: 'num', scope: 'col' }, 'Waits for'), h('th', { class: 'num', scope: 'col' }, 'Hard'), h('th', { class: 'num', scope: 'col' }, 'Soft'), h('th', { class: 'wide', scope: 'col' }, 'First blocker'), h('th', { class: 'wide', scope: 'col' }, 'Names'))),
-      h('tbody', {}, waiters.map(({ entry, hard, soft, by }, index) => h('tr', { class: level(entry.ms) },
+      h('tbody', {}, waiters.map(({ entry, hard, soft, by }, index) => h('tr', { key: entry.request, class: level(entry.ms) },
         h('td', { class: 'num' }, count((page - 1) * ROWS + index + 1)),
         h('td', {}, clientOf(entry)),
         h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),

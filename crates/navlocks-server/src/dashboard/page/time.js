@@ -68,30 +68,29 @@ function niceTop(value) {
 
 // ---- locks and requests at the chosen moment
 
-const isHeld = (span, ago) => span['granted-ms'] !== undefined && span['granted-ms'] >= ago && (span['ended-ms'] ?? -1) < ago;
-const isWaiting = (span, ago) => span['asked-ms'] >= ago && !(span['granted-ms'] >= ago) && (span['ended-ms'] ?? -1) < ago;
-
-function atMoment({ lanes: all, 'lanes-ms': reach, space }, ago) {
-  const spans = all.flatMap((lane) => lane.spans);
+function atMoment({ moment: { held, waiting, spans }, 'lanes-ms': reach, 'recorded-ms': recorded, unseen = 0, space }, ago) {
   const moments = ago === 0 ? 'now' : `at ${moment(ago)}, ${duration(ago)} ago`;
-  const rows = [...spans.filter((span) => isHeld(span, ago)).map((span) => [span, 'held']), ...spans.filter((span) => isWaiting(span, ago)).map((span) => [span, 'waits'])];
-  const shown = rows.slice(0, 8);
+  const dropped = ago > recorded ? 'The service recorded nothing at that time.' : ago > reach ? 'The service has dropped requests of that time, because there were too many later ones.' : '';
+  const note = dropped === '' && unseen > 0 ? `${plural(unseen, 'live request')} not counted: there are too many.` : dropped;
+  const isHeld = (span) => span['granted-ms'] >= ago;
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, `Locks and waiters ${moments}`), h('span', { class: 'note', title: exact(ago) }, ago > reach ? 'The service has dropped requests of that time, because there were too many later ones.' : '')),
-    rows.length === 0
-      ? empty('No lock was held', ago === 0 ? 'No request holds a lock or waits.' : 'Move the slider to another moment.')
-      : h('table', {}, h('tbody', {}, shown.map(([span, state]) => h('tr', {},
-        h('td', {}, h('span', { class: `pill ${state === 'waits' ? 'warn' : 'good'}` }, state)),
+    h('header', {}, h('h2', {}, `Locks and waiters ${moments}`), h('span', { class: 'note', title: exact(ago) }, note)),
+    spans.length === 0
+      ? dropped === '' ? empty('No lock was held', ago === 0 ? 'No request holds a lock or waits.' : 'Move the slider to another moment.') : empty('Not known', dropped)
+      : h('table', {}, h('tbody', {}, spans.map((span) => h('tr', { key: span.entry.request },
+        h('td', {}, h('span', { class: `pill ${isHeld(span) ? 'good' : 'warn'}` }, isHeld(span) ? 'held' : 'waits')),
         h('td', {}, names(span.entry, space)),
         h('td', {}, clientOf(span.entry)),
         h('td', { class: 'wide' }, h('span', { class: `mode ${mode(span.entry)}` }, mode(span.entry))),
-        h('td', { class: 'num' }, state === 'held' ? `for ${duration(span['granted-ms'] - ago)}` : `for ${duration(span['asked-ms'] - ago)}`))),
-      rows.length > shown.length ? h('tr', {}, h('td', { colspan: 5, class: 'note' }, `and ${count(rows.length - shown.length)} more`)) : undefined)));
+        h('td', { class: 'num' }, `for ${duration(span[isHeld(span) ? 'granted-ms' : 'asked-ms'] - ago)}`))),
+      held + waiting > spans.length ? h('tr', {}, h('td', { colspan: 5, class: 'note' }, `and ${count(held + waiting - spans.length)} more: ${count(held)} held, ${count(waiting)} waiting in all`)) : undefined)));
 }
 
 // ---- a lane for each client
 
-function lanes({ lanes: all, 'more-lanes': more }, ago) {
+const LANES = 24;
+
+function lanes({ lanes: all, 'more-lanes': more, 'lanes-ms': reach, 'recorded-ms': recorded }, ago) {
   const width = 1000;
   const x = (before) => Math.min(width, Math.max(0, width - ((before - ago) / WINDOW_MS) * width));
   // A client can hold one lock and wait for another: held locks are above, waits below.
@@ -115,13 +114,23 @@ function lanes({ lanes: all, 'more-lanes': more }, ago) {
   // Clients with several requests or waits come before those that hold one lock all the time.
   const isActive = ({ spans }) => spans.length > 1 || spans.some((span) => span['granted-ms'] === undefined || span['asked-ms'] - span['granted-ms'] > 5);
   visible.sort((a, b) => isActive(b) - isActive(a));
+  const shown = visible.slice(0, LANES);
+  const hidden = more + visible.length - shown.length;
+  // Requests that ended earlier than this are not in a lane.
+  const since = ({ spans, more: earlier = 0 }) => Math.min(reach < recorded ? reach : Infinity, earlier > 0 ? Math.max(...spans.map((span) => span['ended-ms'] ?? 0)) : Infinity);
+  const isCut = (lane) => since(lane) < ago + WINDOW_MS;
+  const cut = (lane) => {
+    const why = lane.more > 0 ? `${plural(lane.more, 'earlier request')} not shown` : 'The service has dropped earlier requests';
+    return isCut(lane) ? h('rect', { class: 'cut', x: 0, y: 0, width: x(since(lane)), height: 20 }, h('title', {}, why)) : undefined;
+  };
+  const notes = [hidden > 0 ? `${plural(hidden, 'further client')} not shown.` : '', shown.some(isCut) ? 'The newest requests are shown; where a lane is grey, earlier ones are left out.' : ''];
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, ago === 0 ? 'The last minute, by client' : `The minute before ${moment(ago)}, by client`), h('span', { class: 'note' }, more > 0 ? `${plural(more, 'further client')} not shown` : ''), h('span', { class: 'legend end' }, key('k-wait', 'waits'), key('k-held', 'holds'), key('k-shared', 'holds, shared'), key('k-lost', 'lost'))),
+    h('header', {}, h('h2', {}, ago === 0 ? 'The last minute, by client' : `The minute before ${moment(ago)}, by client`), h('span', { class: 'note' }, notes.filter(Boolean).join(' ')), h('span', { class: 'legend end' }, key('k-wait', 'waits'), key('k-held', 'holds'), key('k-shared', 'holds, shared'), key('k-lost', 'lost'))),
     visible.length === 0
       ? empty('No request in this minute', '')
-      : h('div', { class: 'body' }, h('div', { class: 'lanes' }, visible.slice(0, 24).map((lane) => [
-        h('a', { class: 'who', href: link('clients', { client: lane.client }) }, lane.spans.find((span) => span.entry.tag)?.entry.tag ? plain(lane.spans.find((span) => span.entry.tag).entry.tag) : lane.pid === undefined ? `client ${lane.client}` : `pid ${lane.pid}`),
-        h('svg', { class: 'plot', viewBox: `0 0 ${width} 20`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${plural(lane.spans.length, 'request')} of client ${lane.client}` }, lane.spans.map(shape)),
+      : h('div', { class: 'body' }, h('div', { class: 'lanes' }, shown.map((lane) => [
+        h('a', { key: lane.client, class: 'who', href: link('clients', { client: lane.client }) }, lane.spans.find((span) => span.entry.tag)?.entry.tag ? plain(lane.spans.find((span) => span.entry.tag).entry.tag) : lane.pid === undefined ? `client ${lane.client}` : `pid ${lane.pid}`),
+        h('svg', { key: lane.client, class: 'plot', viewBox: `0 0 ${width} 20`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${plural(lane.spans.length, 'request')} of client ${lane.client}${lane.more > 0 ? `, and ${count(lane.more)} earlier` : ''}` }, cut(lane), lane.spans.map(shape)),
       ]))));
 }
 
@@ -130,7 +139,7 @@ function lanes({ lanes: all, 'more-lanes': more }, ago) {
 function heat({ heat: rows, 'heat-ms': cell, space }) {
   const most = Math.max(1, ...rows.flatMap(({ ms }) => ms));
   return h('section', { class: 'card' },
-    h('header', {}, h('h2', {}, 'Names with most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}, the last one now`)),
+    h('header', {}, h('h2', {}, 'Names with most waiting'), h('span', { class: 'note' }, `each cell is ${duration(cell)}; the last one has the waits of now`)),
     rows.length === 0
       ? empty('No request waited', '')
       : h('div', { class: 'body' }, h('div', { class: 'strip' }, rows.map(({ name: value, ms: known }) => {
@@ -138,9 +147,9 @@ function heat({ heat: rows, 'heat-ms': cell, space }) {
         const ms = [...Array(Math.max(0, 30 - known.length)).fill(0), ...known];
         const sum = ms.reduce((all, one) => all + one, 0);
         return [
-          h('a', { href: link('name', { name: value, ...space }) }, name(value, 28)),
-          h('span', { class: 'cells', role: 'img', 'aria-label': `${plain(value)}: ${duration(sum)} of waiting` }, ms.map((one) => h('i', { title: one === 0 ? undefined : duration(one), tint: one === 0 ? undefined : `color-mix(in srgb, var(--warn) ${Math.round(18 + 82 * Math.sqrt(one / most))}%, var(--sunk))` }))),
-          h('span', { class: 'num' }, short(sum)),
+          h('a', { key: value, href: link('name', { name: value, ...space }) }, name(value, 28)),
+          h('span', { key: value, class: 'cells', role: 'img', 'aria-label': `${plain(value)}: ${duration(sum)} of waiting` }, ms.map((one) => h('i', { title: one === 0 ? undefined : duration(one), tint: one === 0 ? undefined : `color-mix(in srgb, var(--warn) ${Math.round(18 + 82 * Math.sqrt(one / most))}%, var(--sunk))` }))),
+          h('span', { key: `${value} sum`, class: 'num' }, short(sum)),
         ];
       }))));
 }

@@ -26,7 +26,7 @@ export function render(data) {
 function nodeOf(node, isRoot) {
   const { entry, space, behind, children = [], more = 0 } = node;
   const waitsOn = node['waits-on'] ?? [];
-  return h('li', {},
+  return h('li', { key: entry.request },
     h('div', { class: 'node' },
       isRoot ? h('span', { class: `behind ${behind >= 10 ? 'bad' : ''}` }, `${count(behind)} behind`) : undefined,
       clientOf(entry),
