@@ -161,6 +161,7 @@ impl fmt::Debug for RequestError {
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let About { kind, scope, holders, silent } = &*self.0;
+        let scope = short(scope);
         let RequestErrorKind::TimedOut { after } = kind else {
             return write!(f, "no lock on '{scope}': {kind}");
         };
@@ -182,6 +183,16 @@ impl fmt::Display for RequestError {
 }
 
 impl Error for RequestError {}
+
+/// Returns the names of a request for a sentence; longer ones are cut.
+fn short(scope: &Scope) -> String {
+    const SHOWN_CHARS_MAX: usize = 100;
+    let text = scope.to_string();
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
 
 /// The kinds of [`RequestError`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,10 @@ use std::time::Duration;
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
+/// The longest length of time: a longer one is as good as without end, and added to a clock it
+/// would overflow.
+const LONGEST: Duration = Duration::from_secs(1000 * 365 * 86_400);
+
 /// Reads `10`, `2.5s`, `500ms`, `3m`, `1h`, `7d`, `1m30s`. A number without a unit is seconds, as
 /// in flock(1).
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
@@ -30,7 +34,8 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 fn seconds_of(seconds: f64) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
+    let length = Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())?;
+    Ok(length.min(LONGEST))
 }
 
 /// Returns a duration in one or two units, rounded.
@@ -67,6 +72,12 @@ mod tests {
         for (text, milliseconds) in cases {
             assert_eq!(parse(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
+    }
+
+    #[test]
+    fn length_that_would_overflow_a_clock_is_cut() {
+        assert_eq!(parse("9223372036854775808"), Ok(LONGEST));
+        assert!(std::time::Instant::now().checked_add(LONGEST).is_some());
     }
 
     #[test]

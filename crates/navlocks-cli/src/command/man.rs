@@ -40,7 +40,10 @@ impl Man {
 
 /// The variables that the command reads, and those that it sets for a command under a lock.
 const ENVIRONMENT: [(&str, &str); 14] = [
-    ("NAVLOCKS_URL", "The service to use; the user's own otherwise."),
+    (
+        "NAVLOCKS_URL",
+        "The service to use; the user's own otherwise. Set for a command under a lock of --url.",
+    ),
     ("NAVLOCKS_PARTITION", "The lock space to use."),
     ("NAVLOCKS_TOKEN, NAVLOCKS_TOKEN_FILE", "The access token, or a file with it."),
     ("NAVLOCKS_CA_FILE", "The certificates to trust for wss://."),
@@ -70,6 +73,12 @@ const FILES: [(&str, &str); 3] = [
     ("navlocks-UID/log in /tmp", "What a service that started by itself has to say."),
     ("navlocks-UID/service.json in /var/tmp", "What outlives it: which fencing tokens it gave."),
 ];
+
+/// Returns the table of the variables, for the help.
+pub(super) fn environment() -> String {
+    let lines = ENVIRONMENT.map(|(head, body)| format!("  {head}\n          {body}\n"));
+    format!("Environment:\n{}", lines.concat())
+}
 
 /// Returns the sections that follow from no option.
 fn more() -> String {

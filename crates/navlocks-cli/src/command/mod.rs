@@ -38,6 +38,7 @@ use crate::exit::{Exit, Failure};
 use crate::printer;
 
 pub(crate) use duration::say;
+pub(crate) use names::short;
 
 /// Named locks for shells, cron, CI and services
 ///
@@ -45,7 +46,7 @@ pub(crate) use duration::say;
 /// command ends. A service of the user's own starts when it is needed, and ends when it is not.
 #[derive(Debug, Parser)]
 #[command(name = "navlocks", version, max_term_width = 100)]
-#[command(after_long_help = Exit::table())]
+#[command(after_long_help = format!("{}\n{}", man::environment(), Exit::table()))]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -1,10 +1,23 @@
 //! Names as they come from a shell.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 
 use navlocks::{Name, Scope};
 
 use crate::exit::{Exit, Failure};
+
+/// The most characters of a name in a sentence.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// Returns a name or a scope for a sentence; a longer one is cut.
+pub(crate) fn short(name: &impl Display) -> String {
+    let text = name.to_string();
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
 
 /// Returns the scope of these names.
 pub(super) fn scope(names: &[OsString]) -> Result<Scope, Failure> {
@@ -24,7 +37,8 @@ pub(super) fn existing(argument: &OsString) -> Result<Name, Failure> {
 /// always a mistake.
 pub(super) fn name(argument: &OsString) -> Result<Name, Failure> {
     let Some(text) = argument.to_str() else {
-        let message = format!("the name {argument:?} is not UTF-8: choose another");
+        let name = short(&argument.display());
+        let message = format!("the name '{name}' is not UTF-8: choose another");
         return Err(Failure::new(Exit::NotText, message));
     };
     if text.is_empty() {
@@ -33,8 +47,10 @@ pub(super) fn name(argument: &OsString) -> Result<Name, Failure> {
     }
     let name = Name::from(text);
     if name.starts_with_hyphen() {
-        let message =
-            format!("the name '{name}' starts with '-', which is reserved: choose another");
+        let message = format!(
+            "the name '{}' starts with '-', which is reserved: choose another",
+            short(&name)
+        );
         return Err(Failure::new(Exit::ReservedName, message));
     }
     Ok(name)

@@ -15,7 +15,7 @@ use navlocks_wire::{self as wire, Names};
 use rustix::process::Signal;
 
 use super::target::{self, Stay, Target};
-use super::{duration, names};
+use super::{duration, names, short};
 use crate::exit::{Exit, Failure};
 use crate::run::{Ending, OnLoss, Signals, Waiting, supervise, who};
 
@@ -37,7 +37,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// navlocks. Its environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that
 /// of every holder before; NAVLOCKS_NAMES, the names as a JSON array; NAVLOCKS_NAME, if it is only
 /// one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which deadlocks of commands that
-/// run others under locks are found.
+/// run others under locks are found. If --url names the service, NAVLOCKS_URL and the files of
+/// --token-file and --ca-file lead commands of navlocks in it to the same one.
 ///
 /// A service of the user's own that ends is started again, and COMMAND goes on with its lock. If
 /// the lock is lost, because it was stolen or the network was broken for too long, COMMAND and all
@@ -100,6 +101,7 @@ impl Run {
         let (lock, signals) = self.acquire(&scope).await?;
         let mut environment = environment(&lock);
         environment.push((target::PARENT_VARIABLE, self.target.lineage(&lock.locks())));
+        environment.extend(self.target.variables());
         let ending =
             supervise(&self.command, environment, &lock, signals, self.on_loss, self.grace).await;
         let locks = lock.locks();
@@ -111,6 +113,7 @@ impl Run {
             Ending::Interrupted(key) => crate::system::die_of_key(key),
             Ending::Passed(signal) => crate::system::die_of(signal),
             Ending::Lost(loss) => {
+                let scope = short(&scope);
                 let message = format!("the command was ended, because '{scope}' is lost: {loss}");
                 Err(Failure::new(Exit::Lost, message))
             }
@@ -368,9 +371,10 @@ fn not_free(
     timeout: Option<Duration>,
     now: Option<(Snapshot, Option<String>)>,
 ) -> String {
+    let shown = short(scope);
     let mut text = match timeout {
-        Some(timeout) => format!("'{scope}' was not free within {}", duration::say(timeout)),
-        None => format!("'{scope}' is not free"),
+        Some(timeout) => format!("'{shown}' was not free within {}", duration::say(timeout)),
+        None => format!("'{shown}' is not free"),
     };
     let Some((now, reason)) = now else { return text };
     let meets = |info: &&LockInfo| scope.names().iter().any(|name| info.scope.contains(name));

@@ -108,11 +108,11 @@ pub(super) struct Serve {
     /// End when no client was connected for so long
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     idle_exit: Option<Duration>,
-    #[command(flatten)]
-    joining: Joining,
     /// The format of the log; its level is in the variable NAVLOCKS_LOG, such as warn or debug
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    #[command(flatten)]
+    joining: Joining,
 }
 
 /// A policy for deadlocks.

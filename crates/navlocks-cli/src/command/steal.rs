@@ -8,7 +8,7 @@ use navlocks::events::Kind as What;
 use navlocks::{ClientId, Locks, Loss, Name, Snapshot};
 
 use super::target::Target;
-use super::{names, recovery};
+use super::{names, recovery, short};
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Harmless};
 
@@ -70,7 +70,7 @@ pub(super) fn single(arguments: &[OsString]) -> Result<Name, Failure> {
         [] => Err(Failure::new(Exit::NoName, "no name was given: say which lock")),
         [argument] => names::existing(argument),
         [_, second, ..] => {
-            let second = second.display();
+            let second = short(&second.display());
             Err(Failure::new(Exit::Usage, format!("'{second}' is one argument too many")))
         }
     }
@@ -88,12 +88,12 @@ pub(super) async fn holders(
 }
 
 pub(super) fn not_held(name: &Name) -> Failure {
-    Failure::new(Exit::Conflict, format!("'{name}' is not held"))
+    Failure::new(Exit::Conflict, format!("'{}' is not held", short(name)))
 }
 
 /// Returns a line about a client that lost its lock.
 pub(super) fn taken(name: &Name, client: ClientId, tag: Option<&str>, pid: Option<u32>) -> String {
     let tag = tag.map(|tag| format!(" {}", Harmless(tag))).unwrap_or_default();
     let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-    format!("took '{name}' from client {client}{tag}{pid}\n")
+    format!("took '{}' from client {client}{tag}{pid}\n", short(name))
 }

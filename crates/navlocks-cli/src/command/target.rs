@@ -30,7 +30,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
 pub(super) struct Target {
-    /// The service: unix:PATH, ws://HOST:PORT or wss://HOST:PORT [default: the user's own]
+    /// The service: unix:PATH, ws://HOST:PORT or wss://HOST:PORT [default: the user's own, in the
+    /// folder NAVLOCKS_DIR]
     #[arg(long, value_name = "URL", env = "NAVLOCKS_URL", hide_env_values = true)]
     url: Option<String>,
     /// A lock space of its own: the same name in another partition is another lock
@@ -173,10 +174,22 @@ impl Target {
     /// Returns the value of [`PARENT_VARIABLE`] for a command under a lock of this client.
     pub(super) fn lineage(&self, locks: &Locks) -> Option<String> {
         let url = match self.url() {
-            Some(url) => url.to_owned(),
+            Some(url) => absolute(url),
             None => Place::of_user().ok()?.url(),
         };
         Some(format!("{} {url}", ClientKey::try_from(locks.client_id()).ok()?))
+    }
+
+    /// Returns the variables by which commands under a lock find the same service.
+    pub(super) fn variables(&self) -> [(&'static str, Option<String>); 3] {
+        let path = |file: &Option<PathBuf>| {
+            std::path::absolute(file.as_deref()?).ok()?.into_os_string().into_string().ok()
+        };
+        [
+            ("NAVLOCKS_URL", self.url().map(absolute)),
+            ("NAVLOCKS_TOKEN_FILE", path(&self.token_file)),
+            ("NAVLOCKS_CA_FILE", path(&self.ca_file)),
+        ]
     }
 
     /// Asks for a snapshot.
@@ -341,7 +354,16 @@ async fn greet<T>(
 fn parent(url: &str) -> Option<ClientKey> {
     let variable = std::env::var(PARENT_VARIABLE).ok()?;
     let (client, service) = variable.split_once(' ')?;
-    client.parse().ok().filter(|_| service == url)
+    client.parse().ok().filter(|_| service == absolute(url))
+}
+
+/// Returns the address of a service for a command in any folder.
+fn absolute(url: &str) -> String {
+    let path = url.strip_prefix("unix:").map(|path| path.strip_prefix("//").unwrap_or(path));
+    match path.map(std::path::absolute) {
+        Some(Ok(path)) => format!("unix:{}", path.display()),
+        _ => url.to_owned(),
+    }
 }
 
 /// Returns the reason why a request may wait without a holder: a session of an earlier service, or

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::short;
 use crate::exit::{Exit, Failure};
 use crate::printer::{self, Palette};
 
@@ -21,14 +22,15 @@ pub(super) fn explain(error: &clap::Error, arguments: &[OsString]) -> Result<u8,
                 Some(name) => format!("navlocks {name} --help"),
                 None => "navlocks --help".to_owned(),
             };
-            Err(Failure::new(Exit::Usage, format!("{}; see {help}", sentence(error, kind))))
+            let sentence = sentence(error, kind, arguments);
+            Err(Failure::new(Exit::Usage, format!("{sentence}; see {help}")))
         }
     }
 }
 
-fn sentence(error: &clap::Error, kind: ErrorKind) -> String {
+fn sentence(error: &clap::Error, kind: ErrorKind, arguments: &[OsString]) -> String {
     let context = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::String(text)) => Some(short(text)),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         _ => None,
     };
@@ -40,16 +42,17 @@ fn sentence(error: &clap::Error, kind: ErrorKind) -> String {
             let meant = meant(ContextKind::SuggestedArg);
             let argument = argument.split(' ').next().unwrap_or(&argument);
             if argument.starts_with('-') {
-                format!(
-                    "there is no option '{argument}'{meant} (a command goes after --, and so does a name that starts with '-')"
-                )
+                let hint = if meant.is_empty() { hint(arguments) } else { "" };
+                format!("there is no option '{argument}'{meant}{hint}")
             } else {
                 format!("'{argument}' is one argument too many")
             }
         }
         ErrorKind::InvalidSubcommand => {
             let name = context(ContextKind::InvalidSubcommand).unwrap_or_default();
-            format!("there is no command '{name}'{}", meant(ContextKind::SuggestedSubcommand))
+            let known = meant(ContextKind::SuggestedSubcommand);
+            let meant = if known.is_empty() { near(&name) } else { known };
+            format!("there is no command '{name}'{meant}")
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             "say what to do, such as: navlocks run NAME -- COMMAND".to_owned()
@@ -75,6 +78,35 @@ fn sentence(error: &clap::Error, kind: ErrorKind) -> String {
         ErrorKind::MissingRequiredArgument => format!("{argument} is missing"),
         _ => first_line(&error.render().to_string()),
     }
+}
+
+/// Returns a hint about `--`, where that would help.
+fn hint(arguments: &[OsString]) -> &'static str {
+    match subcommand(arguments) {
+        _ if arguments.iter().any(|argument| argument == "--") => "",
+        Some("run") => " (a command goes after --)",
+        Some("steal" | "release" | "why") => " (a name that starts with '-' goes after --)",
+        _ => "",
+    }
+}
+
+/// Returns the subcommands that differ by one typing error, such as two letters in the wrong order.
+fn near(typed: &str) -> String {
+    use clap::CommandFactory;
+    let without_one = |text: &str| -> Vec<String> {
+        let all: Vec<char> = text.chars().collect();
+        let without = |skip: usize| [&all[..skip], &all[skip + 1..]].concat().into_iter().collect();
+        (0..all.len()).map(without).collect()
+    };
+    let shorter = without_one(typed);
+    let is_near = |name: &&str| {
+        let others = without_one(name);
+        let name = (*name).to_owned();
+        others.iter().any(|it| it == typed || shorter.contains(it)) || shorter.contains(&name)
+    };
+    let all = super::Cli::command();
+    let names: Vec<&str> = all.get_subcommands().map(|it| it.get_name()).filter(is_near).collect();
+    if names.is_empty() { String::new() } else { format!(", did you mean {}?", names.join(", ")) }
 }
 
 fn first_line(text: &str) -> String {

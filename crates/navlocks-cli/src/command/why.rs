@@ -7,10 +7,10 @@ use clap::Args;
 use navlocks::{LockInfo, Name};
 
 use super::duration::say;
-use super::recovery;
 use super::steal::single;
 use super::target::Target;
 use super::waits::{Over, Waits, who};
+use super::{recovery, short};
 use crate::exit::Failure;
 use crate::printer;
 
@@ -43,7 +43,9 @@ impl Why {
             // A service that waits for sessions does not say which names it holds back.
             _ if !unclaimed.is_empty() => unclaimed
                 .iter()
-                .map(|session| format!("'{name}' may be held: {}\n", recovery::sentence(session)))
+                .map(|session| {
+                    format!("'{}' may be held: {}\n", short(&name), recovery::sentence(session))
+                })
                 .collect(),
             Some(reason) => format!("{reason}\n"),
             None => {
@@ -57,7 +59,7 @@ impl Why {
 }
 
 fn free(name: &Name) -> String {
-    format!("'{name}' is free: no request holds it or waits for it\n")
+    format!("'{}' is free: no request holds it or waits for it\n", short(name))
 }
 
 fn explain(waits: &Waits, name: &Name) -> String {
@@ -69,6 +71,7 @@ fn explain(waits: &Waits, name: &Name) -> String {
     if holders.is_empty() && waiters.is_empty() {
         return free(name);
     }
+    let shown = short(name);
     let mut text = String::new();
     for info in holders.iter().take(WAITERS_MAX) {
         let with = match info.scope.names().len() {
@@ -76,7 +79,7 @@ fn explain(waits: &Waits, name: &Name) -> String {
             count => format!(", together with {} other names", count - 1),
         };
         let (mode, age) = (info.mode, say(info.age));
-        let _ = writeln!(text, "'{name}' is held by {} for {age}, {mode}{with}", who(info));
+        let _ = writeln!(text, "'{shown}' is held by {} for {age}, {mode}{with}", who(info));
     }
     if holders.len() > WAITERS_MAX {
         let _ = writeln!(text, "and by {} others", holders.len() - WAITERS_MAX);
@@ -84,7 +87,7 @@ fn explain(waits: &Waits, name: &Name) -> String {
     if holders.is_empty() {
         let _ = writeln!(
             text,
-            "'{name}' is not held: its first waiter needs other names at the same time"
+            "'{shown}' is not held: its first waiter needs other names at the same time"
         );
     }
     match waiters.len() {

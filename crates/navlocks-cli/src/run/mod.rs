@@ -16,6 +16,7 @@ use rustix::process::{Signal, set_child_subreaper};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use crate::command::short;
 use crate::exit::{Exit, Failure};
 use child::{Change, Child, Status};
 use terminal::Terminal;
@@ -168,7 +169,7 @@ impl Run {
         let tell = |fate: &str| {
             crate::printer::tell(&format!(
                 "'{}' is lost: {loss}; the command {fate}",
-                lock.scope()
+                short(lock.scope())
             ));
         };
         match self.on_loss {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use navlocks::{LockInfo, Locks, Place, QueryError, Scope};
 use tokio::time::{sleep, timeout};
 
-use crate::command::{recovery, say};
+use crate::command::{recovery, say, short};
 use crate::printer::{self, Harmless};
 
 /// The time before the first line, and between two updates.
@@ -44,7 +44,8 @@ impl<'a> Waiting<'a> {
         loop {
             sleep(PAUSE).await;
             let Ok(answer) = timeout(PAUSE, self.sentence()).await else {
-                let text = format!("waiting for '{}': the service does not answer", self.scope);
+                let text =
+                    format!("waiting for '{}': the service does not answer", short(self.scope));
                 self.say(&text, &mut told, News::Away);
                 continue;
             };
@@ -73,7 +74,7 @@ impl<'a> Waiting<'a> {
     async fn sentence(&self) -> Option<(String, News)> {
         let place = match self.locks.place().await {
             Err(QueryError::Refused(reason)) => {
-                let text = format!("waiting for '{}': {reason}", self.scope);
+                let text = format!("waiting for '{}': {reason}", short(self.scope));
                 return Some((text, News::Withheld));
             }
             place => place.ok()?,
@@ -81,7 +82,8 @@ impl<'a> Waiting<'a> {
         if !place.as_ref().is_some_and(|place| place.holders > 0 || place.before > 0)
             && let Some(first) = self.locks.recovery().await.ok()?.first()
         {
-            let text = format!("waiting for '{}': {}", self.scope, recovery::sentence(first));
+            let text =
+                format!("waiting for '{}': {}", short(self.scope), recovery::sentence(first));
             return Some((text, News::Withheld));
         }
         let place = place?;
@@ -101,7 +103,7 @@ impl Drop for Waiting<'_> {
 /// Returns the line: the holder, since when, and the requests before this one. `outer` is the token
 /// of the lock under which this process runs.
 fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
-    let mut text = format!("waiting for '{scope}'");
+    let mut text = format!("waiting for '{}'", short(scope));
     if let Some(first) = place.held.first() {
         text.push_str(", held by ");
         text.push_str(&who(first));

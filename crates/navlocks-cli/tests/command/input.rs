@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 
-use crate::support::{World, assert_ended, finish, text};
+use crate::support::{Talk, World, assert_ended, finish, text};
 
 /// Runs the command. Asserts its exit code, one line of error, and that no service is left.
 #[track_caller]
@@ -30,6 +30,9 @@ fn missing_subcommand_is_refused() {
 #[test]
 fn unknown_subcommand_is_refused() {
     refused(&["rum"], 64, "there is no command 'rum', did you mean run?");
+    refused(&["rnu"], 64, "there is no command 'rnu', did you mean run?");
+    refused(&["wy", "x"], 64, "there is no command 'wy', did you mean why?");
+    refused(&["frobnicate"], 64, "there is no command 'frobnicate'; see navlocks --help");
 }
 
 #[test]
@@ -39,7 +42,10 @@ fn unknown_option_is_refused() {
         64,
         "no option '--shard', did you mean --shared?",
     );
-    refused(&["run", "x", "make", "-j4"], 64, "a command goes after --");
+    refused(&["run", "x", "make", "-j4"], 64, "'-j' (a command goes after --); see");
+    refused(&["run", "-j", "x", "--", "make"], 64, "there is no option '-j'; see");
+    refused(&["steal", "-j"], 64, "'-j' (a name that starts with '-' goes after --); see");
+    refused(&["stop", "--now"], 64, "there is no option '--now'; see navlocks stop --help");
 }
 
 #[test]
@@ -93,6 +99,41 @@ fn name_that_is_not_text_is_refused() {
     let mut command = world.navlocks("run");
     command.arg(std::ffi::OsStr::from_bytes(b"a\xff")).args(["--", "true"]);
     assert_ended(&finish(command), 85, "is not UTF-8");
+}
+
+#[test]
+fn long_name_is_cut_in_an_error() {
+    let world = World::new();
+    let name = "n".repeat(100_000);
+    let shown = format!("'{}…'", "n".repeat(100));
+    for (words, code) in [("run", 88), ("why", 0), ("steal", 1), ("release --force", 1), ("", 64)] {
+        let mut command = world.navlocks(words);
+        command.arg(&name);
+        if words == "run" {
+            command.args(["--", "true"]);
+        }
+        let output = finish(command);
+        assert_eq!(output.status.code(), Some(code), "{words}");
+        let said = [&output.stdout[..], &output.stderr[..]].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains(&shown) && said.len() < 500, "{words}: {said}");
+    }
+}
+
+#[test]
+fn time_without_end_is_no_error() {
+    let world = World::new();
+    let long = "9223372036854775808";
+    let mut holder = Talk::start(world.script(
+        &format!("run --timeout {long} --patience {long} --grace {long} x"),
+        "echo held; sleep 1000 & wait",
+    ));
+    assert_eq!(holder.line(), "held");
+    let waiter = Talk::start(world.navlocks(&format!("run --timeout {long} x -- true")));
+    world.until(1, 1);
+    assert_ended(&world.run("steal x"), 0, "");
+    holder.wait().assert(90, "stolen");
+    waiter.wait().assert(0, "");
 }
 
 #[test]

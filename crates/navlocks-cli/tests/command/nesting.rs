@@ -1,5 +1,7 @@
 //! Commands under locks that run other commands under locks.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rustix::process::Signal;
 
 use crate::support::{Talk, World, assert_ended, eventually, program, text};
@@ -53,6 +55,27 @@ fn run_inside_its_own_lock_is_found_and_one_beside_it_is_not() {
     world.until(2, 1);
     assert_ended(&world.run("doctor"), 0, "");
     script.end().assert(0, "child");
+}
+
+#[test]
+fn nested_run_uses_the_service_and_the_files_of_the_outer_one() {
+    let world = World::new();
+    let mut serve = world.navlocks("serve --no-socket --fresh --listen 127.0.0.1:0 --state-dir");
+    serve.arg(world.file("state")).env("NAVLOCKS_TOKEN", "some-long-secret-token");
+    let mut service = Talk::start(serve);
+    let url = service.line_after("listening on ");
+    let file = world.file("token");
+    std::fs::write(&file, "some-long-secret-token\n").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    let script = format!("cd /; {} run y -- sh -c 'echo $NAVLOCKS_URL'", program().display());
+    let mut outer = world.script(&format!("run --url {url} --token-file token x"), &script);
+    outer.current_dir(world.file(""));
+    let mut outer = Talk::start(outer);
+    assert_eq!(outer.line(), url);
+    outer.wait().assert(0, "");
+    assert!(!world.place().exists(), "no other service was started");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
 }
 
 #[test]

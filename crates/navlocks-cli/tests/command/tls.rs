@@ -124,3 +124,19 @@ fn certificate_that_has_expired_or_soon_will_is_warned_about_at_the_start() {
         }
     }
 }
+
+#[test]
+fn swapped_files_of_a_certificate_are_named() {
+    let world = World::new();
+    let Pair { certificate, key } = make(&world, "localhost", false, FUTURE);
+    for (first, second, file, said) in [
+        (&key, &key, &key, "it has a private key and no certificate"),
+        (&key, &certificate, &key, "it has a private key and no certificate"),
+        (&certificate, &certificate, &certificate, "it has a certificate and no private key"),
+    ] {
+        let mut serve = world.navlocks("serve --no-socket --fresh --listen 127.0.0.1:0 --tls-cert");
+        serve.arg(first).arg("--tls-key").arg(second).arg("--state-dir").arg(world.file("state"));
+        let said = format!("cannot use {}: {said}", file.display());
+        assert_ended(&finish(serve), 87, &said);
+    }
+}

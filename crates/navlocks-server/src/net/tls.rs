@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
 
@@ -31,10 +31,23 @@ pub(crate) fn acceptor(files: &TlsFiles) -> io::Result<TlsAcceptor> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .map_err(|error| bad(certificate, &error))?;
+    if chain.is_empty() {
+        let text = match PrivateKeyDer::from_pem_file(certificate) {
+            Ok(_) => "it has a private key and no certificate: name the file of the certificate",
+            Err(_) => "it has no certificate in PEM",
+        };
+        return Err(bad(certificate, &text));
+    }
     for one in &chain {
         warn_of_expiry(one, certificate);
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &error))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
+        pem::Error::NoItemsFound if CertificateDer::from_pem_file(key).is_ok() => {
+            bad(key, &"it has a certificate and no private key: name the file of the key")
+        }
+        pem::Error::NoItemsFound => bad(key, &"it has no private key in PEM"),
+        error => bad(key, &error),
+    })?;
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
