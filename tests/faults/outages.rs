@@ -201,6 +201,62 @@ fn full_disk_refuses_new_requests_and_loses_nothing() {
     assert!(locked.iter().chain([&held]).all(|lock| lock.loss().is_none()));
 }
 
+/// Mounts a small file system at this path, in a namespace that ends with the returned process.
+fn mount_ext4(image: &Path, path: &Path) -> Option<Running> {
+    fs::create_dir(path).expect("a folder");
+    let script = "truncate -s 4M \"$0\" && mkfs.ext4 -q \"$0\" && mount -o loop \"$0\" \"$1\" \
+        && chmod 700 \"$1\" && echo mounted && exec cat";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(image).arg(path);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut mounting = Running(child.ok()?);
+    let mut line = String::new();
+    let output = mounting.0.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("a line or its end");
+    (line == "mounted\n").then_some(mounting)
+}
+
+/// On ext4 a growth that fails leaves the file longer by the part that had room.
+#[test]
+fn disk_that_was_full_once_costs_no_lock_at_later_kills() {
+    let folder = Folder::new("full-ext4");
+    let mut served = Served::unix(folder.path());
+    let Some(mounting) = mount_ext4(&folder.path().join("image"), &served.state()) else {
+        println!("skipped: this user cannot mount a file system");
+        return;
+    };
+    let pid = mounting.0.id().to_string();
+    served.started_by(&["nsenter", "-m", "-t", &pid]);
+    let service = served.run();
+    let locks = client(&served);
+    let mut locked = vec![hold(&locks, "x")];
+    let state = format!("/proc/{pid}/root{}", served.state().display());
+    let filler = Path::new(&state).join("filler");
+    let mut file = fs::File::create(&filler).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let length = file.metadata().expect("it is a file").len();
+    file.set_len(length - (64 << 10)).expect("a little room");
+    let error = loop {
+        match request(&locks, &format!("n{}", locked.len()), PATIENCE) {
+            Ok(lock) => locked.push(lock),
+            Err(error) => break error.to_string(),
+        }
+        assert!(locked.len() < 5_000, "the table cannot grow beyond its first part");
+    };
+    assert!(error.contains("its disk is full"), "{error}");
+    drop(file);
+    fs::remove_file(filler).expect("it goes");
+    service.kill();
+    for round in 0..2 {
+        let service = served.run();
+        assert_held(&client(&served), "x");
+        // The table grows now.
+        locked.push(hold(&locks, &format!("more{round}")));
+        service.kill();
+    }
+    assert!(locked.iter().all(|lock| lock.loss().is_none()));
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Missing(&'static str),

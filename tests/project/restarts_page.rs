@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = include_str!("../../docs/restarts.md");
-const FOLDERS: [&str; 6] = [
+const FOLDERS: [&str; 7] = [
     "tests/faults",
+    "crates/navlocks-server/tests/abuse",
     "crates/navlocks-server/tests/service",
     "crates/navlocks-server/src/store",
     "crates/navlocks-server/src/store/registry",

@@ -12,7 +12,12 @@ use rustix::io::Errno;
 /// A store to these pages survives the end of this process without a system call.
 #[allow(unsafe_code, reason = "memory that another process could change; see below")]
 pub(super) fn map(file: &File, offset: u64, length: usize) -> io::Result<MmapMut> {
-    reserve(file, offset, length as u64)?;
+    let before = file.metadata()?.len();
+    if let Err(error) = reserve(file, offset, length as u64) {
+        // Some file systems have lengthened the file by the part that had room.
+        let _as_long_as_it_is = file.set_len(before);
+        return Err(error);
+    }
     // SAFETY: the file is in a folder that this service has locked and that only its user can
     // open, so no other program changes it or makes it shorter.
     unsafe { MmapOptions::new().offset(offset).len(length).map_mut(file) }

@@ -34,7 +34,7 @@ pub(crate) use state_file::{FolderLock, StateFile};
 pub(crate) use table::Index as Slot;
 
 /// JavaScript's numbers are exact below this.
-const TOKENS_END: u64 = 1 << 53;
+const NUMBERS_END: u64 = 1 << 53;
 
 /// The state that outlives a service, on the disk if it has a state folder.
 #[derive(Debug)]
@@ -244,7 +244,7 @@ impl Store {
             return Ok(());
         }
         let reserved = State { tokens_reserved_to: largest + self.block, ..self.state };
-        let failed = if reserved.tokens_reserved_to > TOKENS_END {
+        let failed = if reserved.tokens_reserved_to > NUMBERS_END {
             Some(io::Error::other("all numbers are used up"))
         } else {
             self.write(reserved).err()
@@ -286,9 +286,9 @@ fn first_block(reserved: u64, limits: &Limits) -> io::Result<(u64, u64, u64)> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start = reserved.max(clock.as_micros() as u64);
     let block = limits.tokens_reserved_ahead.max(8);
-    if start > TOKENS_END - block {
+    if start > NUMBERS_END - block {
         let text = format!(
-            "fencing tokens would begin at {start}, and must stay below {TOKENS_END}: is the clock right, and is the state file whole?"
+            "fencing tokens would begin at {start}, and must stay below {NUMBERS_END}: is the clock right, and is the state file whole?"
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }

@@ -23,7 +23,7 @@ const REQUESTS: &str = "requests.table";
 
 /// The first words of both tables, for this layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"navlocks");
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 /// The word of a header that says whether sessions live that the tables do not know.
 const UNKNOWN: usize = 6;
 
@@ -123,8 +123,8 @@ impl Registry {
             let key = u128::from_le_bytes(bytes);
             let header = new_header(boot, key, unknown);
             // A table that a kill leaves without a header is emptied again.
-            requests.reset(&header);
-            sessions.reset(&header);
+            requests.reset(&header)?;
+            sessions.reset(&header)?;
             (key, Found { unknown, ..Found::default() })
         };
         let presence = folder.join("presence");
@@ -142,8 +142,7 @@ impl Registry {
 
     /// Returns true if a service left sessions in this folder.
     pub(super) fn has_sessions(folder: &Path) -> bool {
-        let path = folder.join(SESSIONS);
-        path.exists() && Table::open(&path).is_ok_and(|table| table.live().next().is_some())
+        Table::is_used(&folder.join(SESSIONS))
     }
 
     /// Makes the files again that were removed from the folder. Returns true if the sockets of

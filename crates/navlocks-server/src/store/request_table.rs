@@ -8,6 +8,7 @@ use std::ops::{Deref, DerefMut};
 use navlocks_core::Mode;
 use navlocks_wire::{Cause, RequestKey};
 
+use super::NUMBERS_END;
 use super::table::{Index, Slot, Table, WORDS};
 
 /// A live request as the registry keeps it.
@@ -58,6 +59,9 @@ const NEXT: usize = 7;
 /// The hashes in a slot of kind [`MORE`].
 const MORE_HASHES: std::ops::Range<usize> = 1..7;
 
+/// The places that a request can have. One that is about to be held has its token there.
+const PLACES: std::ops::Range<u64> = 1..1 << 63;
+
 /// A table whose live slots are requests, or pieces of requests with many names.
 #[derive(Debug)]
 pub(super) struct RequestTable(pub(super) Table);
@@ -79,7 +83,27 @@ impl DerefMut for RequestTable {
 impl RequestTable {
     /// Returns true if a service can have written all slots.
     pub(super) fn is_valid(&self) -> bool {
-        self.live().all(|(_, words)| (PENDING..=MORE).contains(&(words[0] & 0xff)))
+        let mut pieces = HashSet::new();
+        self.live().all(|(_, words)| match words[0] & 0xff {
+            PENDING => PLACES.contains(&words[ORDER]) && self.has_pieces(&words, &mut pieces),
+            HELD => words[ORDER] < NUMBERS_END && self.has_pieces(&words, &mut pieces),
+            LOST => self.has_pieces(&words, &mut pieces),
+            _ => words[0] == MORE,
+        })
+    }
+
+    /// Returns true if a request has the pieces that its number of names takes, and shares none.
+    fn has_pieces(&self, words: &Slot, pieces: &mut HashSet<u64>) -> bool {
+        let further = count_names(words).saturating_sub(HASHES.len());
+        let mut next = words[NEXT];
+        for _ in 0..further.div_ceil(MORE_HASHES.len()) {
+            let is_slot = next != 0 && next < u64::from(self.slots());
+            if !is_slot || !pieces.insert(next) || self.get(next as Index, 0) != MORE {
+                return false;
+            }
+            next = self.get(next as Index, NEXT);
+        }
+        next == 0
     }
 
     /// Takes the requests of these sessions, and frees the slots that belong to nothing.
@@ -217,7 +241,7 @@ fn request_record(
     };
     let is_lost = matches!(standing, Standing::Lost(_));
     let mode = if words[0] >> 8 & 1 != 0 && !is_lost { Mode::Shared } else { Mode::Exclusive };
-    let count = (words[0] >> 16 & 0xffff) as usize;
+    let count = count_names(words);
     let mut hashes: Vec<u64> = words[HASHES].to_vec();
     let mut next = words[NEXT] as Index;
     while next != 0 && hashes.len() < count && reached.insert(next) {
@@ -228,6 +252,10 @@ fn request_record(
     hashes.truncate(count);
     let session = (words[0] >> 32) as u32;
     Some(RequestRecord { slot, session, number: words[NUMBER], mode, standing, hashes })
+}
+
+fn count_names(words: &Slot) -> usize {
+    (words[0] >> 16 & 0xffff) as usize
 }
 
 fn cause_number(cause: Cause) -> u64 {

@@ -1,9 +1,11 @@
 //! The table of sessions.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use super::millis;
 use super::process::Process;
 use super::table::{Index, Slot, Table};
 
@@ -27,6 +29,10 @@ pub(crate) struct SessionRecord {
     /// In a cluster, instead of secret and party: the proof that its client must show.
     pub(crate) proof: String,
 }
+
+/// The word of a session's slot with its lease in milliseconds, and the longest one.
+const LEASE: usize = 3;
+const LEASE_MS_MAX: u64 = 1 << 53;
 
 /// The word of a session's slot with the end of the wait for it.
 const UNTIL: usize = 7;
@@ -56,9 +62,13 @@ impl DerefMut for SessionTable {
 impl SessionTable {
     /// Returns true if a service can have written all slots.
     pub(super) fn is_valid(&self) -> bool {
-        let is_session =
-            |words: &Slot| words[0] >> 32 != 0 && words[0] as u32 as u64 & !PRESENT == LIVE;
-        self.live().all(|(_, words)| is_session(&words))
+        let mut numbers = HashSet::new();
+        self.live().all(|(_, words)| {
+            words[0] as u32 as u64 & !PRESENT == LIVE
+                && words[0] >> 32 != 0
+                && numbers.insert(words[0] >> 32)
+                && words[LEASE] <= LEASE_MS_MAX
+        })
     }
 
     /// Returns all sessions.
@@ -107,7 +117,7 @@ impl SessionTable {
 fn session_slot(record: &SessionRecord) -> Slot {
     let SessionRecord { number, secret, lease, process, party, present, until_ms, .. } = record;
     let secret = u128::from_le_bytes(*secret);
-    let lease = lease.map_or(0, |lease| lease.as_millis() as u64);
+    let lease = lease.map_or(0, |lease| millis(lease).min(LEASE_MS_MAX));
     let flags = LIVE | if *present { PRESENT } else { 0 };
     let (pid, started) =
         process.map_or((0, 0), |process| (u64::from(process.pid), process.started));
@@ -122,7 +132,7 @@ fn session_record(slot: Index, words: &Slot) -> SessionRecord {
         slot,
         number: (words[0] >> 32) as u32,
         secret: secret.to_le_bytes(),
-        lease: (words[3] != 0).then(|| Duration::from_millis(words[3])),
+        lease: (words[LEASE] != 0).then(|| Duration::from_millis(words[LEASE])),
         process: (process.pid != 0).then_some(process),
         party: words[6],
         present: words[0] & PRESENT != 0,

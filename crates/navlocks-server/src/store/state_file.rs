@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use navlocks_core::HashKey;
 
+use super::NUMBERS_END;
 use super::registry::{Found, Registry, Unknown};
 use crate::config::explain;
 
@@ -121,7 +122,9 @@ impl StateFile {
             Err(error) => return Err(unreadable(error)),
         };
         match serde_json::from_slice::<State>(&bytes) {
-            Ok(state) if state.version == VERSION => Ok(Earlier::State(state)),
+            Ok(state) if state.version == VERSION && state.epoch < NUMBERS_END => {
+                Ok(Earlier::State(state))
+            }
             _ => {
                 fs::rename(&path, path.with_extension("json.bad")).map_err(unreadable)?;
                 Ok(Earlier::Unreadable)

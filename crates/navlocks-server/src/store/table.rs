@@ -25,6 +25,10 @@ const SLOT_BYTES: usize = size_of::<Slot>();
 const CHUNK_SLOTS: usize = 4096;
 const CHUNK_BYTES: usize = CHUNK_SLOTS * SLOT_BYTES;
 
+/// The word of the header with the number of chunks that have slots. A file may be longer: its
+/// growth failed, or a kill came before the new chunk was counted.
+const CHUNKS: usize = WORDS - 1;
+
 /// The index of a slot. Zero, which holds the header, stands for none.
 pub(crate) type Index = u32;
 
@@ -34,7 +38,7 @@ pub(super) struct Table {
     file: File,
     chunks: Vec<MmapMut>,
     free: Vec<Index>,
-    /// The file had the length of a table when it was opened.
+    /// The file had all chunks when it was opened.
     whole: bool,
 }
 
@@ -44,21 +48,43 @@ impl Table {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(path)?;
-        let bytes = file.metadata()?.len() as usize;
-        let chunks = (bytes / CHUNK_BYTES).max(1);
-        let whole = bytes.is_multiple_of(CHUNK_BYTES);
-        let mut table = Self { file, chunks: Vec::new(), free: Vec::new(), whole };
-        for _ in 0..chunks {
-            table.add_chunk()?;
+        let present = file.metadata()?.len() / CHUNK_BYTES as u64;
+        if present == 0 {
+            // A part of a chunk would look whole once it is lengthened.
+            file.set_len(0)?;
+        }
+        let mut table = Self { file, chunks: Vec::new(), free: Vec::new(), whole: false };
+        table.add_chunk()?;
+        let counted = table.get(0, CHUNKS);
+        table.whole = (1..=present).contains(&counted);
+        if table.whole {
+            while (table.chunks.len() as u64) < counted {
+                table.add_chunk()?;
+            }
         }
         Ok(table)
     }
 
-    /// Maps one chunk more. Its free slots are not known yet.
+    /// Maps one chunk more. It is not counted, and its free slots are not known yet.
     fn add_chunk(&mut self) -> io::Result<()> {
         let offset = (self.chunks.len() * CHUNK_BYTES) as u64;
         self.chunks.push(map(&self.file, offset, CHUNK_BYTES)?);
         Ok(())
+    }
+
+    /// Adds a chunk of dead slots. The file may have other bytes there.
+    fn grow(&mut self) -> io::Result<()> {
+        self.file.set_len((self.chunks.len() * CHUNK_BYTES) as u64)?;
+        self.add_chunk()?;
+        self.set(0, CHUNKS, self.chunks.len() as u64);
+        Ok(())
+    }
+
+    /// Returns true if the file at this path has a live slot. Changes nothing.
+    pub(super) fn is_used(path: &Path) -> bool {
+        let is_live = |slot: &[u8]| slot[..WORD_BYTES] != [0; WORD_BYTES];
+        let bytes = std::fs::read(path).unwrap_or_default();
+        bytes.chunks_exact(SLOT_BYTES).skip(1).any(is_live)
     }
 
     /// Returns true if this is the file at this path.
@@ -72,12 +98,16 @@ impl Table {
     /// Returns a table at another path with the same slots.
     pub(super) fn copy_to(&self, path: &Path) -> io::Result<Self> {
         let mut copy = Self::open(path)?;
+        copy.reset(&[0; WORDS])?;
         while copy.chunks.len() < self.chunks.len() {
-            copy.add_chunk()?;
+            copy.grow()?;
         }
-        for (new, own) in copy.chunks.iter_mut().zip(&self.chunks) {
+        // The header last: a table that a kill leaves without one counts as missing.
+        for (new, own) in copy.chunks.iter_mut().zip(&self.chunks).skip(1) {
             new.copy_from_slice(own);
         }
+        copy.chunks[0][SLOT_BYTES..].copy_from_slice(&self.chunks[0][SLOT_BYTES..]);
+        copy.write(0, &self.read(0));
         copy.free.clone_from(&self.free);
         Ok(copy)
     }
@@ -87,19 +117,30 @@ impl Table {
         self.whole
     }
 
-    /// Returns the slot that describes the table.
+    /// Returns the slot that describes the table, without its last word.
     pub(super) fn header(&self) -> Slot {
-        self.read(0)
+        let mut header = self.read(0);
+        header[CHUNKS] = 0;
+        header
     }
 
-    /// Empties the table, and describes it anew.
-    pub(super) fn reset(&mut self, header: &Slot) {
+    /// Empties the table, and describes it anew. The last word of the header is not used.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be cut.
+    pub(super) fn reset(&mut self, header: &Slot) -> io::Result<()> {
         self.write(0, &[0; WORDS]);
+        self.chunks.truncate(1);
+        self.file.set_len(CHUNK_BYTES as u64)?;
         for index in 1..self.slots() {
             self.set(index, 0, 0);
         }
-        self.write(0, header);
+        let mut header = *header;
+        header[CHUNKS] = 1;
+        self.write(0, &header);
         self.find_free();
+        Ok(())
     }
 
     /// Returns the live slots.
@@ -113,7 +154,8 @@ impl Table {
         self.free = (1..self.slots()).rev().filter(dead).collect();
     }
 
-    fn slots(&self) -> Index {
+    /// Returns the number of slots, the header among them.
+    pub(super) fn slots(&self) -> Index {
         (self.chunks.len() * CHUNK_SLOTS) as Index
     }
 
@@ -123,7 +165,7 @@ impl Table {
             return Ok(index);
         }
         let first = self.slots();
-        self.add_chunk()?;
+        self.grow()?;
         self.free.extend((first + 1..self.slots()).rev());
         Ok(first)
     }
@@ -188,6 +230,8 @@ pub(super) mod tests {
 
     type Check = Box<dyn FnMut(&[u8])>;
 
+    const HEADER: Slot = [7, 7, 7, 7, 7, 7, 7, 0];
+
     /// Shows the table as a process that is killed here would leave it.
     pub(super) fn kill_here(table: &Table) {
         // The check itself may open tables and write to them.
@@ -220,7 +264,7 @@ pub(super) mod tests {
         let folder = folder("table");
         let path = folder.join("slots");
         let mut table = Table::open(&path).expect("a table");
-        table.reset(&[7; WORDS]);
+        table.reset(&HEADER).expect("a table");
         let taken: Vec<Index> = (0..5_000).map(|_| table.take().expect("room")).collect();
         for &index in &taken {
             table.write(index, &[u64::from(index); WORDS]);
@@ -229,7 +273,7 @@ pub(super) mod tests {
         drop(table);
 
         let mut table = Table::open(&path).expect("the table");
-        assert_eq!(table.header(), [7; WORDS]);
+        assert_eq!(table.header(), HEADER);
         let found: Vec<Index> = table.live().map(|(index, _)| index).collect();
         let left: Vec<Index> = taken.iter().copied().filter(|&index| index != taken[17]).collect();
         assert_eq!(found, left);
@@ -239,11 +283,72 @@ pub(super) mod tests {
         std::fs::remove_dir_all(folder).expect("the folder goes");
     }
 
+    /// Returns a table of three chunks, all slots of which are live, and its path.
+    fn full_table(folder: &Path) -> PathBuf {
+        let path = folder.join("slots");
+        let mut table = Table::open(&path).expect("a table");
+        table.reset(&HEADER).expect("a table");
+        for _ in 1..3 * CHUNK_SLOTS {
+            let index = table.take().expect("room");
+            table.write(index, &[9; WORDS]);
+        }
+        path
+    }
+
+    fn set_length(path: &Path, bytes: usize) {
+        let file = OpenOptions::new().write(true).open(path).expect("the table");
+        file.set_len(bytes as u64).expect("it can be set");
+    }
+
+    #[test]
+    fn cut_table_is_not_whole_and_its_tail_does_not_come_back() {
+        let folder = folder("cut");
+        for bytes in [0, 100, CHUNK_BYTES, 2 * CHUNK_BYTES, 5 * CHUNK_BYTES / 2] {
+            let path = full_table(&folder);
+            set_length(&path, bytes);
+            // A service that is killed before it empties the table changes nothing.
+            for _ in 0..2 {
+                assert!(!Table::open(&path).expect("the table").is_whole(), "{bytes}");
+            }
+            let mut table = Table::open(&path).expect("the table");
+            table.reset(&HEADER).expect("an empty table");
+            for _ in 1..3 * CHUNK_SLOTS {
+                table.take().expect("room");
+            }
+            drop(table);
+            let table = Table::open(&path).expect("the table");
+            assert!(table.is_whole());
+            assert_eq!((table.slots(), table.live().count()), (3 * CHUNK_SLOTS as Index, 0));
+        }
+        std::fs::remove_dir_all(folder).expect("the folder goes");
+    }
+
+    #[test]
+    fn table_whose_growth_did_not_end_is_whole() {
+        let folder = folder("grown");
+        for bytes in [3 * CHUNK_BYTES + 5_000, 4 * CHUNK_BYTES, 9 * CHUNK_BYTES / 2] {
+            let path = full_table(&folder);
+            set_length(&path, bytes);
+            let mut table = Table::open(&path).expect("the table");
+            table.find_free();
+            assert!(table.is_whole());
+            assert_eq!(table.live().count(), 3 * CHUNK_SLOTS - 1);
+            let index = table.take().expect("room");
+            assert_eq!(index, 3 * CHUNK_SLOTS as Index);
+            table.write(index, &[9; WORDS]);
+            drop(table);
+            let table = Table::open(&path).expect("the table");
+            assert!(table.is_whole());
+            assert_eq!(table.live().count(), 3 * CHUNK_SLOTS);
+        }
+        std::fs::remove_dir_all(folder).expect("the folder goes");
+    }
+
     #[test]
     fn a_slot_is_live_only_when_all_of_it_is_written() {
         let folder = folder("live");
         let mut table = Table::open(&folder.join("slots")).expect("a table");
-        table.reset(&[1; WORDS]);
+        table.reset(&HEADER).expect("a table");
         let index = table.take().expect("room");
         let at = index as usize * SLOT_BYTES;
         killed_at_every_store(

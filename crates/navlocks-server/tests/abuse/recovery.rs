@@ -129,3 +129,71 @@ fn claim_of_too_many_bytes_ends_the_session() {
     let fault = claim(1000).expect_err("there is no more room");
     assert_eq!(fault.code, FaultCode::Limit, "{fault}");
 }
+
+/// Requests locks of one to forty names in five sessions; all but those of the first one wait.
+fn hold_many(hub: &mut Hub) {
+    for _ in 0..5 {
+        let session = join(hub);
+        for (id, count) in [1, 2, 3, 8, 9, 40].into_iter().enumerate() {
+            let names: Vec<String> = (0..count).map(|name| format!(r#""{id}-{name}""#)).collect();
+            let names = names.join(",");
+            session.say(hub, &format!(r#"{{"request":{{"id":{},"names":[{names}]}}}}"#, id + 1));
+        }
+    }
+}
+
+/// No bytes of the tables make a service fail: it refuses claims at most.
+#[test]
+fn tables_with_any_words_are_read_or_emptied() {
+    const WORD_BYTES: usize = 8;
+    const WORDS: usize = 8;
+    const NUMBERS: usize = 9;
+    let folder = Folder::new();
+    let mut first = hub(&folder);
+    hold_many(&mut first);
+    drop(first);
+    let files = ["sessions.table", "requests.table", "service.json"]
+        .map(|name| folder.path().join("state").join(name))
+        .map(|path| (std::fs::read(&path).expect("a file"), path));
+    let mut state = 1_u64;
+    // Numbers as of xorshift64, https://www.jstatsoft.org/article/view/v008i14.
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let (mut kept, rounds) = (0, 2 * WORDS * NUMBERS);
+    for round in 0..rounds {
+        for (bytes, path) in &files {
+            std::fs::write(path, bytes).expect("a copy");
+        }
+        // Each word of each table gets each kind of number in turn, in some slot.
+        let (mut bytes, path) = files[round % 2].clone();
+        let number: u64 = match round / (2 * WORDS) {
+            0 => 0,
+            1 => 1,
+            2 => random(64) as u64,
+            3 => 4095,
+            4 => 4096,
+            5 => 1 << 53,
+            6 => u64::MAX,
+            7 => 1 << random(64),
+            _ => random(usize::MAX) as u64,
+        };
+        let slots = if round % 2 == 0 { 6 } else { 64 };
+        let at = (random(slots) * WORDS + round / 2 % WORDS) * WORD_BYTES;
+        bytes[at..at + WORD_BYTES].copy_from_slice(&number.to_le_bytes());
+        bytes.truncate(if random(8) == 0 { random(bytes.len()) } else { bytes.len() });
+        std::fs::write(path, bytes).expect("other words");
+        println!("round {round}");
+        let mut hub = hub(&folder);
+        let asker = join(&mut hub);
+        kept += usize::from(unclaimed(&mut hub, &asker) > 0);
+        hub.check_unclaimed(Instant::now() + Duration::from_millis(1 << 60));
+        turns(&mut hub);
+        hold_many(&mut hub);
+        hub.check_invariants();
+    }
+    assert!(kept > rounds / 10 && kept < rounds, "{kept} of {rounds} were read");
+}
