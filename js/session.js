@@ -26,6 +26,9 @@ const GREETING_MS_MAX = 10_000;
 /** The least of that for a session whose lease goes by. */
 const GREETING_LEASED_MS_MIN = 250;
 
+/** The number of pings against silence. Those of a lease are numbered from 1. */
+const SIGN_OF_LIFE = 0;
+
 /** Longest pause between two attempts to connect. */
 const PAUSE_MS_MAX = 1000;
 
@@ -57,6 +60,8 @@ export class Session {
   #opening;
   #pauses;
   #alarm;
+  /** The timer of the silence. */
+  #quiet;
   #retry;
   /** The addresses of the service. */
   #route;
@@ -101,6 +106,7 @@ export class Session {
       platform,
     );
     this.#alarm = new Timer(platform);
+    this.#quiet = new Timer(platform);
     this.#retry = new Timer(platform);
   }
 
@@ -328,6 +334,7 @@ export class Session {
     this.#link.welcomed();
     this.#become(UP);
     this.#silence.restart();
+    this.#watchSilence();
     this.#showPresence(welcome.presence);
     this.#sendAll(resumed, claims);
     this.#arm();
@@ -478,6 +485,7 @@ export class Session {
   }
 
   #pong(number) {
+    if (number === SIGN_OF_LIFE) return;
     this.#lease?.pong(number);
     // Set here and not by the timer itself: browsers throttle chains of timers in hidden pages.
     this.#arm();
@@ -561,7 +569,6 @@ export class Session {
       lease?.left ?? Infinity,
       isUp ? (lease?.pingInterval ?? Infinity) : Infinity,
       isUp ? (lease?.silentIn ?? Infinity) : Infinity,
-      isUp && lease === undefined ? this.#silence.dueIn : Infinity,
       this.#patience,
     );
     if (next !== Infinity) this.#alarm.set(next, this.#wake);
@@ -572,30 +579,37 @@ export class Session {
     // A network can silently drop one connection and carry another, which resumes the session.
     if (this.#standing.isUp && this.#lease?.silentIn <= 0) this.#reconnect();
     if (this.#standing.isUp && this.#lease !== undefined) this.#send(write.ping(this.#lease.ping()));
-    if (this.#standing.isUp && this.#lease === undefined) this.#breakSilence();
     if (this.#patience <= 0) {
       this.#end(HOPELESS, { code: 'unreachable', message: `no answer for ${this.#options.patience / 1000} s` });
     }
     this.#arm();
   };
 
-  /** Begins to measure the silence of a service without a lease. */
+  /** Begins to measure the silence of the service. */
   #await() {
-    if (this.#standing.isUp && this.#lease === undefined && this.#silence.begin()) this.#arm();
+    if (this.#standing.isUp && this.#silence.begin()) this.#watchSilence();
+  }
+
+  #watchSilence() {
+    const { dueIn } = this.#silence;
+    if (dueIn !== Infinity) this.#quiet.set(dueIn, this.#breakSilence);
   }
 
   /** Fails requests that wait for a connected and silent service. Held locks stay held. */
-  #breakSilence() {
+  #breakSilence = () => {
+    if (!this.#standing.isUp) return;
     const due = this.#silence.look(this.#wants.isWaiting);
-    if (due === 'ping') this.#send(write.ping(0));
+    this.#watchSilence();
+    if (due === 'ping') this.#send(write.ping(SIGN_OF_LIFE));
     if (due !== 'end') return;
     const failure = { code: 'unreachable', message: `it is connected, and sent no message for ${this.#silence.limit / 1000} s` };
     // Aborts these requests at the service, in case it continues.
     each(this.#wants.end(describeFailure(failure), this.#standing.error(failure)), (id) => this.#send(write.abort(id)));
-  }
+  };
 
   #stopTimers() {
     this.#alarm.clear();
+    this.#quiet.clear();
     this.#retry.clear();
   }
 }

@@ -1,5 +1,4 @@
-// Detects a service that is connected and sends nothing, over a Unix socket. Over TCP the pings of
-// the lease detect it.
+// Detects a service that is connected and sends nothing.
 
 import { Moment } from './lease.js';
 

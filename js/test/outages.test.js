@@ -193,19 +193,21 @@ test('patience: waiters fail when the service stays down, and the client keeps r
   await service.kill();
 });
 
-test('a connected service that sends nothing fails pending requests within the patience, and locks stay held', async () => {
-  const service = await Service.start();
-  const locks = await connect(service.unix, { patience: 1200 });
-  const held = await locks.hold('a');
-  const beyond = held.contended();
-  service.signal('SIGSTOP');
-  const errors = await Promise.all([fails(locks.query(), 'NetworkError'), fails(locks.hold('b', { ifAvailable: true }), 'NetworkError'), fails(locks.hold('a'), 'NetworkError')]);
-  for (const { message, cause } of errors) assert.deepEqual([/is connected, and sent no message for 1.2 s/.test(message), cause], [true, 'unreachable'], message);
-  service.signal('SIGCONT');
-  // The failed requests are gone, and the lock was never lost.
-  assert.deepEqual(await locks.query(), { held: [{ name: 'a', mode: 'exclusive', clientId: locks.clientId }], pending: [] });
-  assert.ok(held.release());
-  assert.equal(await beyond, true);
-  await locks.close();
-  await service.kill();
-});
+for (const place of ['unix', 'tcp']) {
+  test(`a connected service that sends nothing fails pending requests within the patience, and locks stay held: ${place}`, async () => {
+    const service = await Service.start(['--lease', '60s']);
+    const locks = await connect(service[place], { patience: 1200 });
+    const held = await locks.hold('a');
+    const beyond = held.contended();
+    service.signal('SIGSTOP');
+    const errors = await Promise.all([fails(locks.query(), 'NetworkError'), fails(locks.hold('b', { ifAvailable: true }), 'NetworkError'), fails(locks.hold('a'), 'NetworkError')]);
+    for (const { message, cause } of errors) assert.deepEqual([/is connected, and sent no message for 1.2 s/.test(message), cause], [true, 'unreachable'], message);
+    service.signal('SIGCONT');
+    // The failed requests are gone, and the lock was never lost.
+    assert.deepEqual(await locks.query(), { held: [{ name: 'a', mode: 'exclusive', clientId: locks.clientId }], pending: [] });
+    assert.ok(held.release());
+    assert.equal(await beyond, true);
+    await locks.close();
+    await service.kill();
+  });
+}
