@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -74,29 +75,19 @@ impl Members {
             running: (0..count).map(|_| None).collect(),
             options: options.iter().map(|option| (*option).to_owned()).collect(),
         };
-        for number in 0..count {
-            members.running[number] = Some(members.launch(number)?);
-        }
-        // A member accepts connections when it has found the others.
-        for server in members.running.iter().flatten() {
-            server.wait_until_it_accepts()?;
-        }
+        members.launch_all()?;
         Ok(members)
     }
 
     fn command(&self, number: usize) -> Result<Command, String> {
-        let peers: Vec<String> = (0..)
-            .zip(&self.addresses)
-            .map(|(number, (_, peer))| format!("m{number}=http://{peer}"))
-            .collect();
         let (client, peer) = self.addresses[number];
         let (client, peer) = (format!("http://{client}"), format!("http://{peer}"));
         let mut command = Command::new(program("etcd", "etcd-server")?);
-        command.args(["--name", &format!("m{number}"), "--initial-cluster", &peers.join(",")]);
+        command.args(["--name", &format!("m{number}"), "--initial-cluster", &self.peers()]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         command.args(["--heartbeat-interval", "50", "--election-timeout", "500"]);
-        command.arg("--data-dir").arg(self.folder.path().join(format!("m{number}")));
+        command.arg("--data-dir").arg(self.data(number));
         command.args(&self.options);
         Ok(command)
     }
@@ -122,6 +113,79 @@ impl Members {
         server.wait_until_it_accepts()?;
         self.running[number] = Some(server);
         Ok(())
+    }
+
+    /// Replaces all members by new ones without data, at the same addresses.
+    ///
+    /// # Errors
+    /// As for [`Members::start`].
+    pub fn replace(&mut self) -> Result<(), String> {
+        (0..self.running.len()).for_each(|number| self.kill(number));
+        for number in 0..self.running.len() {
+            std::fs::remove_dir_all(self.data(number)).map_err(|error| error.to_string())?;
+        }
+        self.launch_all()
+    }
+
+    /// Deletes all keys below a prefix, as an operator does it.
+    ///
+    /// # Errors
+    /// The words of `etcdctl`.
+    pub fn delete(&self, prefix: &str) -> Result<(), String> {
+        let mut etcdctl = Command::new(program("etcdctl", "etcd-client")?);
+        etcdctl.args(["--endpoints", &self.addresses()[0], "del", "--prefix", prefix]);
+        output(&mut etcdctl).map(|_| ())
+    }
+
+    /// Saves a snapshot, as an operator does it.
+    ///
+    /// # Errors
+    /// The words of `etcdctl`.
+    pub fn save(&self) -> Result<(), String> {
+        let mut etcdctl = Command::new(program("etcdctl", "etcd-client")?);
+        etcdctl.args(["--endpoints", &self.addresses()[0], "snapshot", "save"]);
+        output(etcdctl.arg(self.snapshot())).map(|_| ())
+    }
+
+    /// Restores all members from the snapshot, with the same names and addresses: etcd's own id
+    /// stays the same.
+    ///
+    /// # Errors
+    /// The words of `etcdctl`, or as for [`Members::start`].
+    pub fn restore(&mut self) -> Result<(), String> {
+        (0..self.running.len()).for_each(|number| self.kill(number));
+        for (number, (_, peer)) in self.addresses.iter().enumerate() {
+            let data = self.data(number);
+            std::fs::remove_dir_all(&data).map_err(|error| error.to_string())?;
+            let mut etcdctl = Command::new(program("etcdctl", "etcd-client")?);
+            etcdctl.args(["snapshot", "restore"]).arg(self.snapshot());
+            etcdctl.args(["--name", &format!("m{number}"), "--initial-cluster", &self.peers()]);
+            etcdctl.args(["--initial-advertise-peer-urls", &format!("http://{peer}")]);
+            output(etcdctl.arg("--data-dir").arg(data))?;
+        }
+        self.launch_all()
+    }
+
+    fn data(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("m{number}"))
+    }
+
+    fn snapshot(&self) -> PathBuf {
+        self.folder.path().join("snapshot")
+    }
+
+    fn peers(&self) -> String {
+        let peers = (0..).zip(&self.addresses);
+        let peers = peers.map(|(number, (_, peer))| format!("m{number}=http://{peer}"));
+        peers.collect::<Vec<String>>().join(",")
+    }
+
+    fn launch_all(&mut self) -> Result<(), String> {
+        for number in 0..self.running.len() {
+            self.running[number] = Some(self.launch(number)?);
+        }
+        // A member accepts connections when it has found the others.
+        self.running.iter().flatten().try_for_each(Server::wait_until_it_accepts)
     }
 
     /// Kills a member.

@@ -19,7 +19,7 @@ pub(crate) struct Ownership {
     /// The revision of the slot's key.
     pub(crate) revision: i64,
     pub(crate) epoch: Epoch,
-    /// How often etcd was restored before.
+    /// As in the cluster's record.
     pub(crate) restored: u64,
     /// The name of this ownership, unique for ever.
     pub(crate) name: String,

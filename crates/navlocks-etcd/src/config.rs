@@ -21,8 +21,19 @@ pub struct Config {
     pub slots: u32,
     /// How long a node may be silent; fixed when the cluster begins.
     pub node_lease: Duration,
-    /// The node joins again because etcd was restored, so sessions may be missing.
-    pub is_after_restore: bool,
+    /// The knowledge of this node's earlier membership, if it joins again.
+    pub known: Option<Known>,
+}
+
+/// The knowledge of a node about its cluster when its membership ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub(crate) secret: String,
+    pub(crate) restored: u64,
+    /// The largest revision of etcd.
+    pub(crate) revision: i64,
+    /// True if the membership ended because etcd was restored.
+    pub(crate) saw_restore: bool,
 }
 
 impl Config {
@@ -35,7 +46,7 @@ impl Config {
             advertise: advertise.to_owned(),
             slots: 64,
             node_lease: Duration::from_secs(5),
-            is_after_restore: false,
+            known: None,
         }
     }
 

@@ -57,6 +57,17 @@ pub enum Error {
         /// The time for an election in etcd and for clients to connect again.
         allowance: Duration,
     },
+    /// No cluster ever had this epoch.
+    Epoch(u64),
+    /// No cluster has begun below the prefix.
+    NoCluster,
+    /// A living node has the name of this one.
+    Namesake {
+        /// The name.
+        name: String,
+        /// The address of the other node.
+        address: String,
+    },
     /// No node has this name.
     NoSuchNode(String),
     /// etcd refused or failed in another way. The outcome of a write is unknown.
@@ -73,7 +84,7 @@ impl fmt::Display for Error {
             Self::Tls(reason) => write!(f, "cannot set up TLS for etcd: {reason}"),
             Self::Unreachable { members, reason } => write!(
                 f,
-                "etcd cannot be reached at {members}: {reason}; check the addresses and that etcd runs"
+                "etcd cannot be reached at {members}: {reason}; check the addresses, that etcd runs, and that etcds:// is written where it speaks TLS"
             ),
             Self::Credentials(reason) => {
                 write!(f, "etcd refuses the user or the password: {reason}")
@@ -110,6 +121,16 @@ impl fmt::Display for Error {
                 f,
                 "sessions would not outlive a fail-over: 7/8 of the session lease {session_lease:?} is not longer than the node lease {node_lease:?} plus {allowance:?} for an election and reconnecting; make the session lease longer"
             ),
+            Self::Epoch(epoch) => {
+                write!(f, "no cluster ever had the epoch {epoch}, so it is not believed")
+            }
+            Self::NoCluster => f.write_str(
+                "no cluster has begun below this prefix of etcd; check the address and the prefix",
+            ),
+            Self::Namesake { name, address } => write!(
+                f,
+                "another node is called {name:?} and lives at {address}; give each node a name of its own with --node"
+            ),
             Self::NoSuchNode(name) => {
                 write!(f, "no node is called {name:?}; `navlocks cluster` lists them")
             }
@@ -123,14 +144,19 @@ impl std::error::Error for Error {}
 impl Error {
     /// Sorts etcd's own words, which are stable across its versions.
     pub(crate) fn of(error: &etcd_client::Error, members: &str) -> Self {
-        let reason = error.to_string();
-        let etcd_client::Error::GRpcStatus(status) = error else {
-            return match error {
-                etcd_client::Error::InvalidUri(_) | etcd_client::Error::InvalidArgs(_) => {
-                    Self::Address(reason)
-                }
-                _ => Self::Unreachable { members: members.to_owned(), reason },
-            };
+        let unreachable = |words: &str, cause: &dyn std::error::Error| {
+            let (members, reason) = (members.to_owned(), with_causes(words, cause));
+            Self::Unreachable { members, reason }
+        };
+        let status = match error {
+            etcd_client::Error::GRpcStatus(status) => status,
+            etcd_client::Error::TransportError(cause) => {
+                return unreachable(&cause.to_string(), cause);
+            }
+            etcd_client::Error::InvalidUri(_) | etcd_client::Error::InvalidArgs(_) => {
+                return Self::Address(error.to_string());
+            }
+            _ => return unreachable(&error.to_string(), error),
         };
         let words = status.message();
         let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
@@ -138,12 +164,13 @@ impl Error {
             Self::StoreFull
         } else if says(&["authentication failed", "user name is empty", "authentication is not"]) {
             Self::Credentials(words.to_owned())
-        } else if says(&["permission denied", "invalid auth token"]) {
+        } else if says(&["permission denied"]) {
             Self::NotPermitted(words.to_owned())
         } else if says(&["no leader", "leader changed", "etcdserver: request timed out"]) {
             Self::NoQuorum(words.to_owned())
-        } else if says(&["transport error", "tcp connect", "connection"]) {
-            Self::Unreachable { members: members.to_owned(), reason: words.to_owned() }
+        } else if !says(&["etcdserver"]) {
+            // The words are not etcd's own, so it was not reached.
+            unreachable(words, status)
         } else {
             Self::Unknown(format!("{:?}: {words}", status.code()))
         }
@@ -158,4 +185,18 @@ impl Error {
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Ended | Self::Restored | Self::OtherCluster { .. })
     }
+}
+
+/// The words of an error, and those of its causes that are not in them already.
+fn with_causes(words: &str, error: &dyn std::error::Error) -> String {
+    let mut text = words.to_owned();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.contains(&words) && words != "transport error" {
+            text = format!("{text}: {words}");
+        }
+        next = cause.source();
+    }
+    text
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use etcd_client::{AlarmAction, AlarmType, Client, GetOptions, Txn, TxnOp};
 
 use crate::address::{Address, TlsFiles};
+use crate::agreement;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::hashing;
@@ -75,9 +76,10 @@ impl ClusterView {
             })
             .collect();
         nodes.sort_by(|one, other| one.name.cmp(&other.name));
-        let epoch = |revision: i64, floor| Epoch(revision.unsigned_abs() + floor);
         let slots = view.slots.iter().map(|slot| SlotView {
-            epoch: (slot.revision != 0).then(|| epoch(slot.revision, slot.epoch_floor)),
+            epoch: agreement::epoch(slot.revision, slot.epoch_floor)
+                .ok()
+                .filter(|_| slot.revision != 0),
             address: slot.node.and_then(|node| view.nodes.get(&node)).map(|it| it.address.clone()),
             sessions: 0,
             is_rebuilt: false,
@@ -172,6 +174,15 @@ impl Inspection {
         };
         let operations: Vec<TxnOp> = named.into_iter().map(operation).collect();
         self.store.transact(Txn::new().and_then(operations)).await.map(|_| ())
+    }
+
+    /// Tells all nodes that etcd was restored from a backup: they begin anew, refuse claims, and
+    /// grant nothing before the longest lease has passed.
+    ///
+    /// # Errors
+    /// [`Error::NoCluster`] if there is none.
+    pub async fn note_restored(&self) -> Result<(), Error> {
+        agreement::note_restored(&self.store, &self.keys).await
     }
 
     /// Looks at etcd itself.

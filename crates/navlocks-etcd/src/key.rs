@@ -19,6 +19,11 @@ impl Keys {
         format!("{}cluster", self.prefix)
     }
 
+    /// A mark in etcd's history while a node makes the record of a cluster.
+    pub(crate) fn beginning(&self) -> String {
+        format!("{}-begins", self.cluster())
+    }
+
     pub(crate) fn nodes(&self) -> String {
         format!("{}nodes/", self.prefix)
     }

@@ -9,10 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod agreement;
 mod batch;
 mod belief;
 mod clock;
 mod config;
+mod driver;
 mod ended;
 mod error;
 mod hashing;
@@ -32,11 +34,12 @@ mod view;
 
 pub use address::{Address, TlsFiles};
 pub use clock::{BootClock, Clock, Moment, belief};
-pub use config::Config;
+pub use config::{Config, Known};
+pub use driver::Event;
 pub use ended::Ended;
 pub use error::Error;
 pub use inspection::{ClusterView, Health, Inspection, NodeView, SlotView};
-pub use member::{Event, Member};
+pub use member::Member;
 pub use navlocks_server::cluster::{
     Change, ChangeNumber, Epoch, Inherited, Registry, SessionKey, SessionRecord, TakenRecord,
     slot_of,

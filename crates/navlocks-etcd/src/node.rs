@@ -12,9 +12,10 @@ use tokio::time::sleep;
 
 use crate::clock::{BootClock, Clock};
 use crate::config::Config;
+use crate::driver::Event;
 use crate::error::Error;
 use crate::inspection::ClusterView;
-use crate::member::{Event, Member};
+use crate::member::Member;
 
 /// Between two attempts to join again, at first and later.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -25,7 +26,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub struct Node {
     slots: u32,
     address: String,
-    secret: String,
+    secret: watch::Receiver<String>,
     events: mpsc::UnboundedReceiver<Event>,
     commands: mpsc::UnboundedSender<Command>,
     views: watch::Receiver<Arc<ClusterView>>,
@@ -48,11 +49,11 @@ impl Node {
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let member = Member::join(config.clone(), clock.clone()).await?;
         let (slots, address) = (config.slots, config.advertise.clone());
-        let secret = member.secret().to_owned();
+        let (secrets, secret) = watch::channel(member.secret().to_owned());
         let (event_sender, events) = mpsc::unbounded_channel();
         let (commands, receiver) = mpsc::unbounded_channel();
         let (shown, views) = watch::channel(Arc::new(ClusterView::default()));
-        let life = Life { config, clock, events: event_sender, commands: receiver, shown };
+        let life = Life { config, clock, events: event_sender, commands: receiver, shown, secrets };
         let task = tokio::spawn(life.run(member));
         Ok(Self { slots, address, secret, events, commands, views, task })
     }
@@ -86,8 +87,8 @@ impl Membership for Node {
         &self.address
     }
 
-    fn secret(&self) -> &str {
-        &self.secret
+    fn secret(&self) -> String {
+        self.secret.borrow().clone()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<cluster::Event>> {
@@ -132,15 +133,19 @@ struct Life {
     events: mpsc::UnboundedSender<Event>,
     commands: mpsc::UnboundedReceiver<Command>,
     shown: watch::Sender<Arc<ClusterView>>,
+    /// Another one after the record of the cluster was lost.
+    secrets: watch::Sender<String>,
 }
 
 impl Life {
     async fn run(mut self, mut member: Member) {
         loop {
-            let Some(error) = self.take_part(member).await else { return };
+            self.secrets.send_replace(member.secret().to_owned());
+            let Some(error) = self.take_part(&mut member).await else { return };
             tracing::error!(%error, "this node is no part of the cluster any more, and joins again");
             self.shown.send_replace(Arc::default());
-            self.config.is_after_restore |= error == Error::Restored;
+            self.config.known = Some(member.known(&error));
+            drop(member);
             match self.join_again().await {
                 Some(again) => member = again,
                 None => return,
@@ -149,7 +154,7 @@ impl Life {
     }
 
     /// Takes part until the membership ends. Returns why, or none if the node has left.
-    async fn take_part(&mut self, mut member: Member) -> Option<Error> {
+    async fn take_part(&mut self, member: &mut Member) -> Option<Error> {
         let mut views = member.views();
         loop {
             tokio::select! {

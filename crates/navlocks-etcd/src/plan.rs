@@ -44,15 +44,20 @@ pub(crate) fn steps(
     let target = |slot: u32| {
         let names = live.iter().filter(|(_, node)| !node.is_draining);
         let name = hashing::node_of(slot, names.map(|(_, node)| node.name.as_str()))?;
-        // Of two nodes with one name, the later start counts.
+        // Of two nodes with one name, the one that began earlier counts until it is silent.
         let named = live.iter().filter(|(_, node)| node.name == name);
-        named.max_by_key(|(number, node)| (node.revision, **number)).map(|(number, _)| **number)
+        named.min_by_key(|(_, node)| node.created).map(|(number, _)| **number)
     };
     let mut steps = Vec::new();
     let mut may_give = giving.is_empty() || is_draining;
     for (slot, seen) in (0..).zip(&view.slots) {
-        let Some(target) = target(slot) else { continue };
         let take = |former| Step::Take { slot, revision: seen.revision, former };
+        // A node that failed to give its slot takes it again first, because no other node can.
+        if seen.node == Some(me) && !held.contains(&slot) {
+            steps.push(take(Former::None));
+            continue;
+        }
+        let Some(target) = target(slot) else { continue };
         if held.contains(&slot) {
             if target != me && may_give && !giving.contains(&slot) {
                 steps.push(Step::Give { slot, to: target });
@@ -62,7 +67,6 @@ pub(crate) fn steps(
         }
         let former = match seen.node {
             None => Some(Former::None),
-            Some(owner) if owner == me => Some(Former::None),
             Some(owner) if view.ended.contains(&owner) => Some(Former::Ended(owner)),
             Some(owner) => match (view.nodes.get(&owner), view.missing.get(&owner)) {
                 (Some(node), _) if view.is_silent(node, now) => {
@@ -87,6 +91,11 @@ pub(crate) fn steps(
 pub(crate) fn forgotten(view: &View) -> Vec<Incarnation> {
     let is_named = |node: &Incarnation| view.slots.iter().any(|slot| slot.node == Some(*node));
     view.ended.iter().copied().filter(|node| !is_named(node)).collect()
+}
+
+/// Drained nodes that are gone.
+pub(crate) fn undrained(view: &View) -> Vec<Incarnation> {
+    view.drains.iter().copied().filter(|node| !view.nodes.contains_key(node)).collect()
 }
 
 /// Returns other nodes that are silent and own no slot, with the revisions of their keys. A node
@@ -116,7 +125,8 @@ mod tests {
 
     fn node(name: &str, revision: i64, since: u64) -> SeenNode {
         let name = name.to_owned();
-        SeenNode { name, address: String::new(), revision, since: at(since), is_draining: false }
+        let (address, since, created) = (String::new(), at(since), revision);
+        SeenNode { name, address, revision, renewal: 1, created, since, is_draining: false }
     }
 
     /// Two nodes, seen at second 100, and slots of this owner.
@@ -137,6 +147,7 @@ mod tests {
                 (Incarnation::numbered(OTHER), node("other", 4, 100)),
             ]),
             ended: BTreeSet::new(),
+            drains: BTreeSet::new(),
             slots: vec![slot; 16],
             missing: BTreeMap::new(),
         }
@@ -203,10 +214,30 @@ mod tests {
     }
 
     #[test]
-    fn own_slot_that_is_not_held_is_taken_again() {
-        let steps = plan(&view(Some(ME)), &BTreeSet::new(), 100);
-        assert!(!steps.is_empty());
-        assert!(formers(&steps).iter().all(|former| *former == Former::None));
+    fn own_slot_that_is_not_held_is_taken_again_by_whichever_node_it_belongs_to() {
+        let mut view = view(Some(ME));
+        assert_eq!(formers(&plan(&view, &BTreeSet::new(), 100)), [Former::None; 16]);
+        view.nodes.get_mut(&Incarnation::numbered(ME)).unwrap().is_draining = true;
+        assert_eq!(formers(&plan(&view, &BTreeSet::new(), 100)), [Former::None; 16]);
+    }
+
+    #[test]
+    fn of_two_nodes_with_one_name_the_earlier_has_the_slots_until_it_is_silent() {
+        let mut view = view(None);
+        let (me, other) = (Incarnation::numbered(ME), Incarnation::numbered(OTHER));
+        view.nodes.insert(other, node("me", 4, 100));
+        assert_eq!(plan(&view, &BTreeSet::new(), 101).len(), 16, "this node began earlier");
+        // The order of renewals does not count.
+        view.nodes.get_mut(&me).unwrap().created = 5;
+        assert_eq!(plan(&view, &BTreeSet::new(), 101), []);
+        assert_eq!(plan(&view, &BTreeSet::new(), 106).len(), 16);
+    }
+
+    #[test]
+    fn drain_of_a_node_that_is_gone_is_removed() {
+        let mut view = view(None);
+        view.drains.extend([ME, 3].map(Incarnation::numbered));
+        assert_eq!(undrained(&view), [Incarnation::numbered(3)]);
     }
 
     #[test]
@@ -224,6 +255,7 @@ mod tests {
     fn draining_node_gives_all_its_slots_at_once_and_takes_none() {
         let mut view = view(Some(ME));
         view.nodes.get_mut(&Incarnation::numbered(ME)).unwrap().is_draining = true;
+        view.slots[8..].iter_mut().for_each(|slot| slot.node = None);
         let held: BTreeSet<u32> = (0..8).collect();
         let steps = plan(&view, &held, 100);
         assert_eq!(steps.len(), 8);

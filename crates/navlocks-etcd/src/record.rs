@@ -70,7 +70,8 @@ pub(crate) struct ClusterRecord {
     pub(crate) node_lease_ms: u64,
     /// etcd's own id, which changes when it is restored from a backup.
     pub(crate) etcd: String,
-    /// How often it has changed.
+    /// When the last restore of etcd was noted, in microseconds since 1970; 0 if it never was.
+    /// Sessions may be missing since, and tokens given earlier are smaller.
     pub(crate) restored: u64,
     /// Added to revisions to make epochs, which must grow even if revisions do not.
     pub(crate) epoch_floor: u64,

@@ -1,16 +1,16 @@
 //! The key of a node: how it is made, renewed and removed, and what is read along with that.
 
+use std::collections::BTreeMap;
+
 use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 
 use crate::clock::Moment;
-use crate::config::Config;
 use crate::error::Error;
 use crate::key::Keys;
-use crate::record::{self, ClusterRecord, Incarnation, NodeRecord, VERSION};
+use crate::record::{self, Incarnation, NodeRecord};
 use crate::store::Store;
 use crate::takeover::Me;
-use crate::view::{Answers, View};
-use navlocks_server::cluster::Epoch;
+use crate::view::{self, Answers, View};
 
 /// The oldest version of etcd whose transactions and watches are as relied on.
 const ETCD_MIN: (u32, u32) = (3, 4);
@@ -30,87 +30,39 @@ pub(crate) async fn check_version(store: &Store) -> Result<String, Error> {
     Ok(version)
 }
 
-/// Reads the constants of the cluster, or writes them if this node is the first.
-///
-/// Returns the secret of its nodes.
-pub(crate) async fn agree(store: &Store, keys: &Keys, config: &Config) -> Result<String, Error> {
-    let (key, slots, node_lease) = (keys.cluster(), config.slots, config.node_lease);
-    let node_lease_ms = u64::try_from(node_lease.as_millis()).unwrap_or(u64::MAX);
-    // An answer to a write says which etcd this is; this one writes nothing.
-    store.transact(Txn::new().and_then([TxnOp::get(&*key, None)])).await?;
-    let etcd = format!("{:016x}", store.cluster());
-    let ours = ClusterRecord {
-        version: VERSION,
-        slots,
-        node_lease_ms,
-        etcd: etcd.clone(),
-        restored: u64::from(config.is_after_restore),
-        epoch_floor: 0,
-        secret: format!("{}{}", Incarnation::new()?, Incarnation::new()?),
-    };
-    let transaction = Txn::new()
-        .when([Compare::create_revision(&*key, CompareOp::Equal, 0)])
-        .and_then([TxnOp::put(&*key, record::text(&ours)?, None)])
-        .or_else([TxnOp::get(&*key, None)]);
-    let answer = store.transact(transaction).await?;
-    if answer.succeeded() {
-        return Ok(ours.secret);
-    }
-    let answers = answer.op_responses();
-    let pair = match answers.first() {
-        Some(TxnOpResponse::Get(found)) => found.kvs().first(),
-        _ => None,
-    };
-    let other = || Error::Unknown("etcd answered another transaction".to_owned());
-    let pair = pair.ok_or_else(other)?;
-    let theirs: ClusterRecord = record::read(pair)?;
-    if (theirs.version, theirs.slots, theirs.node_lease_ms) != (VERSION, slots, node_lease_ms) {
-        let words = |it: &ClusterRecord| {
-            let ClusterRecord { version, slots, node_lease_ms, .. } = it;
-            format!(
-                "{slots} slots, a node lease of {node_lease_ms} ms, records of version {version}"
-            )
-        };
-        let (ours, theirs) = (words(&ours), words(&theirs));
-        let prefix = config.address.prefix.clone();
-        return Err(Error::OtherCluster { prefix, ours, theirs });
-    }
-    if theirs.etcd != etcd {
-        tracing::warn!(
-            "etcd was restored from a backup: nothing is granted before the longest lease has passed"
-        );
-        let restored = theirs.restored + 1;
-        let restored = ClusterRecord { etcd, restored, ..theirs.clone() };
-        let transaction = Txn::new()
-            .when([Compare::mod_revision(&*key, CompareOp::Equal, pair.mod_revision())])
-            .and_then([TxnOp::put(&*key, record::text(&restored)?, None)]);
-        // Another node may have written the same.
-        store.transact(transaction).await?;
-    }
-    Ok(theirs.secret)
-}
-
-/// Makes the node's key. The revision is that of its creation.
+/// Makes the node's key. Also returns the nodes at other addresses that have its name already,
+/// with the revisions of their keys.
 pub(crate) async fn register(
     store: &Store,
     keys: &Keys,
     incarnation: Incarnation,
     record: &NodeRecord,
-) -> Result<Me, Error> {
+) -> Result<(Me, BTreeMap<Incarnation, i64>), Error> {
     let key = keys.node(incarnation);
-    let transaction = Txn::new()
-        .when([Compare::create_revision(&*key, CompareOp::Equal, 0)])
-        .and_then([TxnOp::put(&*key, record::text(record)?, None)]);
+    let transaction =
+        Txn::new().when([Compare::create_revision(&*key, CompareOp::Equal, 0)]).and_then([
+            TxnOp::get(keys.nodes(), Some(GetOptions::new().with_prefix())),
+            TxnOp::put(&*key, record::text(record)?, None),
+        ]);
     let answer = store.transact(transaction).await?;
     if !answer.succeeded() {
         return Err(Error::Ended);
     }
     let created = answer.header().map(|header| header.revision()).unwrap_or_default();
-    Ok(Me { incarnation, created })
+    let mut namesakes = BTreeMap::new();
+    if let Some(TxnOpResponse::Get(nodes)) = answer.op_responses().first() {
+        for pair in nodes.kvs() {
+            let node: NodeRecord = record::read(pair)?;
+            // At this node's own address there is no other: a key there is of its earlier run.
+            if node.name == record.name && node.address != record.address {
+                namesakes.insert(view::incarnation(pair)?, pair.mod_revision());
+            }
+        }
+    }
+    Ok((Me { incarnation, created }, namesakes))
 }
 
-/// Renews the node's key and reads nodes and slots in the same transaction. Also returns the
-/// revision.
+/// Renews the node's key and reads nodes and slots in the same transaction.
 pub(crate) async fn renew(
     store: &Store,
     keys: &Keys,
@@ -118,25 +70,29 @@ pub(crate) async fn renew(
     record: &NodeRecord,
     last: Option<&View>,
     now: impl Fn() -> Moment,
-) -> Result<(View, i64), Error> {
+) -> Result<View, Error> {
     let key = keys.node(me.incarnation);
     let mut operations = questions(keys);
     operations.push(TxnOp::put(&*key, record::text(record)?, None));
     let transaction = Txn::new()
         .when([Compare::create_revision(&*key, CompareOp::Equal, me.created)])
         .and_then(operations);
+    let before = store.revision();
     let answer = store.transact(transaction).await?;
     if !answer.succeeded() {
         return Err(Error::Ended);
     }
-    let revision = answer.header().map(|header| header.revision()).unwrap_or_default();
-    Ok((view(keys, &answer.op_responses(), last, now())?, revision))
+    // A write has a larger revision than all that was known before, unless etcd has lost writes.
+    if answer.header().is_some_and(|header| header.revision() <= before) {
+        return Err(Error::Restored);
+    }
+    read_view(keys, &answer.op_responses(), last, now())
 }
 
 /// Reads nodes and slots without a part in the cluster.
 pub(crate) async fn look(store: &Store, keys: &Keys, now: Moment) -> Result<View, Error> {
     let answer = store.transact(Txn::new().and_then(questions(keys))).await?;
-    view(keys, &answer.op_responses(), None, now)
+    read_view(keys, &answer.op_responses(), None, now)
 }
 
 fn questions(keys: &Keys) -> Vec<TxnOp> {
@@ -150,7 +106,7 @@ fn questions(keys: &Keys) -> Vec<TxnOp> {
     ]
 }
 
-fn view(
+fn read_view(
     keys: &Keys,
     answers: &[TxnOpResponse],
     last: Option<&View>,
@@ -168,26 +124,6 @@ fn view(
         return Err(Error::Unknown("etcd answered another transaction".to_owned()));
     };
     View::read(keys, &Answers { cluster, nodes, ended, drains, slots }, last, now)
-}
-
-/// Makes epochs larger than one that a client has seen. Returns the floor.
-pub(crate) async fn raise_floor(store: &Store, keys: &Keys, seen: Epoch) -> Result<u64, Error> {
-    let key = keys.cluster();
-    loop {
-        let found = store.get(&key, GetOptions::new()).await?;
-        let pair = found.kvs().first().ok_or(Error::Restored)?;
-        let mut cluster: ClusterRecord = record::read(pair)?;
-        if cluster.epoch_floor >= seen.0 {
-            return Ok(cluster.epoch_floor);
-        }
-        cluster.epoch_floor = seen.0;
-        let transaction = Txn::new()
-            .when([Compare::mod_revision(&*key, CompareOp::Equal, pair.mod_revision())])
-            .and_then([TxnOp::put(&*key, record::text(&cluster)?, None)]);
-        if store.transact(transaction).await?.succeeded() {
-            return Ok(cluster.epoch_floor);
-        }
-    }
 }
 
 /// Removes the node's key after its slots were given away.

@@ -15,7 +15,7 @@ use crate::renewal;
 use crate::sighting::Sightings;
 use crate::store::Store;
 use crate::takeover::Me;
-use crate::view::View;
+use crate::view::{SeenNode, View};
 
 /// Many changes at once are one reading.
 const HINT_PAUSE: Duration = Duration::from_millis(20);
@@ -30,7 +30,10 @@ pub(crate) struct Renewer {
     pub(crate) belief: Arc<Belief>,
     pub(crate) sightings: Arc<Sightings>,
     pub(crate) node_lease: Duration,
-    pub(crate) revision: i64,
+    /// The number of the last renewal that etcd has confirmed.
+    pub(crate) confirmed: u64,
+    /// As in the cluster's record when the node joined.
+    pub(crate) restored: u64,
 }
 
 impl Renewer {
@@ -67,12 +70,15 @@ impl Renewer {
         let clock = self.clock.clone();
         let now = move || clock.now();
         let renewed = renewal::renew(&self.store, &self.keys, self.me, &self.record, last, now);
-        let (mut view, revision) = renewed.await?;
-        // Renewals follow each other, so their revisions grow unless etcd has lost writes.
-        if revision <= self.revision {
+        let mut view = renewed.await?;
+        // Other nodes may have written so much since a restore that the revision is large again.
+        let has_lost = |node: &SeenNode| node.renewal < self.confirmed;
+        if view.cluster.restored != self.restored
+            || view.nodes.get(&self.me.incarnation).is_some_and(has_lost)
+        {
             return Err(Error::Restored);
         }
-        self.revision = revision;
+        self.confirmed = self.record.renewal;
         self.belief.renewed(sent);
         self.sightings.refresh(&mut view);
         Ok(view)

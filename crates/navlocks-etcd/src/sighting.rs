@@ -68,7 +68,7 @@ impl Sightings {
 
     async fn watch_once(&self, store: &Store, keys: &Keys, clock: &dyn Clock) -> Result<(), Error> {
         let failed = |error: etcd_client::Error| Error::of(&error, "a watch");
-        let mut stream: WatchStream = store.watch(&keys.nodes()).await?;
+        let mut stream: WatchStream = store.watch(&keys.nodes(), None).await?;
         for prefix in [keys.slots(), keys.drains()] {
             let options = WatchOptions::new().with_prefix();
             stream.watch(prefix, Some(options)).await.map_err(failed)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::sleep;
 
-use etcd_client::{TxnOpResponse, TxnResponse};
+use etcd_client::{KeyValue, TxnOpResponse, TxnResponse};
 
 use crate::batch::{self, Batch, Ownership};
 use crate::belief::Belief;
@@ -17,6 +17,7 @@ use crate::key::Keys;
 use navlocks_server::cluster::{Change, ChangeNumber, Epoch, Registry};
 
 use crate::ended::Ended;
+use crate::error::Error;
 use crate::store::Store;
 
 /// Changes that are made batches at a time.
@@ -50,6 +51,16 @@ impl Progress {
         let _ = self.ended.set(cause);
         self.news.notify_waiters();
         self.news.notify_one();
+    }
+
+    /// Whether the owner must not serve any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.get().is_some()
+    }
+
+    /// Whether it ended because etcd has lost writes.
+    pub(crate) fn saw_restore(&self) -> bool {
+        self.ended.get() == Some(&Ended::Node(Error::Restored))
     }
 
     fn confirm(&self, number: ChangeNumber) {
@@ -122,7 +133,7 @@ impl Registry for OwnedSlot {
     }
 
     fn may_send(&self) -> bool {
-        self.progress.ended.get().is_none() && self.clock.now() < self.belief.until()
+        !self.progress.has_ended() && self.clock.now() < self.belief.until()
     }
 
     fn write(&self, change: Change) -> ChangeNumber {
@@ -142,7 +153,7 @@ impl Registry for OwnedSlot {
     }
 
     fn is_over(&self) -> bool {
-        self.progress.ended.get().is_some()
+        self.progress.has_ended()
     }
 
     fn news(&self) -> Arc<Notify> {
@@ -194,8 +205,7 @@ impl Writer {
             let transaction = batch.transaction(&self.keys, &self.owner, self.written);
             match self.store.transact(transaction).await {
                 Ok(answer) if answer.succeeded() => return Ok(()),
-                Ok(answer) if self.was_applied(&answer) => return Ok(()),
-                Ok(_) => return Err(Ended::Lost),
+                Ok(answer) => return self.judge(&answer),
                 Err(error) if error.is_final() => return Err(Ended::Node(error)),
                 Err(error) => {
                     tracing::warn!(slot = self.owner.slot, %error, "a batch is not confirmed yet");
@@ -205,14 +215,21 @@ impl Writer {
         }
     }
 
-    /// Whether an earlier attempt, whose answer was lost, was applied.
-    fn was_applied(&self, answer: &TxnResponse) -> bool {
+    /// Tells why a batch was refused: an earlier attempt, whose answer was lost, was applied; or
+    /// another node owns the slot; or etcd has lost batches of this owner.
+    fn judge(&self, answer: &TxnResponse) -> Result<(), Ended> {
         let answers = answer.op_responses();
         let [TxnOpResponse::Get(slot), TxnOpResponse::Get(batch)] = &answers[..] else {
-            return false;
+            return Err(Ended::Lost);
         };
+        let is_own = |pair: &KeyValue| pair.mod_revision() == self.owner.revision;
+        if !slot.kvs().first().is_some_and(is_own) {
+            return Err(Ended::Lost);
+        }
         let text = self.owner.batch_text(self.written);
-        slot.kvs().first().is_some_and(|pair| pair.mod_revision() == self.owner.revision)
-            && batch.kvs().first().is_some_and(|pair| pair.value() == text.as_bytes())
+        match batch.kvs().first().is_some_and(|pair| pair.value() == text.as_bytes()) {
+            true => Ok(()),
+            false => Err(Ended::Node(Error::Restored)),
+        }
     }
 }

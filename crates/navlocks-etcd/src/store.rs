@@ -1,13 +1,13 @@
 //! Calls to etcd, one member at a time, each with a time limit and never repeated by itself.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use etcd_client::{
     Certificate, Client, ConnectOptions, GetOptions, GetResponse, Identity, ResponseHeader,
     TlsOptions, Txn, TxnResponse, WatchOptions, WatchStream,
 };
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::address::{Address, TlsFiles};
@@ -18,12 +18,16 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// The members of etcd, and the one that is asked now.
 pub(crate) struct Store {
-    members: Vec<(String, OnceCell<Client>)>,
-    options: ConnectOptions,
+    /// Each with its connection. A connection that failed is made anew.
+    members: Vec<(String, Mutex<Option<Client>>)>,
+    address: Address,
+    tls: TlsFiles,
     current: AtomicUsize,
     call_max: Duration,
     /// etcd's own id, as answers to writes have it; 0 before the first.
     cluster: AtomicU64,
+    /// The largest revision of all answers to writes.
+    revision: AtomicI64,
 }
 
 impl std::fmt::Debug for Store {
@@ -33,30 +37,40 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
+    /// Prepares to call; nothing is sent yet. A certificate that cannot be read is an error.
     pub(crate) fn new(
         address: &Address,
         tls: &TlsFiles,
         call_max: Duration,
     ) -> Result<Self, Error> {
+        let members = address.urls().into_iter().map(|url| (url, Mutex::default())).collect();
+        let store = Self {
+            members,
+            address: address.clone(),
+            tls: tls.clone(),
+            current: AtomicUsize::new(0),
+            call_max,
+            cluster: AtomicU64::new(0),
+            revision: AtomicI64::new(0),
+        };
+        store.options().map(|_| store)
+    }
+
+    /// Reads the certificates each time, because they may have been replaced.
+    fn options(&self) -> Result<ConnectOptions, Error> {
+        let call_max = self.call_max;
         let mut options = ConnectOptions::new()
             .with_require_leader(true)
             .with_connect_timeout(call_max)
             .with_keep_alive(call_max, call_max)
             .with_keep_alive_while_idle(true);
-        if let Some((user, password)) = &address.user {
+        if let Some((user, password)) = &self.address.user {
             options = options.with_user(user, password);
         }
-        if address.is_encrypted {
-            options = options.with_tls(tls_options(tls)?);
+        if self.address.is_encrypted {
+            options = options.with_tls(tls_options(&self.tls)?);
         }
-        let members = address.urls().into_iter().map(|url| (url, OnceCell::new())).collect();
-        Ok(Self {
-            members,
-            options,
-            current: AtomicUsize::new(0),
-            call_max,
-            cluster: AtomicU64::new(0),
-        })
+        Ok(options)
     }
 
     fn names(&self) -> String {
@@ -64,20 +78,28 @@ impl Store {
         names.join(",")
     }
 
-    /// The client of the member that is asked now.
-    async fn client(&self) -> Result<Client, Error> {
-        let (url, cell) = &self.members[self.current.load(Ordering::Relaxed) % self.members.len()];
-        let connect = || Client::connect([url], Some(self.options.clone()));
-        cell.get_or_try_init(connect).await.cloned().map_err(|error| Error::of(&error, url))
+    /// The client of a member.
+    async fn client(&self, member: usize) -> Result<Client, Error> {
+        let (url, client) = &self.members[member];
+        let mut client = client.lock().await;
+        if let Some(client) = &*client {
+            return Ok(client.clone());
+        }
+        let connected = Client::connect([url], Some(self.options()?)).await;
+        let connected = connected.map_err(|error| Error::of(&error, url))?;
+        Ok(client.insert(connected).clone())
     }
 
-    /// One call to the present member. After a failure the next call goes to the next member.
+    /// One call to the present member. After a failure the next call goes to the next member, and
+    /// the failed one gets a new connection: its certificates or the user's token may be outdated.
     async fn call<T>(
         &self,
         call: impl AsyncFnOnce(Client) -> Result<T, etcd_client::Error>,
     ) -> Result<T, Error> {
+        let current = self.current.load(Ordering::Relaxed);
+        let member = current % self.members.len();
         let attempt = async {
-            let client = self.client().await?;
+            let client = self.client(member).await?;
             call(client).await.map_err(|error| Error::of(&error, &self.names()))
         };
         let result = timeout(self.call_max, attempt).await.unwrap_or_else(|_| {
@@ -87,20 +109,29 @@ impl Store {
         if let Err(error) = &result
             && error.may_be_the_members()
         {
-            self.current.fetch_add(1, Ordering::Relaxed);
+            let next = current.wrapping_add(1);
+            let relaxed = Ordering::Relaxed;
+            let is_first = self.current.compare_exchange(current, next, relaxed, relaxed);
+            // A locked client is being made anew already.
+            if is_first.is_ok()
+                && let Ok(mut client) = self.members[member].1.try_lock()
+            {
+                *client = None;
+            }
         }
         result
     }
 
     /// A transaction. After an error its outcome is unknown.
     pub(crate) async fn transact(&self, transaction: Txn) -> Result<TxnResponse, Error> {
+        let before = self.revision();
         let answer = self
             .call(async |client: Client| {
                 let kv = client.kv_client().max_decoding_message_size(ANSWER_BYTES_MAX);
                 { kv }.txn(transaction).await
             })
             .await?;
-        self.check(answer.header())?;
+        self.check(answer.header(), before)?;
         Ok(answer)
     }
 
@@ -127,8 +158,16 @@ impl Store {
         Err(last.unwrap_or_else(|| Error::Unknown("there is no member".to_owned())))
     }
 
-    pub(crate) async fn watch(&self, prefix: &str) -> Result<WatchStream, Error> {
-        let options = WatchOptions::new().with_prefix();
+    /// Watches keys from a revision on, or from now on.
+    pub(crate) async fn watch(
+        &self,
+        prefix: &str,
+        from: Option<i64>,
+    ) -> Result<WatchStream, Error> {
+        let mut options = WatchOptions::new().with_prefix();
+        if let Some(from) = from {
+            options = options.with_start_revision(from);
+        }
         self.call(async |mut client: Client| client.watch(prefix, Some(options)).await).await
     }
 
@@ -137,11 +176,18 @@ impl Store {
         self.cluster.load(Ordering::Relaxed)
     }
 
-    /// Another id means that etcd was restored from a backup.
-    fn check(&self, header: Option<&ResponseHeader>) -> Result<(), Error> {
+    /// The largest revision that was seen; 0 before the first answer to a write.
+    pub(crate) fn revision(&self) -> i64 {
+        self.revision.load(Ordering::Relaxed)
+    }
+
+    /// Refuses an answer of an etcd that was restored from a backup. Its id is another one, or its
+    /// revision is below one that was known `before` the question was sent.
+    fn check(&self, header: Option<&ResponseHeader>, before: i64) -> Result<(), Error> {
         let Some(header) = header else { return Ok(()) };
-        let before = self.cluster.swap(header.cluster_id(), Ordering::Relaxed);
-        if before != 0 && before != header.cluster_id() {
+        let cluster = self.cluster.swap(header.cluster_id(), Ordering::Relaxed);
+        self.revision.fetch_max(header.revision(), Ordering::Relaxed);
+        if (cluster != 0 && cluster != header.cluster_id()) || header.revision() < before {
             return Err(Error::Restored);
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 
+use crate::agreement;
 use crate::batch::{self, Ownership};
 use crate::error::Error;
 use crate::key::Keys;
@@ -36,6 +37,7 @@ pub(crate) async fn take(
     let Some(seen) = view.slots.get(slot as usize).copied() else { return Ok(None) };
     let (epoch_floor, restored) = (view.cluster.epoch_floor, view.cluster.restored);
     let record = SlotRecord { node: Some(me.incarnation), epoch_floor };
+    agreement::epoch(seen.revision, epoch_floor)?;
     // The revision of the slot's key before makes the name of this ownership unique.
     let name = format!("{}-{}", me.incarnation, seen.revision);
     let mut conditions = vec![
@@ -72,7 +74,7 @@ pub(crate) async fn take(
         return Ok(None);
     }
     let revision = answer.header().map(|header| header.revision()).unwrap_or_default();
-    let epoch = Epoch(revision.unsigned_abs() + epoch_floor);
+    let epoch = agreement::epoch(revision, epoch_floor)?;
     let ownership = Ownership { slot, revision, epoch, restored, name };
     let answers = answer.op_responses();
     let inherited = inherit(store, keys, &ownership, &answers, won_at).await?;
@@ -102,7 +104,8 @@ async fn inherit(
     let mut inherited = Inherited {
         sessions: sessions.kvs().iter().map(record::read_session).collect::<Result<_, _>>()?,
         taken: taken.kvs().iter().map(record::read_taken).collect::<Result<_, _>>()?,
-        tokens_reserved_to: tokens.unwrap_or_default(),
+        // The reservation of a backup may be smaller than tokens that were given since.
+        tokens_reserved_to: tokens.unwrap_or_default().max(ownership.restored),
         grace_over: grace.as_ref().map(|grace| Epoch(grace.epoch)),
         won_at,
         is_complete: grace.unwrap_or_default().restored == ownership.restored,

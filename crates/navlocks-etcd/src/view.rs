@@ -16,6 +16,9 @@ pub(crate) struct SeenNode {
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) revision: i64,
+    pub(crate) renewal: u64,
+    /// The revision in which the key was created: the node that began earlier has the smaller one.
+    pub(crate) created: i64,
     /// When the key was first seen with this revision.
     pub(crate) since: Moment,
     pub(crate) is_draining: bool,
@@ -37,6 +40,7 @@ pub(crate) struct View {
     pub(crate) cluster: ClusterRecord,
     pub(crate) nodes: BTreeMap<Incarnation, SeenNode>,
     pub(crate) ended: BTreeSet<Incarnation>,
+    pub(crate) drains: BTreeSet<Incarnation>,
     pub(crate) slots: Vec<SeenSlot>,
     /// Owners of slots without a key and without a record of their end: since when.
     pub(crate) missing: BTreeMap<Incarnation, Moment>,
@@ -76,6 +80,8 @@ impl View {
                 name: value.name,
                 address: value.address,
                 revision: pair.mod_revision(),
+                renewal: value.renewal,
+                created: pair.create_revision(),
                 since: same.map_or(now, |same| same.since),
                 is_draining: drains.contains(&number),
             };
@@ -97,7 +103,7 @@ impl View {
         let missing = owners.filter(|owner| !nodes.contains_key(owner) && !ended.contains(owner));
         let since = |owner: &Incarnation| last.and_then(|last| last.missing.get(owner).copied());
         let missing = missing.map(|owner| (owner, since(&owner).unwrap_or(now))).collect();
-        Ok(Self { cluster, nodes, ended, slots, missing })
+        Ok(Self { cluster, nodes, ended, drains, slots, missing })
     }
 
     pub(crate) fn node_lease(&self) -> Duration {
@@ -110,7 +116,7 @@ impl View {
     }
 }
 
-fn incarnation(pair: &KeyValue) -> Result<Incarnation, Error> {
+pub(crate) fn incarnation(pair: &KeyValue) -> Result<Incarnation, Error> {
     let text = record::key_text(pair)?;
     Incarnation::of_key(text).ok_or_else(|| Error::Record {
         key: text.to_owned(),

@@ -52,7 +52,7 @@ async fn leads_back(shared: &Shared) -> io::Result<()> {
     let Some(slots) = shared.hubs.slots() else { return Ok(()) };
     let (address, secret) = {
         let membership = slots.membership.borrow();
-        (membership.address().to_owned(), membership.secret().to_owned())
+        (membership.address().to_owned(), membership.secret())
     };
     let headers = [(SECRET, secret), (PARTY, Peer::remote("", "").carried_text())];
     let config = websocket_config(&shared.config.limits);

@@ -1,5 +1,7 @@
 //! A node that cannot join is told why.
 
+use navlocks_etcd::{Change, Registry as _};
+
 use super::*;
 
 async fn refusal(config: Config) -> Error {
@@ -34,14 +36,59 @@ async fn prefix_with_strange_data_is_refused() {
     assert!(matches!(&error, Error::Record { key, .. } if key == "/navlocks/cluster"), "{error:?}");
 }
 
-#[tokio::test]
-async fn wrong_password_and_missing_role_are_told_apart() {
-    let etcd = etcd(1);
-    let mut operator = client(&etcd).await;
+/// Lets etcd ask for passwords, which root has.
+async fn enable_passwords(etcd: &EtcdMembers) -> Config {
+    let mut operator = client(etcd).await;
     operator.user_add("root", "secret", None).await.unwrap();
     operator.user_grant_role("root", "root").await.unwrap();
     operator.user_add("stranger", "word", None).await.unwrap();
     operator.auth_enable().await.unwrap();
+    let mut config = config(etcd, "n1");
+    config.address.user = Some(("root".to_owned(), "secret".to_owned()));
+    config
+}
+
+#[tokio::test]
+async fn node_with_a_user_goes_on_when_its_token_is_lost() {
+    for count in [1, 3] {
+        let mut etcd = etcd(count);
+        let mut node = Node::join(enable_passwords(&etcd).await).await.unwrap();
+        node.until_all_slots().await;
+        // A member knows the tokens that it gave until it ends.
+        for number in 0..count {
+            etcd.kill(number);
+            etcd.restart(number).unwrap();
+            let (slot, _) = node.slots.get_mut(&0).unwrap();
+            slot.write(Change::Begin(session(number as u128)));
+            timeout(PATIENCE, slot.flushed()).await.unwrap().unwrap();
+            node.renewals(2).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn name_of_a_living_node_is_refused() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let elsewhere =
+        || Config { advertise: "ws://other.example:7400".to_owned(), ..config(&etcd, "n1") };
+    let error = refusal(elsewhere()).await;
+    let Error::Namesake { name, address } = &error else { panic!("{error:?}") };
+    assert_eq!((name.as_str(), address.as_str()), ("n1", "ws://n1.example:7400"));
+    first.renewals(2).await;
+    assert!(first.lost.is_empty() && first.ended.is_none());
+    let nodes = client(&etcd).await.get("/navlocks/nodes/", Some(all())).await.unwrap();
+    assert_eq!(nodes.count(), 1);
+    // A node that starts again elsewhere waits until its earlier run is silent.
+    drop(first);
+    Node::join(elsewhere()).await.unwrap().until_all_slots().await;
+}
+
+#[tokio::test]
+async fn wrong_password_and_missing_role_are_told_apart() {
+    let etcd = etcd(1);
+    enable_passwords(&etcd).await;
     let with = |user: &str, password: &str| {
         let mut config = config(&etcd, "n1");
         config.address.user = Some((user.to_owned(), password.to_owned()));

@@ -6,6 +6,7 @@ mod faults;
 mod joining;
 mod owning;
 mod registering;
+mod restoring;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +41,11 @@ fn config(etcd: &EtcdMembers, name: &str) -> Config {
 
 async fn client(etcd: &EtcdMembers) -> etcd_client::Client {
     etcd_client::Client::connect(etcd.addresses(), None).await.unwrap()
+}
+
+/// The options to read all keys below a prefix.
+fn all() -> etcd_client::GetOptions {
+    etcd_client::GetOptions::new().with_prefix()
 }
 
 fn now() -> Moment {

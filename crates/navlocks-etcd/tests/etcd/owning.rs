@@ -1,6 +1,7 @@
 //! Slots are spread, move and are taken over.
 
-use navlocks_etcd::{Epoch, Inspection, Registry as _, TlsFiles};
+use etcd_client::{AlarmAction, AlarmType};
+use navlocks_etcd::{Change, Epoch, Inspection, Registry as _, TlsFiles};
 
 use super::*;
 
@@ -83,6 +84,58 @@ async fn epochs_grow_above_one_that_a_client_has_seen() {
     node.until(|node| node.lost.len() == SLOTS as usize).await;
     node.until_all_slots().await;
     assert!(node.slots.values().all(|(slot, _)| slot.epoch() > seen));
+}
+
+#[tokio::test]
+async fn epoch_that_no_cluster_ever_had_is_refused_and_costs_no_slot() {
+    let etcd = etcd(1);
+    let mut node = Node::join(config(&etcd, "n1")).await.unwrap();
+    node.until_all_slots().await;
+    for seen in [u64::MAX, 1 << 53, (1 << 52) + 1] {
+        assert_eq!(node.member.raise_epochs(Epoch(seen)).await, Err(Error::Epoch(seen)));
+    }
+    // One that is below those of the slots costs none either.
+    node.member.raise_epochs(Epoch(1)).await.unwrap();
+    let mut operator = client(&etcd).await;
+    operator.delete("/navlocks/batches/0000", None).await.unwrap();
+    node.slots[&0].0.write(Change::Reserve(7));
+    node.until(|node| node.ended.is_some()).await;
+    assert!(node.lost.iter().all(|(_, cause)| *cause == Ended::Node(Error::Restored)));
+}
+
+#[tokio::test]
+async fn slot_that_could_not_be_given_is_taken_again_and_given() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    let given = first.member.next_event().await;
+    let Some(Event::Give { slot, .. }) = given else { panic!("{given:?}") };
+    let mut operator = client(&etcd).await;
+    // An etcd whose store is full refuses all writes.
+    operator.alarm(AlarmAction::Activate, AlarmType::Nospace, None).await.unwrap();
+    assert_eq!(first.member.give(slot).await, Err(Error::StoreFull));
+    operator.alarm(AlarmAction::Deactivate, AlarmType::Nospace, None).await.unwrap();
+    tokio::join!(
+        first.until(|node| node.slots.len() == SLOTS as usize - 4),
+        second.until(|node| node.slots.len() == 4),
+    );
+}
+
+#[tokio::test]
+async fn drain_of_a_killed_node_is_removed() {
+    let etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    let operator = Inspection::new(&address(&etcd), &TlsFiles::default()).unwrap();
+    operator.drain("n1", true).await.unwrap();
+    tokio::join!(first.until(|node| node.slots.is_empty()), second.until_all_slots());
+    drop(first);
+    let mut client = client(&etcd).await;
+    while client.get("/navlocks/drain/", Some(all())).await.unwrap().count() > 0 {
+        second.renewals(1).await;
+    }
 }
 
 #[tokio::test]

@@ -95,7 +95,3 @@ async fn former_owner_cannot_write_any_more() {
     let keys = client(&etcd).await.get("/navlocks/sessions/", Some(all())).await.unwrap();
     assert_eq!(keys.count(), 0);
 }
-
-fn all() -> etcd_client::GetOptions {
-    etcd_client::GetOptions::new().with_prefix()
-}

@@ -34,8 +34,8 @@ pub trait Membership: fmt::Debug {
     /// Returns the address at which clients and other nodes reach this node.
     fn address(&self) -> &str;
 
-    /// Returns the secret that the nodes of the cluster share, and no client knows.
-    fn secret(&self) -> &str;
+    /// Returns the secret that the nodes of the cluster share now, and no client knows.
+    fn secret(&self) -> String;
 
     /// Waits for the next event.
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>>;

@@ -37,7 +37,7 @@ pub(super) async fn connect(
 ) -> Result<Link, Fault> {
     let opened = async {
         let Some(slots) = shared.hubs.slots() else { return Err(io::Error::other("no cluster")) };
-        let secret = slots.membership.borrow().secret().to_owned();
+        let secret = slots.membership.borrow().secret();
         let headers = [(SECRET, secret), (PARTY, peer.carried_text())];
         let config = websocket_config(&shared.config.limits);
         let (mut link, _) = shared.dialer.open(owner, &headers, config).await?;
