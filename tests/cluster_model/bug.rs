@@ -33,6 +33,8 @@ pub(crate) enum Bug {
     IfAvailableAnsweredInGrace,
     /// A claim is taken after the end of grace.
     ClaimAfterGrace,
+    /// A node raises the floor of epochs for a peer that has proven nothing.
+    StrangersEpochBelieved,
 }
 
 impl Bug {
@@ -57,6 +59,7 @@ impl Bug {
             (Self::TakeoverComparesNothing, Scenario::queueing(), late),
             (Self::HandOverWithoutStop, Scenario::handing_over(), late),
             (Self::IfAvailableAnsweredInGrace, Scenario::if_available(), two_holders),
+            (Self::StrangersEpochBelieved, Scenario::queueing(), "an epoch did not grow"),
             (Self::ClaimAfterGrace, Scenario::queueing(), "two claims of held locks conflict"),
         ]
     }

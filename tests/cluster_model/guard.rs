@@ -54,6 +54,7 @@ impl Cluster {
                     })
             }
             Step::EndGrace(node) => self.may_end_grace(state, node),
+            Step::StrangeHello(node) => at(node).owner.is_some(),
             Step::Lapse(node, client) => at(node).owner.as_ref().is_some_and(|owner| {
                 let heard = owner.heard[usize::from(client)];
                 owner.grace.is_none()

@@ -30,10 +30,11 @@ pub(crate) enum Note {
     SlotGivenAway,
     TokensReservedAgain,
     LeaseLapses,
+    StrangersEpochIgnored,
 }
 
 impl Note {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::HeldClaimAccepted,
         Self::WaitingClaimSeated,
         Self::ClaimRefusedAfterGrace,
@@ -57,6 +58,7 @@ impl Note {
         Self::SlotGivenAway,
         Self::TokensReservedAgain,
         Self::LeaseLapses,
+        Self::StrangersEpochIgnored,
     ];
 }
 

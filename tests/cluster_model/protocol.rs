@@ -42,6 +42,8 @@ pub(crate) enum Step {
     Restart(NodeNumber),
     HandOver(NodeNumber),
     EndGrace(NodeNumber),
+    /// A peer without a session sends the largest epoch.
+    StrangeHello(NodeNumber),
     Lapse(NodeNumber, ClientNumber),
     /// Registers a session whose welcome was sent already: only with the bug.
     RegisterLate(NodeNumber, ClientNumber),
@@ -142,6 +144,7 @@ impl Cluster {
                 owner: Some(0),
                 owner_is_current: true,
                 epoch: 1,
+                epoch_floor: 0,
                 sessions: begun.clone(),
                 taken: Vec::new(),
                 tokens_reserved_to: TOKEN_BLOCK,
@@ -214,6 +217,7 @@ impl Cluster {
                 Step::Restart(node),
                 Step::HandOver(node),
                 Step::EndGrace(node),
+                Step::StrangeHello(node),
             ]);
             for client in clients.clone() {
                 steps.extend([
@@ -257,6 +261,7 @@ impl Cluster {
             Step::Restart(node) => self.restart(state, node),
             Step::HandOver(node) => self.hand_over(state, node),
             Step::EndGrace(node) => self.end_grace(state, node),
+            Step::StrangeHello(_) => self.ignore_stranger(state),
             Step::Lapse(node, client) => self.lapse(state, node, client),
             Step::RegisterLate(_, client) => {
                 state.registry.sessions[usize::from(client)] = true;

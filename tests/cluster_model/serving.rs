@@ -4,7 +4,8 @@ use crate::bug::Bug;
 use crate::notes::Note;
 use crate::protocol::{Cluster, TOKEN_BLOCK};
 use crate::state::{
-    Ask, Body, ClientNumber, Entry, Known, NodeNumber, Request, Session, State, Taken, ToNode, Wait,
+    Ask, Body, ClientNumber, Entry, Epoch, Known, NodeNumber, Request, Session, State, Taken,
+    ToNode, Wait,
 };
 
 /// Ownership.
@@ -42,7 +43,12 @@ impl Cluster {
         if state.to_node.iter().flatten().flatten().any(|it| matches!(it, ToNode::Release(_))) {
             self.notes.take(Note::ReleaseLostWithOwner);
         }
-        registry.epoch += 1;
+        let before = registry.epoch;
+        registry.epoch = registry.epoch_floor.wrapping_add(before + 1);
+        if registry.epoch <= before {
+            state.violation = Some("an epoch did not grow");
+            return;
+        }
         (registry.owner, registry.owner_is_current) = (Some(node), true);
         let owner = self.new_owner(state);
         for it in &mut state.nodes {
@@ -50,6 +56,14 @@ impl Cluster {
         }
         let it = &mut state.nodes[usize::from(node)];
         (it.owner, it.renewed, it.renewal) = (Some(owner), self.scenario.node_lease + 1, None);
+    }
+
+    /// Refuses a hello of a peer that has proven nothing, whatever epoch it has seen.
+    pub(crate) fn ignore_stranger(&self, state: &mut State) {
+        self.notes.take(Note::StrangersEpochIgnored);
+        if self.has(Bug::StrangersEpochBelieved) {
+            state.registry.epoch_floor = Epoch::MAX;
+        }
     }
 
     /// Restarts a node as a new incarnation: its memory is gone, its former key belongs to another

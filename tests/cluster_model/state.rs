@@ -38,6 +38,8 @@ pub(crate) struct Registry {
     /// True if the owner's key is that of the node's present incarnation.
     pub(crate) owner_is_current: bool,
     pub(crate) epoch: Epoch,
+    /// Added to the epoch of the next owner.
+    pub(crate) epoch_floor: Epoch,
     pub(crate) sessions: Vec<bool>,
     pub(crate) taken: Vec<Taken>,
     pub(crate) tokens_reserved_to: Token,
