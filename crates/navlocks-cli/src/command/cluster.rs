@@ -31,6 +31,12 @@ enum Action {
         /// The name of the node
         node: String,
     },
+    /// Tell all nodes that etcd was restored from a backup
+    ///
+    /// Sessions may be missing then, so all clients lose their locks, and no lock is granted before
+    /// the longest lease has passed. Nodes that run notice a restore by themselves. If none ran,
+    /// use this before the first one starts.
+    Restored,
     /// Let a node that was drained own slots again
     Undrain {
         /// The name of the node
@@ -55,6 +61,11 @@ impl Cluster {
         let inspection = navlocks_etcd::Inspection::new(&address, &tls).map_err(failed)?;
         match self.action {
             Some(Action::Drain { node }) => shown::drain(&inspection, &node).await,
+            Some(Action::Restored) => {
+                inspection.note_restored().await.map_err(failed)?;
+                let text = "the nodes grant no lock before the longest lease has passed\n";
+                printer::print(text)
+            }
             Some(Action::Undrain { node }) => {
                 inspection.drain(&node, false).await.map_err(failed)?;
                 printer::print(&format!("{} owns slots again\n", printer::Harmless(&node)))

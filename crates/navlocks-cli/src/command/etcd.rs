@@ -10,22 +10,28 @@ use crate::exit::{Exit, Failure};
 pub(super) struct EtcdOptions {
     /// The etcd that keeps the cluster, such as etcd://h1:2379,h2:2379,h3:2379; etcds:// for TLS,
     /// and a path for a prefix other than /navlocks/
-    #[arg(long, value_name = "ADDRESS", env = "NAVLOCKS_CLUSTER", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "NAVLOCKS_CLUSTER",
+        hide_env_values = true
+    )]
     pub(super) cluster: Option<String>,
     /// The user that etcd knows
-    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    #[arg(long, global = true, value_name = "NAME", requires = "etcd_password_file")]
     etcd_user: Option<String>,
     /// A file with the user's password
-    #[arg(long, value_name = "FILE", requires = "etcd_user")]
+    #[arg(long, global = true, value_name = "FILE", requires = "etcd_user")]
     etcd_password_file: Option<PathBuf>,
     /// Certificates of authorities to trust for etcds://, in PEM [default: those of the system]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     etcd_ca_file: Option<PathBuf>,
     /// The certificate to show to etcd, in PEM
-    #[arg(long, value_name = "FILE", requires = "etcd_key")]
+    #[arg(long, global = true, value_name = "FILE", requires = "etcd_key")]
     etcd_cert: Option<PathBuf>,
     /// The private key of that certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "etcd_cert")]
+    #[arg(long, global = true, value_name = "FILE", requires = "etcd_cert")]
     etcd_key: Option<PathBuf>,
 }
 
@@ -57,9 +63,11 @@ impl EtcdOptions {
 pub(super) fn failure(error: &navlocks_etcd::Error) -> Failure {
     use navlocks_etcd::Error;
     let exit = match error {
-        Error::Address(_) | Error::Tls(_) | Error::Timing { .. } | Error::NoSuchNode(_) => {
-            Exit::Usage
-        }
+        Error::Address(_)
+        | Error::Tls(_)
+        | Error::Timing { .. }
+        | Error::NoSuchNode(_)
+        | Error::NoCluster => Exit::Usage,
         Error::Credentials(_) | Error::NotPermitted(_) => Exit::Refused,
         Error::Unreachable { .. } | Error::NoQuorum(_) => Exit::Unavailable,
         _ => Exit::NoStart,

@@ -1,5 +1,7 @@
 //! Each failure of a node has an error of its own.
 
+use std::io::Write as _;
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use crate::nodes::{Node, PROGRAM, address, etcd, serve};
@@ -22,6 +24,49 @@ fn etcd_that_does_not_answer_is_named() {
     let (code, text) = failed(node_at("etcd://127.0.0.1:1"));
     assert_eq!(code, Some(69), "{text}");
     assert!(text.contains("etcd cannot be reached") && text.contains("127.0.0.1:1"), "{text}");
+}
+
+#[test]
+fn etcd_that_cannot_be_resolved_or_speaks_tls_is_unreachable_with_the_cause() {
+    let (code, text) = failed(node_at("etcd://no-such-host.invalid:2379"));
+    assert_eq!(code, Some(69), "{text}");
+    assert!(text.contains("cannot be reached") && text.contains("failed to lookup"), "{text}");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // A handshake that is none is answered by an alert, and the end of the connection.
+            let _gone = stream.write_all(&[21, 3, 1, 0, 2, 2, 70]);
+        }
+    });
+    let (code, text) = failed(node_at(&format!("etcd://{address}")));
+    assert_eq!(code, Some(69), "{text}");
+    assert!(text.contains("cannot be reached") && text.contains("etcds://"), "{text}");
+}
+
+#[test]
+fn address_of_etcd_may_come_before_or_after_the_action() {
+    let etcd = etcd();
+    let _node = Node::start(&etcd, "n1");
+    let address = address(&etcd);
+    for arguments in
+        [["drain", "n9", "--cluster", &address], ["--cluster", &address, "drain", "n9"]]
+    {
+        let mut command = Command::new(PROGRAM);
+        command.arg("cluster").args(arguments).env_remove("NAVLOCKS_CLUSTER");
+        let (code, text) = failed(command);
+        assert_eq!(code, Some(64), "{text}");
+        assert!(text.contains("no node is called \"n9\""), "{text}");
+    }
+}
+
+#[test]
+fn name_of_a_living_node_is_refused() {
+    let etcd = etcd();
+    let first = Node::start(&etcd, "n1");
+    let (code, text) = failed(serve(&etcd, "n1"));
+    assert_eq!(code, Some(87), "{text}");
+    assert!(text.contains(&first.url) && text.contains("--node"), "{text}");
 }
 
 #[test]

@@ -7,4 +7,5 @@ mod errors;
 mod moving;
 mod networks;
 mod nodes;
+mod restoring;
 mod viewing;
