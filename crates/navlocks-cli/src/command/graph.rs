@@ -62,7 +62,8 @@ fn text(waits: &Waits) -> String {
     let mut told: BTreeSet<RequestId> = BTreeSet::new();
     let edges = waits.edges();
     for root in waits.roots() {
-        let Some(first) = blocked_by(&edges, root).next() else { continue };
+        let is_new = |edge: &&Edge<'_>| !told.contains(&edge.waiter.request);
+        let Some(first) = blocked_by(&edges, root).find(is_new) else { continue };
         let (holder, age) = (who(first.blocker), say(first.blocker.age));
         let verb = if first.blocker.token.is_some() { "holds" } else { "wants" };
         let names = &first.blocker.scope;

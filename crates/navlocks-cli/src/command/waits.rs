@@ -147,10 +147,7 @@ impl Waits {
         for cycle in self.cycles.iter().filter(|cycle| wanted(cycle)) {
             let clients = cycle.clients();
             let names: Vec<String> = clients.iter().map(|client| self.client(*client)).collect();
-            lines.push(match names.len() {
-                1 => format!("deadlock: {} waits for itself", names[0]),
-                count => format!("deadlock of {count} clients: {}", names.join(", ")),
-            });
+            lines.push(format!("deadlock of {} clients: {}", names.len(), names.join(", ")));
             lines.extend(self.remedy(cycle));
         }
         lines
@@ -191,14 +188,16 @@ impl Waits {
         known.map_or_else(|| format!("client {client}"), who)
     }
 
-    /// Returns the clients that block others and wait for none, then one of each cycle.
+    /// Returns the clients that block others: first those that wait for none, then one of each
+    /// cycle, then the rest, whose tasks may wait for each other without a deadlock.
     pub(super) fn roots(&self) -> Vec<ClientId> {
         let edges = self.edges();
         let waiting: BTreeSet<ClientId> = edges.iter().map(|edge| edge.waiter.client).collect();
         let mut roots: Vec<ClientId> = Vec::new();
-        let blocking = edges.iter().map(|edge| edge.blocker.client);
+        let blocking = || edges.iter().map(|edge| edge.blocker.client);
         let caught = self.cycles.iter().filter_map(|cycle| cycle.clients().first().copied());
-        for client in blocking.filter(|client| !waiting.contains(client)).chain(caught) {
+        let free = blocking().filter(|client| !waiting.contains(client));
+        for client in free.chain(caught).chain(blocking()) {
             if !roots.contains(&client) {
                 roots.push(client);
             }

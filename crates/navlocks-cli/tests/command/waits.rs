@@ -1,6 +1,13 @@
 //! The subcommands `why` and `graph`.
 
-use crate::support::{Talk, World, program, text};
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use navlocks::Locks;
+use navlocks::blocking::block_on;
+use rustix::process::Signal;
+
+use crate::support::{Talk, World, assert_ended, program, text};
 
 #[test]
 fn free_name_is_shown_as_free_and_no_service_is_started() {
@@ -41,6 +48,34 @@ fn why_shows_holder_queue_and_waits_of_the_holder() {
     elder.end().assert(0, "");
     drop(middle.wait());
     waiter.wait().assert(0, "");
+}
+
+#[test]
+fn two_requests_of_one_client_for_one_name_are_no_deadlock() {
+    let world = World::new();
+    let mut service = Talk::start(world.navlocks("serve --deadlocks refuse"));
+    let url = service.line_after("listening on ");
+    let locks = block_on(Locks::connect(&url).into_future()).expect("the service listens");
+    let first = locks.request("a").tag("web").blocking().expect("a free lock");
+    let mut second = pin!(locks.request("a").tag("web").into_future());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    world.until(1, 1);
+    let doctor = world.run("doctor");
+    assert_ended(&doctor, 0, "");
+    assert!(text(&doctor).contains("no client is deadlocked"), "{}", text(&doctor));
+    let why = world.run("why a");
+    assert!(text(&why).contains("1 request waits for it:\n  1. web "), "{}", text(&why));
+    let graph = world.run("graph");
+    let lines: Vec<&str> = text(&graph).lines().collect();
+    assert!(lines[0].starts_with("web ") && lines[0].contains(" holds a for "), "{lines:?}");
+    assert!(lines[1].starts_with("  web ") && lines[1].contains(" waits for a "), "{lines:?}");
+    assert!(![text(&why), text(&graph)].concat().contains("deadlock"), "{lines:?}");
+    drop(first);
+    drop(block_on(second).expect("its turn"));
+    drop(locks);
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
 }
 
 #[test]
