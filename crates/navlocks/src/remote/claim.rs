@@ -153,6 +153,15 @@ impl State {
         texts
     }
 
+    /// Notes whether a service may have received the early requests.
+    pub(super) fn mark_early(&mut self, sent: bool) {
+        for number in &self.early {
+            if let Some(entry) = self.entries.get_mut(number) {
+                entry.sent = sent;
+            }
+        }
+    }
+
     /// Returns the requests that are still wanted, in the order in which they were made.
     pub(super) fn alive(&self) -> Vec<u64> {
         let alive = self.entries.iter().filter(|(_, entry)| entry.is_alive());

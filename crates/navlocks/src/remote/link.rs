@@ -101,7 +101,10 @@ impl Session {
             let asked = hello.resume.as_ref().filter(|resume| resume.session == session);
             let resumed = asked.filter(|_| resumed || claim);
             if resumed.is_none() {
+                // The early requests belong to the session that begins, so their steals go on.
+                state.mark_early(false);
                 self.lapse(state, Loss::ServiceGone);
+                state.mark_early(true);
             }
             state.number = session;
             state.chosen = None;
