@@ -287,7 +287,7 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     for info in snapshot.held.iter().filter(|info| info.stopped) {
         let (names, pid, age) = (&info.scope, info.pid.unwrap_or_default(), say(info.age));
         report.bad(&format!(
-            "'{names}' is held for {age} by a stopped program, {}: continue it with fg in its terminal or kill -CONT {pid}, or end it",
+            "'{names}' is held for {age} by {}: continue it with fg in its terminal or kill -CONT {pid}, or end it",
             who(info)
         ));
     }

@@ -238,9 +238,10 @@ fn holder_that_ctrl_z_stops_is_shown_as_stopped() {
     assert!(text(&why).contains(", stopped, client c"), "{}", text(&why));
     let doctor = world.run("doctor");
     assert_ended(&doctor, 1, "one thing");
-    assert!(text(&doctor).contains("by a stopped program, nightly"), "{}", text(&doctor));
+    assert!(text(&doctor).contains(", stopped, client c"), "{}", text(&doctor));
+    assert!(text(&doctor).contains("continue it with fg"), "{}", text(&doctor));
     let mut late = Talk::start(world.navlocks("run x -- true"));
-    late.line_with("held by nightly (pid ").contains(", stopped) for ").then_some(()).unwrap();
+    assert!(late.line_with("held by nightly (pid ").contains(", stopped) for "));
     sitting.type_keys("fg\n");
     sitting.expect("run --tag");
     eventually("a holder that goes on", || world.query()["held"][0].get("stopped").is_none());
