@@ -12,6 +12,12 @@ const GRANTED = 1;
 const HELD = 2;
 const OVER = 3;
 
+/** The failure of an effect that must not be repeated, because the service may have done it. */
+const UNKNOWN_OUTCOME = {
+  code: 'unknown-outcome',
+  message: 'the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt',
+};
+
 export class Wants {
   /** { id, client, entry, stage, token, place, isSent } by number, in request order. */
   #requests = new KeptMap();
@@ -177,10 +183,10 @@ export class Wants {
       if (request.stage === HELD) {
         this.#requests.delete(request.id);
         this.#lose(request.entry, cause);
-      } else if (request.isSent && request.entry.steal) {
+      } else if (request.isSent && request.entry.steal && cause !== 'ClientEnded') {
         this.#forget(request);
         request.stage = OVER;
-        this.#deliver(deliverAborted, request.entry, cause);
+        this.refuse(request.entry, this.#describe(UNKNOWN_OUTCOME));
       } else if (request.stage === GRANTED) {
         request.stage = PENDING;
         this.wait(1);
@@ -191,7 +197,7 @@ export class Wants {
   /** Fails the queries that must not be sent twice, because the connection broke. */
   disconnected() {
     this.#questions.forEach((question) => {
-      if (isInDoubt(question)) this.#deliver(this.#takeQuestion(question.id).reject, this.#unknownOutcome());
+      if (isInDoubt(question)) this.#deliver(this.#takeQuestion(question.id).reject, this.#error(UNKNOWN_OUTCOME));
     });
   }
 
@@ -340,12 +346,6 @@ export class Wants {
   #error(fault) {
     const { name, message, cause } = this.#describe(fault);
     return this.#platform.exception(name, message, cause);
-  }
-
-  #unknownOutcome() {
-    const message =
-      'the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt';
-    return this.#error({ code: 'unknown-outcome', message });
   }
 
   /** Returns whether the names of a scope exceed a limit. */

@@ -9,7 +9,7 @@ import { connect } from 'navlocks';
 import { WebSocketServer } from 'ws';
 import { becomes, fails } from './outcomes.js';
 import { Proxy } from './proxy.js';
-import { hold, Peer, startScript } from './script.js';
+import { hold, Peer } from './script.js';
 import { Service } from './service.js';
 
 const LEASE_MS = 2000;
@@ -88,73 +88,6 @@ test('contended() resolves after a reconnect', async () => {
   (await next).release();
   await Promise.all([locks.close(), other.close()]);
   await service.kill();
-});
-
-test('a forced release without an answer is not repeated, and its outcome is not known', async () => {
-  const { script, url } = await startScript();
-  const [locks, peer] = await script.connect(url, SESSION);
-  const forced = fails(locks.forceRelease('a'), 'NetworkError');
-  assert.deepEqual(await peer.receive(), { ask: { id: 1, question: { 'force-release': 'a' } } });
-  peer.drop();
-  const { cause, message } = await forced;
-  assert.equal(cause, 'unknown-outcome');
-  assert.match(message, /the outcome is not known/);
-  // A question that no service has received is sent.
-  const unsent = locks.forceRelease('b');
-  const again = await script.accept();
-  await again.receive();
-  again.welcome({ ...SESSION, resumed: true });
-  assert.deepEqual(await again.receive(), { ask: { id: 2, question: { 'force-release': 'b' } } });
-  again.send({ answer: { id: 2, reply: { released: 1 } } });
-  assert.equal(await unsent, 1);
-  await locks.close();
-  script.close();
-});
-
-test('a steal without an answer is not repeated in another session', async () => {
-  const { script, url } = await startScript();
-  const [locks, peer] = await script.connect(url, { session: 1 });
-  const sent = fails(locks.request('a', { steal: true }, () => {}), 'AbortError');
-  const queued = locks.request('b', () => {});
-  await peer.receive();
-  await peer.receive();
-  // A session without a secret ends with its connection.
-  peer.drop();
-  assert.equal((await sent).cause, 'ServiceGone');
-  const unsent = locks.request('c', { steal: true }, () => {});
-  const again = await script.accept();
-  await again.receive();
-  again.welcome({ session: 2 });
-  assert.deepEqual(await again.receive(), { request: { id: 2, names: ['b'] } });
-  assert.deepEqual(await again.receive(), { request: { id: 3, names: ['c'], wait: 'steal' } });
-  for (const id of [2, 3]) again.send({ granted: { id, token: id } });
-  await Promise.all([queued, unsent]);
-  await locks.close();
-  script.close();
-});
-
-test('a steal that fails while the service is down changes nothing', async () => {
-  const { script, url } = await startScript();
-  const [locks, peer] = await script.connect(url, SESSION, { patience: 50 });
-  const held = await hold(locks, peer, 'a', 1);
-  peer.drop();
-  await fails(locks.request('a', { steal: true }, () => {}), 'NetworkError');
-  let again = await script.accept();
-  let { hello: { resume } } = await again.receive();
-  // The first attempt may be older than the end of the patience.
-  while (resume.alive.length > 1) {
-    again.drop();
-    again = await script.accept();
-    ({ hello: { resume } } = await again.receive());
-  }
-  assert.deepEqual(resume.alive, [1]);
-  again.welcome({ ...SESSION, resumed: true });
-  await becomes(locks, 'connected');
-  assert.equal(held.held, true);
-  assert.equal(held.release(), true);
-  assert.deepEqual(await again.receive(), { release: 1 });
-  await locks.close();
-  script.close();
 });
 
 test('statuses of a proxy are no end of a client, and a refusal is', async () => {

@@ -37,6 +37,15 @@ export class Peer {
     this.send({ welcome: { version: 1, service: 'a test', limits: LIMITS, ...more } });
   }
 
+  /** Resolves when the client has handled all messages so far. */
+  async settle() {
+    const answered = once(this.#socket, 'pong');
+    this.#socket.ping();
+    await answered;
+    // Each outcome is delivered in a turn of its own.
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  }
+
   drop() {
     this.#socket.terminate();
   }

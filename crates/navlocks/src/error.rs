@@ -227,6 +227,9 @@ pub enum RequestErrorKind {
     ExclusiveOvertake,
     /// The service has been out of reach for longer than the patience of this client.
     Unreachable,
+    /// The session ended before the answer to a steal: whether the service has done it is unknown,
+    /// and it is not requested again.
+    OutcomeUnknown,
     /// The thread would block until the service answers, and no other thread of its runtime carries
     /// the connection.
     BlocksConnection,
@@ -245,7 +248,7 @@ impl RequestErrorKind {
             | Self::Suspended
             | Self::ClientEnded
             | Self::Deadlock(_) => "AbortError",
-            Self::Unreachable => "NetworkError",
+            Self::Unreachable | Self::OutcomeUnknown => "NetworkError",
             Self::Refused(refusal) => refusal.dom_exception_name(),
             Self::ClientSuspended | Self::BlocksConnection => "InvalidStateError",
             Self::ExclusiveOvertake => "NotSupportedError",
@@ -297,6 +300,7 @@ impl fmt::Display for RequestErrorKind {
             Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
             Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),
             Self::Unreachable => f.write_str(UNREACHABLE),
+            Self::OutcomeUnknown => f.write_str(OUTCOME_UNKNOWN),
             Self::BlocksConnection => f.write_str(
                 "a blocking request would block the runtime that carries the connection: await the request, or connect on a thread without a runtime",
             ),
@@ -306,6 +310,8 @@ impl fmt::Display for RequestErrorKind {
 }
 
 const UNREACHABLE: &str = "the lock service cannot be reached: is it running?";
+
+const OUTCOME_UNKNOWN: &str = "the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt";
 
 /// A refusal of a service, in the service's own text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -368,9 +374,7 @@ impl fmt::Display for QueryError {
                 f.write_str("the client was ended: make a new one to ask about locks")
             }
             Self::Unreachable => f.write_str(UNREACHABLE),
-            Self::OutcomeUnknown => f.write_str(
-                "the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt",
-            ),
+            Self::OutcomeUnknown => f.write_str(OUTCOME_UNKNOWN),
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Misunderstood => f.write_str(
                 "the lock service sent an unexpected answer: use the same version on both sides",

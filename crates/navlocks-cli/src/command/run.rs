@@ -397,7 +397,7 @@ fn held_by(info: &LockInfo) -> String {
 
 fn no_lock(error: &RequestError) -> Failure {
     let exit = match error.kind() {
-        RequestErrorKind::Unreachable => Exit::Unavailable,
+        RequestErrorKind::Unreachable | RequestErrorKind::OutcomeUnknown => Exit::Unavailable,
         RequestErrorKind::Refused(_) => Exit::Limit,
         _ => Exit::Withdrawn,
     };

@@ -490,7 +490,7 @@ fn missed(url: &str, error: ConnectError) -> Missed {
 /// Returns the failure of a question without an answer.
 pub(super) fn unanswered(error: QueryError) -> Failure {
     let exit = match error {
-        QueryError::Unreachable => Exit::Unavailable,
+        QueryError::Unreachable | QueryError::OutcomeUnknown => Exit::Unavailable,
         QueryError::Refused(_) => Exit::Refused,
         _ => Exit::Service,
     };

@@ -109,7 +109,7 @@ impl Entry {
         self.place = None;
         let unseen = matches!(self.stage, Stage::Pending | Stage::Granted(_));
         if unseen && std::mem::take(&mut self.sent) && is_steal(&self.request) {
-            self.end(Over::Failed(loss.into()), wakes);
+            self.end(Over::Failed(RequestErrorKind::OutcomeUnknown), wakes);
         }
         match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss))) {
             Stage::Held(_) => {

@@ -23,6 +23,7 @@ mod patience;
 mod connection;
 mod refusals;
 mod stealing;
+mod stories;
 mod dropping;
 mod leaving;
 mod runtimes;

@@ -8,7 +8,7 @@ use navlocks_wire::{
 };
 
 use crate::client::{connected, held, polled};
-use crate::peer::{Peer, Talk, lasting, leased, welcome};
+use crate::peer::{Peer, Talk, leased, welcome};
 use crate::run;
 
 fn ask(id: u64, question: Question) -> ToService {
@@ -78,26 +78,6 @@ fn dropped_question_is_not_asked_again() {
         let mut next = Box::pin(locks.deadlocks());
         assert!(polled(&mut next).is_pending());
         talk.hears(ask(2, Question::Deadlocks)).await;
-    });
-}
-
-#[test]
-fn forced_release_without_an_answer_is_not_repeated() {
-    run(async {
-        let peer = Peer::unix().await;
-        let (locks, mut talk) = connected(&peer, lasting(1, 1)).await;
-        let mut forced = Box::pin(locks.force_release("a"));
-        assert!(polled(&mut forced).is_pending());
-        talk.hears(ask(1, Question::ForceRelease("a".into()))).await;
-        talk.breaks();
-        assert_eq!(forced.await.unwrap_err(), QueryError::OutcomeUnknown);
-        // A question that no service has received is asked.
-        let mut unsent = Box::pin(locks.force_release("b"));
-        assert!(polled(&mut unsent).is_pending());
-        let mut talk = peer.resumes(lasting(1, 1)).await.0;
-        talk.hears(ask(2, Question::ForceRelease("b".into()))).await;
-        talk.says(ToClient::Answer(Answer { id: 2, reply: Reply::Released(1) })).await;
-        assert_eq!(unsent.await.unwrap(), 1);
     });
 }
 
