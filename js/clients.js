@@ -1,7 +1,7 @@
 // The clients of a session, each in one partition, by their numbers.
 
-import { append, each, mapped, plainList } from './lists.js';
-import { opened, write } from './wire.js';
+import { append, each } from './lists.js';
+import { write } from './wire.js';
 
 export class Clients {
   #partitions;
@@ -24,11 +24,6 @@ export class Clients {
   /** Returns the service's name of a client's partition. */
   placeOf(client) {
     return this.#placed(this.#partitions[client]);
-  }
-
-  /** Returns all clients in the form of `hello`. */
-  list() {
-    return plainList(mapped(this.#partitions, (partition, client) => opened(client, this.#placed(partition))));
   }
 
   /** Returns the messages that open the clients from this number on. */

@@ -1,5 +1,6 @@
 // The locks of a service in Node, for `connect()` and for `install()` with the same options.
 
+import { hostname } from 'node:os';
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { checkToken, hidesToken, readAddresses } from './addresses.js';
 import { Deliveries } from './delivery.js';
@@ -106,7 +107,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
     });
     checkToken(addresses, settings, exception);
     return {
-      ...(addresses[0].path === undefined ? {} : LOCAL),
+      ...(addresses[0].path === undefined ? { process: `${process.pid}@${hostname()}` } : LOCAL),
       createRoute: () => new Route(addresses, hidesToken(settings), parseAddress),
       dial: (address) => dial(address, settings),
     };

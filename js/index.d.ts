@@ -151,6 +151,8 @@ export interface LockDetails {
   tag: string | undefined;
   /** The client's process, if the service knows it. */
   pid?: number | undefined;
+  /** Otherwise the process as the client described it to the service: `4711@host`. */
+  process?: string | undefined;
 }
 
 export interface HeldLockDetails extends LockDetails {

@@ -36,6 +36,11 @@ export function refusalOf(code) {
   return Object.hasOwn(REFUSALS, code) ? REFUSALS[code] : OTHER;
 }
 
+/** Returns whether a fault is about messages of the client, which the next session may repeat. */
+export function isOfClient(code) {
+  return code === 'bad-message' || code === 'bad-state' || code === 'limit';
+}
+
 /** Returns the code for the HTTP status of a failed handshake, and its text. */
 export function codeOfStatus(status, sentence) {
   switch (status) {

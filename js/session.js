@@ -12,7 +12,7 @@ import { Lease, Moment } from './lease.js';
 import { Link } from './link.js';
 import { each } from './lists.js';
 import { Pauses } from './pauses.js';
-import { describeFailure } from './refusals.js';
+import { describeFailure, isOfClient } from './refusals.js';
 import { drawSecret } from './secret.js';
 import { Silence } from './silence.js';
 import { ASLEEP, CLOSED, DOWN, HOPELESS, REFUSED, Standing, UP } from './standing.js';
@@ -28,6 +28,12 @@ const GREETING_LEASED_MS_MIN = 250;
 
 /** The number of pings against silence. Those of a lease are numbered from 1. */
 const SIGN_OF_LIFE = 0;
+
+/**
+ * How often in a row a service may end a session because of the client's messages, until programs
+ * get the fault.
+ */
+const FAULTS_MAX = 2;
 
 /** Longest pause between two attempts to connect. */
 const PAUSE_MS_MAX = 1000;
@@ -67,6 +73,9 @@ export class Session {
   #route;
   /** Whether a session of this service has one partition. */
   #isCluster = false;
+  /** Counts the sessions in a row that the service ended because of this client's messages. */
+  #faults = 0;
+
   /**
    * @param options.createRoute makes what chooses the address to dial
    * @param options.dial        makes a WebSocket to an address, see Link
@@ -75,6 +84,7 @@ export class Session {
    * @param options.pauseMax    longest pause between two attempts, in milliseconds
    * @param options.pauseMin    the first pause after a failed attempt
    * @param options.showPresence listens at a path, over a Unix socket: { path, isShown, close() }
+   * @param options.process     describes this process to people on other machines, if it is known
    * @param options.partition   of client 0
    * @param options.placed      returns the service's name of a partition; the same name by default
    * @param options.lease       the requested lease in milliseconds
@@ -291,7 +301,7 @@ export class Session {
     // A session over a Unix socket ends with its process.
     const chooses = resume === undefined && this.#options.showPresence === undefined;
     const secret = chooses ? (this.#chosen ??= drawSecret()) : undefined;
-    this.#link.greet(write.hello(this.#clients.placeOf(0), this.#options.lease, resume, this.#route.target.carries, secret));
+    this.#link.greet(write.hello(this.#clients.placeOf(0), this.#options.lease, resume, this.#route.target.carries, secret, this.#options.process));
   }
 
   /** Returns the member `resume` of a hello, if the session can be resumed. */
@@ -302,8 +312,6 @@ export class Session {
       session: this.#number,
       secret: this.#secret,
       epoch: this.#epoch,
-      clients: this.#clients.list(),
-      alive: this.#wants.alive,
     };
   }
 
@@ -318,9 +326,8 @@ export class Session {
 
   /** Begins or resumes the session, and sends all that the service must know. */
   #welcome(welcome, { sentAt, resume }) {
-    const resumed = (welcome.resumed || welcome.claim) && resume?.session === welcome.session ? resume : undefined;
-    const claims = resumed !== undefined && welcome.claim === true;
-    if (resumed === undefined) this.#lapse('ServiceGone');
+    const resumed = welcome.resumed === true && resume?.session === welcome.session;
+    if (!resumed) this.#lapse('ServiceGone');
     const leaseMs = welcome['lease-ms'];
     this.#number = welcome.session;
     this.#epoch = welcome.epoch ?? 0;
@@ -336,7 +343,7 @@ export class Session {
     this.#silence.restart();
     this.#watchSilence();
     this.#showPresence(welcome.presence);
-    this.#sendAll(resumed, claims);
+    this.#sendAll(resumed);
     this.#arm();
     this.#takeOpening()?.resolve();
   }
@@ -353,21 +360,15 @@ export class Session {
     this.#presence = undefined;
   }
 
-  /** Sends all that the service does not know. It knows the contents of the hello. */
-  #sendAll(resumed, claims) {
+  /** Sends the whole state. The service ends what the claim of a resumed session does not name. */
+  #sendAll(resumed) {
     const sendEach = (texts) => each(texts, (text) => this.#send(text));
     if (this.#presence?.isShown) this.#send(write.present);
-    // Every hello opens client 0.
-    sendEach(this.#clients.openFrom(resumed?.clients.length ?? 1));
-    if (claims) {
-      sendEach(this.#wants.claim());
-    } else {
-      each(resumed?.alive ?? [], (id) => {
-        if (!this.#wants.has(id)) this.#send(write.abort(id));
-      });
-    }
+    // The hello of a new session has opened client 0.
+    sendEach(this.#clients.openFrom(resumed ? 0 : 1));
+    if (resumed) sendEach(this.#wants.claim());
     sendEach(this.#subscriptions.restart());
-    if (!claims) sendEach(this.#wants.unanswered());
+    if (!resumed) sendEach(this.#wants.unanswered());
     sendEach(this.#wants.questions());
   }
 
@@ -415,7 +416,8 @@ export class Session {
   #fail(failure) {
     const opening = this.#takeOpening();
     this.#end(CLOSED, failure);
-    this.#abandon();
+    // The service may have begun a session.
+    this.#leave();
     opening.reject(this.#standing.error(failure));
   }
 
@@ -444,7 +446,9 @@ export class Session {
 
   /** A connection that lasted is a reason to hurry. */
   #settle() {
-    if (this.#pauses.after(this.#standing.upFor)) this.#route.settled();
+    if (!this.#pauses.after(this.#standing.upFor)) return;
+    this.#route.settled();
+    this.#faults = 0;
   }
 
   #abandon() {
@@ -474,6 +478,7 @@ export class Session {
     else if (word === 'answer') this.#wants.answered(body);
     else if (word === 'contended') this.#wants.contended(body);
     else if (word === 'listening') this.#subscriptions.answered(body);
+    else if (word === 'not-listening') this.#subscriptions.refused(body, this.#standing.error(body.fault));
     else if (word === 'event') this.#subscriptions.event(body);
     else if (word === 'pong') this.#pong(body);
     else if (word === 'error') this.#over(body);
@@ -492,10 +497,17 @@ export class Session {
   }
 
   /** The service ends the connection, and the session unless it goes on with a successor. */
-  #over({ code, to }) {
+  #over(fault) {
+    const { code, to } = fault;
     const goesOn = (code === 'shutting-down' || code === 'moved') && this.#secret !== undefined;
     if (!goesOn) this.#lapse(code === 'lease-lapsed' ? 'LeaseLapsed' : 'ServiceGone');
     this.#settle();
+    if (isOfClient(code) && ++this.#faults === FAULTS_MAX) {
+      // The next session would begin with the same requests.
+      this.#end(REFUSED, fault);
+      this.#abandon();
+      return;
+    }
     this.#reconnect(goesOn && code === 'moved' && this.#route.moved(to));
   }
 

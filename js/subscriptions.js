@@ -33,6 +33,18 @@ export class Subscriptions {
     if (subscription !== undefined && subscription.answered < subscription.sent) subscription.answered++;
   }
 
+  /** The service refused a subscription: its streams end with the error. */
+  refused({ client }, error) {
+    this.answered(client);
+    const subscription = this.#clients.get(client);
+    if (subscription === undefined) return;
+    const { streams, answered } = subscription;
+    subscription.streams = removed(streams, ({ begins }) => begins <= answered);
+    each(streams, ({ stream, begins }) => {
+      if (begins <= answered) stream.fail(error);
+    });
+  }
+
   event(body) {
     const subscription = this.#clients.get(body.client);
     if (subscription === undefined) return;

@@ -1,9 +1,12 @@
 // The requests, locks and queries of a session's clients.
 
 import { KeptMap, KeptSet } from './collections.js';
-import { append, includes, plainList, some } from './lists.js';
+import { append, includes, some } from './lists.js';
 import { refusalOf } from './refusals.js';
 import { bytesBeyond, write } from './wire.js';
+
+// Read now: a page may replace it.
+const { now } = Date;
 
 // The stages of a request.
 const PENDING = 0;
@@ -19,7 +22,7 @@ const UNKNOWN_OUTCOME = {
 };
 
 export class Wants {
-  /** { id, client, entry, stage, token, place, isSent } by number, in request order. */
+  /** { id, client, entry, stage, token, place, isSent, since } by number, in request order. */
   #requests = new KeptMap();
   #nextRequest = 1;
   /** The pending requests that steal. */
@@ -59,7 +62,7 @@ export class Wants {
     }
     const id = this.#nextRequest++;
     entry.id = id;
-    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent };
+    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent, since: now() };
     if (entry.steal) this.#thieves.add(request);
     this.#requests.set(id, request);
     this.wait(1);
@@ -120,6 +123,7 @@ export class Wants {
     this.#thieves.delete(request);
     request.stage = GRANTED;
     request.token = token;
+    request.since = now();
     this.#deliver(this.#deliverGranted, request, token);
   }
 
@@ -229,24 +233,14 @@ export class Wants {
     return this.#waiting > 0;
   }
 
-  /** The numbers of the requests that the service must keep. */
-  get alive() {
-    const ids = [];
-    this.#requests.forEach((_, id) => append(ids, id));
-    return plainList(ids);
-  }
-
-  has(id) {
-    return this.#requests.has(id);
-  }
-
-  /** Returns the claim for a restarted service. A lock that exceeds its message limit is lost. */
+  /** Returns the claim of a resumed session. A lock that exceeds the message limit is lost. */
   claim() {
     const texts = [];
     this.#requests.forEach((request) => {
-      const { id, client, entry, stage, token, place } = request;
+      const { id, client, entry, stage, token, place, since } = request;
       const isHeld = stage !== PENDING;
-      const text = write.request(id, client, entry, isHeld ? { token } : { place });
+      const ms = Math.max(now() - since, 0);
+      const text = write.request(id, client, entry, isHeld ? { token, ms } : { place, ms });
       const fault = this.#tooLong(text);
       request.isSent ||= fault === undefined;
       if (fault === undefined) append(texts, text);

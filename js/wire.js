@@ -36,13 +36,13 @@ export function subprotocols(token) {
 
 /** Writes the messages of a client. Members with their default value are omitted. */
 export const write = {
-  hello: (partition, leaseMs, resume, carry = false, secret = undefined) =>
+  hello: (partition, leaseMs, resume, carry = false, secret = undefined, process = undefined) =>
     stringify({
-      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), secret, resume },
+      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), secret, process, resume },
     }),
-  open: (client, partition) => stringify({ open: opened(client, partition) }),
-  /** In a claim a held request has its token, and a pending one its place if it is known. */
-  request: (id, client, { scope, mode, wait, tag }, { token, place } = {}) =>
+  open: (client, partition) => stringify({ open: { client, partition: unless(partition, '') } }),
+  /** In a claim a request has its age, and its token or its place if it is known. */
+  request: (id, client, { scope, mode, wait, tag }, { token, place, ms } = {}) =>
     stringify({
       request: {
         id,
@@ -54,6 +54,7 @@ export const write = {
         tag: tag?.toWellFormed(),
         token,
         place: place && plainList(place),
+        ms,
       },
     }),
   claimed: '"claimed"',
@@ -67,11 +68,6 @@ export const write = {
   ping: (number) => `{"ping":${number}}`,
   bye: '"bye"',
 };
-
-/** Returns a client in the form of `hello` and `open`. */
-export function opened(client, partition) {
-  return { client, partition: unless(partition, '') };
-}
 
 /** Returns why this is no name of a partition, if so: the service would end the session. */
 export function wrongPartition(name) {
@@ -131,7 +127,7 @@ export function standardSnapshot({ held, pending }) {
 
 /** Returns a snapshot with all details. */
 export function fullSnapshot({ held, pending }, now) {
-  const row = ({ about: { request, client, names, mode = 'exclusive', tag, pid }, ms }) => ({
+  const row = ({ about: { request, client, names, mode = 'exclusive', tag, pid, process }, ms }) => ({
     id: request,
     scope: names,
     mode,
@@ -139,6 +135,7 @@ export function fullSnapshot({ held, pending }, now) {
     since: now - ms,
     tag,
     pid,
+    process,
   });
   return {
     held: mapped(held, (lock) => ({ ...row(lock), fencingToken: lock.token })),

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { connect as connectFromNode } from 'navlocks';
 import { install, uninstall } from 'navlocks/browser';
 import WebSocket from 'ws';
+import { Proxy } from './proxy.js';
 import { Service } from './service.js';
 
 const ORIGIN = 'http://page.example';
@@ -312,3 +313,30 @@ test('D10 an abort takes effect even if another listener stops the event', async
 });
 
 test.after(() => service.kill());
+
+test('a page that closes a silent connection keeps its lock when the network comes back', async () => {
+  const proxy = await Proxy.start(service.tcp);
+  const page = new Page();
+  // A browser's WebSocket cannot be ended without a close frame.
+  page.WebSocket.prototype.terminate = undefined;
+  const locks = install(page, { url: proxy.url, lease: 4000 });
+  const other = await connectFromNode(service.tcp, { origin: ORIGIN });
+  const held = await hold(locks, 'silent');
+  let granted = false;
+  const waits = other.request('silent', () => {
+    granted = true;
+  });
+  await other.query();
+  proxy.hold();
+  // After half of the lease the page closes its connection and dials again.
+  while (page.dialled.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  proxy.pass();
+  // The answer proves that the service has the close frame, and knows the session.
+  await locks.query();
+  await other.query();
+  assert.equal(granted, false);
+  assert.equal(await Promise.race([held.lost, 'held']), 'held');
+  page.tell('pagehide', { persisted: false });
+  await waits;
+  await other.close();
+});

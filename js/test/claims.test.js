@@ -11,7 +11,7 @@ import { becomes, fails, lost } from './outcomes.js';
 import { hold, Script, startScript } from './script.js';
 
 const SESSION = { session: 12, secret: 'a secret', epoch: 5 };
-const RESTARTED = { ...SESSION, epoch: 6, resumed: true, claim: true };
+const RESTARTED = { ...SESSION, epoch: 6, resumed: true };
 
 test('a claim has clients, requests in the order of their numbers, `claimed`, and the rest after it', async () => {
   const { script, url } = await startScript();
@@ -38,8 +38,6 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
     session: 12,
     secret: 'a secret',
     epoch: 5,
-    clients: [{ client: 0 }, { client: 1, partition: 'builds' }],
-    alive: [1, 2, 3],
   });
   // These changes happen after the hello.
   aborter.abort();
@@ -48,6 +46,8 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   assert.deepEqual([held.held, held.signal.aborted], [true, false]);
   again.welcome(RESTARTED);
   const claim = [
+    { open: { client: 0 } },
+    { open: { client: 1, partition: 'builds' } },
     { open: { client: 2, partition: 'later' } },
     { request: { id: 1, names: ['held'], token: 71 } },
     { request: { id: 2, client: 1, names: ['a', 'b'], mode: 'shared', place: [5, 17] } },
@@ -62,9 +62,9 @@ test('a claim has clients, requests in the order of their numbers, `claimed`, an
   again.drop();
   const third = await script.accept();
   const { hello } = await third.receive();
-  assert.deepEqual([hello.resume.epoch, hello.resume.alive], [6, [1, 2, 4]]);
+  assert.equal(hello.resume.epoch, 6);
   third.welcome({ ...RESTARTED, epoch: 7 });
-  for (const message of claim.slice(1)) assert.deepEqual(await third.receive(), message);
+  for (const message of claim) assert.deepEqual(await third.receive(), message);
   third.send({ granted: { id: 2, token: 80 } });
   third.send({ granted: { id: 4, token: 81 } });
   third.send({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
@@ -88,8 +88,9 @@ test('a grant just before the end of the service is claimed, and a lock with an 
   peer.send({ granted: { id: 2, token: 71 } });
   peer.send({ error: { code: 'shutting-down', message: 'the service is shutting down' } });
   const again = await script.accept();
-  assert.deepEqual((await again.receive()).hello.resume.alive, [1, 2]);
+  assert.equal((await again.receive()).hello.resume.session, 12);
   again.welcome({ ...RESTARTED, limits: { 'message-bytes-max': 400 } });
+  assert.deepEqual(await again.receive(), { open: { client: 0 } });
   assert.deepEqual(await again.receive(), { request: { id: 2, names: ['wanted'], token: 71 } });
   assert.equal(await again.receive(), 'claimed');
   assert.equal((await wanted).fencingToken, 71);
@@ -151,6 +152,7 @@ test('a service with a smaller epoch is refused, and locks stay held', async () 
   const again = await script.accept();
   assert.equal((await again.receive()).hello.resume.epoch, 5);
   again.welcome(RESTARTED);
+  assert.deepEqual(await again.receive(), { open: { client: 0 } });
   assert.deepEqual(await again.receive(), { request: { id: 1, names: ['held'], token: 71 } });
   await becomes(locks, 'connected');
   assert.ok(held.held);
@@ -172,6 +174,7 @@ test('a welcome that requires a claim extends the lease, counted from the hello'
   await again.receive();
   pass(leaseMs / 4);
   again.welcome({ ...RESTARTED, ...leased });
+  assert.deepEqual(await again.receive(), { open: { client: 0 } });
   assert.deepEqual(await again.receive(), { request: { id: 1, names: ['held'], token: 71 } });
   assert.equal(await again.receive(), 'claimed');
   // A quarter has passed since the hello, and three quarters since the one before.
@@ -199,6 +202,7 @@ test('presence: a client listens at the path of the welcome, and stops with its 
   await again.receive();
   again.welcome({ ...RESTARTED, presence });
   assert.equal(await again.receive(), 'present');
+  assert.deepEqual(await again.receive(), { open: { client: 0 } });
   assert.deepEqual(await again.receive(), { request: { id: 1, names: ['held'], token: 71 } });
   assert.deepEqual([held.held, probe.closed, existsSync(presence)], [true, false, true]);
   again.drop();
@@ -228,5 +232,42 @@ test('presence: an unusable path is ignored', async () => {
   peer.drop();
   await locks.close();
   far.close();
+  script.close();
+});
+
+test('a fault that ends two sessions in a row is given to programs', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const waits = fails(locks.request('waits', () => {}), 'InvalidStateError');
+  await peer.receive();
+  const fault = { code: 'bad-state', message: 'this makes no sense' };
+  peer.send({ error: fault });
+  const again = await script.accept();
+  assert.equal((await again.receive()).hello.resume, undefined);
+  again.welcome({ ...SESSION, session: 13 });
+  assert.deepEqual(await again.receive(), { request: { id: 1, names: ['waits'] } });
+  again.send({ error: fault });
+  assert.match((await waits).message, /this makes no sense/);
+  await becomes(locks, 'refused');
+  await locks.close();
+  script.close();
+});
+
+test('a refused subscription ends its stream with the error, and the session continues', async () => {
+  const { script, url } = await startScript();
+  const [locks, peer] = await script.connect(url, SESSION);
+  const held = await hold(locks, peer, 'held', 71);
+  const events = locks.events();
+  assert.deepEqual(await peer.receive(), { listen: 0 });
+  peer.send({ 'not-listening': { client: 0, fault: { code: 'limit', message: 'too many subscribers' } } });
+  await fails(events.next(), 'QuotaExceededError');
+  const later = locks.events();
+  assert.deepEqual(await peer.receive(), { listen: 0 });
+  peer.send({ listening: 0 });
+  later.return();
+  assert.deepEqual(await peer.receive(), { unlisten: 0 });
+  assert.ok(held.held);
+  peer.drop();
+  await locks.close();
   script.close();
 });

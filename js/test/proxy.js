@@ -6,6 +6,8 @@ import { connect, createServer } from 'node:net';
 export class Proxy {
   #pairs = new Set();
   #silent = false;
+  /** The effects of connections, while all traffic is held back. */
+  #held;
   /** Connections whose bytes are swallowed. */
   #swallowed = new WeakSet();
   #server;
@@ -30,13 +32,32 @@ export class Proxy {
     this.#pairs.add(pair);
     for (const [from, to] of [pair, [outer, inner]]) {
       from.unref();
-      from.on('data', (bytes) => this.#silent || this.#swallowed.has(pair) || to.write(bytes));
+      from.on('data', (bytes) => this.#do(() => this.#silent || this.#swallowed.has(pair) || to.write(bytes)));
       from.on('error', () => {});
       from.on('close', () => {
-        if (!this.#silent && !this.#swallowed.has(pair)) to.destroy();
+        this.#do(() => {
+          if (!this.#silent && !this.#swallowed.has(pair)) to.destroySoon();
+        });
         this.#pairs.delete(pair);
       });
     }
+  }
+
+  #do(work) {
+    if (this.#held === undefined) work();
+    else this.#held.push(work);
+  }
+
+  /** Holds all bytes and ends of connections back, in both directions. */
+  hold() {
+    this.#held = [];
+  }
+
+  /** Passes on what was held back, in order, and all that follows. */
+  pass() {
+    const held = this.#held;
+    this.#held = undefined;
+    for (const work of held) work();
   }
 
   /** Breaks all connections. New ones work. */

@@ -20,6 +20,8 @@ export class Peer {
     this.closed = once(socket, 'close');
     socket.on('message', (text) => {
       const message = JSON.parse(text);
+      // Ages differ each time.
+      delete message.request?.ms;
       if (this.#waiting.length > 0) this.#waiting.shift()(message);
       else this.#received.push(message);
     });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { WAIT } from '../entry.js';
-import { causeOf, fullSnapshot, read, isRequestKey, opened, write, standardSnapshot, subprotocols, wrongPartition } from '../wire.js';
+import { causeOf, fullSnapshot, read, isRequestKey, write, standardSnapshot, subprotocols, wrongPartition } from '../wire.js';
 
 const page = readFileSync(new URL('../../docs/wire.md', import.meta.url), 'utf8');
 
@@ -18,12 +18,13 @@ function entry(scope, mode = 'exclusive', wait = WAIT.queue, tag = undefined) {
 }
 
 test('messages to the service are the documented ones', () => {
-  const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', epoch: 5, clients: [opened(0, ''), opened(1, 'builds')], alive: [3, 4] };
+  const resume = { session: 12, secret: '8hV1vPbQ2mT0n3Zc5yYt4A', epoch: 5 };
   const sent = [
     write.hello('', undefined, undefined),
     write.hello('builds', 5000, undefined),
     write.hello('builds', undefined, undefined, true),
     write.hello('', undefined, undefined, false, '8hV1vPbQ2mT0n3Zc5yYt4A'),
+    write.hello('', undefined, undefined, false, undefined, '4711@build-7'),
     write.hello('', undefined, resume),
     write.open(1, 'builds'),
     write.request(1, 0, entry('invoice/42')),
@@ -31,8 +32,8 @@ test('messages to the service are the documented ones', () => {
     write.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
     write.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
     write.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
-    write.request(1, 0, entry('invoice/42'), { token: 1789000000000001 }),
-    write.request(2, 0, entry('till'), { place: [5, 17] }),
+    write.request(1, 0, entry('invoice/42'), { token: 1789000000000001, ms: 1500 }),
+    write.request(2, 0, entry('till'), { place: [5, 17], ms: 20 }),
     write.claimed,
     write.present,
     write.release(1),

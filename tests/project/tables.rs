@@ -64,6 +64,7 @@ fn waits_have_the_same_names_and_numbers() {
             tag: None,
             token: None,
             place: None,
+            ms: None,
         };
         let said = serde_json::to_value(&request).expect("a request is JSON");
         let name = said.get("wait").and_then(|name| name.as_str()).unwrap_or("undefined");

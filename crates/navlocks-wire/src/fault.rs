@@ -103,6 +103,12 @@ impl FaultCode {
         )
     }
 
+    /// Returns true if the messages of the client were wrong or too many: the next session that
+    /// begins with the same ones may end alike.
+    pub fn is_of_client(self) -> bool {
+        matches!(self, Self::BadMessage | Self::BadState | Self::Limit)
+    }
+
     /// All codes that a service of this version sends.
     pub const ALL: [Self; 15] = [
         Self::BadMessage,

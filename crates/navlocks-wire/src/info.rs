@@ -42,6 +42,9 @@ pub struct About {
     /// The process of the client, where the service knows it: over a Unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// Otherwise the process as the client described it in its hello.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Box<str>>,
 }
 
 /// Something that happened in a lock space.

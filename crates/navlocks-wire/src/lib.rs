@@ -44,8 +44,8 @@ pub use shown::{
     Time, Tree, Way,
 };
 pub use to_client::{
-    Answer, EventText, Granted, Limits, Lost, Partition, Pending, Place, Refused, Reply, ToClient,
-    Welcome,
+    Answer, EventText, Granted, Limits, Lost, NotListening, Partition, Pending, Place, Refused,
+    Reply, ToClient, Welcome,
 };
 pub use to_service::{Ask, Hello, Open, Question, QueuePlace, Request, Resume, ToService};
 pub use view::{

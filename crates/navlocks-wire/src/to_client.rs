@@ -30,6 +30,8 @@ pub enum ToClient {
     Answer(Answer),
     /// The answer to `listen`: this client receives all events from now on.
     Listening(u64),
+    /// The answer to `listen` that was refused: this client receives no events.
+    NotListening(NotListening),
     /// An event, for a subscriber.
     Event(Event),
     /// The answer to `ping`.
@@ -59,17 +61,14 @@ pub struct Welcome {
     /// Missing over a Unix socket: there the end of the connection is the end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// True if the session is resumed.
+    /// True if the session is resumed: the client must send its clients and all its live requests,
+    /// and then `claimed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// The web origin that the service assigns to this session: the operator may have given several
     /// origins one lock space. Empty for programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub origin: String,
-    /// True if the service was restarted and only knows that the session exists: the client must
-    /// send all its requests again, and then `claimed`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub claim: bool,
     /// The service is a cluster, where a session has one partition: each further one takes a
     /// session of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -136,6 +135,15 @@ pub struct Refused {
     /// The cycle that it would have closed, if that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle: Option<Cycle>,
+}
+
+/// A subscription was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotListening {
+    /// The client that wanted to subscribe.
+    pub client: u64,
+    /// The reason.
+    pub fault: Fault,
 }
 
 /// The answer to the question with this number.

@@ -15,7 +15,7 @@ use super::view::View;
 pub enum ToService {
     /// The first message of a connection: a new session, or a resumed one. It opens client 0.
     Hello(Hello),
-    /// Opens another client of the session.
+    /// Opens another client of the session; in a claim, names one that may be open.
     Open(Open),
     /// Ends a client and all its requests. The service does not answer.
     Close(u64),
@@ -39,8 +39,8 @@ pub enum ToService {
     /// Shows that the client is alive, and renews the lease. The service answers `pong` with the
     /// same number.
     Ping(#[serde(deserialize_with = "number")] u64),
-    /// Ends the claim of a session after a restart of the service: the client has sent all its
-    /// requests.
+    /// Ends the claim of a resumed session: the client has sent all its clients and live requests,
+    /// and the service ends all others.
     Claimed,
     /// The client listens at the path of its welcome: the session lives as long as a process keeps
     /// that socket open.
@@ -73,15 +73,19 @@ pub struct Hello {
     /// without an answer repeats it, and a new owner ends the session of the earlier hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// The process of the client, for people: `4711@host`. A service that learns it from the kernel
+    /// ignores this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// The session to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
 
-/// The proof and the state needed to resume a session over a new connection.
+/// The proof needed to resume a session over a new connection.
 ///
-/// Then the client sends unanswered messages again: the service answers a request that it knows
-/// with its outcome, and the request keeps its place.
+/// After the welcome the client names its clients by `open` and its live requests by `request`, and
+/// ends with `claimed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
@@ -90,13 +94,8 @@ pub struct Resume {
     /// The secret in the welcome.
     pub secret: String,
     /// The epoch in the latest welcome.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, deserialize_with = "number", skip_serializing_if = "is_zero")]
     pub epoch: u64,
-    /// The clients of the session. The service ends all others, and opens those that it does not
-    /// know.
-    pub clients: Vec<Open>,
-    /// The live requests of the client, held and pending. The service ends all others.
-    pub alive: Vec<u64>,
 }
 
 /// Opens another client.
@@ -139,6 +138,9 @@ pub struct Request {
     /// In a claim: the place in the queue that the service sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<QueuePlace>,
+    /// In a claim: for how many milliseconds the request has been held or pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ms: Option<u64>,
 }
 
 /// The place of a pending request among all requests of a service: of two that conflict, the

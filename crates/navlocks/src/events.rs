@@ -90,6 +90,8 @@ pub enum Gap {
     /// The connection to the service was lost. Events from this moment on may be missing, until the
     /// next one that is received.
     ConnectionLost,
+    /// The service refused the subscription, because the lock space has too many. The stream ends.
+    Refused,
 }
 
 impl fmt::Display for Gap {
@@ -102,6 +104,9 @@ impl fmt::Display for Gap {
             Self::ConnectionLost => {
                 f.write_str("the connection to the service was lost: events may be missing")
             }
+            Self::Refused => f.write_str(
+                "the service refused the subscription, which has too many: end other streams first",
+            ),
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Inbox {
     waker: Option<Waker>,
     /// Events before this answer of the service happened before the stream was made.
     begins: u64,
+    /// The service has refused its subscription.
+    is_over: bool,
 }
 
 impl Inbox {
@@ -54,7 +56,7 @@ impl Inboxes {
     pub(crate) fn add(&mut self, capacity: usize) -> u64 {
         self.next += 1;
         let items = VecDeque::new();
-        let inbox = Inbox { items, capacity, missed: 0, waker: None, begins: 0 };
+        let inbox = Inbox { items, capacity, missed: 0, waker: None, begins: 0, is_over: false };
         self.inboxes.insert(self.next, inbox);
         self.next
     }
@@ -118,6 +120,22 @@ impl Inboxes {
     #[cfg(feature = "client")]
     pub(crate) fn begin(&mut self) {
         self.answered = (self.answered + 1).min(self.sent);
+    }
+
+    /// The service refuses the next subscription: ends its streams with the reason.
+    #[cfg(feature = "client")]
+    pub(crate) fn refuse(&mut self, wakes: &mut Wakes) {
+        self.begin();
+        for inbox in self.inboxes.values_mut().filter(|inbox| inbox.begins <= self.answered) {
+            inbox.push(Err(Gap::Refused));
+            inbox.is_over = true;
+            wakes.add_all(inbox.waker.take());
+        }
+    }
+
+    /// Returns true if a stream will get no more events.
+    pub(crate) fn is_over(&self, number: u64) -> bool {
+        self.inboxes.get(&number).is_none_or(|inbox| inbox.is_over)
     }
 
     /// Marks in all streams that have begun that events may be missing from here on.

@@ -48,6 +48,8 @@ pub struct LockInfo {
     pub age: Duration,
     /// The process of the client, where a service knows it. In process there is only one.
     pub pid: Option<u32>,
+    /// Otherwise the process as the client described it to the service: `4711@host`.
+    pub process: Option<Arc<str>>,
     /// The client under whose lock its program runs, as below `navlocks run`. Known to a service.
     pub parent: Option<ClientId>,
     /// True if a service knows that its process is stopped, as by Ctrl-Z.
@@ -68,6 +70,8 @@ impl fmt::Display for LockInfo {
         if let Some(pid) = self.pid {
             let stopped = if self.stopped { ", stopped" } else { "" };
             write!(f, " (pid {pid}{stopped})")?;
+        } else if let Some(process) = &self.process {
+            write!(f, " ({process})")?;
         }
         // The clock is exact to milliseconds.
         let millis = u64::try_from(self.age.as_millis()).unwrap_or(u64::MAX);
@@ -122,6 +126,7 @@ impl LockInfo {
             tag,
             age,
             pid: None,
+            process: None,
             parent: None,
             stopped: false,
         }

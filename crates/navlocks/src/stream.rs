@@ -70,7 +70,9 @@ impl Events {
             Some(event) => (Poll::Ready(Some(event)), Some(waker)),
             // Read while the inboxes are locked: the end of a client is noted before it wakes the
             // streams.
-            None if self.client.has_ended() => (Poll::Ready(None), Some(waker)),
+            None if self.client.has_ended() || inboxes.is_over(number) => {
+                (Poll::Ready(None), Some(waker))
+            }
             None => (Poll::Pending, inboxes.wait(number, waker)),
         });
         let (poll, _dropped_unlocked) = polled.unwrap_or((Poll::Ready(None), None));

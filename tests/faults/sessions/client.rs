@@ -7,7 +7,7 @@ use navlocks_core::{Name, Scope};
 use navlocks_tests::chaos::Dice;
 use navlocks_tests::record::{Line, Mode, Moment, RequestNo, Step, Wait, What, Who};
 use navlocks_wire::{
-    self as wire, Ask, FaultCode, Names, Question, Reply, Resume, ToClient, ToService,
+    self as wire, Ask, FaultCode, Names, Open, Question, Reply, ToClient, ToService,
 };
 
 use crate::sessions::link::Connection;
@@ -147,8 +147,7 @@ impl Client {
     }
 
     pub(super) fn greet(&mut self, link: LinkNo, now: u64) -> Acts {
-        let alive = self.alive();
-        let hello = self.connection.hello(link, alive, now);
+        let hello = self.connection.hello(link, now);
         Acts { send: vec![(link, ToService::Hello(hello))], ..Acts::default() }
     }
 
@@ -249,15 +248,14 @@ impl Client {
         }
         match message {
             ToClient::Welcome(welcome) => {
-                let claim = welcome.claim;
                 let earlier = self.connection.session.is_some();
                 match self.connection.welcome(&welcome) {
                     None => acts.close = Some(link),
                     Some(resumed) => {
-                        if resumed.is_none() && earlier {
+                        if !resumed && earlier {
                             self.lose_all(now, &mut acts);
                         }
-                        self.say_all(resumed.as_ref(), claim, &mut acts);
+                        self.say_all(resumed, &mut acts);
                     }
                 }
             }
@@ -314,18 +312,21 @@ impl Client {
         }
     }
 
-    /// Sends all messages that the service has not received.
-    fn say_all(&mut self, resumed: Option<&Resume>, claim: bool, acts: &mut Acts) {
+    /// Sends the whole state.
+    fn say_all(&mut self, resumed: bool, acts: &mut Acts) {
         self.questions.clear();
         if self.connection.local {
             self.say(ToService::Present, acts);
+        }
+        if resumed {
+            self.say(ToService::Open(Open { client: 0, partition: String::new() }), acts);
         }
         let alive = self.alive();
         let known = |number: &&Task, wanted: u64| self::alive(number) == Some(wanted);
         for &number in &alive {
             let Some(task) = self.tasks.iter().find(|task| known(task, number)) else { continue };
             match &task.state {
-                State::Holding { asks, token, .. } if claim => {
+                State::Holding { asks, token, .. } if resumed => {
                     self.say(ToService::Request(request(asks, Some(*token))), acts);
                 }
                 State::Waiting { asks, .. } => {
@@ -334,13 +335,8 @@ impl Client {
                 _ => {}
             }
         }
-        if claim {
+        if resumed {
             self.say(ToService::Claimed, acts);
-        } else {
-            let over = resumed.iter().flat_map(|resume| &resume.alive);
-            for &number in over.filter(|number| !alive.contains(number)) {
-                self.say(ToService::Abort(number), acts);
-            }
         }
         let forces: Vec<Asks> = self.tasks.iter().filter_map(forces).collect();
         for asks in forces {
@@ -428,5 +424,6 @@ fn request(asks: &Asks, token: Option<u64>) -> wire::Request {
         tag: None,
         token,
         place: None,
+        ms: None,
     }
 }

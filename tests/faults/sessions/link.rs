@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use navlocks_wire::{self as wire, Hello, Open, Resume, Welcome};
+use navlocks_wire::{self as wire, Hello, Resume, Welcome};
 
 use crate::sessions::service::LinkNo;
 
@@ -57,29 +57,27 @@ impl Connection {
         }
     }
 
-    pub(super) fn hello(&mut self, link: LinkNo, alive: Vec<u64>, now: u64) -> Hello {
+    pub(super) fn hello(&mut self, link: LinkNo, now: u64) -> Hello {
         let resume = self.session.as_ref().map(|session| Resume {
             session: session.number,
             secret: session.secret.clone(),
             epoch: session.epoch,
-            clients: vec![Open { client: 0, partition: String::new() }],
-            alive,
         });
         self.dialling = false;
         self.greeting = Some(Greeting { link, said: now, resume: resume.clone() });
         Hello { version: wire::VERSION, lease_ms: Some(LEASE), resume, ..Hello::default() }
     }
 
-    /// Takes the answer to a hello. Returns the state to resume, if the session is resumed; none if
-    /// this service is older than another one.
-    pub(super) fn welcome(&mut self, welcome: &Welcome) -> Option<Option<Resume>> {
+    /// Takes the answer to a hello. Returns whether the session is resumed; none if this service is
+    /// older than another one.
+    pub(super) fn welcome(&mut self, welcome: &Welcome) -> Option<bool> {
         let Greeting { link, said, resume } = self.greeting.take()?;
         if welcome.epoch < self.epoch {
             return None;
         }
-        let goes_on = welcome.resumed || welcome.claim;
-        let resumed = resume.filter(|it| it.session == welcome.session && goes_on);
-        let born = self.session.as_ref().filter(|_| resumed.is_some()).map(|it| it.born);
+        let asked = resume.is_some_and(|it| it.session == welcome.session);
+        let resumed = asked && welcome.resumed;
+        let born = self.session.as_ref().filter(|_| resumed).map(|it| it.born);
         self.session = Some(Session {
             number: welcome.session,
             secret: welcome.secret.clone(),

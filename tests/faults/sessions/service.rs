@@ -1,6 +1,6 @@
 //! The service: the hub, its folder, the connections of its clients, and at most one bug.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -50,7 +50,7 @@ struct Link {
     session: Option<(u32, u64)>,
     /// True if no more messages are taken from it.
     over: bool,
-    /// True if the client is about to claim.
+    /// True if the client is about to claim from a service that was restarted.
     claims: bool,
     /// A claimed request that the bug takes for a new one.
     delayed: Option<wire::Request>,
@@ -272,6 +272,14 @@ impl Service {
     pub(super) fn send(&mut self, mut dice: Option<&mut Dice>) -> Vec<Sent> {
         let mut sent = Vec::new();
         let life = self.life;
+        let known: HashMap<u32, LinkNo> = self
+            .links
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| link.began == life)
+            .filter_map(|(number, link)| Some((link.session?.0, number)))
+            .rev()
+            .collect();
         for (number, link) in self.links.iter_mut().enumerate() {
             if link.life != life {
                 continue;
@@ -286,7 +294,9 @@ impl Service {
             let mut messages: Vec<ToClient> =
                 texts.map(|text| wire::read(&text).expect("the service writes messages")).collect();
             for message in &messages {
-                link.claims |= matches!(message, ToClient::Welcome(welcome) if welcome.claim);
+                // The first connection of a session that began in an earlier life.
+                link.claims |= matches!(message, ToClient::Welcome(welcome)
+                    if welcome.resumed && known.get(&welcome.session) == Some(&number));
             }
             if !link.over || link.session.is_none() {
                 messages.extend(link.outbox.ending().map(ToClient::Error));

@@ -14,6 +14,9 @@ struct About<'a> {
     client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    /// Otherwise the process as its client described it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<&'a str>,
 }
@@ -44,6 +47,7 @@ impl<'a> From<&'a LockInfo> for Entry<'a> {
                 request: info.request.to_string(),
                 client: info.client.to_string(),
                 pid: info.pid,
+                process: info.process.as_deref(),
                 tag: info.tag.as_deref(),
             },
             token: info.token.map(navlocks::FencingToken::get),
@@ -193,6 +197,7 @@ pub(super) fn event(event: &Event, time: &str) -> String {
             request: event.request.to_string(),
             client: event.client.to_string(),
             pid: event.pid,
+            process: None,
             tag: event.tag.as_deref(),
         },
         more,

@@ -11,7 +11,7 @@ pub(crate) use waiting::{Waiting, who};
 use std::ffi::OsString;
 use std::time::Duration;
 
-use navlocks::{Lock, Loss};
+use navlocks::{Lock, Locks, Loss, RequestId};
 use rustix::process::{Signal, set_child_subreaper};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
@@ -83,6 +83,9 @@ pub(crate) async fn supervise(
             loss = lock.lost(), if !known => {
                 known = true;
                 run.lose(loss, lock);
+                if let Loss::Stolen { by } = loss {
+                    tokio::spawn(name_thief(lock.locks(), by));
+                }
             }
             () = sleep_until(grace_over), if lost.is_some() => {
                 run.child.signal_all(Signal::KILL);
@@ -93,6 +96,15 @@ pub(crate) async fn supervise(
                 }
             }
         }
+    }
+}
+
+/// Tells the user who has the lock now.
+async fn name_thief(locks: Locks, by: RequestId) {
+    let Ok(snapshot) = locks.query().await else { return };
+    if let Some(thief) = snapshot.held.iter().find(|info| info.request == by) {
+        let (scope, thief) = (&thief.scope, waiting::who(thief));
+        crate::printer::tell(&format!("'{scope}' was stolen by {thief}"));
     }
 }
 

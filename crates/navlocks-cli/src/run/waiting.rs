@@ -132,10 +132,11 @@ pub(crate) fn who(info: &LockInfo) -> String {
         Some(tag) if !tag.is_empty() => Harmless(tag).to_string(),
         _ => info.client.to_string(),
     };
-    match info.pid {
-        Some(pid) if info.stopped => format!("{name} (pid {pid}, stopped)"),
-        Some(pid) => format!("{name} (pid {pid})"),
-        None => name,
+    match (info.pid, &info.process) {
+        (Some(pid), _) if info.stopped => format!("{name} (pid {pid}, stopped)"),
+        (Some(pid), _) => format!("{name} (pid {pid})"),
+        (None, Some(process)) => format!("{name} ({process})"),
+        (None, None) => name,
     }
 }
 

@@ -25,6 +25,25 @@ fn client_is_served_by_every_node_and_all_grant_one_lock() {
 }
 
 #[test]
+fn answer_that_is_longer_than_any_message_of_a_client_is_carried() {
+    const REQUESTS: usize = 30;
+    let etcd = etcd();
+    let nodes = three(&etcd);
+    let name = "x".repeat(60_000);
+    // One of them is the owner, and two carry.
+    let mut clients: Vec<Client> = nodes.iter().map(|node| Client::carried(node, "")).collect();
+    for (index, client) in clients.iter_mut().enumerate() {
+        for id in 1..=REQUESTS {
+            client.send(&json!({"request": {"id": id, "names": [&name], "mode": "shared"}}));
+            client.granted();
+        }
+        let reply = client.ask(&json!("query"));
+        let held = reply["snapshot"]["held"].as_array().expect("a snapshot");
+        assert_eq!(held.len(), REQUESTS * (index + 1));
+    }
+}
+
+#[test]
 fn client_that_pretends_to_be_a_node_is_refused() {
     let etcd = etcd();
     let node = Node::start(&etcd, "n1");

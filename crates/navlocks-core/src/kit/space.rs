@@ -196,6 +196,11 @@ impl<E: Embedder> Space<E> {
         Some(id)
     }
 
+    /// Notes that a pending request has been pending since this moment.
+    pub fn set_since(&mut self, id: RequestId, since: E::Time) {
+        self.notes.grant(id, since);
+    }
+
     /// Releases a lock. Returns false, and nothing happens, when the request holds none.
     #[inline]
     pub fn release<S: Sink<E>>(&mut self, id: RequestId, sink: &mut S) -> bool {

@@ -39,7 +39,9 @@ pub(super) async fn connect(
         let Some(slots) = shared.hubs.slots() else { return Err(io::Error::other("no cluster")) };
         let secret = slots.membership.borrow().secret();
         let headers = [(SECRET, secret), (PARTY, peer.carried_text())];
+        // The owner sends answers that are longer than any message of a client.
         let config = websocket_config(&shared.config.limits);
+        let config = config.max_message_size(None).max_frame_size(None);
         let (mut link, _) = shared.dialer.open(owner, &headers, config).await?;
         link.send(Message::Text(hello)).await.map_err(io::Error::other)?;
         Ok(link)

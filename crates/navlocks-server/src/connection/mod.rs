@@ -1,6 +1,7 @@
 //! A connection's task: reads all that is there, hands it to the hub, writes all that is to be said
 //! in one go.
 
+mod absence;
 mod carrier;
 mod closing;
 mod shared;
@@ -10,7 +11,6 @@ mod turns;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use futures_util::{Sink as _, Stream as _};
 use navlocks_wire::{self as wire, Fault, FaultCode, ToService};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::spawn_local;
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
@@ -28,7 +27,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::config::Limits;
 use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub};
-use crate::presence::gone;
+use absence::detach;
 
 pub(crate) use closing::close;
 pub(crate) use shared::{Seat, Shared, note_task};
@@ -67,7 +66,7 @@ pub(crate) async fn serve<S>(
     let end = poll_fn(|cx| connection.poll(cx)).await;
     poll_fn(|cx| share.poll_caught_up(cx)).await;
     let Connection { stream, peer, outbox, joined, lease, frames, .. } = connection;
-    let fault = match end {
+    let (fault, left) = match end {
         End::Broken => {
             drop(stream);
             if let Some(joined) = joined {
@@ -78,23 +77,27 @@ pub(crate) async fn serve<S>(
         End::Carry { hello, owner } => {
             match carrier::connect(&shared, &peer, &owner, hello).await {
                 Ok(owner) => return carrier::carry(stream, owner).await,
-                Err(fault) => Some(fault),
+                Err(fault) => (Some(fault), false),
             }
         }
-        End::Left => None,
-        End::Fault(fault) => Some(fault),
+        End::Closed => (None, false),
+        End::Left => (None, true),
+        End::Fault(fault) => {
+            let goes_on = fault.code == FaultCode::Moved;
+            (Some(fault), !goes_on)
+        }
     };
     let last = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::ShuttingDown);
-    let moved = fault.as_ref().is_some_and(|fault| fault.code == FaultCode::Moved);
     if let Some(joined) = joined {
         let hub = joined.hub.clone();
-        if moved {
+        if !left {
             detach(shared.clone(), joined);
         } else if !(last && hub.borrow().registry.is_durable()) {
             // A session that the registry keeps outlives the service.
             hub.borrow_mut().leave(joined.session, joined.number, Instant::now());
         }
-        if fault.is_none() && !is_end_durable(&hub, shared.config.limits.closing_max).await {
+        let bye = left && fault.is_none();
+        if bye && !is_end_durable(&hub, shared.config.limits.closing_max).await {
             // The client takes leave of the next owner.
             return;
         }
@@ -115,71 +118,6 @@ async fn is_end_durable(hub: &SharedHub, within: Duration) -> bool {
     tokio::time::timeout(within, durable).await.unwrap_or(false)
 }
 
-/// Lets a session go on without its connection, as long as it may.
-fn detach(shared: Rc<Shared>, joined: Joined) {
-    let Joined { hub, session, number } = &joined;
-    if hub.borrow().is_retired() || !hub.borrow_mut().detach(*session, *number, Instant::now()) {
-        return;
-    }
-    let presence = hub.borrow().presence_of(*session);
-    let Some(share) = hub.borrow().sessions.get(*session).map(|it| it.share.clone()) else {
-        return;
-    };
-    // In the tenant's turns, because thousands may end at one moment.
-    match presence {
-        Some(path) => {
-            spawn_local(in_turn(shared.clone(), share, outlive(shared, joined, path)));
-        }
-        None => {
-            spawn_local(in_turn(shared.clone(), share, expire(shared, joined)));
-        }
-    }
-}
-
-/// Waits for the end of the lease of a session whose connection broke, and ends it then unless it
-/// goes on elsewhere.
-async fn expire(shared: Rc<Shared>, joined: Joined) {
-    let Joined { hub, session, number } = joined;
-    loop {
-        caught_up(&hub, session).await;
-        let left = {
-            let mut hub = hub.borrow_mut();
-            if hub.is_retired() || !hub.is_detached_since(session, number) {
-                return;
-            }
-            hub.check_lease(session, Instant::now())
-        };
-        let Some(left) = left else {
-            shared.emptied.notify_waiters();
-            return;
-        };
-        tokio::time::sleep(left).await;
-    }
-}
-
-/// Waits until the tenant of a session is not [behind](Share::is_behind).
-async fn caught_up(hub: &SharedHub, number: u32) {
-    let share = hub.borrow().sessions.get(number).map(|session| session.share.clone());
-    if let Some(share) = share {
-        poll_fn(|cx| share.poll_caught_up(cx)).await;
-    }
-}
-
-/// Waits for the last process of a session whose connection broke, and ends it then unless it goes
-/// on elsewhere.
-async fn outlive(shared: Rc<Shared>, joined: Joined, presence: PathBuf) {
-    let Joined { hub, session, number } = joined;
-    gone(&presence).await;
-    caught_up(&hub, session).await;
-    {
-        let mut hub = hub.borrow_mut();
-        if hub.is_detached_since(session, number) {
-            hub.end(session, None, Instant::now());
-        }
-    }
-    shared.emptied.notify_waiters();
-}
-
 /// One connection. Its session is the hub's business.
 struct Connection<S> {
     stream: WebSocketStream<S>,
@@ -193,6 +131,8 @@ struct Connection<S> {
     /// Until when the first message must be there, and after that when the lease is to be looked
     /// at.
     timer: Option<Pin<Box<Sleep>>>,
+    /// A message that was read before its turn.
+    ahead: Option<Message>,
     /// The frames that are being written.
     frames: VecDeque<Frame>,
     /// Bytes that lie in the library's buffer.
@@ -212,7 +152,10 @@ struct Joined {
 enum End {
     /// It broke.
     Broken,
-    /// The client left.
+    /// The other side closed it. That says nothing of the session: a client that waited for an
+    /// answer in vain closes too, and goes on elsewhere.
+    Closed,
+    /// The client said `bye`.
     Left,
     /// The service ends it, and says why.
     Fault(Fault),
@@ -234,6 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             joined: None,
             lease: None,
             timer,
+            ahead: None,
             frames: VecDeque::new(),
             buffered: 0,
             flushing: false,
@@ -280,17 +224,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(End::Fault(fault));
             }
             ready!(self.share.poll_caught_up(cx));
-            let message = match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
-                Some(Ok(message)) => message,
-                Some(Err(error)) => return Poll::Ready(self.read_failed(error)),
-                None => return Poll::Ready(End::Left),
+            let message = match self.ahead.take() {
+                Some(message) => message,
+                None => match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
+                    Some(Ok(message)) => message,
+                    Some(Err(error)) => return Poll::Ready(self.read_failed(error)),
+                    None => return Poll::Ready(End::Closed),
+                },
             };
             let now = *now.get_or_insert_with(Instant::now);
             let mut hello = Utf8Bytes::default();
             let taken = match message {
                 Message::Text(text) => {
                     bytes += text.len();
-                    let taken = self.take(&text, now);
+                    let taken = self.take(&text, now, cx);
                     hello = text;
                     taken
                 }
@@ -308,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                 }
                 Message::Pong(_) => continue,
-                Message::Close(_) => return Poll::Ready(End::Left),
+                Message::Close(_) => return Poll::Ready(End::Closed),
                 Message::Binary(_) | Message::Frame(_) => {
                     let text = "messages are text frames, and this is a binary one";
                     Err(Fault::new(FaultCode::BadMessage, text))
@@ -319,6 +266,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 // A question can be long to answer, so others come first.
                 Ok(Taken::Question) => break,
                 Ok(Taken::Bye) => return Poll::Ready(End::Left),
+                Ok(Taken::Late) => return Poll::Ready(End::Broken),
                 Ok(Taken::Elsewhere(owner)) => {
                     return Poll::Ready(End::Carry { hello, owner });
                 }
@@ -330,7 +278,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Takes one message.
-    fn take(&mut self, text: &Utf8Bytes, now: Instant) -> Result<Taken, Fault> {
+    fn take(
+        &mut self,
+        text: &Utf8Bytes,
+        now: Instant,
+        cx: &mut Context<'_>,
+    ) -> Result<Taken, Fault> {
         let message: ToService = wire::read(text.as_str())?;
         let Some(joined) = &self.joined else {
             if !self.shared.access.borrow().knows(self.peer.token) {
@@ -351,6 +304,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     };
                 }
             };
+            if hello.resume.is_some() && self.is_closed(cx) {
+                return Ok(Taken::Late);
+            }
             let (session, number) =
                 hub.borrow_mut().hello(&self.peer, &hello, &self.outbox, now)?;
             self.lease = hub.borrow().lease(session);
@@ -370,9 +326,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(taken)
     }
 
+    /// Returns true if the other side has closed the connection: the client goes on elsewhere, and
+    /// a hello that arrives late must not take the session from there.
+    fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
+        match Pin::new(&mut self.stream).poll_next(cx) {
+            Poll::Ready(Some(Ok(Message::Close(_)) | Err(_)) | None) => true,
+            Poll::Ready(Some(Ok(message))) => {
+                self.ahead = Some(message);
+                false
+            }
+            Poll::Pending => false,
+        }
+    }
+
     fn read_failed(&mut self, error: Error) -> End {
         let fault = match error {
-            Error::ConnectionClosed | Error::AlreadyClosed => return End::Left,
+            Error::ConnectionClosed | Error::AlreadyClosed => return End::Closed,
             Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
                 return End::Broken;
             }
@@ -453,6 +422,8 @@ enum Taken {
     Bye,
     /// A hello whose session belongs to this node.
     Elsewhere(String),
+    /// A hello of a client that has closed the connection meanwhile.
+    Late,
 }
 
 /// Nothing can be written any more.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use std::vec;
 
-use navlocks_wire::{Cause, Fault, FaultCode, Lost, ToClient};
+use navlocks_wire::{Fault, FaultCode};
 
 use super::Hub;
 use super::partitions::{PartitionIndex, Walks};
@@ -36,14 +36,7 @@ pub(crate) struct Ending {
     session: u32,
     share: Rc<Share>,
     clients: vec::IntoIter<Client>,
-    requests: vec::IntoIter<(u64, Resumed)>,
-}
-
-/// A resumed session's request that its client has to be told of, or has given up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Resumed {
-    Lost(Cause),
-    GivenUp,
+    requests: vec::IntoIter<u64>,
 }
 
 impl Ending {
@@ -51,11 +44,7 @@ impl Ending {
         Self { session, share, clients: clients.into_iter(), requests: Vec::new().into_iter() }
     }
 
-    pub(crate) fn of_requests(
-        session: u32,
-        share: Rc<Share>,
-        requests: Vec<(u64, Resumed)>,
-    ) -> Self {
+    pub(crate) fn of_requests(session: u32, share: Rc<Share>, requests: Vec<u64>) -> Self {
         Self { session, share, clients: Vec::new().into_iter(), requests: requests.into_iter() }
     }
 
@@ -180,20 +169,15 @@ impl Hub {
             let sent = self.partitions[client.partition].messages.saturating_sub(messages);
             return Some(1 + ended.len() + sent);
         }
-        let &(request, resumed) = ending.requests.as_slice().first()?;
+        let &request = ending.requests.as_slice().first()?;
         let known = self.sessions.get(number).and_then(|session| session.requests.get(request));
         let mut work = 1;
-        match (resumed, known) {
-            (Resumed::Lost(cause), Some(Known::Lost { .. })) => {
-                self.sessions.say(number, &ToClient::Lost(Lost { id: request, cause }));
-            }
-            (Resumed::Lost(_), _) => {}
-            (Resumed::GivenUp, Some(Known::Live { partition, .. })) => {
-                let messages = self.messages_unless_behind(partition)?;
-                self.give_up(number, request, now);
-                work += self.partitions[partition].messages - messages;
-            }
-            (Resumed::GivenUp, _) => self.give_up(number, request, now),
+        if let Some(Known::Live { partition, .. }) = known {
+            let messages = self.messages_unless_behind(partition)?;
+            self.give_up(number, request, now);
+            work += self.partitions[partition].messages - messages;
+        } else {
+            self.give_up(number, request, now);
         }
         ending.requests.next();
         Some(work)

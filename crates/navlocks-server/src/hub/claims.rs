@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use navlocks_core::{Name, Request, Wait};
 use navlocks_wire::{
-    self as wire, Cause, ClientKey, Fault, FaultCode, Granted, Lost, Open, RequestKey, Resume,
-    ToClient,
+    self as wire, Cause, ClientKey, Fault, FaultCode, Granted, Lost, RequestKey, ToClient,
 };
 
 use super::Hub;
@@ -27,70 +26,53 @@ impl Hub {
         self.store.key.hash_bytes(peer.party().as_bytes())
     }
 
-    /// Takes up a session of an earlier service, if its client can prove that it is its own.
+    /// Takes up a session of an earlier service whose client has proven that it is its own.
     pub(super) fn begin_claim(
         &mut self,
         peer: &Rc<Peer>,
-        resume: &Resume,
+        number: u32,
+        secret: Secret,
         now: Instant,
-    ) -> Result<u32, Fault> {
-        let number = resume.session;
-        let party = self.party(peer);
-        let unclaimed = self.recovery.get(number).ok_or_else(unknown_session)?;
-        let &SessionRecord { slot, secret, lease, present, ref proof, .. } = &unclaimed.record;
-        let secret = match proof.is_empty() {
-            true => Some(Secret::from_bytes(secret))
-                .filter(|it| it.is(&resume.secret) && unclaimed.record.party == party),
-            // The registry of a slot has no secrets.
-            false => Secret::read(&resume.secret).filter(|it| it.proves(&peer.party(), proof)),
-        };
-        let secret = secret.ok_or_else(unknown_session)?;
-        if unclaimed.is_lapsed(now) {
-            self.end_unclaimed(number, now);
-            return Err(unknown_session());
-        }
+    ) {
+        let Some(unclaimed) = self.recovery.get(number) else { return };
+        let SessionRecord { slot, lease, present, .. } = unclaimed.record;
         let share = self.common.shares.borrow_mut().of(peer);
         let mut session = Session::new(peer.clone(), share.clone(), secret, lease, now);
         (session.slot, session.present) = (slot, present);
         session.claim = Some(Claim::new(share));
         self.sessions.insert_claimed(number, session);
         self.recovery.begin_claim(number, &mut self.registry);
-        Ok(number)
     }
 
-    /// Opens the clients that a claiming session still has.
-    pub(super) fn open_claimed(&mut self, number: u32, clients: &[Open]) -> Result<(), Fault> {
-        for Open { client, partition } in clients {
-            if let Some(session) = self.sessions.get_mut(number)
-                && *client != 0
-            {
-                session.take_client_number(*client)?;
-            }
-            self.open_or_refuse(number, *client, partition)?;
-        }
-        Ok(())
-    }
-
-    /// Takes one request of a claim that is not whole yet.
+    /// Takes one request of a claim that is not whole yet. One for which there is no room is lost
+    /// or refused alone.
     pub(super) fn claim(&mut self, number: u32, request: wire::Request) -> Result<(), Fault> {
         let (max, bytes_max) =
             (self.limits.requests_per_session_max, self.limits.bytes_per_tenant_max);
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         session.take_request_number(request.id)?;
         let Some(claim) = &mut session.claim else { return Ok(()) };
-        if claim.len() >= max {
-            let text = format!("a session has at most {max} requests, held and pending together");
-            return Err(Fault::new(FaultCode::Limit, text));
-        }
-        if !claim.insert(request, bytes_max) {
-            let text = format!("the claims of the tenant take {bytes_max} bytes, and no more");
-            return Err(Fault::new(FaultCode::Limit, text));
+        let (id, is_held) = (request.id, request.token.is_some());
+        let text = if claim.len() >= max {
+            format!("a session has at most {max} requests, held and pending together")
+        } else if !claim.insert(request, bytes_max) {
+            claim.remove(id);
+            format!("the claims of the tenant take {bytes_max} bytes, and no more")
+        } else {
+            return Ok(());
+        };
+        if is_held {
+            tracing::error!(session = number, id, text, "a held lock cannot be claimed");
+            let lost = Lost { id, cause: Cause::NotReclaimed };
+            self.sessions.say(number, &ToClient::Lost(lost));
+        } else {
+            self.refuse(number, id, Fault::new(FaultCode::Limit, text));
         }
         Ok(())
     }
 
     /// The claim of a session is whole: seats what it held, queues what it waits for, releases the
-    /// rest.
+    /// rest. A session that lives here has its requests already.
     pub(super) fn claimed(&mut self, number: u32, now: Instant) -> Result<(), Fault> {
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
         if self.recovery.whole && session.is_claiming() {
@@ -99,10 +81,7 @@ impl Hub {
             self.check_grace(now);
             return Ok(());
         }
-        let Some(claim) = session.claim.take() else {
-            let text = "there is nothing to claim: the session is known to the service";
-            return Err(Fault::new(FaultCode::BadState, text));
-        };
+        let Some(claim) = session.claim.take() else { return self.end_unnamed(number, now) };
         let Some((unclaimed, mut freed)) = self.recovery.take(number) else {
             return Err(unknown_session());
         };
@@ -179,11 +158,12 @@ impl Hub {
         slot: Slot,
         now: Instant,
     ) -> Option<(PartitionIndex, Asking)> {
-        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = claimed;
+        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, ms, .. } =
+            claimed;
         let session = self.sessions.get_mut(number)?;
         let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
         else {
-            let fault = session.closed(client);
+            let fault = session.closed(client, &self.limits);
             self.registry.end_request(slot);
             self.refuse(number, id, fault);
             return None;
@@ -194,7 +174,7 @@ impl Hub {
             number: id,
             request: Request { scope, mode, wait },
             tag,
-            since: now,
+            since: now.checked_sub(Duration::from_millis(ms.unwrap_or_default())).unwrap_or(now),
             place: 0,
             is_placed: false,
             slot,

@@ -15,28 +15,24 @@ use crate::config::Limits;
 
 impl Hub {
     /// Opens a client in a bucket of its peer.
-    pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), NotOpened> {
+    pub(super) fn open(&mut self, number: u32, client: u64, bucket: &str) -> Result<(), Fault> {
         let has_locks = self.has_locks();
         let Self { limits, partitions, tokens, deadlocks, common, store, .. } = self;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
-        let fault = |text: String| Fault::new(FaultCode::Limit, text);
-        if session.clients.len() + session.unopened.len() >= limits.clients_per_session_max {
-            let max = limits.clients_per_session_max;
-            let text = format!("a session has at most {max} clients: close some first");
-            return Err(NotOpened::Fatal(fault(text)));
+        let refused = |text: String| Err(Fault::new(FaultCode::Limit, text));
+        if session.has_no_room(limits) {
+            return Err(too_many_clients(limits));
         }
         if bucket.len() > limits.partition_name_bytes_max {
             let max = limits.partition_name_bytes_max;
-            let text = format!("the name of a partition has at most {max} bytes");
-            return Err(NotOpened::Fatal(fault(text)));
+            return refused(format!("the name of a partition has at most {max} bytes"));
         }
-        let refused = |text: String| Err(NotOpened::Refused(fault(text)));
         if let Some(text) = session.over_bytes(limits, CLIENT_BYTES) {
             return refused(text);
         }
         let key = PartitionKey::of(&session.peer, bucket);
         if self.slot.is_some_and(|slot| !slot.has(&key)) {
-            return Err(NotOpened::Refused(Fault::moved(None)));
+            return Err(Fault::moved(None));
         }
         let partition = match partitions.find(&key) {
             Some(partition) => partition,
@@ -69,31 +65,23 @@ impl Hub {
                 index
             }
         };
-        let id = partitions[partition].add_client(ClientKey::new(number, client));
+        let process = session.process.clone();
+        let id = partitions[partition].add_client(ClientKey::new(number, client), process);
         let lost = HashSet::new();
         session.clients.insert(client, Client { partition, id, lost });
         session.recount();
         Ok(())
     }
 
-    /// Opens a client. One for which there is no room is refused alone: its requests and questions
-    /// get the fault.
-    pub(crate) fn open_or_refuse(
-        &mut self,
-        number: u32,
-        client: u64,
-        bucket: &str,
-    ) -> Result<(), Fault> {
-        match self.open(number, client, bucket) {
-            Err(NotOpened::Fatal(fault)) => Err(fault),
-            Err(NotOpened::Refused(fault)) => {
-                if let Some(session) = self.sessions.get_mut(number) {
-                    session.unopened.insert(client, fault);
-                    session.recount();
-                }
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+    /// Opens a client. One that cannot be opened is refused alone: its requests, questions and
+    /// subscriptions get the fault.
+    pub(crate) fn open_or_refuse(&mut self, number: u32, client: u64, bucket: &str) {
+        let Err(fault) = self.open(number, client, bucket) else { return };
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        // Without room not even that is remembered: the fault is the same for all of these.
+        if !session.has_no_room(&self.limits) {
+            session.unopened.insert(client, fault);
+            session.recount();
         }
     }
 
@@ -179,10 +167,9 @@ impl Hub {
     }
 }
 
-/// Why a client was not opened.
-pub(super) enum NotOpened {
-    /// There is no room for it; the session goes on.
-    Refused(Fault),
-    /// The session is over.
-    Fatal(Fault),
+/// Returns the fault of a client beyond the limit of its session.
+pub(super) fn too_many_clients(limits: &Limits) -> Fault {
+    let max = limits.clients_per_session_max;
+    let text = format!("a session has at most {max} clients: close some first");
+    Fault::new(FaultCode::Limit, text)
 }

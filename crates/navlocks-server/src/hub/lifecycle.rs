@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use navlocks_wire::{self as wire, Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 
 use super::backlog::Ending;
-use super::clients::NotOpened;
 use super::resuming::unknown_session;
 use super::sessions::{Known, Secret, Session};
 use super::{Hub, Outbox, Peer};
@@ -47,23 +46,19 @@ impl Hub {
         if let Some(log) = &self.registry.log {
             outbox.pass_through(&log.gate, session.begun);
         }
-        if let Some(earlier) = session.outbox.replace(outbox.clone()) {
-            let text = "the session goes on over another connection";
-            earlier.end(Fault::new(FaultCode::Replaced, text));
-        }
+        session.outbox = Some(outbox.clone());
         session.connection = connection;
         session.heard = now;
         // It may have shown another token of its tenant.
         session.peer = peer.clone();
+        session.note_process(hello.process.as_deref());
         let survives = session.lease.is_some() || self.registry.is_durable();
-        let claims = session.claim.is_some();
         let welcome = Welcome {
             version: wire::VERSION,
             service: concat!("navlocks ", env!("CARGO_PKG_VERSION")).into(),
             session: number,
             secret: if survives { session.secret.tell() } else { String::new() },
             epoch: self.store.epoch(),
-            claim: claims,
             cluster: self.slot.is_some(),
             presence: self.registry.presence(number).filter(|_| peer.local).map(presence_text),
             lease_ms: session.lease.map(|lease| lease.as_millis() as u64),
@@ -72,25 +67,17 @@ impl Hub {
             limits: self.limits.of_a_session(),
         };
         self.sessions.say(number, &ToClient::Welcome(welcome));
-        if let Some(resume) = &hello.resume
-            && claims
-        {
-            if let Err(fault) = self.open_claimed(number, &resume.clients) {
-                self.end(number, None, now);
-                return Err(fault);
-            }
-        } else if let Some(resume) = &hello.resume
-            && let Err(fault) = self.resume(number, resume, now)
-        {
-            // Nothing of it may stay behind: no connection would ever end it.
-            self.end(number, None, now);
-            return Err(fault);
-        }
         self.settle(now);
         Ok((number, connection))
     }
 
     fn begin(&mut self, peer: &Rc<Peer>, hello: &Hello, now: Instant) -> Result<u32, Fault> {
+        let max = self.limits.partition_name_bytes_max;
+        if hello.partition.len() > max {
+            // Not a limit that a later hello would keep.
+            let text = format!("the name of a partition has at most {max} bytes");
+            return Err(Fault::new(FaultCode::BadMessage, text));
+        }
         let share = self.room_for_session(peer)?;
         let secret = match &hello.secret {
             Some(chosen) => self.chosen_secret(peer, chosen, now)?,
@@ -131,9 +118,11 @@ impl Hub {
             }
             (Ok(_), None) => {}
         }
-        if let Err(NotOpened::Refused(fault) | NotOpened::Fatal(fault)) =
-            self.open(number, 0, &hello.partition)
-        {
+        if let Some(session) = self.sessions.get_mut(number) {
+            session.take_client_number(0)?;
+            session.note_process(hello.process.as_deref());
+        }
+        if let Err(fault) = self.open(number, 0, &hello.partition) {
             self.end(number, None, now);
             return Err(fault);
         }
@@ -169,11 +158,14 @@ impl Hub {
             self.abandon_claim(number, now);
             return false;
         }
-        if session.lease.is_none() && !session.present {
+        let lives_on = session.lease.is_some() || session.present;
+        // A dashboard has nothing to come back to.
+        if !lives_on || session.peer.viewing.is_some() {
             self.end(number, None, now);
             return false;
         }
         session.outbox = None;
+        session.take_unnamed();
         true
     }
 

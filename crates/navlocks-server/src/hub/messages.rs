@@ -4,17 +4,20 @@ use std::time::Instant;
 
 use navlocks_core::{Request, Wait};
 use navlocks_wire::{
-    self as wire, ClientKey, Fault, FaultCode, Open, Refused, RequestKey, ToClient, ToService,
+    self as wire, Cause, ClientKey, Fault, FaultCode, Lost, NotListening, Open, Refused,
+    RequestKey, ToClient, ToService,
 };
 
 use super::Hub;
 use super::partitions::{Asking, PartitionIndex};
+use super::resuming::unknown_session;
 use super::sessions::{Client, Known};
 
 impl Hub {
     /// Takes a message of a session. An error ends the session.
     pub fn message(&mut self, number: u32, message: ToService, now: Instant) -> Result<(), Fault> {
-        let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
+        // Silence would leave the client in the belief that it is served.
+        let session = self.sessions.get_mut(number).ok_or_else(unknown_session)?;
         session.heard = now;
         if session.peer.viewing.is_some() {
             views_alone(&message)?;
@@ -31,8 +34,9 @@ impl Hub {
                 return Err(Fault::new(FaultCode::BadState, text));
             }
             ToService::Open(Open { client, partition }) => {
-                session.take_client_number(client)?;
-                self.open_or_refuse(number, client, &partition)?;
+                if session.take_client_number(client)? {
+                    self.open_or_refuse(number, client, &partition);
+                }
             }
             ToService::Close(client) => self.close(number, client, now)?,
             ToService::Contention(request) => {
@@ -42,15 +46,17 @@ impl Hub {
                 }
             }
             ToService::Listen(client) => {
-                let partition = session.client(client)?.map(|client| client.partition);
-                // Nothing happens in the partition of a client that could not be opened.
-                let answered = partition.is_some() || session.unopened.contains_key(&client);
-                if let Some(partition) = partition {
-                    self.subscribe(partition, ClientKey::new(number, client))?;
-                }
-                if answered {
-                    self.sessions.say(number, &ToClient::Listening(client));
-                }
+                let subscribed = match session.client(client)? {
+                    Some(&Client { partition, .. }) => {
+                        self.subscribe(partition, ClientKey::new(number, client))
+                    }
+                    None => Err(session.closed(client, &self.limits)),
+                };
+                let answer = match subscribed {
+                    Ok(()) => ToClient::Listening(client),
+                    Err(fault) => ToClient::NotListening(NotListening { client, fault }),
+                };
+                self.sessions.say(number, &answer);
             }
             ToService::Unlisten(client) => {
                 if let Some(&Client { partition, .. }) = session.client(client)? {
@@ -75,16 +81,21 @@ impl Hub {
 
     #[inline]
     fn request(&mut self, number: u32, asked: wire::Request, now: Instant) -> Result<(), Fault> {
-        let wire::Request { id: request, client, names, mode, wait, tag, .. } = asked;
-        let wire::Names(scope) = names;
         let Some(session) = self.sessions.get_mut(number) else { return Ok(()) };
-        if let Some(known) = session.requests.get(request) {
-            self.answer_again(number, request, known);
+        if !session.take_request_number(asked.id)? {
+            self.answer_again(number, &asked, now);
             return Ok(());
         }
-        session.take_request_number(request)?;
+        let wire::Request { id: request, client, names, mode, wait, tag, token, .. } = asked;
+        let wire::Names(scope) = names;
+        if token.is_some() {
+            // The service has released this lock, and the client does not know yet.
+            let lost = Lost { id: request, cause: Cause::NotReclaimed };
+            self.sessions.say(number, &ToClient::Lost(lost));
+            return Ok(());
+        }
         let Some(&Client { partition, id: owner, .. }) = session.client(client)? else {
-            let fault = session.closed(client);
+            let fault = session.closed(client, &self.limits);
             self.refuse(number, request, fault);
             return Ok(());
         };

@@ -32,7 +32,7 @@ impl Hub {
         let (share, peer) = (session.share.clone(), session.peer.clone());
         let asked = match session.client(client)? {
             Some(&Client { partition, id, .. }) => Ok((partition, id)),
-            None => Err(session.closed(client)),
+            None => Err(session.closed(client, &self.limits)),
         };
         if let Question::View(view) = question {
             if let Some(reply) = self.ask_view(number, id, view, now) {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use http_body_util::Full;
@@ -34,8 +35,18 @@ use crate::store::Process;
 pub(crate) enum Door {
     /// The Unix socket; the process at the other end.
     Unix(Option<Process>),
-    /// A TCP port.
-    Tcp,
+    /// A TCP port; the address at the other end.
+    Tcp(IpAddr),
+}
+
+impl Door {
+    /// Returns the address at the other end, for the log.
+    fn address(&self) -> String {
+        match self {
+            Self::Unix(_) => "the Unix socket".to_owned(),
+            Self::Tcp(address) => address.to_string(),
+        }
+    }
 }
 
 type Answer = Response<Full<Bytes>>;
@@ -92,11 +103,11 @@ fn answer(
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here");
     }
     let path = request.uri().path().to_owned();
-    let shows = matches!(door, Door::Tcp) && shared.config.dashboard;
+    let shows = matches!(door, Door::Tcp(_)) && shared.config.dashboard;
     let upgrades = request.headers().contains_key(header::UPGRADE);
     let is_guarded = path == "/metrics" || (shows && !upgrades && dashboard::file(&path).is_some());
     if is_guarded
-        && matches!(door, Door::Tcp)
+        && matches!(door, Door::Tcp(_))
         && let Err(Refusal { status, sentence }) =
             dashboard::admit(request.headers(), &shared.config.hosts)
     {
@@ -110,7 +121,7 @@ fn answer(
         "/" => {}
         "/dashboard" | "/dashboard/act" if shows || matches!(door, Door::Unix(_)) => {}
         "/metrics"
-            if matches!(door, Door::Tcp)
+            if matches!(door, Door::Tcp(_))
                 && access.tenant(request.headers()).is_none()
                 && access.operator(request.headers()).is_none() =>
         {
@@ -180,7 +191,8 @@ fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fa
     }
     let access = shared.access.borrow();
     let Some((tenant, token)) = access.tenant(headers) else {
-        tracing::warn!("a client without a known access token was turned away");
+        let from = door.address();
+        tracing::warn!(%from, "a client without a known access token was turned away");
         let text = "the service takes an access token, and this is none that it knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };
@@ -223,6 +235,8 @@ fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Resu
         return Ok(Peer::remote("", "").with_token(token).with_viewing(viewing));
     }
     let Some((tenant, token)) = access.tenant(headers) else {
+        let from = door.address();
+        tracing::warn!(%from, "a dashboard without a known access token was turned away");
         let text = "the dashboard takes an access token, and this is none that the service knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };

@@ -109,20 +109,20 @@ impl Listener {
                 let Some(door) = knock(&stream) else { return };
                 tokio::task::spawn_local(http::serve(stream, door, shared, seat))
             }
-            (Arrival::Tcp(stream, _), Some(tls)) => {
+            (Arrival::Tcp(stream, from), Some(tls)) => {
                 let turns = shared.of_strangers.clone();
                 tokio::task::spawn_local(in_turn(shared.clone(), turns, async move {
                     let greeted = timeout(shared.config.limits.handshake_max, tls.accept(stream));
                     match Box::pin(greeted).await {
-                        Ok(Ok(stream)) => http::serve(stream, Door::Tcp, shared, seat).await,
+                        Ok(Ok(stream)) => http::serve(stream, Door::Tcp(from), shared, seat).await,
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS connection came about"),
                         Err(_) => tracing::debug!("a TLS client said nothing"),
                     }
                 }))
             }
-            (Arrival::Tcp(stream, _), None) => {
+            (Arrival::Tcp(stream, from), None) => {
                 let turns = shared.of_strangers.clone();
-                let served = http::serve(stream, Door::Tcp, shared.clone(), seat);
+                let served = http::serve(stream, Door::Tcp(from), shared.clone(), seat);
                 tokio::task::spawn_local(in_turn(shared, turns, served))
             }
         };

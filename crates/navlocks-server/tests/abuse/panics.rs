@@ -2,12 +2,12 @@
 
 use std::sync::Once;
 
-use navlocks_wire::{FaultCode, ToClient};
+use navlocks_wire::{FaultCode, ToClient, Welcome};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::client::{Client, unix_stream};
+use crate::client::{Client, resumption, unix_stream};
 use crate::running::Running;
 
 /// A log that fails where a client claims to know a later service. So a message makes the task of
@@ -55,9 +55,8 @@ fn panic_in_a_connection_ends_the_service_and_locks_outlive_it() {
     waiter.say(r#"{"request":{"id":1,"names":["a"]}}"#);
     waiter.settle();
     let mut failing = Client::silent(unix_stream(service.unix()));
-    failing.say(
-        r#"{"hello":{"version":1,"resume":{"session":1,"secret":"","epoch":9007199254740991,"clients":[],"alive":[]}}}"#,
-    );
+    // The service logs that its client has seen a later one.
+    failing.say(resumption(&Welcome { epoch: (1 << 53) - 1, ..holders.clone() }));
     let (ended, folder) = service.wait();
     let error = ended.expect_err("the service cannot trust its state");
     assert!(error.to_string().starts_with("the service has failed"), "{error}");

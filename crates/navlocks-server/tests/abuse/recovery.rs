@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use navlocks_server::hub::Hub;
 use navlocks_server::{DeadlockPolicy, Limits};
-use navlocks_wire::FaultCode;
 
 use crate::running::Folder;
-use crate::turns::{IN_ONE_GO, MANY, Session, join, numbers, read};
+use crate::turns::{IN_ONE_GO, MANY, Session, join, numbers};
 
 /// Longer than every lease, with its margin.
 const LATER: Duration = Duration::from_secs(600);
@@ -111,23 +110,28 @@ fn unclaimed_sessions_whose_leases_pass_at_one_moment_end_in_turns() {
 }
 
 #[test]
-fn claim_of_too_many_bytes_ends_the_session() {
+fn request_for_which_a_claim_has_no_room_is_refused_alone() {
     let folder = Folder::new();
     let mut hub_before = hub(&folder);
     let holder = join(&mut hub_before);
     drop(hub_before);
     let limits = Limits { bytes_per_tenant_max: 100_000, ..Limits::default() };
     let mut hub = hub_with(&folder, limits);
-    let (holder, _) = holder.resume(&mut hub, &[0], &[]);
+    let holder = holder.begin_resume(&mut hub);
     let name = "x".repeat(1000);
-    let mut claim = |id: u64| {
-        let request = format!(r#"{{"request":{{"id":{id},"names":["{name}"],"mode":"shared"}}}}"#);
-        hub.message(holder.number, read(&request), Instant::now())
-    };
-    let taken = (1..).take_while(|&id| claim(id).is_ok()).count();
-    assert!((50..100).contains(&taken), "{taken} requests of a thousand bytes are taken");
-    let fault = claim(1000).expect_err("there is no more room");
-    assert_eq!(fault.code, FaultCode::Limit, "{fault}");
+    for id in 1..=100 {
+        let request = format!(r#""id":{id},"names":["{name}"],"mode":"shared""#);
+        // The service knows of no such locks.
+        let token = if id > 90 { r#","token":1"# } else { "" };
+        holder.say(&mut hub, &format!(r#"{{"request":{{{request}{token}}}}}"#));
+    }
+    let answers = holder.take();
+    let lost = answers.iter().filter(|text| text.starts_with(r#"{"lost":"#)).count();
+    assert_eq!(lost, 10);
+    let refused = answers.iter().filter(|text| text.starts_with(r#"{"refused":"#)).count();
+    assert!((1..50).contains(&refused), "{refused} requests of a thousand bytes are refused");
+    holder.say(&mut hub, r#""claimed""#);
+    hub.check_invariants();
 }
 
 /// Requests locks of one to forty names in five sessions; all but those of the first one wait.

@@ -30,6 +30,13 @@ pub(crate) fn handshake() -> Request {
     request
 }
 
+/// Returns the hello that goes on with a session.
+pub(crate) fn resumption(welcome: &Welcome) -> String {
+    let Welcome { session, secret, epoch, .. } = welcome;
+    let resume = format!(r#""session":{session},"secret":"{secret}","epoch":{epoch}"#);
+    format!(r#"{{"hello":{{"version":1,"resume":{{{resume}}}}}}}"#)
+}
+
 pub(crate) fn unix_stream(path: &Path) -> UnixStream {
     let stream = UnixStream::connect(path).expect("the service listens");
     stream.set_read_timeout(PATIENCE).expect("a time limit");
@@ -96,12 +103,11 @@ impl Client {
         client
     }
 
-    /// A connection that goes on with a session, over TCP.
-    pub(crate) fn resume(address: SocketAddr, welcome: &Welcome, alive: &[u64]) -> Self {
-        let Welcome { session, secret, .. } = welcome;
-        let resume = format!(r#""session":{session},"secret":"{secret}","alive":{alive:?}"#);
-        let hello = format!(r#"{{"version":1,"resume":{{{resume},"clients":[{{"client":0}}]}}}}"#);
-        Self::tcp_hello(address, &hello)
+    /// A connection that goes on with a session, over TCP, and has said hello.
+    pub(crate) fn resume(address: SocketAddr, welcome: &Welcome) -> Self {
+        let mut client = Self::silent(tcp_stream(address));
+        client.say(resumption(welcome));
+        client
     }
 
     pub(crate) fn hello(&mut self) -> Welcome {
@@ -186,17 +192,19 @@ impl Client {
         client
     }
 
+    /// Names all that a resumed session still has: client 0 and these requests.
+    pub(crate) fn name_all(&mut self, requests: &[&str]) {
+        let requests = requests.iter().map(|request| format!(r#"{{"request":{{{request}}}}}"#));
+        let first = std::iter::once(r#"{"open":{"client":0}}"#.to_owned());
+        self.say_all(first.chain(requests).chain([r#""claimed""#.into()]));
+    }
+
     /// Says hello with a session of an earlier service, and claims these requests.
     pub(crate) fn claims(&mut self, earlier: &Welcome, requests: &[&str]) {
-        let Welcome { session, secret, epoch, .. } = earlier;
-        let resume = format!(r#""session":{session},"secret":"{secret}","epoch":{epoch}"#);
-        self.say(format!(
-            r#"{{"hello":{{"version":1,"resume":{{{resume},"clients":[{{"client":0}}],"alive":[]}}}}}}"#
-        ));
+        self.say(resumption(earlier));
         let welcome = self.welcome();
-        assert!(welcome.resumed && welcome.claim && welcome.epoch > *epoch, "{welcome:?}");
-        let requests = requests.iter().map(|request| format!(r#"{{"request":{{{request}}}}}"#));
-        self.say_all(requests.chain([r#""claimed""#.into()]));
+        assert!(welcome.resumed && welcome.epoch > earlier.epoch, "{welcome:?}");
+        self.name_all(requests);
     }
 
     /// Why the service ends the connection, and the code of its close frame.

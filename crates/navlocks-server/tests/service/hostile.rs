@@ -395,11 +395,31 @@ fn s18_sessions_clients_partitions_and_connections_have_limits() {
         config.limits.connections_max = 5;
     });
     let mut client = Client::unix(service.unix());
-    client.say_all([r#"{"open":{"client":1}}"#, r#"{"open":{"client":2}}"#]);
-    assert_eq!(client.error(), (FaultCode::Limit, 1009));
+    client.hold(1, "held");
+    // A client beyond a limit is refused alone, and the session goes on.
+    client.say_all([
+        r#"{"open":{"client":1,"partition":"abcdef"}}"#,
+        r#"{"request":{"id":2,"client":1,"names":["a"]}}"#,
+        r#"{"listen":1}"#,
+        r#"{"open":{"client":2}}"#,
+        r#"{"request":{"id":3,"client":2,"names":["a"]}}"#,
+        r#"{"listen":2}"#,
+    ]);
+    for sentence in ["a partition has at most 5 bytes", "a session has at most 2 clients"] {
+        let ToClient::Refused(refused) = client.hear() else { panic!("not refused") };
+        let ToClient::NotListening(deaf) = client.hear() else { panic!("not refused") };
+        for fault in [refused.fault, deaf.fault] {
+            assert_eq!(fault.code, FaultCode::Limit);
+            assert!(fault.message.contains(sentence), "{fault}");
+        }
+    }
+    client.say_all([r#"{"close":1}"#, r#"{"open":{"client":3}}"#]);
+    client.say(r#"{"request":{"id":4,"client":3,"names":["held"],"wait":"if-available"}}"#);
+    assert_eq!(client.hear(), ToClient::Unavailable(4));
     drop(client);
+    // A hello with such a name would be refused each time.
     let mut long = Client::tcp_hello(service.tcp(), r#"{"version":1,"partition":"abcdef"}"#);
-    assert_eq!(long.error(), (FaultCode::Limit, 1009));
+    assert_eq!(long.error(), (FaultCode::BadMessage, 1002));
     drop(long);
     let mut kept = Vec::new();
     for partition in ["a", "b"] {

@@ -85,21 +85,33 @@ fn f125_the_end_of_a_unix_connection_is_the_end_of_its_locks() {
 }
 
 #[test]
-fn a_clean_close_ends_a_session_at_once() {
+fn bye_ends_a_session_at_once() {
     // Leases so long that the test would not see their end.
     let service = Running::start();
-    for leave in [
-        |client: &mut Client| client.say(r#""bye""#),
-        |client: &mut Client| {
-            client.0.close(None).expect("a close frame");
-        },
-    ] {
-        let (mut holder, _) = Client::tcp(service.tcp());
-        holder.hold(1, "a");
-        let mut waiting = wait_for(&service, "a");
-        leave(&mut holder);
-        waiting.granted(1);
-    }
+    let (mut holder, _) = Client::tcp(service.tcp());
+    holder.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    holder.say(r#""bye""#);
+    waiting.granted(1);
+}
+
+#[test]
+fn close_frame_without_bye_leaves_the_session_to_its_next_connection() {
+    let service = Running::start();
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    let token = holder.hold(1, "a");
+    let mut waiting = wait_for(&service, "a");
+    holder.0.close(None).expect("a close frame");
+    // The service answers it, and has taken it then.
+    while holder.0.read().is_ok() {}
+    waiting.settle();
+    let mut holder = Client::resume(service.tcp(), &welcome);
+    assert!(holder.welcome().resumed);
+    holder.name_all(&[&format!(r#""id":1,"names":["a"],"token":{token}"#)]);
+    holder.settle();
+    waiting.settle();
+    holder.say(r#"{"release":1}"#);
+    waiting.granted(1);
 }
 
 #[test]
@@ -113,16 +125,16 @@ fn a_resumed_session_goes_on_where_it_was() {
     client.say(r#"{"request":{"id":3,"names":["c"]}}"#);
     client.settle();
     drop(client);
-    let mut client = Client::resume(service.tcp(), &welcome, &[1, 3, 4]);
+    let mut client = Client::resume(service.tcp(), &welcome);
     let again = client.welcome();
     assert!(again.resumed);
     assert_eq!((again.session, &again.secret), (welcome.session, &welcome.secret));
     // Held: granted again with the same token. Pending: keeps its place. Never arrived: is made
     // now.
-    client.say_all([
-        r#"{"request":{"id":1,"names":["a"]}}"#,
-        r#"{"request":{"id":3,"names":["c"]}}"#,
-        r#"{"request":{"id":4,"names":["d"]}}"#,
+    client.name_all(&[
+        r#""id":1,"names":["a"]"#,
+        r#""id":3,"names":["c"]"#,
+        r#""id":4,"names":["d"]"#,
     ]);
     assert_eq!(client.granted(1), token);
     client.granted(4);
@@ -144,9 +156,9 @@ fn a_grant_that_got_lost_is_told_again() {
     drop(client);
     holder.say(r#"{"release":1}"#);
     holder.settle();
-    let mut client = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut client = Client::resume(service.tcp(), &welcome);
     client.welcome();
-    client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    client.name_all(&[r#""id":1,"names":["a"]"#]);
     // It may have been granted just after the resume as well, and is then told twice.
     let token = client.granted(1);
     client.say(r#"{"ping":1}"#);
@@ -166,12 +178,11 @@ fn a_loss_that_got_lost_is_told_after_the_welcome() {
     let (mut thief, thiefs) = Client::tcp(service.tcp());
     thief.say(r#"{"request":{"id":1,"names":["a","b"],"wait":"steal"}}"#);
     thief.granted(1);
-    let mut client = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut client = Client::resume(service.tcp(), &welcome);
     assert!(client.welcome().resumed);
     let cause = Cause::Stolen(RequestKey::new(thiefs.session, 1));
     let lost = ToClient::Lost(Lost { id: 1, cause });
-    assert_eq!(client.hear(), lost);
-    client.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    client.name_all(&[r#""id":1,"names":["a"],"token":1"#]);
     assert_eq!(client.hear(), lost);
     client.say(r#"{"release":1}"#);
     client.settle();
@@ -182,10 +193,10 @@ fn only_who_knows_the_secret_can_resume() {
     let service = Running::start();
     let (mut client, mut welcome) = Client::tcp(service.tcp());
     welcome.secret.replace_range(0..1, if welcome.secret.starts_with('A') { "B" } else { "A" });
-    let mut stranger = Client::resume(service.tcp(), &welcome, &[]);
+    let mut stranger = Client::resume(service.tcp(), &welcome);
     assert_eq!(stranger.error(), (FaultCode::UnknownSession, 1008));
     welcome.session += 1000;
-    let mut lost = Client::resume(service.tcp(), &welcome, &[]);
+    let mut lost = Client::resume(service.tcp(), &welcome);
     assert_eq!(lost.error(), (FaultCode::UnknownSession, 1008));
     client.settle();
 }
@@ -198,7 +209,7 @@ fn a_lapsed_session_cannot_be_resumed() {
     let mut waiting = wait_for(&service, "a");
     drop(client);
     waiting.granted(1);
-    let mut late = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut late = Client::resume(service.tcp(), &welcome);
     assert_eq!(late.error(), (FaultCode::UnknownSession, 1008));
 }
 
@@ -209,7 +220,7 @@ fn the_last_of_several_resumes_has_the_session() {
     let token = first.hold(1, "a");
     let mut connections = vec![first];
     for _ in 0..20 {
-        let mut next = Client::resume(service.tcp(), &welcome, &[1]);
+        let mut next = Client::resume(service.tcp(), &welcome);
         next.welcome();
         let earlier = connections.last_mut().expect("there is one");
         assert_eq!(earlier.error(), (FaultCode::Replaced, 1008));
@@ -218,7 +229,7 @@ fn the_last_of_several_resumes_has_the_session() {
     let mut last = connections.pop().expect("there is one");
     // That the others are gone changes nothing.
     drop(connections);
-    last.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+    last.name_all(&[r#""id":1,"names":["a"]"#]);
     assert_eq!(last.granted(1), token);
 }
 
@@ -227,7 +238,7 @@ fn a_replaced_connection_has_no_say_any_more() {
     let service = Running::start();
     let (mut first, welcome) = Client::tcp(service.tcp());
     first.hold(1, "a");
-    let mut next = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut next = Client::resume(service.tcp(), &welcome);
     next.welcome();
     // Both a message and its end come too late.
     let _may_be_closed = first.0.send(r#"{"release":1}"#.into());
@@ -244,9 +255,54 @@ fn listening_goes_on_after_a_resume() {
     let (mut listener, welcome) = Client::tcp(service.tcp());
     listener.listen();
     drop(listener);
-    let mut listener = Client::resume(service.tcp(), &welcome, &[]);
+    let mut listener = Client::resume(service.tcp(), &welcome);
     listener.welcome();
+    listener.name_all(&[]);
+    listener.settle();
     let mut other = Client::unix(service.unix());
     other.hold(1, "a");
     assert!(matches!(listener.hear(), ToClient::Event(_)));
+}
+
+#[test]
+fn hello_that_its_client_has_closed_takes_the_session_from_no_other_connection() {
+    let service = Running::start();
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    holder.hold(1, "a");
+    let mut late = Client::silent(crate::client::tcp_stream(service.tcp()));
+    let hello = crate::client::resumption(&welcome);
+    late.0.write(hello.into()).expect("a buffer");
+    // Both arrive at one moment.
+    late.0.close(None).expect("a close frame");
+    while late.0.read().is_ok() {}
+    holder.settle();
+}
+
+#[test]
+fn resumed_session_may_name_more_than_one_message_has_room_for() {
+    let service = Running::with(|config| config.limits.message_bytes_max = 4 << 10);
+    let (mut client, welcome) = Client::tcp(service.tcp());
+    let partition = "p".repeat(250);
+    let opens =
+        (1..100).map(|id| format!(r#"{{"open":{{"client":{id},"partition":"{partition}"}}}}"#));
+    let opens: Vec<String> = opens.collect();
+    let request = |id: u64| format!(r#""id":{id},"client":{},"names":["{id}"]"#, id % 100);
+    client.say_all(opens.clone());
+    client.say_all((1..1000).map(|id| format!(r#"{{"request":{{{}}}}}"#, request(id))));
+    let tokens: Vec<u64> = (1..1000).map(|id| client.granted(id)).collect();
+    drop(client);
+    let mut client = Client::resume(service.tcp(), &welcome);
+    assert!(client.welcome().resumed);
+    client.say(r#"{"open":{"client":0}}"#);
+    client.say_all(opens);
+    // The last one is released, because it is not named.
+    let held = (1..999).zip(&tokens);
+    let held =
+        held.map(|(id, token)| format!(r#"{{"request":{{{},"token":{token}}}}}"#, request(id)));
+    client.say_all(held.chain([r#""claimed""#.to_owned()]));
+    client.settle();
+    client.say(format!(r#"{{"request":{{"id":1001,"client":99,"names":["999"]}}}}"#));
+    assert!(client.granted(1001) > tokens[998]);
+    client.say(r#"{"request":{"id":1002,"client":98,"names":["998"],"wait":"if-available"}}"#);
+    assert_eq!(client.hear(), ToClient::Unavailable(1002));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use navlocks_server::Config;
 use navlocks_wire::{Cause, FaultCode, Lost, Reply, RequestKey, ToClient, Unclaimed, Welcome};
 
-use crate::client::{Client, tcp_stream, unix_stream};
+use crate::client::{Client, resumption, tcp_stream, unix_stream};
 use crate::running::{Folder, Running};
 
 fn short_leases(config: &mut Config) {
@@ -149,15 +149,13 @@ fn claims_that_cannot_be_right_are_refused() {
     let strange = Welcome { secret: "AAAAAAAAAAAAAAAAAAAAAA".into(), ..welcome.clone() };
     let unknown = Welcome { session: 99, ..welcome.clone() };
     let later = Welcome { epoch: welcome.epoch + 9, ..welcome.clone() };
-    for Welcome { session, secret, epoch, .. } in [&strange, &unknown, &later] {
+    for earlier in [&strange, &unknown, &later] {
         let mut client = Client::silent(unix_stream(service.unix()));
-        client.say(format!(
-            r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}","epoch":{epoch},"clients":[],"alive":[]}}}}}}"#
-        ));
+        client.say(resumption(earlier));
         assert_eq!(client.error().0, FaultCode::UnknownSession);
     }
     // Another party cannot have it, though it knows the secret.
-    let mut remote = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut remote = Client::resume(service.tcp(), &welcome);
     assert_eq!(remote.error().0, FaultCode::UnknownSession);
     // A token that was never given, and names that were never held.
     let (wrong, other) = (token + 1, format!(r#""id":2,"names":["b"],"token":{token}"#));
@@ -290,12 +288,8 @@ fn readers_do_not_wait_for_a_reader_that_does_not_come_back() {
 #[test]
 fn claim_that_breaks_off_counts_for_nothing_and_can_be_made_again() {
     let (service, welcome, token, _) = orphaned();
-    let Welcome { session, secret, epoch, .. } = &welcome;
-    let resume = format!(r#""session":{session},"secret":"{secret}","epoch":{epoch}"#);
     let mut half = Client::silent(unix_stream(service.unix()));
-    half.say(format!(
-        r#"{{"hello":{{"version":1,"resume":{{{resume},"clients":[{{"client":0}}],"alive":[1]}}}}}}"#
-    ));
+    half.say(resumption(&welcome));
     half.welcome();
     half.settle();
     drop(half);
@@ -311,17 +305,49 @@ fn claim_that_breaks_off_counts_for_nothing_and_can_be_made_again() {
 }
 
 #[test]
+fn stranger_does_not_end_the_claim_of_a_session_that_it_names() {
+    let (service, welcome, token, _) = orphaned();
+    let mut holder = Client::silent(unix_stream(service.unix()));
+    holder.say(resumption(&welcome));
+    holder.welcome();
+    // It knows the number, and not the secret; then the secret, and is of another party.
+    let strange = Welcome { secret: "AAAAAAAAAAAAAAAAAAAAAA".into(), ..welcome.clone() };
+    let mut stranger = Client::silent(unix_stream(service.unix()));
+    stranger.say(resumption(&strange));
+    assert_eq!(stranger.error().0, FaultCode::UnknownSession);
+    let mut other_party = Client::resume(service.tcp(), &welcome);
+    assert_eq!(other_party.error().0, FaultCode::UnknownSession);
+    holder.name_all(&[&format!(r#""id":1,"names":["a"],"token":{token}"#)]);
+    holder.settle();
+    let mut other = Client::unix(service.unix());
+    other.say(request(1, "a"));
+    other.settle();
+    holder.say(r#"{"release":1}"#);
+    other.granted(1);
+}
+
+#[test]
+fn newer_connection_takes_a_claim_over_and_the_older_one_is_told() {
+    let (service, welcome, token, _) = orphaned();
+    let mut older = Client::silent(unix_stream(service.unix()));
+    older.say(resumption(&welcome));
+    older.welcome();
+    let held = format!(r#""id":1,"names":["a"],"token":{token}"#);
+    let mut newer = Client::claim(service.unix(), &welcome, &[&held]);
+    assert_eq!(older.error().0, FaultCode::Replaced);
+    newer.settle();
+}
+
+#[test]
 fn release_and_bye_that_cross_a_claim_count() {
     let (service, welcome, token, _) = orphaned();
     let mut other = Client::unix(service.unix());
     other.say(request(1, "a"));
-    let Welcome { session, secret, .. } = &welcome;
     let mut holder = Client::silent(unix_stream(service.unix()));
-    holder.say(format!(
-        r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}","clients":[{{"client":0}}],"alive":[1]}}}}}}"#
-    ));
+    holder.say(resumption(&welcome));
     holder.welcome();
     holder.say_all([
+        r#"{"open":{"client":0}}"#.into(),
         format!(r#"{{"request":{{"id":1,"names":["a"],"token":{token}}}}}"#),
         r#"{"release":1}"#.into(),
         r#""claimed""#.into(),
@@ -332,11 +358,8 @@ fn release_and_bye_that_cross_a_claim_count() {
     let (service, welcome, ..) = orphaned();
     let mut other = Client::unix(service.unix());
     other.say(request(1, "a"));
-    let Welcome { session, secret, .. } = &welcome;
     let mut holder = Client::silent(unix_stream(service.unix()));
-    holder.say(format!(
-        r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}","clients":[],"alive":[]}}}}}}"#
-    ));
+    holder.say(resumption(&welcome));
     holder.say(r#""bye""#);
     other.granted(1);
 }
@@ -359,7 +382,7 @@ fn session_without_a_claim_is_over_when_its_lease_has_passed() {
     other.granted(2);
     other.granted(1);
     assert!(begin.elapsed() >= lease);
-    let mut late = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut late = Client::resume(service.tcp(), &welcome);
     assert_eq!(late.error().0, FaultCode::UnknownSession);
 }
 
@@ -399,8 +422,8 @@ fn lease_of_a_claim_that_breaks_off_counts_from_its_last_message() {
     while begin.elapsed() < lease * 3 / 4 {
         std::thread::yield_now();
     }
-    let mut half = Client::resume(service.tcp(), &welcome, &[1]);
-    assert!(half.welcome().claim);
+    let mut half = Client::resume(service.tcp(), &welcome);
+    assert!(half.welcome().resumed);
     let heard = Instant::now();
     half.settle();
     drop(half);
@@ -460,13 +483,10 @@ fn present_session_goes_on_over_another_connection() {
     let (holder, welcome, token, _listener) = present(&service);
     drop(holder);
     let mut holder = Client::silent(unix_stream(service.unix()));
-    let Welcome { session, secret, epoch, .. } = &welcome;
-    holder.say(format!(
-        r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}","epoch":{epoch},"clients":[{{"client":0}}],"alive":[1]}}}}}}"#
-    ));
+    holder.say(resumption(&welcome));
     let again = holder.welcome();
-    assert!(again.resumed && !again.claim);
-    holder.say(request(1, "a"));
+    assert!(again.resumed);
+    holder.name_all(&[r#""id":1,"names":["a"]"#]);
     assert_eq!(holder.granted(1), token);
 }
 

@@ -94,7 +94,7 @@ fn without_the_tables_nothing_is_granted_for_the_longest_lease() {
     let begin = Instant::now();
     let service = Running::again(folder, short_leases);
     // A claim that the service cannot judge is refused.
-    let mut claim = Client::resume(service.tcp(), &welcome, &[1]);
+    let mut claim = Client::resume(service.tcp(), &welcome);
     assert_eq!(claim.error().0, FaultCode::UnknownSession);
     let mut client = Client::unix(service.unix());
     client.say_all([

@@ -1,46 +1,42 @@
 //! The messages that a client sends at the start of a connection.
 //!
-//! Everything follows from the state of the session. A restarted service gets a claim: a successor
-//! only knows that the session exists.
+//! Everything follows from the state of the session. A resumed session gets a claim: what the
+//! service does not find in it, it releases.
 
 use super::entry::{Over, Stage};
 use super::session::{LinkState, State};
 use crate::error::{Loss, RequestErrorKind};
-use navlocks_wire::{self as wire, Resume, ToService};
+use navlocks_wire::{self as wire, ToService};
 
 /// The most that is sent with a hello: it must fit into the buffer of a socket.
 const EARLY_BYTES_MAX: usize = 4 << 10;
 
 impl State {
-    /// Sends all that the service does not know: it has got the `early` requests. Returns how many
-    /// locks are lost because this service does not take their claims.
-    pub(super) fn say_all(&mut self, resumed: Option<&Resume>, claim: bool, early: &[u64]) -> u64 {
+    /// Sends the whole state: the service has got the `early` requests. Returns how many locks are
+    /// lost because this service does not take their claims.
+    pub(super) fn say_all(&mut self, resumed: bool, early: &[u64]) -> u64 {
         if self.presence.is_some() {
             self.say(&ToService::Present);
         }
         self.say_clients(resumed);
         let alive = self.alive();
         let mut lost = 0;
-        if claim && resumed.is_some() {
-            // A request that ended since the hello is left out, which releases it.
+        if resumed {
+            // A request that is over is left out, which releases it.
             lost = alive.iter().filter(|&&number| !self.claim(number)).count() as u64;
             self.say(&ToService::Claimed);
-            for &number in &alive {
-                self.watch_again(number);
-            }
-            self.listen_again(false);
+            self.listen_again(true);
         } else {
-            let known = resumed.iter().flat_map(|resume| &resume.alive).chain(early);
-            for &number in known.filter(|number| alive.binary_search(number).is_err()) {
+            for &number in early.iter().filter(|number| alive.binary_search(number).is_err()) {
                 self.say(&ToService::Abort(number));
             }
-            self.listen_again(resumed.is_some());
-            for number in alive {
-                if !early.contains(&number) {
-                    self.request_again(number);
-                }
-                self.watch_again(number);
+            self.listen_again(false);
+            for &number in alive.iter().filter(|number| !early.contains(number)) {
+                self.request_again(number);
             }
+        }
+        for number in alive {
+            self.watch_again(number);
         }
         self.ask_again();
         // The user disconnected meanwhile.
@@ -50,19 +46,15 @@ impl State {
         lost
     }
 
-    /// Opens clients that the service does not know, and ends those that it still has.
-    fn say_clients(&mut self, resumed: Option<&Resume>) {
-        let opened: Vec<u64> = match resumed {
-            Some(resume) => resume.clients.iter().map(|open| open.client).collect(),
-            // Every hello opens client 0.
-            None => vec![0],
-        };
-        let unknown =
-            self.clients.iter().filter(|&(number, _)| opened.binary_search(number).is_err());
+    /// Opens or names all clients. The hello of a new session has opened client 0.
+    fn say_clients(&mut self, resumed: bool) {
+        let opened = |number: u64| number == 0 && !resumed;
+        let unknown = self.clients.iter().filter(|&(&number, _)| !opened(number));
         let mut said: Vec<ToService> =
             unknown.map(|(&number, client)| ToService::Open(client.open(number))).collect();
-        let ended = opened.iter().filter(|number| !self.clients.contains_key(number));
-        said.extend(ended.map(|&number| ToService::Close(number)));
+        if opened(0) && !self.clients.contains_key(&0) {
+            said.push(ToService::Close(0));
+        }
         for message in said {
             self.say(&message);
         }

@@ -24,6 +24,10 @@ use navlocks_wire::{Fault, FaultCode};
 /// Spreads the clients that want to start a service.
 const START_JITTER_MAX: Duration = Duration::from_millis(50);
 
+/// How often in a row a service may end a session because of the client's messages, until the users
+/// get the fault.
+const FAULTS_MAX: u32 = 2;
+
 /// A session that has its driver, and its connection if there is one.
 pub(super) struct Begun {
     session: Gone,
@@ -83,6 +87,7 @@ impl Begun {
         let session = &gone.0;
         let mut pauses = Pauses::between_dials(&session.options.addresses);
         let mut starts = Starts::default();
+        let mut faults = 0;
         loop {
             if let Some(link) = link.take() {
                 let since = Instant::now();
@@ -93,6 +98,14 @@ impl Begun {
                 let lasted = Instant::now().saturating_since(since);
                 if pauses.after(lasted) {
                     route.settled();
+                    faults = 0;
+                }
+                if let Some(fault) = session.take_fault() {
+                    faults += 1;
+                    // The next session begins with the same requests.
+                    if faults == FAULTS_MAX {
+                        return session.refused(Refusal::from(fault));
+                    }
                 }
                 starts.after(lasted);
                 let moved = session.take_moved();

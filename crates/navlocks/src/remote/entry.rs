@@ -5,6 +5,7 @@ use std::task::Waker;
 use navlocks_core::{FencingToken, Wait};
 
 use crate::backend::Watched;
+use crate::clock::Moment;
 use crate::error::{Loss, RequestErrorKind};
 use crate::wakes::Wakes;
 use navlocks_wire as wire;
@@ -17,6 +18,8 @@ pub(super) struct Entry {
     pub(super) stage: Stage,
     /// Whether a service may have received it.
     pub(super) sent: bool,
+    /// When it was made, or granted.
+    pub(super) since: Moment,
     /// The place in the queue, if the service sent one.
     pub(super) place: Option<wire::QueuePlace>,
     /// The task that waits for the answer.
@@ -59,7 +62,8 @@ pub(super) struct Watch {
 impl Entry {
     pub(super) fn new(request: wire::Request, sent: bool, waker: Waker) -> Self {
         let (stage, watches) = (Stage::Pending, Vec::new());
-        Self { request, stage, sent, place: None, waker: Some(waker), watches }
+        let since = Moment::now();
+        Self { request, stage, sent, since, place: None, waker: Some(waker), watches }
     }
 
     /// Returns true if a later request of the same client takes this lock away: it steals, and
@@ -77,15 +81,16 @@ impl Entry {
         !matches!(self.stage, Stage::Over(_))
     }
 
-    /// Returns the request as a claim has it: with the token of a held one, or the place of a
-    /// pending one. Returns none when it is over.
+    /// Returns the request as a claim has it: with its age, and the token of a held one or the
+    /// place of a pending one. Returns none when it is over.
     pub(super) fn claim(&self) -> Option<wire::Request> {
         let (token, place) = match self.stage {
             Stage::Pending => (None, self.place),
             Stage::Granted(token) | Stage::Held(token) => (Some(token.get()), None),
             Stage::Over(_) => return None,
         };
-        Some(wire::Request { token, place, ..self.request.clone() })
+        let ms = u64::try_from(self.since.age().as_millis()).ok();
+        Some(wire::Request { token, place, ms, ..self.request.clone() })
     }
 
     /// Returns how it was lost, if it was.
@@ -94,6 +99,13 @@ impl Entry {
             Stage::Over(Over::Lost(loss)) => Some(loss),
             _ => None,
         }
+    }
+
+    /// Grants it.
+    pub(super) fn grant(&mut self, token: FencingToken) -> Option<Waker> {
+        self.stage = Stage::Granted(token);
+        self.since = Moment::now();
+        self.waker.take()
     }
 
     /// Ends the request by an event of the service, and wakes all its tasks.

@@ -139,6 +139,7 @@ impl Backend for Handle {
                 tag: tag.map(|tag| tag.as_ref().into()),
                 token: None,
                 place: None,
+                ms: None,
             });
             let text = wire::write(&message);
             if let Err(fault) = state.fits(&text) {

@@ -56,14 +56,8 @@ impl Session {
     pub(super) fn hello(&self, carry: bool) -> Hello {
         let mut state = self.lock();
         state.early.clear();
-        let clients = state.clients.iter();
-        let resume = state.secret.clone().map(|secret| Resume {
-            session: state.number,
-            secret,
-            epoch: state.epoch,
-            clients: clients.map(|(&number, client)| client.open(number)).collect(),
-            alive: state.alive(),
-        });
+        let (session, epoch) = (state.number, state.epoch);
+        let resume = state.secret.clone().map(|secret| Resume { session, secret, epoch });
         let lease = self.options.lease;
         // A session over a Unix socket ends with its process.
         let chooses = resume.is_none() && self.options.addresses.socket().is_none();
@@ -71,12 +65,15 @@ impl Session {
             state.chosen = secret::draw();
         }
         let secret = state.chosen.clone().filter(|_| chooses);
+        let is_far = self.options.addresses.socket().is_none();
         Hello {
             version: wire::VERSION,
             partition: self.options.partition.clone(),
             parent: self.options.parent,
             carry,
             secret,
+            // Over a Unix socket the kernel tells.
+            process: is_far.then(own_process),
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
             resume,
         }
@@ -96,11 +93,11 @@ impl Session {
     /// Takes the answer to this hello, which was sent at `said`, and sends the whole state again.
     pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Instant) {
         self.input(|state| {
-            let Welcome { session, secret, epoch, lease_ms, resumed, claim, .. } = welcome;
+            let Welcome { session, secret, epoch, lease_ms, resumed, .. } = welcome;
             let Welcome { presence, limits, cluster, .. } = welcome;
-            let asked = hello.resume.as_ref().filter(|resume| resume.session == session);
-            let resumed = asked.filter(|_| resumed || claim);
-            if resumed.is_none() {
+            let asked = hello.resume.as_ref().is_some_and(|resume| resume.session == session);
+            let resumed = resumed && asked;
+            if !resumed {
                 // The early requests belong to the session that begins, so their steals go on.
                 state.mark_early(false);
                 self.lapse(state, Loss::ServiceGone);
@@ -123,7 +120,7 @@ impl Session {
             }
             state.outbox.clear();
             let early = std::mem::take(&mut state.early);
-            let lost = state.say_all(resumed, claim, &early);
+            let lost = state.say_all(resumed, &early);
             self.losses.fetch_add(lost, Ordering::Release);
             state.begin_silence();
         });
@@ -217,6 +214,11 @@ impl Session {
         self.lock().moved.take()
     }
 
+    /// Takes the fault of this client that ended its session.
+    pub(super) fn take_fault(&self) -> Option<Fault> {
+        self.lock().fault.take()
+    }
+
     /// The next thing to say; with nothing to say, `waker` is woken when there is.
     pub(super) fn next_said(&self, waker: &Waker) -> Option<Utf8Bytes> {
         let mut state = self.lock();
@@ -252,6 +254,12 @@ impl Session {
     pub(super) fn believed_until(&self) -> Instant {
         Instant::from_raw(self.believed.load(Ordering::Acquire))
     }
+}
+
+/// Returns a description of this process for people on other machines.
+fn own_process() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}@{}", std::process::id(), host.trim())
 }
 
 impl State {
@@ -321,7 +329,7 @@ mod tests {
             r#""message-bytes-max":9,"name-bytes-max":9,"names-per-request-max":9,"#,
             r#""tag-bytes-max":9,"requests-per-session-max":9,"clients-per-session-max":9"#
         );
-        for (said, more) in [(1, ""), (2, r#""resumed":true,"claim":true,"#)] {
+        for (said, more) in [(1, ""), (2, r#""resumed":true,"#)] {
             let text = format!(
                 r#"{{"welcome":{{"version":1,"service":"a test","session":7,"secret":"s","epoch":{said},{more}"lease-ms":8000,"limits":{{{limits}}}}}}}"#
             );

@@ -53,6 +53,12 @@ impl Session {
                         client.inboxes.begin();
                     }
                 }
+                ToClient::NotListening(refused) => {
+                    let State { clients, wakes, .. } = state;
+                    if let Some(client) = clients.get_mut(&refused.client) {
+                        client.inboxes.refuse(wakes);
+                    }
+                }
                 ToClient::Event(event) => {
                     let State { clients, wakes, .. } = state;
                     if let Some(client) = clients.get_mut(&event.client) {
@@ -80,7 +86,10 @@ impl Session {
                     self.lapse(state, Loss::LeaseLapsed);
                     state.lease_over = Some(Instant::now());
                 }
-                ToClient::Error(_) => self.lapse(state, Loss::ServiceGone),
+                ToClient::Error(fault) => {
+                    state.fault = Some(fault).filter(|fault| fault.code.is_of_client());
+                    self.lapse(state, Loss::ServiceGone);
+                }
             }
             state.link.carries()
         })
@@ -109,8 +118,7 @@ impl State {
         if let Some(entry) = entries.get_mut(&id)
             && let Stage::Pending = entry.stage
         {
-            entry.stage = Stage::Granted(FencingToken::new(token));
-            wakes.add_all(entry.waker.take());
+            wakes.add_all(entry.grant(FencingToken::new(token)));
         }
     }
 

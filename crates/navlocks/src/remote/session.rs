@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) cluster: bool,
     /// The service ended the connection with this refusal, because the locks are elsewhere.
     pub(super) moved: Option<Fault>,
+    /// The service ended the session because of this client's messages, and may do so again.
+    pub(super) fault: Option<Fault>,
     pub(super) link: LinkState,
     /// The state of the connection that users see.
     pub(super) changes: Changes,
@@ -131,6 +133,7 @@ impl Session {
                 silence: None,
                 cluster: false,
                 moved: None,
+                fault: None,
                 link: LinkState::Down,
                 changes: Changes::new(),
                 message_bytes_max: usize::MAX,

@@ -33,7 +33,7 @@ impl From<wire::Cause> for Loss {
 impl From<wire::Event> for Event {
     fn from(event: wire::Event) -> Self {
         let wire::Event { about, what, .. } = event;
-        let About { request, client, names, mode, tag, pid } = about;
+        let About { request, client, names, mode, tag, pid, .. } = about;
         Self {
             request: request.into(),
             client: client.into(),
@@ -76,7 +76,7 @@ impl From<wire::Cycle> for Cycle {
 impl From<wire::Info> for LockInfo {
     fn from(info: wire::Info) -> Self {
         let wire::Info { about, token, ms, parent, stopped } = info;
-        let About { request, client, names, mode, tag, pid } = about;
+        let About { request, client, names, mode, tag, pid, process } = about;
         Self {
             request: request.into(),
             client: client.into(),
@@ -86,6 +86,7 @@ impl From<wire::Info> for LockInfo {
             tag: tag.map(Into::into),
             age: Duration::from_millis(ms),
             pid,
+            process: process.map(Into::into),
             parent: parent.map(Into::into),
             stopped,
         }

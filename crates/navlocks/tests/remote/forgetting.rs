@@ -98,7 +98,7 @@ fn session_resumed_with_another_number_is_a_new_one() {
         let lock = held(&locks, "a", &mut talk).await;
         talk.breaks();
         // Another session number: its state is not that of this client.
-        let (mut talk, _) = peer.resumes(leased(8)).await;
+        let (mut talk, _) = peer.wants_claim(leased(8)).await;
         talk.hears(ToService::Open(Open { client: 1, partition: String::new() })).await;
         assert_eq!(lock.loss(), Some(Loss::ServiceGone));
     });

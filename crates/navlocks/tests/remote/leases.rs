@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use navlocks::Loss;
 use navlocks_wire::{FaultCode, ToClient, ToService, Welcome};
 
-use crate::client::{begun, connected, greeting_again, held, polled, said};
+use crate::client::{begun, connected, greeting_again, held, polled, request_of, said};
 use crate::peer::{Peer, Pings, Talk, leased, leased_for};
 use crate::run;
 
@@ -172,8 +172,7 @@ fn session_resumed_after_the_lease_releases_its_locks() {
         assert_eq!(lock.lost().await, Loss::LeaseLapsed);
         // The service answers late, and counts from the hello.
         talk.says(ToClient::Welcome(Welcome { resumed: true, ..leased(7) })).await;
-        talk.hears(ToService::Abort(1)).await;
-        talk.hears(said(2, "b")).await;
+        talk.hears_claim(&[request_of(0, 2, "b")]).await;
         talk.grants(2, 2).await;
         assert_eq!(waiting.await.unwrap().loss(), None);
         assert_eq!(lock.loss(), Some(Loss::LeaseLapsed));

@@ -185,15 +185,27 @@ impl Peer {
         (talk, hello)
     }
 
-    /// Resumes the session of a client that requests it.
-    pub(crate) async fn resumes(&self, welcome: Welcome) -> (Talk, wire::Resume) {
-        let (talk, hello) = self.welcomes(Welcome { resumed: true, ..welcome }).await;
-        (talk, hello.resume.expect("the client wants to go on"))
+    /// Resumes the session of a client that requests it, and receives its whole claim.
+    pub(crate) async fn resumes(&self, welcome: Welcome) -> (Talk, Claim) {
+        let (mut talk, wire::Resume { session, secret, .. }) = self.wants_claim(welcome).await;
+        let (mut clients, mut requests) = (Vec::new(), Vec::new());
+        loop {
+            match talk.hear().await {
+                ToService::Open(open) => clients.push(open),
+                ToService::Request(request) => requests.push(request),
+                ToService::Claimed => break,
+                ToService::Present => {}
+                other => panic!("{other:?} is no part of a claim"),
+            }
+        }
+        let alive = requests.iter().map(|request| request.id).collect();
+        (talk, Claim { session, secret, clients, alive, requests })
     }
 
-    /// Resumes a session that it knows from its registry only, and wants a claim.
+    /// Resumes the session of a client that requests it, and receives no claim yet.
     pub(crate) async fn wants_claim(&self, welcome: Welcome) -> (Talk, wire::Resume) {
-        self.resumes(Welcome { claim: true, ..welcome }).await
+        let (talk, hello) = self.welcomes(Welcome { resumed: true, ..welcome }).await;
+        (talk, hello.resume.expect("the client wants to go on"))
     }
 
     /// Begins a new session with a client that does not resume one.
@@ -202,6 +214,16 @@ impl Peer {
         assert_eq!(hello.resume, None);
         talk
     }
+}
+
+/// The claim of a session that a client resumes.
+pub(crate) struct Claim {
+    pub(crate) session: u32,
+    pub(crate) secret: String,
+    pub(crate) clients: Vec<wire::Open>,
+    /// The numbers of its requests.
+    pub(crate) alive: Vec<u64>,
+    pub(crate) requests: Vec<Request>,
 }
 
 impl Talk {
@@ -217,7 +239,14 @@ impl Talk {
     pub(crate) async fn hear_or_end(&mut self) -> Option<ToService> {
         loop {
             match self.next().await? {
-                Message::Text(text) => return Some(wire::read(&text).expect("a message")),
+                Message::Text(text) => {
+                    let mut message = wire::read(&text).expect("a message");
+                    // Ages differ each time.
+                    if let ToService::Request(request) = &mut message {
+                        request.ms = None;
+                    }
+                    return Some(message);
+                }
                 Message::Pong(_) => {}
                 other => panic!("the client does not say {other:?}"),
             }
@@ -317,11 +346,15 @@ impl Talk {
     pub(crate) fn hears_claim(&mut self, expected: &[Request]) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
-            for request in expected {
-                let heard = self.hear().await;
-                assert_eq!(heard, ToService::Request(request.clone()), "at {place}");
+            let mut heard = self.hear().await;
+            while let ToService::Open(_) = heard {
+                heard = self.hear().await;
             }
-            assert_eq!(self.hear().await, ToService::Claimed, "at {place}");
+            for request in expected {
+                assert_eq!(heard, ToService::Request(request.clone()), "at {place}");
+                heard = self.hear().await;
+            }
+            assert_eq!(heard, ToService::Claimed, "at {place}");
         }
     }
 
@@ -384,7 +417,6 @@ pub(crate) fn welcome(session: u32) -> Welcome {
         session,
         secret: String::new(),
         epoch: 0,
-        claim: false,
         cluster: false,
         presence: None,
         lease_ms: None,

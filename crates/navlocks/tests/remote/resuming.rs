@@ -1,7 +1,7 @@
 //! A connection that breaks, and a session that is resumed over the next one.
 
 use navlocks::{Loss, RequestErrorKind};
-use navlocks_wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
+use navlocks_wire::{Cause, FaultCode, Lost, Open, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased, leased_for};
@@ -12,7 +12,7 @@ fn open(client: u64, partition: &str) -> Open {
 }
 
 #[test]
-fn hello_has_the_session_and_all_live_requests() {
+fn claim_has_all_clients_and_live_requests() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -39,9 +39,8 @@ fn hello_has_the_session_and_all_live_requests() {
         assert_eq!(resume.secret, "secret of 7");
         assert_eq!(resume.clients, [open(0, ""), open(1, "p")]);
         assert_eq!(resume.alive, [1, 3, 5, 6]);
-        // Unanswered messages are sent again, in order; granted requests are not.
-        let again = [talk.hear_request().await, talk.hear_request().await];
-        assert_eq!(again.map(|request| request.id), [5, 6]);
+        let tokens: Vec<_> = resume.requests.iter().map(|request| request.token).collect();
+        assert_eq!(tokens, [Some(1), Some(3), None, None]);
         talk.grants(5, 50).await;
         assert_eq!(pending.await.unwrap().fencing_token().get(), 50);
         talk.hears(ToService::Release(5)).await;
@@ -91,12 +90,55 @@ fn locks_stay_valid_and_requests_keep_their_place_through_many_breaks() {
             let resume;
             (talk, resume) = peer.resumes(leased(7)).await;
             assert_eq!(resume.alive, [1, 2]);
-            talk.hears(said(2, "b")).await;
             assert_eq!(lock.loss(), None);
             assert_eq!(locks.client_id(), id);
         }
         talk.grants(2, 2).await;
         drop(waiting.await.unwrap());
+    });
+}
+
+#[test]
+fn fault_that_ends_two_sessions_in_a_row_is_given_to_the_user() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let lock = held(&locks, "a", &mut talk).await;
+        let waiting = begun(locks.request("b"));
+        talk.hears(said(2, "b")).await;
+        talk.fails(FaultCode::BadState, "this makes no sense").await;
+        drop(talk);
+        assert_eq!(lock.lost().await, Loss::ServiceGone);
+        let mut talk = peer.begins(leased(8)).await;
+        talk.hears(said(2, "b")).await;
+        talk.fails(FaultCode::BadState, "this makes no sense").await;
+        drop(talk);
+        let error = waiting.await.unwrap_err();
+        assert!(error.to_string().contains("this makes no sense"), "{error}");
+        assert!(locks.request("c").await.is_err());
+    });
+}
+
+#[test]
+fn claim_of_any_length_is_sent_in_pieces() {
+    const REQUESTS: u64 = 100_000;
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, mut talk) = connected(&peer, leased(7)).await;
+        let request = |id: u64| begun(locks.request(id.to_string().as_str()));
+        let waiting: Vec<_> = (1..=REQUESTS).map(request).collect();
+        for id in 1..=REQUESTS {
+            assert_eq!(talk.hear_request().await.id, id);
+        }
+        for id in 1..=REQUESTS {
+            talk.grants(id, id).await;
+        }
+        talk.settles().await;
+        talk.breaks();
+        let (_talk, claim) = peer.resumes(leased(7)).await;
+        assert!(claim.alive.into_iter().eq(1..=REQUESTS));
+        assert!(claim.requests.iter().all(|request| request.token == Some(request.id)));
+        drop(waiting);
     });
 }
 
@@ -114,60 +156,6 @@ fn close_by_service_breaks_connection_alone() {
         drop(lock);
         talk.hears(ToService::Release(1)).await;
     });
-}
-
-#[test]
-fn requests_ended_between_hello_and_welcome_are_sent_after_it() {
-    run(async {
-        let peer = Peer::tcp().await;
-        let (locks, mut talk) = connected(&peer, leased(7)).await;
-        let ended = locks.new_client();
-        talk.hears(ToService::Open(open(1, ""))).await;
-        let released = held(&locks, "a", &mut talk).await; // 1
-        let aborted = begun(locks.request("b")); // 2
-        let kept = begun(locks.request("c")); // 3
-        let unheard = begun(locks.request("d")); // 4
-        for id in 2..=4 {
-            assert_eq!(talk.hear_request().await.id, id);
-        }
-        talk.grants(4, 4).await;
-        talk.settles().await;
-        talk.breaks();
-
-        let (mut talk, hello) = peer.greeted().await;
-        let resume = hello.resume.unwrap();
-        assert_eq!(resume.alive, [1, 2, 3, 4]);
-        assert_eq!(resume.clients, [open(0, ""), open(1, "")]);
-        // The service keeps all of them, and receives nothing until it has answered.
-        drop((released, aborted, unheard));
-        drop(ended);
-        let opened = locks.partition("late");
-        let late = begun(opened.request("e")); // 5
-        talk.says(ToClient::Welcome(resumed())).await;
-
-        let mut heard = Vec::new();
-        while heard.len() < 7 {
-            heard.push(talk.hear().await);
-        }
-        let position = |message: &ToService| heard.iter().position(|heard| heard == message);
-        let place =
-            |message| position(&message).unwrap_or_else(|| panic!("{message:?}: {heard:?}"));
-        for over in [1, 2, 4] {
-            let said =
-                position(&ToService::Abort(over)).or_else(|| position(&ToService::Release(over)));
-            assert!(said.is_some(), "{over} is never let go: {heard:?}");
-        }
-        place(ToService::Close(1));
-        place(said(3, "c"));
-        let opened = place(ToService::Open(open(2, "late")));
-        let requested = ToService::Request(crate::client::request_of(2, 5, "e"));
-        assert!(opened < place(requested));
-        drop((kept, late));
-    });
-}
-
-fn resumed() -> navlocks_wire::Welcome {
-    navlocks_wire::Welcome { resumed: true, ..leased(7) }
 }
 
 #[test]
@@ -191,7 +179,6 @@ fn loss_not_received_before_the_break_is_received_after_it() {
         assert!(matches!(lock.lost().await, Loss::Stolen { .. }));
         assert!(matches!(unheard.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));
         assert!(matches!(pending.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));
-        talk.hears(said(3, "c")).await;
         talk.hears(ToService::Release(2)).await;
         talk.hears(ToService::Release(3)).await;
         drop(lock);
@@ -216,7 +203,7 @@ fn connection_that_breaks_during_hello_is_tried_again() {
 }
 
 #[test]
-fn client_opened_or_ended_without_connection_is_in_the_hello() {
+fn claim_has_clients_that_were_opened_without_a_connection() {
     run(async {
         let peer = Peer::tcp().await;
         let (locks, mut talk) = connected(&peer, leased(7)).await;
@@ -224,8 +211,8 @@ fn client_opened_or_ended_without_connection_is_in_the_hello() {
         talk.hears(ToService::Open(open(1, ""))).await;
         let lock = held(&locks, "a", &mut talk).await;
         talk.breaks();
-        let (talk, hello) = peer.greeted().await;
-        assert_eq!(hello.resume.unwrap().clients, [open(0, ""), open(1, "")]);
+        let (talk, resume) = peer.resumes(leased(7)).await;
+        assert_eq!(resume.clients, [open(0, ""), open(1, "")]);
         drop(first);
         locks.end();
         let second = lock.locks().new_client();

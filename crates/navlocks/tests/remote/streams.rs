@@ -28,6 +28,7 @@ async fn tells(talk: &mut Talk, client: u64, number: u64) {
         mode: navlocks::Mode::Exclusive,
         tag: None,
         pid: None,
+        process: None,
     };
     talk.says(ToClient::Event(wire::Event { client, about, what: What::Requested })).await;
 }
@@ -51,6 +52,9 @@ fn unanswered_questions_are_asked_again_in_their_order() {
             talk.breaks();
             let resumed = welcome.lease_ms.is_some();
             let mut talk = peer.welcomes(wire::Welcome { resumed, ..welcome }).await.0;
+            if resumed {
+                talk.hears_claim(&[]).await;
+            }
             for id in (1..=20).filter(|id| ![1, 3].contains(id)) {
                 talk.hears(ask(id, Question::Query)).await;
                 talk.says(snapshot(id)).await;
@@ -200,6 +204,7 @@ fn stream_dropped_without_connection_ends_over_the_next() {
         drop(events);
         // A resumed session keeps its subscription.
         talk.says(ToClient::Welcome(wire::Welcome { resumed: true, ..leased(1) })).await;
+        talk.hears_claim(&[]).await;
         talk.hears(ToService::Unlisten(0)).await;
         talk.breaks();
         let (mut talk, _) = peer.resumes(leased(1)).await;

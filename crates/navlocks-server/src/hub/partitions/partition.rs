@@ -24,7 +24,7 @@ use crate::hub::recovery::Recovery;
 use crate::hub::sessions::Known;
 use crate::hub::shares::Share;
 use crate::hub::views::{History, Noted};
-use address::{Address, Served, address, noted};
+use address::{Address, Owner, Served, address, noted};
 pub(crate) use answers::{Looks, TooMany};
 pub(crate) use asking::Asking;
 pub(crate) use outboxes::Around;
@@ -35,8 +35,8 @@ use outboxes::Outboxes;
 pub(crate) struct Partition {
     pub(crate) key: PartitionKey,
     space: Space<Served>,
-    /// The key of each client, by [`ClientId::slot`].
-    clients: Vec<ClientKey>,
+    /// The owners of clients, by [`ClientId::slot`].
+    clients: Vec<Owner>,
     subscribers: Subscribers,
     /// Requests that came before anything may be granted.
     pub(crate) early: Early,
@@ -100,12 +100,13 @@ impl Partition {
         self.bytes + self.early.bytes()
     }
 
-    pub(crate) fn add_client(&mut self, key: ClientKey) -> ClientId {
+    /// Adds a client, with the process that it says to be.
+    pub(crate) fn add_client(&mut self, key: ClientKey, process: Option<Rc<str>>) -> ClientId {
         let id = self.space.add_client();
         if id.slot() >= self.clients.len() {
-            self.clients.resize(id.slot() + 1, key);
+            self.clients.resize(id.slot() + 1, Owner { key, process: None });
         }
-        self.clients[id.slot()] = key;
+        self.clients[id.slot()] = Owner { key, process };
         id
     }
 
@@ -123,7 +124,7 @@ impl Partition {
     pub(crate) fn request(&mut self, asking: Asking, around: &mut Around<'_>) -> Option<RequestId> {
         let address = self.address(&asking, around);
         let place = asking.queue_place(around.epoch);
-        let Asking { owner, request, tag, .. } = asking;
+        let Asking { owner, request, tag, since, .. } = asking;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
         }
@@ -137,6 +138,9 @@ impl Partition {
         match made {
             Ok((_, Answer::Unavailable)) => None,
             Ok((id, answer)) => {
+                if answer == Answer::Pending && since < around.now {
+                    self.space.set_since(id, since);
+                }
                 if let (Answer::Pending, Some(place)) = (answer, place) {
                     let pending = Pending { id: address.number, place };
                     around.sessions.say(address.session, &ToClient::Pending(pending));
@@ -217,7 +221,7 @@ impl Partition {
 
     /// Ends a client and all its requests. Returns the numbers of the requests that it had.
     pub(crate) fn end_client(&mut self, client: ClientId, around: &mut Around<'_>) -> Vec<u64> {
-        let Some(&key) = self.clients.get(client.slot()) else { return Vec::new() };
+        let Some(&Owner { key, .. }) = self.clients.get(client.slot()) else { return Vec::new() };
         self.unsubscribe(key);
         let mut numbers = Vec::new();
         let requests = self.manager().requests_of(client);
@@ -286,7 +290,7 @@ impl Partition {
 
     /// Returns the key of a client.
     pub(crate) fn client_key(&self, client: ClientId) -> ClientKey {
-        self.clients.get(client.slot()).copied().unwrap_or_else(|| ClientKey::new(0, 0))
+        self.clients.get(client.slot()).map_or_else(|| ClientKey::new(0, 0), |owner| owner.key)
     }
 
     /// Returns what a history notes of a live request.

@@ -41,7 +41,8 @@ impl Claim {
         self.share.claimed.get() <= tenant_bytes_max
     }
 
-    /// Removes a request that its client gives up. Its bytes count until the claim is judged.
+    /// Removes a request that its client gives up or that has no room. Its bytes count until the
+    /// claim is judged.
     pub(crate) fn remove(&mut self, number: u64) {
         self.requests.remove(&number);
     }

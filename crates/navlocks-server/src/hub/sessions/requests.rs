@@ -36,10 +36,6 @@ impl Requests {
         self.known.get(&number).map(|&(known, _)| known)
     }
 
-    pub(crate) fn contains(&self, number: u64) -> bool {
-        self.known.contains_key(&number)
-    }
-
     /// Adds a request that takes so many bytes.
     #[inline]
     pub(crate) fn insert(&mut self, number: u64, known: Known, bytes: u32) {

@@ -11,6 +11,7 @@ use super::{Claim, Peer, Requests, Secret};
 use crate::cluster::ChangeNumber;
 use crate::config::Limits;
 use crate::hub::Outbox;
+use crate::hub::clients::too_many_clients;
 use crate::hub::partitions::PartitionIndex;
 use crate::hub::shares::Share;
 use crate::store::Slot;
@@ -19,13 +20,18 @@ use crate::store::Slot;
 const SESSION_BYTES: usize = 2 << 10;
 pub(crate) const CLIENT_BYTES: usize = 512;
 
-/// Bytes that a number counts which may come again after a resume.
-const RESENT_BYTES: usize = 32;
+/// Bytes that a client or a request counts which a resumed session has not named yet.
+const UNNAMED_BYTES: usize = 32;
+
+/// The longest description of a process.
+const PROCESS_BYTES_MAX: usize = 256;
 
 /// A session, with or without a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) peer: Rc<Peer>,
+    /// Its process as it described it, where the kernel does not tell.
+    pub(crate) process: Option<Rc<str>>,
     /// The share of its tenant.
     pub(crate) share: Rc<Share>,
     pub(crate) secret: Secret,
@@ -38,7 +44,8 @@ pub(crate) struct Session {
     /// The number of its connection, so that an older one is told from the present one.
     pub(crate) connection: u64,
     pub(crate) clients: BTreeMap<u64, Client>,
-    last_client: u64,
+    /// Numbers of new clients begin here.
+    next_client: u64,
     /// Clients that could not be opened, and why.
     pub(crate) unopened: BTreeMap<u64, Fault>,
     pub(crate) requests: Requests,
@@ -57,10 +64,20 @@ pub(crate) struct Session {
     pub(crate) claim_is_whole: bool,
     /// The client under whose locks its program runs.
     pub(crate) parent: Option<ClientKey>,
-    /// Older numbers that may be used again, because their first use got lost with a connection.
-    resent: HashSet<u64>,
+    /// The parts that its client has not named since its last connection; none when it has ended
+    /// its claim.
+    unnamed: Option<Unnamed>,
     /// Bytes that it counts in its tenant's share, its requests aside.
     bytes: usize,
+}
+
+/// The clients and requests of a living session that its client has not named since a resume.
+#[derive(Debug)]
+struct Unnamed {
+    clients: HashSet<u64>,
+    requests: HashSet<u64>,
+    next_client: u64,
+    last_request: u64,
 }
 
 /// A client of a session.
@@ -95,6 +112,7 @@ impl Session {
         share.bytes.add(SESSION_BYTES);
         Self {
             peer,
+            process: None,
             requests: Requests::new(share.clone()),
             share,
             secret,
@@ -103,7 +121,7 @@ impl Session {
             outbox: None,
             connection: 0,
             clients: BTreeMap::new(),
-            last_client: 0,
+            next_client: 0,
             unopened: BTreeMap::new(),
             last_request: 0,
             slot: 0,
@@ -113,9 +131,17 @@ impl Session {
             claim: None,
             claim_is_whole: false,
             parent: None,
-            resent: HashSet::new(),
+            unnamed: None,
             bytes: SESSION_BYTES,
         }
+    }
+
+    /// Notes the process that its client says to be. It is shown to people, and never trusted.
+    pub(crate) fn note_process(&mut self, said: Option<&str>) {
+        let is_fit =
+            |text: &&str| text.len() <= PROCESS_BYTES_MAX && !text.contains(char::is_control);
+        let is_known = self.peer.pid().is_some();
+        self.process = said.filter(|_| !is_known).filter(is_fit).map(Into::into);
     }
 
     /// Returns true while its requests are part of a claim.
@@ -124,20 +150,49 @@ impl Session {
         self.claim.is_some() && !self.claim_is_whole
     }
 
-    /// Takes the number of a new client.
-    pub(crate) fn take_client_number(&mut self, number: u64) -> Result<(), Fault> {
-        if number <= self.last_client {
+    /// Takes the number of a client that is opened, or named after a resume. Returns false if the
+    /// session has that client.
+    pub(crate) fn take_client_number(&mut self, number: u64) -> Result<bool, Fault> {
+        let unnamed = self.unnamed.as_mut();
+        let next = unnamed.map_or(&mut self.next_client, |it| &mut it.next_client);
+        if number < *next {
             let text = format!("client {number} was opened before: numbers of clients grow");
             return Err(Fault::new(FaultCode::BadState, text));
         }
-        self.last_client = number;
-        Ok(())
+        *next = number + 1;
+        self.next_client = self.next_client.max(number + 1);
+        let is_known = self.unnamed.as_mut().is_some_and(|it| it.clients.remove(&number));
+        Ok(!is_known)
     }
 
-    /// Counts the bytes of its clients and of numbers that may come again.
+    /// The client of the session has a new connection, and names all that it still has.
+    pub(crate) fn begin_naming(&mut self) {
+        let clients = self.clients.keys().copied().collect();
+        let requests = self.requests.iter().map(|(number, _)| number).collect();
+        self.unnamed = Some(Unnamed { clients, requests, next_client: 0, last_request: 0 });
+        // Its client tries to open these again.
+        self.unopened.clear();
+        self.recount();
+    }
+
+    /// Ends the naming. Returns the clients and the requests that were not named, in order.
+    pub(crate) fn take_unnamed(&mut self) -> Option<(Vec<u64>, Vec<u64>)> {
+        let Unnamed { clients, requests, .. } = self.unnamed.take()?;
+        self.recount();
+        let sorted = |numbers: HashSet<u64>| {
+            let mut numbers: Vec<u64> = numbers.into_iter().collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        Some((sorted(clients), sorted(requests)))
+    }
+
+    /// Counts the bytes of its clients, and of what was not named when its last connection began.
     pub(crate) fn recount(&mut self) {
         let clients = (self.clients.len() + self.unopened.len()) * CLIENT_BYTES;
-        let bytes = SESSION_BYTES + clients + self.resent.len() * RESENT_BYTES;
+        let unnamed =
+            self.unnamed.as_ref().map_or(0, |it| it.clients.capacity() + it.requests.capacity());
+        let bytes = SESSION_BYTES + clients + unnamed * UNNAMED_BYTES;
         self.share.bytes.add(bytes);
         self.share.bytes.sub(self.bytes);
         self.bytes = bytes;
@@ -162,16 +217,24 @@ impl Session {
         Some(format!("the requests and clients of the {whose} take {max} bytes, and no more"))
     }
 
+    /// Returns true if it can have no further client.
+    pub(crate) fn has_no_room(&self, limits: &Limits) -> bool {
+        self.clients.len() + self.unopened.len() >= limits.clients_per_session_max
+    }
+
     /// Returns why a client takes nothing.
-    pub(crate) fn closed(&self, client: u64) -> Fault {
-        let closed = || Fault::new(FaultCode::BadState, format!("client {client} is closed"));
-        self.unopened.get(&client).cloned().unwrap_or_else(closed)
+    pub(crate) fn closed(&self, client: u64, limits: &Limits) -> Fault {
+        match self.unopened.get(&client) {
+            Some(fault) => fault.clone(),
+            None if self.has_no_room(limits) => too_many_clients(limits),
+            None => Fault::new(FaultCode::BadState, format!("client {client} is closed")),
+        }
     }
 
     /// The client with this number; none when it was closed.
     pub(crate) fn client(&self, number: u64) -> Result<Option<&Client>, Fault> {
         match self.clients.get(&number) {
-            None if number > self.last_client => {
+            None if number >= self.next_client => {
                 let text = format!("client {number} was never opened");
                 Err(Fault::new(FaultCode::BadState, text))
             }
@@ -179,29 +242,20 @@ impl Session {
         }
     }
 
-    /// Takes the number of a new request.
+    /// Takes the number of a request that is made, or named after a resume. Returns false if the
+    /// session had that request when its client resumed it.
     #[inline]
-    pub(crate) fn take_request_number(&mut self, number: u64) -> Result<(), Fault> {
-        if number > self.last_request {
-            self.last_request = number;
-            return Ok(());
+    pub(crate) fn take_request_number(&mut self, number: u64) -> Result<bool, Fault> {
+        let unnamed = self.unnamed.as_mut();
+        let last = unnamed.map_or(&mut self.last_request, |it| &mut it.last_request);
+        if number <= *last {
+            let text = format!("request {number} was made before: numbers of requests grow");
+            return Err(Fault::new(FaultCode::BadState, text));
         }
-        if self.resent.remove(&number) {
-            return Ok(());
-        }
-        let text = format!("request {number} was made before: numbers of requests grow");
-        Err(Fault::new(FaultCode::BadState, text))
-    }
-
-    /// After a resume: these may come again although their numbers are old.
-    pub(crate) fn expect_again(&mut self, alive: &[u64]) {
-        let (requests, last) = (&self.requests, self.last_request);
-        self.resent = alive
-            .iter()
-            .copied()
-            .filter(|number| *number <= last && !requests.contains(*number))
-            .collect();
-        self.recount();
+        *last = number;
+        self.last_request = self.last_request.max(number);
+        let is_known = self.unnamed.as_mut().is_some_and(|it| it.requests.remove(&number));
+        Ok(!is_known)
     }
 
     /// A request is lost, and that is remembered until its owner takes note.

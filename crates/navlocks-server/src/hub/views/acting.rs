@@ -98,7 +98,7 @@ impl Hub {
     /// Steals a scope with a client of its own, which ends at once: the next waiters are granted.
     fn steal_for_a_moment(&mut self, index: PartitionIndex, scope: Scope, now: Instant) {
         let nobody = ClientKey::new(0, 0);
-        let owner = self.partitions[index].add_client(nobody);
+        let owner = self.partitions[index].add_client(nobody, None);
         let request = Request { scope, mode: Mode::Exclusive, wait: Wait::Steal };
         let tag = Some(TAG.into());
         let asking = Asking {

@@ -52,7 +52,7 @@ impl Partition {
     /// Returns what a dashboard shows of a live request.
     pub(super) fn entry(&self, id: RequestId, now: Instant) -> Option<wire::Entry> {
         let wire::Info { about, token, ms, .. } = self.info(self.manager().info(id)?, now);
-        let wire::About { request, client, names: wire::Names(scope), mode, tag, pid } = about;
+        let wire::About { request, client, names: wire::Names(scope), mode, tag, pid, .. } = about;
         let (names, more) = names(&scope);
         let stopped = false;
         Some(wire::Entry { request, client, names, more, mode, tag, pid, token, ms, stopped })

@@ -1,10 +1,11 @@
 //! The address of a request: how its session and its client call it.
 
 use std::num::NonZero;
+use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes};
-use navlocks_core::{Deadlock, RequestId};
+use navlocks_core::{ClientId, Deadlock, RequestId};
 use navlocks_wire::{self as wire, Cause, ClientKey, Cycle, RequestKey};
 
 use crate::hub::views::Noted;
@@ -32,6 +33,14 @@ pub(super) struct Address {
     pub(super) number: u64,
 }
 
+/// The owner of the requests of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    pub(super) key: ClientKey,
+    /// Its process as it described it, where the kernel does not tell.
+    pub(super) process: Option<Rc<str>>,
+}
+
 #[inline]
 pub(super) fn address(notes: &Notes<Served>, id: RequestId) -> Address {
     notes.get(id).copied().unwrap_or_default()
@@ -42,9 +51,9 @@ pub(super) fn request_key(notes: &Notes<Served>, id: RequestId) -> RequestKey {
     RequestKey::new(session, number)
 }
 
-pub(super) fn cycle(deadlock: &Deadlock, clients: &[ClientKey], notes: &Notes<Served>) -> Cycle {
+pub(super) fn cycle(deadlock: &Deadlock, clients: &[Owner], notes: &Notes<Served>) -> Cycle {
     Cycle {
-        clients: deadlock.clients.iter().map(|client| clients[client.slot()]).collect(),
+        clients: deadlock.clients.iter().map(|client| clients[client.slot()].key).collect(),
         requests: deadlock.requests.iter().map(|&id| request_key(notes, id)).collect(),
     }
 }
@@ -67,7 +76,7 @@ pub(super) fn noted(about: About<Box<str>>, address: Address) -> Noted {
 }
 
 /// Returns a description of a request for clients of other sessions.
-pub(super) fn told(about: &About<Box<str>>, address: Address) -> wire::About {
+pub(super) fn told(about: &About<Box<str>>, address: Address, owners: &[Owner]) -> wire::About {
     let Address { session, client, number, pid, .. } = address;
     wire::About {
         request: RequestKey::new(session, number),
@@ -76,5 +85,11 @@ pub(super) fn told(about: &About<Box<str>>, address: Address) -> wire::About {
         mode: about.mode,
         tag: about.tag.clone(),
         pid: pid.map(NonZero::get),
+        process: process_of(about.client, owners),
     }
+}
+
+/// Returns the process of a client as it described it.
+pub(super) fn process_of(client: ClientId, owners: &[Owner]) -> Option<Box<str>> {
+    owners.get(client.slot())?.process.as_deref().map(Into::into)
 }

@@ -8,7 +8,7 @@ use navlocks_core::{ClientId, Deadlock, LockInfo, RequestId, State};
 use navlocks_wire::{self as wire, ClientKey, Cycle, RequestKey};
 
 use super::Partition;
-use super::address::{address, cycle, request_key, told};
+use super::address::{address, cycle, process_of, request_key, told};
 use crate::hub::sessions::Sessions;
 
 /// Bytes of the shortest description of a request, its names aside.
@@ -80,6 +80,7 @@ impl Partition {
                 mode: asking.request.mode,
                 tag: asking.tag.clone(),
                 pid: sessions.pid(asking.client.session),
+                process: process_of(asking.owner, &self.clients),
             },
         });
         let mut held: Vec<_> = snapshot.held.into_iter().map(describe).collect();
@@ -99,7 +100,7 @@ impl Partition {
             ms: age(self.space.notes().since(id), now),
             parent: None,
             stopped: false,
-            about: told(&about, address),
+            about: told(&about, address, &self.clients),
         }
     }
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use navlocks_core::RequestId;
 use navlocks_core::kit::{About, Notes, Notice, Sink};
-use navlocks_wire::{Cause, ClientKey, Granted, Lost, RequestKey, ToClient, What};
+use navlocks_wire::{Cause, Granted, Lost, RequestKey, ToClient, What};
 
-use super::address::{Address, Served, address, cycle, told, told_cause};
+use super::address::{Address, Owner, Served, address, cycle, told, told_cause};
 use crate::hub::Metrics;
 use crate::hub::backlog::Unfinished;
 use crate::hub::partitions::subscribers::Subscribers;
@@ -34,7 +34,7 @@ pub(crate) struct Around<'a> {
 /// Where the notices of a partition go.
 pub(super) struct Outboxes<'p, 'a> {
     pub(super) around: &'p mut Around<'a>,
-    pub(super) clients: &'p [ClientKey],
+    pub(super) clients: &'p [Owner],
     pub(super) subscribers: &'p mut Subscribers,
     pub(super) bytes: &'p mut usize,
     pub(super) share: &'p Rc<Share>,
@@ -117,7 +117,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Deadlock(deadlock) => What::Deadlock(cycle(deadlock, self.clients, notes)),
             Notice::Contended => return,
         };
-        let about = told(about, address(notes, id));
+        let about = told(about, address(notes, id), self.clients);
         self.room = self.room.saturating_sub(self.subscribers.len());
         self.subscribers.send(about, what, self.share, self.around.sessions);
     }
