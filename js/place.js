@@ -16,6 +16,12 @@ const FOLDER_VARIABLE = 'NAVLOCKS_DIR';
 /** The variable that names the command. */
 const COMMAND_VARIABLE = 'NAVLOCKS_BIN';
 
+/**
+ * The longest path of the folder. That of a Unix socket has 107 bytes without its terminator, and
+ * the longest one is that of the presence of a client.
+ */
+const FOLDER_BYTES_MAX = 107 - '/presence/4294967295'.length;
+
 /** Limit for the start of a service. */
 const START_MS_MAX = 30_000;
 
@@ -37,11 +43,14 @@ function folderOfUser() {
 /**
  * Returns the path of this user's service.
  *
- * @throws a failure if another user may have created the socket
+ * @throws a failure if another user may have created the socket, or its path is too long
  */
 export function socketOfUser() {
   if (process.geteuid === undefined) throw unreachable('only Unix has a service for each user: name the one to use, as ws://host:port');
   const folder = folderOfUser();
+  if (Buffer.byteLength(folder) > FOLDER_BYTES_MAX) {
+    throw unreachable(`the path ${folder} is too long for the sockets in it: set ${FOLDER_VARIABLE} to one of at most ${FOLDER_BYTES_MAX} bytes`);
+  }
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (found !== undefined) check(folder, found);
   return join(folder, 'socket');

@@ -93,6 +93,12 @@ test('connect() without a service says how to start one', async () => {
   assert.match(stdout, /^NetworkError unreachable the lock service cannot be reached: connect ENOENT .*: connect\(\{ start: true \}\) starts/);
 });
 
+test('a folder that is too long for the sockets in it is refused', async () => {
+  const folder = `/tmp/${'x'.repeat(83)}`;
+  const { stdout } = await run('await connect().catch(({ name, cause, message }) => console.log(name, cause, message));', { env: { NAVLOCKS_DIR: folder } });
+  assert.match(stdout, /^NetworkError unreachable .*is too long for the sockets in it: set NAVLOCKS_DIR to one of at most 87 bytes/);
+});
+
 test('every cause is in the types and on the page about outages', async () => {
   const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
   const types = read('../index.d.ts');

@@ -23,8 +23,9 @@ const SOCKET: &str = "socket";
 /// The name of the folder of sockets of presence, beside the state of a service.
 const PRESENCE: &str = "presence";
 
-/// The longest path of a Unix socket in bytes, without its terminator.
-const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// The longest path of the folder. That of a Unix socket has 107 bytes without its terminator, and
+/// the longest one is that of the presence of a client.
+const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
 
 /// The folder of a user's service.
 ///
@@ -66,12 +67,12 @@ impl Place {
     pub fn at(folder: &Path) -> Result<Self, Failure> {
         let folder = std::path::absolute(folder).map_err(|error| unusable(folder, &error))?;
         let place = Self { folder };
-        if place.socket().as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        if place.folder.as_os_str().len() > FOLDER_BYTES_MAX {
             let folder = place.folder.display();
             return Err(Failure::new(
                 Exit::Folder,
                 format!(
-                    "the path {folder} is too long for a socket: set {FOLDER_VARIABLE} to a shorter one"
+                    "the path {folder} is too long for the sockets in it: set {FOLDER_VARIABLE} to one of at most {FOLDER_BYTES_MAX} bytes"
                 ),
             ));
         }
@@ -321,7 +322,7 @@ mod tests {
 
     #[test]
     fn path_too_long_for_a_socket_is_refused() {
-        let long = format!("/{}", "x".repeat(SOCKET_PATH_BYTES_MAX - "/socket".len()));
+        let long = format!("/{}", "x".repeat(FOLDER_BYTES_MAX));
         let failure = Place::at(Path::new(&long)).unwrap_err();
         assert!(failure.message.contains("too long"), "{failure}");
         assert!(Place::at(Path::new(&long[..long.len() - 1])).is_ok());

@@ -45,8 +45,8 @@ fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(of)
 }
 
-/// Looks at the files from time to time, and reads those that have changed. A file that
-/// cannot be used is logged, and the service goes on with the last good one.
+/// Looks at the files from time to time, and reads those that have changed, or all when it is told
+/// to. A file that cannot be used is logged, and the service goes on with the last good one.
 pub(crate) async fn watch(shared: Rc<Shared>) {
     let mut tokens: Vec<Watched> =
         shared.access.borrow().files().into_iter().map(Watched::new).collect();
@@ -56,16 +56,24 @@ pub(crate) async fn watch(shared: Rc<Shared>) {
         .flat_map(|files| [&files.certificate, &files.key])
         .map(|path| Watched::new(path))
         .collect();
-    if tokens.is_empty() && tls.is_empty() {
-        return;
-    }
+    let has_files = !tokens.is_empty() || !tls.is_empty();
     loop {
-        tokio::time::sleep(shared.config.limits.reload_interval).await;
-        if tokens.iter_mut().filter_map(|file| file.has_changed().then_some(())).count() > 0 {
+        let told = tokio::select! {
+            () = shared.reload.notified() => true,
+            () = tokio::time::sleep(shared.config.limits.reload_interval), if has_files => false,
+        };
+        if !has_files {
+            tracing::info!("there is no file of tokens or of a certificate to read again");
+        }
+        // All are asked, so that a pair that changed together is read once.
+        let is_due = |files: &mut [Watched]| {
+            let changed = files.iter_mut().filter_map(|it| it.has_changed().then_some(())).count();
+            changed > 0 || told && !files.is_empty()
+        };
+        if is_due(&mut tokens) {
             read_tokens(&shared);
         }
-        // Both are asked, so that a pair that changed together is read once.
-        if tls.iter_mut().filter_map(|file| file.has_changed().then_some(())).count() > 0 {
+        if is_due(&mut tls) {
             read_certificate(&shared);
         }
     }

@@ -84,7 +84,11 @@ impl Service {
         // Sessions without a lease end with their processes.
         let is_tcp = |address: &Address| matches!(address, Address::Tcp(_));
         let fresh = config.fresh || !addresses.iter().any(is_tcp);
-        let hubs = match Hubs::of_service(&config, state, fresh) {
+        let long = match (&state, addresses.iter().all(is_tcp)) {
+            (Some(state), false) => state.check_room_for_sockets(),
+            _ => Ok(()),
+        };
+        let hubs = match long.and_then(|()| Hubs::of_service(&config, state, fresh)) {
             Ok(hubs) => hubs,
             Err(error) => {
                 socket_file.inspect(SocketFile::remove);
@@ -108,6 +112,13 @@ impl Service {
     pub fn into_node(mut self, node: Box<dyn Membership>) -> io::Result<Self> {
         self.shared.hubs = Hubs::of_cluster(&self.shared.config, node)?;
         Ok(self)
+    }
+
+    /// Returns a function that makes the service read its tokens and its certificate again, whether
+    /// or not their files have changed.
+    pub fn reload(&self) -> impl Fn() + use<> {
+        let reload = self.shared.reload.clone();
+        move || reload.notify_one()
     }
 
     /// Where the service can be reached.

@@ -30,7 +30,8 @@ const LOG_VARIABLE: &str = "NAVLOCKS_LOG";
 ///
 /// Listens on the user's own Unix socket and on the addresses of --listen. Prints one line to
 /// standard output when it listens, a line for each address of the dashboard, and its log to
-/// standard error. SIGTERM and SIGINT end it in good order.
+/// standard error. SIGTERM and SIGINT end it in good order. SIGHUP makes it read its token files and
+/// its certificate again, so a service goes on when its terminal is closed.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The Unix socket to listen on [default: the user's own]
@@ -154,6 +155,7 @@ impl Serve {
         // Installed before a client can connect, so that an early signal is not lost.
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(system)?;
         let tls = config.tls.is_some();
         let page = config.dashboard.then(|| config.hosts.first().cloned());
         let mut service = Service::bind(config).await.map_err(|error| no_start(&error))?;
@@ -176,10 +178,17 @@ impl Serve {
             tracing::warn!("--dashboard has no address for a browser without --listen");
         }
         printer::print(&format!("listening on {}\n{pages}", addresses.join(" ")))?;
+        let reload = service.reload();
         let told = async move {
-            tokio::select! {
-                _ = terminate.recv() => tracing::info!("SIGTERM"),
-                _ = interrupt.recv() => tracing::info!("SIGINT"),
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => return tracing::info!("SIGTERM"),
+                    _ = interrupt.recv() => return tracing::info!("SIGINT"),
+                    _ = hangup.recv() => {
+                        tracing::info!("SIGHUP");
+                        reload();
+                    }
+                }
             }
         };
         let ended = service.run(told).await;

@@ -85,6 +85,43 @@ fn services_with_folders_of_their_own_do_not_know_each_other() {
     }
 }
 
+/// Without a socket of presence, the lock of a killed command would be free while its processes
+/// work.
+#[test]
+fn folder_too_long_for_the_sockets_of_clients_is_refused_and_the_longest_one_works() {
+    let world = World::new();
+    let folder = |bytes: usize| {
+        let base = world.file("");
+        base.join("x".repeat(bytes - base.as_os_str().len()))
+    };
+    for (bytes, code, said) in [(88, 73, "is too long for the sockets in it"), (87, 0, "")] {
+        let run = |arguments: &str| {
+            let mut command = world.navlocks(arguments);
+            command.env("NAVLOCKS_DIR", folder(bytes));
+            finish(command)
+        };
+        assert_ended(&run("run x -- true"), code, said);
+        assert_ended(&run("stop --force"), code, said);
+    }
+    let mut long = serve(&world, "--state-dir");
+    long.arg(folder(88));
+    assert_ended(&finish(long), 64, "is too long for the sockets of clients in it");
+}
+
+/// A client with another working folder listens there.
+#[test]
+fn state_folder_below_the_working_folder_has_sockets_of_presence() {
+    let world = World::new();
+    let mut serve = serve(&world, "--state-dir state");
+    serve.current_dir(world.file(""));
+    let service = started(serve);
+    let holder = world.hold("run x");
+    assert_eq!(fs::read_dir(world.file("state/presence")).unwrap().count(), 1);
+    holder.end().assert(0, "");
+    service.signal(Signal::TERM);
+    service.wait().assert(0, "");
+}
+
 #[test]
 fn second_service_is_refused_although_lock_files_were_cleaned_away() {
     let world = World::new();

@@ -188,6 +188,38 @@ fn log_is_json_without_secrets() {
 }
 
 #[test]
+fn sighup_reads_the_tokens_again_and_sessions_go_on() {
+    let folder = Folder::new();
+    let tokens = folder.path().join("tokens");
+    let write = |text: &str| {
+        std::fs::write(&tokens, text).unwrap();
+        std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    write("bakery:0123456789abcdef-b\n");
+    let log = folder.path().join("log");
+    let mut command = Command::new(PROGRAM);
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let file = tokens.display().to_string();
+    let options = ["--fresh", "--listen", "127.0.0.1:0", "--token-file", &file];
+    let mut process = Process::start_with(folder, command, &options);
+    let until_logged = |process: &mut Process, text: &str| {
+        while !std::fs::read_to_string(&log).unwrap().contains(text) {
+            assert!(process.child.try_wait().unwrap().is_none(), "the service has ended");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    let mut client = Client::unix(&process.socket());
+    client.hold(1, "a");
+    // The file has not changed, so the service reads it because of the signal alone.
+    process.signal(Signal::HUP);
+    until_logged(&mut process, "the tokens were read again");
+    write("short\n");
+    process.signal(Signal::HUP);
+    until_logged(&mut process, "the tokens stay as they were");
+    client.hold(2, "b");
+}
+
+#[test]
 fn inherited_sockets_are_served() {
     let folder = Folder::new();
     let path = folder.path().join("handed");

@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) access: RefCell<Access>,
     /// The certificate for TCP, as its files say now.
     pub(crate) tls: RefCell<Option<TlsAcceptor>>,
+    /// Told when the files of both are to be read again.
+    pub(crate) reload: Rc<Notify>,
     /// Told when a task has panicked: the books may be wrong, so the service ends.
     pub(crate) panicked: Notify,
     pub(crate) pacing: Pacing,
@@ -102,6 +104,7 @@ impl Shared {
             access: RefCell::new(config.access.clone()),
             tls: RefCell::new(tls),
             config,
+            reload: Rc::default(),
             panicked: Notify::new(),
             pacing: Pacing::default(),
             of_strangers: Rc::default(),

@@ -27,8 +27,11 @@ const LAYOUT: u64 = 2;
 /// The word of a header that says whether sessions live that the tables do not know.
 const UNKNOWN: usize = 6;
 
-/// The longest path of a Unix socket, with some room.
-const SOCKET_PATH_BYTES_MAX: usize = 100;
+/// The folder of the sockets of presence.
+const PRESENCE: &str = "presence";
+
+/// The longest path of the folder: that of a Unix socket without its terminator has 107 bytes.
+pub(super) const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
 
 /// The sessions and requests of a service, where they outlive it.
 #[derive(Debug)]
@@ -127,7 +130,7 @@ impl Registry {
             sessions.reset(&header)?;
             (key, Found { unknown, ..Found::default() })
         };
-        let presence = folder.join("presence");
+        let presence = folder.join(PRESENCE);
         make_private(&presence)?;
         if !kept {
             clear(&presence)?;
@@ -192,8 +195,7 @@ impl Registry {
 
     /// Returns where the client of a session should listen to show that it is alive.
     pub(crate) fn presence(&self, session: u32) -> Option<PathBuf> {
-        let path = self.tables.as_ref()?.presence.join(session.to_string());
-        (path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX).then_some(path)
+        Some(self.tables.as_ref()?.presence.join(session.to_string()))
     }
 
     /// Adds a session. Its slot in the record means nothing yet. Returns its slot, and in a cluster

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use navlocks_core::HashKey;
 
 use super::NUMBERS_END;
-use super::registry::{Found, Registry, Unknown};
+use super::registry::{FOLDER_BYTES_MAX, Found, Registry, Unknown};
 use crate::config::explain;
 
 /// The contents of the file. A file of another version is as good as none.
@@ -66,6 +66,8 @@ pub(crate) enum Earlier {
 impl StateFile {
     /// Takes the folder, which is made if it is missing.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
+        // Clients get paths in it, and have other working folders.
+        let folder = &std::path::absolute(folder)?;
         match FolderLock::take(folder) {
             Ok(Some(lock)) => Ok(Self { folder: folder.to_owned(), lock }),
             Ok(None) => {
@@ -77,6 +79,23 @@ impl StateFile {
             }
             Err(error) => Err(explain(error, "cannot use the state folder", folder)),
         }
+    }
+
+    /// Checks that each client over a Unix socket can have its socket of presence in this folder.
+    /// Without one, a lock would be free while processes of its holder still work.
+    ///
+    /// # Errors
+    ///
+    /// The path is too long.
+    pub(crate) fn check_room_for_sockets(&self) -> io::Result<()> {
+        if self.folder.as_os_str().len() <= FOLDER_BYTES_MAX {
+            return Ok(());
+        }
+        let folder = self.folder.display();
+        let text = format!(
+            "the path {folder} is too long for the sockets of clients in it: name a folder of at most {FOLDER_BYTES_MAX} bytes with --state-dir"
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidInput, text))
     }
 
     /// Makes the folder again if it was removed, unless another service has it by now.

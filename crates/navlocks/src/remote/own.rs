@@ -21,6 +21,10 @@ use super::connect::ConnectError;
 /// The variable that names another folder.
 const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";
 
+/// The longest path of the folder. That of a Unix socket has 107 bytes without its terminator, and
+/// the longest one is that of the presence of a client.
+const FOLDER_BYTES_MAX: usize = 107 - "/presence/4294967295".len();
+
 /// Returns the socket of this user's service, which no other user can have made.
 pub(super) fn socket() -> Result<PathBuf, ConnectError> {
     let user = rustix::process::geteuid().as_raw();
@@ -29,6 +33,14 @@ pub(super) fn socket() -> Result<PathBuf, ConnectError> {
         Some(folder) => std::path::absolute(folder).map_err(ConnectError::Unreachable)?,
         None => Path::new("/tmp").join(format!("navlocks-{user}")),
     };
+    if folder.as_os_str().len() > FOLDER_BYTES_MAX {
+        let text = format!(
+            "the path {} is too long for the sockets in it: set {FOLDER_VARIABLE} to one of at most {FOLDER_BYTES_MAX} bytes",
+            folder.display()
+        );
+        let error = io::Error::new(io::ErrorKind::InvalidInput, text);
+        return Err(ConnectError::Unreachable(error));
+    }
     let found = match fs::symlink_metadata(&folder) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folder.join("socket")),
