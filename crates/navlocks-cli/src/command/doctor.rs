@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Locks, Snapshot};
+use navlocks::{Locks, Snapshot, Unclaimed};
 use rustix::fs::{Access, access};
 
 use super::etcd::EtcdOptions;
@@ -28,6 +29,9 @@ pub(super) struct Doctor {
     #[command(flatten)]
     etcd: EtcdOptions,
 }
+
+/// The pause between two questions for the sessions that have not come back.
+const CLAIMS_PAUSE: Duration = Duration::from_millis(20);
 
 /// The findings, line by line.
 struct Report {
@@ -161,7 +165,9 @@ fn look_at_place(place: &Place, report: &mut Report) {
     }
     look_at_socket(place, report);
     look_at_state(place, report);
-    match Running::find(place) {
+    let running = Running::find(place);
+    let none_runs = matches!(running, Ok(None));
+    match running {
         Ok(Some(service)) if service.is_navlocks() => {
             report.good(&format!("process {} serves", service.pid));
             let groups = fs::read_to_string(format!("/proc/{}/cgroup", service.pid));
@@ -179,7 +185,10 @@ fn look_at_place(place: &Place, report: &mut Report) {
         }
         Ok(None) | Err(_) => {}
     }
-    if let Some(line) = place.last_words().filter(|line| line.contains("ERROR")) {
+    // The last line of a service whose start failed. One that runs may have been started meanwhile.
+    let is_failure = |line: &str| none_runs && line.starts_with("navlocks: ");
+    let is_error = |line: &String| line.contains("ERROR") || is_failure(line);
+    if let Some(line) = place.last_words().filter(is_error) {
         report.bad(&format!("the log ends with: {}", Harmless(&line)));
     }
 }
@@ -218,7 +227,7 @@ fn look_at_state(place: &Place, report: &mut Report) {
             "the service cannot remember fencing tokens in {shown}: {error}; it does not start without"
         ));
     }
-    if place::is_full(&folder) {
+    if place::is_full(&folder) || place::lacks_room_to_start(&folder) {
         return report.bad(&format!(
             "the disk of {shown} is full, and the service must remember fencing tokens there: make room"
         ));
@@ -267,8 +276,8 @@ fn look_at_socket(place: &Place, report: &mut Report) {
 
 async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
     let answers = async {
+        let unclaimed = await_claims(target, locks).await?;
         let (snapshot, reason) = target.query_with_reason(locks).await?;
-        let unclaimed = target.answer(locks.recovery()).await?;
         let waits = Waits::ask_caught(target, locks, snapshot.clone()).await?;
         Ok::<_, Failure>((snapshot, reason, unclaimed, waits))
     };
@@ -300,6 +309,29 @@ async fn look_at_locks(target: &Target, locks: &Locks, report: &mut Report) {
         let remedy = waits.remedy(cycle).unwrap_or_default();
         report.bad(&format!("{cycle}: {who}; {remedy}"));
     }
+}
+
+/// Returns the sessions of an earlier service whose clients do not come back within the patience.
+/// Right after a start, those of living clients are about to; a stopped one is not waited for.
+async fn await_claims(target: &Target, locks: &Locks) -> Result<Vec<Unclaimed>, Failure> {
+    let until = Instant::now() + target.patience;
+    loop {
+        let unclaimed = target.answer(locks.recovery()).await?;
+        let is_awaited = |it: &Unclaimed| it.pid.is_none_or(runs);
+        if !unclaimed.iter().any(is_awaited) || Instant::now() >= until {
+            return Ok(unclaimed);
+        }
+        tokio::time::sleep(CLAIMS_PAUSE).await;
+    }
+}
+
+/// Returns true if a process of this machine has neither ended nor been stopped.
+fn runs(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name of the program, in parentheses, may have any bytes.
+    let end = stat.iter().rposition(|byte| *byte == b')');
+    let state = end.and_then(|end| stat.get(end + 2));
+    state.is_some_and(|state| !matches!(state, b'T' | b't' | b'Z' | b'X'))
 }
 
 /// Returns a request in words.

@@ -30,8 +30,8 @@ const LOG_VARIABLE: &str = "NAVLOCKS_LOG";
 ///
 /// Listens on the user's own Unix socket and on the addresses of --listen. Prints one line to
 /// standard output when it listens, a line for each address of the dashboard, and its log to
-/// standard error. SIGTERM and SIGINT end it in good order. SIGHUP makes it read its token files and
-/// its certificate again, so a service goes on when its terminal is closed.
+/// standard error. SIGTERM and SIGINT end it in good order. SIGHUP makes it read its token files
+/// and its certificate again, so a service goes on when its terminal is closed.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The Unix socket to listen on [default: the user's own]

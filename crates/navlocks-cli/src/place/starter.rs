@@ -32,6 +32,9 @@ const SUPERVISOR_PAUSE: Duration = Duration::from_millis(20);
 /// The bytes at the end of the log that are searched for an error.
 const LOG_TAIL_BYTES: u64 = 4096;
 
+/// The length of each table in a state folder when a service has started.
+const TABLE_BYTES: u64 = 1 << 18;
+
 /// The variables that a service inherits. It outlives its starter, and must not keep secrets.
 const ENVIRONMENT: [&str; 5] = ["PATH", "LANG", "TZ", "RUST_BACKTRACE", "NAVLOCKS_LOG"];
 
@@ -246,6 +249,17 @@ pub(crate) fn is_full(folder: &Path) -> bool {
     statvfs(folder).is_ok_and(|room| {
         room.f_blocks > 0 && (room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0))
     })
+}
+
+/// Returns true if the disk of a state folder has no room for the tables of a service that are not
+/// there.
+pub(crate) fn lacks_room_to_start(folder: &Path) -> bool {
+    let made = |name: &str| fs::metadata(folder.join(name)).map_or(0, |table| table.len());
+    let missing = ["sessions.table", "requests.table"]
+        .map(|name| TABLE_BYTES.saturating_sub(made(name)))
+        .iter()
+        .sum::<u64>();
+    statvfs(folder).is_ok_and(|room| room.f_blocks > 0 && room.f_bavail * room.f_frsize < missing)
 }
 
 /// Returns the path of this program, or of the kernel's link to it if its file was replaced.

@@ -236,6 +236,26 @@ fn start_on_a_full_disk_fails_and_names_the_disk() {
     assert_ended(&run, 87, "the service did not start: the disk of");
 }
 
+/// A disk with some room is full for a service that has to make its tables.
+#[test]
+fn doctor_finds_the_disk_on_which_a_start_failed() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    assert_ended(&world.run("stop"), 0, "");
+    for (words, said) in
+        [(":", "is full"), ("umount -l $STATE; mv $LOG $STATE", "the log ends with")]
+    {
+        let words = format!(
+            "LOG={}; mount -t tmpfs -o mode=0700,size=400k none $STATE
+            \"$0\" run x -- true 2>/dev/null && exit 2; cp $STATE/log $LOG; {words}",
+            world.file("log").display()
+        );
+        let doctor = doctor_after(&world, &words);
+        assert_ended(&doctor, 1, "not as");
+        assert!(text(&doctor).contains(said), "{words}: {}", text(&doctor));
+    }
+}
+
 #[test]
 fn doctor_finds_a_private_folder_for_temporary_files() {
     let world = World::new();

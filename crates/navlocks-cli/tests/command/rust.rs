@@ -94,6 +94,43 @@ fn wait_in_the_runtime_of_the_connection_fails_with_a_remedy() {
 }
 
 #[test]
+fn doctor_right_after_a_restart_does_not_call_a_living_client_bad() {
+    let world = World::new();
+    assert_ended(&world.run("run x -- true"), 0, "");
+    let url = format!("unix:{}", world.place().join("socket").display());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let lock = runtime.block_on(async {
+        let locks = Locks::connect(&url).patience(None).await.unwrap();
+        locks.request("x").await.unwrap()
+    });
+    rustix::process::kill_process(world.service(), Signal::KILL).unwrap();
+    assert_ended(&world.run("run y -- true"), 0, "");
+    // The client reconnects as soon as its runtime goes on.
+    let doctor = Talk::start(world.navlocks("doctor --patience 60s"));
+    let ended = std::thread::spawn(|| doctor.end());
+    runtime.block_on(async {
+        while !ended.is_finished() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    });
+    ended.join().unwrap().assert(0, "the service answers: 1 held");
+    assert_eq!(lock.loss(), None);
+}
+
+#[test]
+fn program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error() {
+    if std::env::var(SERVICE).is_ok() {
+        let error = block_on(Locks::connect_own().start().into_future()).expect_err("too long");
+        assert!(error.to_string().contains("NAVLOCKS_DIR to one of at most 87 bytes"), "{error}");
+        return;
+    }
+    let test = "rust::program_with_a_folder_too_long_for_the_sockets_in_it_gets_an_error";
+    let mut command = as_program(test, "long");
+    command.env("NAVLOCKS_DIR", format!("/{}", "x".repeat(87))).env(SERVICE, "long");
+    assert_ended(&finish(command), 0, "");
+}
+
+#[test]
 fn program_starts_the_users_own_service_and_shares_its_locks() {
     if std::env::var(SERVICE).is_ok() {
         assert!(block_on(Locks::connect_own().into_future()).is_err(), "none runs");
