@@ -110,8 +110,13 @@ pub(crate) fn any_ops(
     let ways = vec![
         (16, Exclusive, Queue),
         (10, Shared, Queue),
+        (4, Limited(2), Queue),
+        (6, Limited(3), Queue),
         (1, Exclusive, IfAvailable),
         (1, Shared, IfAvailable),
+        (1, Limited(2), IfAvailable),
+        (1, Limited(2), Steal),
+        (1, Limited(3), StealAll),
         (1, Exclusive, Steal),
         (1, Shared, Steal),
         (1, Exclusive, StealAll),
@@ -122,6 +127,7 @@ pub(crate) fn any_ops(
     let op = prop_oneof![
         48 => request(scope(), ways),
         24 => release(),
+        3 => (held(), mode()).prop_map(|(held, mode)| Op::Downgrade(held, mode)),
         5 => abort(),
         2 => seat().prop_map(|seat| Op::Terminate(Who::Seat(seat))),
         2 => name().prop_map(Op::ForceRelease),
@@ -163,12 +169,20 @@ fn request(scope: impl Strategy<Value = Scope>, ways: Vec<Way>) -> impl Strategy
 }
 
 fn release() -> impl Strategy<Value = Op> {
+    held().prop_map(Op::Release)
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    select(vec![Mode::Exclusive, Mode::Limited(2), Mode::Limited(3), Mode::Shared])
+}
+
+/// Chooses a held request, most often.
+fn held() -> impl Strategy<Value = Which> {
     prop_oneof![
         8 => any::<u8>().prop_map(Which::Held),
         1 => any::<u8>().prop_map(Which::Pending),
         1 => any::<u8>().prop_map(Which::Ever),
     ]
-    .prop_map(Op::Release)
 }
 
 fn abort() -> impl Strategy<Value = Op> {

@@ -157,6 +157,10 @@ impl Witness for Both {
                 self.released += usize::from(released);
                 self.handed_over += usize::from(caused.len() == 1);
             }
+            words::Input::Downgrade(request, mode) => {
+                let ids = self.requests[request];
+                self.both(|engine, which| engine.downgrade(ids[which], mode.into()).is_ok());
+            }
             words::Input::Abort(request) => {
                 let ids = self.requests[request];
                 self.both(|engine, which| engine.abort(ids[which]));

@@ -13,6 +13,7 @@ mod if_available;
 mod abort;
 mod timeout;
 mod steal;
+mod limits;
 mod query;
 mod clients;
 mod usage;

@@ -122,6 +122,11 @@ impl Witness for Divided {
                 let request = self.requests[request];
                 words::Answer::Effect(self.of_request(request).release(request))
             }
+            words::Input::Downgrade(request, mode) => {
+                let request = self.requests[request];
+                let downgraded = self.of_request(request).downgrade(request, mode.into());
+                words::Answer::Effect(downgraded.is_ok())
+            }
             words::Input::Abort(request) => {
                 let request = self.requests[request];
                 words::Answer::Effect(self.of_request(request).abort(request))

@@ -43,6 +43,7 @@ fn keys(violation: &Violation) -> Vec<Key> {
             vec![waiting.clone(), overtaker.clone()]
         }
         Violation::LostWaiters { waiters } => waiters.clone(),
+        Violation::TooManyHolders { last, .. } => vec![last.clone()],
         Violation::TokenShrank { earlier, later, .. } => vec![earlier.clone(), later.clone()],
         Violation::Nonsense { request, .. } | Violation::LockLost { request, .. } => {
             vec![request.clone()]

@@ -16,19 +16,16 @@ impl History {
 }
 
 fn op([what, who, on]: [u8; 3]) -> Op {
-    let request = |wait| Op::Request {
-        seat: who & 0x0f,
-        scope: scope(on),
-        mode: if who & 0x80 == 0 { Mode::Exclusive } else { Mode::Shared },
-        wait,
-    };
+    let request = |wait| Op::Request { seat: who & 0x0f, scope: scope(on), mode: mode(who), wait };
     match what & 0x0f {
         0..=2 => request(Wait::Queue),
         3 => request(Wait::IfAvailable),
         4 => request(Wait::Steal),
         5 => request(Wait::StealAll),
         6 => request(Wait::Overtake),
-        7 | 8 => Op::Release(which(who, on)),
+        7 => Op::Release(which(who, on)),
+        8 if who & 0x10 == 0 => Op::Release(which(who, on)),
+        8 => Op::Downgrade(which(who, on), mode(who)),
         9 => Op::Abort(which(who, on)),
         10 => Op::Terminate(whom(who)),
         11 => Op::ForceRelease(NAMES[usize::from(on) % NAMES.len()]),
@@ -44,6 +41,15 @@ fn op([what, who, on]: [u8; 3]) -> Op {
             2 => Op::Polling(false),
             _ => Op::AdvanceToken(on),
         },
+    }
+}
+
+/// Reads a mode from the first two bits, and from the next two the number of a limit.
+fn mode(who: u8) -> Mode {
+    match who >> 6 {
+        0 => Mode::Exclusive,
+        1 => Mode::Limited(2 + (who >> 4 & 3)),
+        _ => Mode::Shared,
     }
 }
 

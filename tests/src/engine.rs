@@ -95,6 +95,9 @@ impl Engine {
                 }
             }
             Input::Release(request) => Answer::Effect(self.manager.release(self.requests[request])),
+            Input::Downgrade(request, mode) => {
+                Answer::Effect(self.manager.downgrade(self.requests[request], mode.into()).is_ok())
+            }
             Input::Abort(request) => Answer::Effect(self.manager.abort(self.requests[request])),
             Input::Terminate(client) => {
                 Answer::Effect(self.manager.terminate(self.clients[client]))
@@ -141,6 +144,7 @@ impl From<Mode> for core_api::Mode {
         match mode {
             Mode::Exclusive => Self::Exclusive,
             Mode::Shared => Self::Shared,
+            Mode::Limited(limit) => Self::limited(limit.into()).expect("histories have small ones"),
         }
     }
 }
@@ -248,6 +252,7 @@ impl Engine {
                     mode: match info.mode {
                         core_api::Mode::Exclusive => Mode::Exclusive,
                         core_api::Mode::Shared => Mode::Shared,
+                        core_api::Mode::Limited(limit) => Mode::Limited(limit.get() as u8),
                     },
                     token: info.token.map(FencingToken::get),
                 })

@@ -25,6 +25,8 @@ pub enum Op {
     Request { seat: u8, scope: Scope, mode: Mode, wait: Wait },
     /// A lock is released.
     Release(Which),
+    /// A lock is downgraded, or an upgrade is refused.
+    Downgrade(Which, Mode),
     /// A request is aborted.
     Abort(Which),
     /// A client is terminated. A second time is a no-op.
@@ -151,6 +153,11 @@ impl Stage<'_, '_> {
             Op::Release(which) => {
                 if let Some(request) = self.find(which) {
                     self.input(Input::Release(request))?;
+                }
+            }
+            Op::Downgrade(which, mode) => {
+                if let Some(request) = self.find(which) {
+                    self.input(Input::Downgrade(request, mode))?;
                 }
             }
             Op::Abort(which) => {

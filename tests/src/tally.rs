@@ -9,7 +9,7 @@ use crate::model::words::{
 };
 
 /// The kinds of events, by name.
-pub const KINDS: [&str; 22] = [
+pub const KINDS: [&str; 25] = [
     "granted at once",
     "granted later",
     "granted while asleep",
@@ -19,6 +19,9 @@ pub const KINDS: [&str; 22] = [
     "released",
     "aborted by its client",
     "without effect",
+    "downgraded",
+    "granted beside a limit",
+    "waits behind a limit",
     "lost: stolen",
     "lost: stolen by a reader",
     "lost: force-released",
@@ -111,6 +114,21 @@ impl Witness for Counting<'_> {
                 if *mode == Mode::Shared {
                     self.readers.insert(request);
                 }
+                let limited = |info: &crate::model::words::Info| {
+                    matches!(info.mode, Mode::Limited(_)) && !info.scope.is_disjoint(scope)
+                };
+                let meets_limit = model
+                    .snapshot()
+                    .held
+                    .iter()
+                    .any(|info| info.request != request && limited(info));
+                match decided {
+                    Decided::Granted { .. } if meets_limit => {
+                        self.tally.add("granted beside a limit")
+                    }
+                    Decided::Pending if meets_limit => self.tally.add("waits behind a limit"),
+                    _ => {}
+                }
                 match decided {
                     Decided::Pending => {
                         self.waiting.insert(request);
@@ -136,6 +154,7 @@ impl Witness for Counting<'_> {
             (_, Answer::Event(Some(event))) => self.event(event),
             (_, Answer::Effect(false)) => self.tally.add("without effect"),
             (Input::Release(_), _) => self.tally.add("released"),
+            (Input::Downgrade(..), _) => self.tally.add("downgraded"),
             (Input::Abort(_), _) => self.tally.add("aborted by its client"),
             (Input::Resume(_), _) => self.resuming = true,
             _ => {}

@@ -124,7 +124,7 @@ impl Resource {
                 self.shared.assert_before(lock);
                 self.exclusive.note(lock);
             }
-            Mode::Shared => {
+            Mode::Shared | Mode::Limited(_) => {
                 let inside = self.inside.fetch_add(1, Ordering::Relaxed);
                 assert!(inside < WRITER, "beside an exclusive one: {lock:?}");
                 self.shared.note(lock);
@@ -135,7 +135,7 @@ impl Resource {
     fn leave(&self, mode: Mode) {
         match mode {
             Mode::Exclusive => assert_eq!(self.inside.swap(0, Ordering::Relaxed), WRITER),
-            Mode::Shared => {
+            Mode::Shared | Mode::Limited(_) => {
                 assert!((1..WRITER).contains(&self.inside.fetch_sub(1, Ordering::Relaxed)))
             }
         }

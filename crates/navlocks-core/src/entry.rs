@@ -2,9 +2,10 @@
 
 use core::ops::{Index as IndexTrait, IndexMut};
 
+use crate::RequestId;
 use crate::id::{Index, NIL, Shard};
+use crate::limit::Allowance;
 use crate::slots::Slots;
-use crate::{Mode, RequestId};
 
 /// One slot of the slab. Each further name of an entry takes another slot of which only the seat is
 /// used, so that queues link seats of one kind.
@@ -25,27 +26,57 @@ pub(crate) struct Seat {
     pub(crate) entry: Index,
     /// The entry's seat for its next name.
     pub(crate) sibling: Index,
-    /// No earlier seat of this queue conflicts with this one.
-    pub(crate) clear: bool,
-    /// The entry's mode, here so that a walk along a queue touches nothing else.
-    pub(crate) mode: Mode,
-    /// True if the entry stands before the pending entries that do not overtake. Kept here because
-    /// it fits into the padding.
-    overtakes: bool,
+    marks: Marks,
 }
 
+/// Facts of a seat in four bytes: a bit that says whether it is clear, one that says whether its
+/// entry overtakes, and the entry's limit, so that a walk along a queue touches nothing else.
+#[derive(Clone, Copy, Debug)]
+struct Marks(u32);
+
+const CLEAR: u32 = 1;
+const OVERTAKES: u32 = 2;
+const LIMIT_SHIFT: u32 = 2;
+
 impl Seat {
-    fn new(entry: Index, mode: Mode, overtakes: bool) -> Self {
-        Self {
-            queue: NIL,
-            prev: NIL,
-            next: NIL,
-            entry,
-            sibling: NIL,
-            clear: false,
-            mode,
-            overtakes,
-        }
+    fn new(entry: Index, limit: Allowance, overtakes: bool) -> Self {
+        let overtakes = if overtakes { OVERTAKES } else { 0 };
+        let marks = Marks(limit.bits() << LIMIT_SHIFT | overtakes);
+        Self { queue: NIL, prev: NIL, next: NIL, entry, sibling: NIL, marks }
+    }
+
+    /// Returns a seat of the same entry that stands in no queue.
+    fn copy(&self, entry: Index) -> Self {
+        Self::new(entry, self.limit(), self.overtakes())
+    }
+
+    /// Returns true if the seat is one of those that may be held together, from the head of its
+    /// queue on.
+    #[inline]
+    pub(crate) fn is_clear(&self) -> bool {
+        self.marks.0 & CLEAR != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_clear(&mut self, clear: bool) {
+        self.marks.0 = self.marks.0 & !CLEAR | u32::from(clear);
+    }
+
+    /// Returns the entry's limit.
+    #[inline]
+    pub(crate) fn limit(&self) -> Allowance {
+        Allowance::from_bits(self.marks.0 >> LIMIT_SHIFT)
+    }
+
+    #[inline]
+    pub(crate) fn set_limit(&mut self, limit: Allowance) {
+        self.marks.0 = self.marks.0 & (CLEAR | OVERTAKES) | limit.bits() << LIMIT_SHIFT;
+    }
+
+    /// Returns true if the entry stands before the pending entries that do not overtake.
+    #[inline]
+    pub(crate) fn overtakes(&self) -> bool {
+        self.marks.0 & OVERTAKES != 0
     }
 }
 
@@ -87,17 +118,13 @@ impl Life {
 
 impl Slot {
     fn free() -> Self {
-        Self { seat: Seat::new(NIL, Mode::Exclusive, false), life: Life::NONE }
-    }
-
-    pub(crate) fn overtakes(&self) -> bool {
-        self.seat.overtakes
+        Self { seat: Seat::new(NIL, Allowance::ONE, false), life: Life::NONE }
     }
 
     /// Returns the place among pending entries: overtakers first, each group in order of arrival.
     #[inline]
     pub(crate) fn queue_order(&self) -> (bool, u64) {
-        (!self.seat.overtakes, self.life.serial)
+        (!self.seat.overtakes(), self.life.serial)
     }
 
     /// Returns the place among all entries: held ones in grant order, then pending ones in queue
@@ -161,19 +188,18 @@ impl Entries {
         &mut self,
         serial: u64,
         client: Index,
-        mode: Mode,
+        limit: Allowance,
         overtakes: bool,
     ) -> &mut Slot {
         let (entry, slot) = self.slots.occupy(Slot::free);
-        slot.seat = Seat::new(entry, mode, overtakes);
+        slot.seat = Seat::new(entry, limit, overtakes);
         slot.life = Life { serial, member: Member::of(client), ..Life::NONE };
         slot
     }
 
     /// Takes a slot for a further seat of `entry`, after its seat `before`.
     pub(crate) fn insert_sibling(&mut self, entry: Index, before: Index) -> Index {
-        let Seat { mode, overtakes, .. } = self[entry].seat;
-        let seat = Seat::new(entry, mode, overtakes);
+        let seat = self[entry].seat.copy(entry);
         let (sibling, slot) = self.slots.occupy(Slot::free);
         *slot = Slot { seat, life: Life::NONE };
         self[before].seat.sibling = sibling;
@@ -188,10 +214,9 @@ impl Entries {
     /// Puts an entry of another shard into a slot, as one that stands in no queue and belongs to no
     /// client yet.
     pub(crate) fn put(&mut self, slot: Index, other: &Slot) {
-        let Seat { mode, overtakes, .. } = other.seat;
         let Life { serial, token, ref member, .. } = other.life;
         let life = Life { serial, token, member: Member::of(member.client), ..Life::NONE };
-        self[slot] = Slot { seat: Seat::new(slot, mode, overtakes), life };
+        self[slot] = Slot { seat: other.seat.copy(slot), life };
     }
 
     /// Frees one slot, whose seat stands in no queue any more.

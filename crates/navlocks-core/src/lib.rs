@@ -57,6 +57,7 @@ extern crate alloc;
 mod name;
 mod scope;
 mod id;
+mod limit;
 mod request;
 mod event;
 mod slots;
@@ -73,10 +74,11 @@ pub use client::SuspendPolicy;
 pub use event::{Cause, Event};
 pub use hash::HashKey;
 pub use id::{ClientId, FencingToken, RequestId, TokenTooLarge};
+pub use limit::Limit;
 pub use manager::{Blockers, Deadlock, DeadlockPolicy, LockInfo, LockManager, Snapshot, State};
 pub use manager::{QueueView, Queued, Waiter};
 pub use name::{EscapeError, Name};
-pub use request::{Answer, Mode, Request, RequestError, Wait};
+pub use request::{Answer, BadLimit, DowngradeError, Mode, Request, RequestError, Wait};
 pub use scope::{EmptyScope, Scope};
 
 /// Runs the examples of the README.

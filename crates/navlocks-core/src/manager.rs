@@ -28,11 +28,12 @@ use self::events::Events;
 use crate::client::{Clients, SuspendPolicy};
 use crate::hash::HashKey;
 use crate::id::{Index, Shard};
+use crate::limit::Allowance;
 use crate::numbers::Numbers;
 use crate::queue::Queues;
 use crate::seating::Seating;
 use crate::{Answer, ClientId, Event, FencingToken, Mode, Name, Request, RequestError, RequestId};
-use crate::{TokenTooLarge, Wait};
+use crate::{DowngradeError, TokenTooLarge, Wait};
 
 /// One lock space: the standard's lock manager, one for each storage bucket (or tenant, or
 /// program).
@@ -40,10 +41,11 @@ use crate::{TokenTooLarge, Wait};
 /// # Grammar
 ///
 /// *Inputs* are the standard's verbs and take `&mut self`: [`request`](Self::request),
-/// [`release`](Self::release), [`abort`](Self::abort), [`terminate`](Self::terminate),
-/// [`force_release`](Self::force_release), [`suspend`](Self::suspend), [`resume`](Self::resume),
-/// [`query`](Self::query). Each input has one form: it returns its own outcome. An input that names
-/// something finished does nothing and says so.
+/// [`release`](Self::release), [`downgrade`](Self::downgrade), [`abort`](Self::abort),
+/// [`terminate`](Self::terminate), [`force_release`](Self::force_release),
+/// [`suspend`](Self::suspend), [`resume`](Self::resume), [`query`](Self::query). Each input has one
+/// form: it returns its own outcome. An input that names something finished does nothing and says
+/// so.
 ///
 /// *Events* are what an input causes for other requests: after each input call
 /// [`poll_event`](Self::poll_event) until it returns `None` and send each event to its client, in
@@ -56,12 +58,14 @@ use crate::{TokenTooLarge, Wait};
 /// # Policy
 ///
 /// Every request that is not finished is an *entry*; entries stand in one order, that of arrival.
-/// An entry is held exactly when no earlier entry conflicts with it, and two entries conflict when
-/// their scopes intersect and at least one of them is exclusive. So each name is first come, first
-/// served; neighbouring shared requests hold together; a shared request waits behind an earlier
-/// exclusive one, even if that one is still pending; and a request for several names gets all of
-/// them at once and keeps its place on each meanwhile. A steal, and a shared request that
-/// [overtakes](Wait::Overtake), stand before all pending entries.
+/// An entry is clear on a name when the entries up to it in the queue of that name are no more than
+/// the smallest limit among them; it is held exactly when it is clear on all its names. Exclusive
+/// entries have the limit 1, and shared ones have none. So each name is first come, first served;
+/// neighbouring shared requests hold together; a shared request waits behind an earlier exclusive
+/// one, even if that one is still pending; requests with a [limit](Mode::Limited) are a semaphore;
+/// and a request for several names gets all of them at once and keeps its place on each meanwhile.
+/// A steal, and a shared request that [overtakes](Wait::Overtake), stand before all pending
+/// entries.
 ///
 /// When an entry leaves, all entries that waited only for it are granted in the same step, in queue
 /// order.
@@ -164,7 +168,7 @@ impl LockManager {
         if self.clients[owner].suspension.is_some() {
             return Err(RequestError::ClientSuspended);
         }
-        if request.wait == Wait::Overtake && request.mode == Mode::Exclusive {
+        if request.wait == Wait::Overtake && request.mode != Mode::Shared {
             return Err(RequestError::ExclusiveOvertake);
         }
         Ok(owner)
@@ -213,6 +217,24 @@ impl LockManager {
         let (request, token) = self.grant_of(entry);
         let client = self.clients.id(self.owner(entry));
         self.events.push(Event::Granted { request, client, token });
+    }
+
+    /// Gives the lock that `request` holds another mode with a larger limit, or none: exclusive to
+    /// limited or shared. The lock keeps its token, no other request comes between, and waiters
+    /// that fit now are granted.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed: the request holds no lock, or the limit would become smaller.
+    pub fn downgrade(&mut self, request: RequestId, mode: Mode) -> Result<(), DowngradeError> {
+        let held = self.seating.find(request).filter(|&entry| self.seating.is_held(entry));
+        let entry = held.ok_or(DowngradeError::NotHeld)?;
+        if Allowance::from(mode) < Allowance::from(self.seating.mode(entry)) {
+            return Err(DowngradeError::Upgrade);
+        }
+        self.raise_limit(entry, mode);
+        self.settle();
+        Ok(())
     }
 
     /// Takes the pending `request` out of the queue. Returns false, and nothing happens, when it is

@@ -1,5 +1,6 @@
 //! The lock request queue map: for each name in use, the entries that want it, in order.
 
+use alloc::boxed::Box;
 use core::ops::{Index as IndexTrait, IndexMut};
 
 use hashbrown::HashTable;
@@ -8,10 +9,12 @@ use hashbrown::hash_table::Entry as TableEntry;
 use crate::Name;
 use crate::hash::{HashKey, Seed};
 use crate::id::{Index, NIL};
+use crate::limit::Tally;
 use crate::slots::Slots;
 
-/// All seats for one name, held and pending, as a list in order. Its *clear* prefix is either one
-/// exclusive seat or a run of shared ones: those that no earlier seat of the list conflicts with.
+/// All seats for one name, held and pending, as a list in order. Its *clear* prefix has all seats
+/// that may be held together, from the head on: as many as the smallest of their limits allows. So
+/// it is one exclusive seat, a run of shared ones, or a run in which some have a limit.
 ///
 /// The standard keeps held locks and waiting requests apart; here the held ones are part of that
 /// prefix.
@@ -28,6 +31,9 @@ pub(crate) struct Queue {
     pub(crate) clear_end: Index,
     /// How many seats belong to clients that are suspended until contention.
     pub(crate) sleepers: u32,
+    /// The limits of the clear prefix. Without it, all seats are exclusive or shared, or there is
+    /// one seat.
+    pub(crate) tally: Option<Box<Tally>>,
 }
 
 impl Queue {
@@ -179,6 +185,7 @@ impl Queues {
                         last: founder,
                         clear_end: founder,
                         sleepers: 0,
+                        tally: None,
                     }),
                 };
                 vacant.insert(index);
@@ -194,6 +201,7 @@ impl Queues {
     pub(crate) fn leave(&mut self, index: Index) {
         let queue = &mut self.queues[index];
         queue.first = NIL;
+        queue.tally = None;
         self.unused += 1;
         if queue.name.is_shared() {
             self.forget(index);

@@ -2,34 +2,77 @@
 
 use core::fmt;
 
-use crate::{FencingToken, Scope};
+use crate::limit::Allowance;
+use crate::{FencingToken, Limit, Scope};
 
-/// How a lock is shared with others on the same names.
+/// How a lock is shared with others on the same names: its limit, with a word for the two limits of
+/// the standard.
 ///
 /// <https://w3c.github.io/web-locks/#modes-scheduling>
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Excludes every other lock on the same names. The default.
+    /// Excludes every other lock on the same names: a limit of 1. The default.
     #[default]
     Exclusive,
-    /// Held beside other shared locks.
+    /// Held beside other shared locks: no limit.
     Shared,
+    /// Held while the holders of each name, itself included, are no more than its limit: a
+    /// semaphore.
+    Limited(Limit),
 }
 
 impl Mode {
-    /// Returns true if two entries with a name in common and these modes exclude each other.
+    /// Returns the mode of requests that allow so many holders of a name, themselves included.
+    ///
+    /// # Errors
+    ///
+    /// The number is 0 or above [`Limit::MAX`].
+    pub const fn limited(holders: u32) -> Result<Self, BadLimit> {
+        match holders {
+            1 => Ok(Self::Exclusive),
+            _ => match Limit::new(holders) {
+                Some(limit) => Ok(Self::Limited(limit)),
+                None => Err(BadLimit(holders)),
+            },
+        }
+    }
+
+    /// Returns the limit, if there is one.
     #[inline]
-    pub fn conflicts_with(self, other: Self) -> bool {
-        self == Self::Exclusive || other == Self::Exclusive
+    pub const fn limit(self) -> Option<u32> {
+        match self {
+            Self::Exclusive => Some(1),
+            Self::Shared => None,
+            Self::Limited(limit) => Some(limit.get()),
+        }
+    }
+}
+
+impl From<Mode> for Allowance {
+    #[inline]
+    fn from(mode: Mode) -> Self {
+        mode.limit().map_or(Self::NONE, Self::from_bits)
+    }
+}
+
+impl From<Allowance> for Mode {
+    #[inline]
+    fn from(allowance: Allowance) -> Self {
+        match Limit::new(allowance.bits()) {
+            Some(limit) => Self::Limited(limit),
+            None if allowance == Allowance::ONE => Self::Exclusive,
+            None => Self::Shared,
+        }
     }
 }
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive",
-            Self::Shared => "shared",
-        })
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Limited(limit) => write!(f, "limit {limit}"),
+        }
     }
 }
 
@@ -52,6 +95,19 @@ pub enum Wait {
     Overtake,
 }
 
+/// The number is no limit of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadLimit(pub u32);
+
+impl fmt::Display for BadLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (limit, max) = (self.0, Limit::MAX);
+        write!(f, "{limit} is no limit of a lock: pass a number of holders from 1 to {max}")
+    }
+}
+
+impl core::error::Error for BadLimit {}
+
 /// A request for a lock, as it enters the engine.
 ///
 /// ```
@@ -64,7 +120,7 @@ pub enum Wait {
 pub struct Request {
     /// The names of the request, granted all at once.
     pub scope: Scope,
-    /// Shared or exclusive.
+    /// Exclusive, shared, or shared up to a limit.
     pub mode: Mode,
     /// The behaviour if it cannot be granted at once.
     pub wait: Wait,
@@ -81,6 +137,13 @@ impl Request {
     #[inline]
     pub fn shared(scope: impl Into<Scope>) -> Self {
         Self { scope: scope.into(), mode: Mode::Shared, wait: Wait::Queue }
+    }
+
+    /// Returns the same request with another mode.
+    #[inline]
+    #[must_use]
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
     }
 
     /// Returns the same request with another way to wait.
@@ -103,6 +166,29 @@ pub enum Answer {
     Pending,
 }
 
+/// Why a lock was not downgraded. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DowngradeError {
+    /// The request holds no lock: it is pending, was released, or was lost.
+    NotHeld,
+    /// The new mode allows fewer holders. Two holders that upgrade would wait for each other.
+    Upgrade,
+}
+
+impl fmt::Display for DowngradeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotHeld => "the request holds no lock, so there is nothing to downgrade",
+            Self::Upgrade => {
+                "a lock cannot be upgraded, because two holders that upgrade would wait for each \
+                 other: release it, then request the stricter one"
+            }
+        })
+    }
+}
+
+impl core::error::Error for DowngradeError {}
+
 /// Why the engine refused a request. Nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
@@ -110,7 +196,7 @@ pub enum RequestError {
     UnknownClient,
     /// The client is suspended; resume it first.
     ClientSuspended,
-    /// [`Wait::Overtake`] is for shared requests; an exclusive one would starve all others.
+    /// [`Wait::Overtake`] is for shared requests; one with a limit would starve all others.
     ExclusiveOvertake,
 }
 

@@ -1,18 +1,25 @@
 //! Seating: the one rule, as lists.
 //!
-//! > An entry is held exactly when no earlier entry conflicts with it.
+//! > A request is clear on a name when the entries up to it in that name's queue are no more than
+//! > the smallest limit among them. It is held when it is clear on all its names.
 //!
-//! Every queue is an order of seats whose clear prefix is one exclusive seat or a run of shared
-//! ones. Every entry counts the seats on which it is not clear; at zero it is held. All list
-//! structure is kept here.
+//! An exclusive request has the limit 1, a shared one has none. So every queue is an order of seats
+//! whose clear prefix is one exclusive seat, a run of shared ones, or a run that `limited` counts.
+//! Every entry counts the seats on which it is not clear; at zero it is held. All list structure is
+//! kept here.
 
 mod check;
+mod heir;
+mod limited;
 mod view;
 
 use alloc::vec::Vec;
 
+pub(crate) use view::Waits;
+
 use crate::entry::{Entries, Life, Member, Seat, Slot};
 use crate::id::{Index, NIL, Shard};
+use crate::limit::Allowance;
 use crate::queue::Queues;
 use crate::{FencingToken, Mode, Name, RequestId, Scope};
 
@@ -30,6 +37,9 @@ pub(crate) struct Seating {
     disturbed: Vec<Index>,
     /// Entries that became clear on all their names. Scratch list, empty between inputs.
     ready: Vec<Index>,
+    /// True once an entry has overtaken: pending seats may then be out of queue order where their
+    /// order does not matter, in queues that are not counted.
+    overtaken: bool,
 }
 
 /// Where in each queue of its scope a new entry takes its seat.
@@ -60,6 +70,7 @@ impl Seating {
             wide: 0,
             disturbed: Vec::new(),
             ready: Vec::new(),
+            overtaken: false,
         }
     }
 
@@ -129,7 +140,12 @@ impl Seating {
     }
 
     pub(crate) fn mode(&self, entry: Index) -> Mode {
-        self.entries[entry].seat.mode
+        self.limit(entry).into()
+    }
+
+    /// Returns true if the entry stands before the pending entries that do not overtake.
+    pub(crate) fn overtakes(&self, entry: Index) -> bool {
+        self.entries[entry].seat.overtakes()
     }
 
     /// Returns the links of an entry in its client's list, which
@@ -151,7 +167,7 @@ impl Seating {
     pub(crate) fn admits(&self, name: &Name, mode: Mode) -> bool {
         let Some(queue) = self.queues.find(name) else { return true };
         let queue = &self.queues[queue];
-        queue.clear_end == queue.last && !mode.conflicts_with(self.entries[queue.last].seat.mode)
+        queue.clear_end == queue.last && self.joins(queue, mode.into())
     }
 
     /// Adds an entry that stands in no queue yet.
@@ -164,7 +180,8 @@ impl Seating {
         overtakes: bool,
     ) -> Index {
         self.live += 1;
-        self.entries.insert(serial, client, mode, overtakes).seat.entry
+        self.overtaken |= overtakes;
+        self.entries.insert(serial, client, mode.into(), overtakes).seat.entry
     }
 
     /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all
@@ -179,7 +196,11 @@ impl Seating {
             let (queue, founded) = self.queues.get_the_lock_request_queue(name, seat);
             let own = &mut self.entries[seat].seat;
             own.queue = queue;
-            own.clear = founded;
+            own.set_clear(founded);
+            if !founded && self.is_counted(queue, seat) {
+                self.sit_counted(seat, queue, place);
+                continue;
+            }
             match place {
                 _ if founded => {}
                 Place::Last => {
@@ -210,10 +231,10 @@ impl Seating {
         queue: Index,
     ) -> Index {
         self.live += 1;
-        let Seat { entry, queue: own, clear, .. } =
-            &mut self.entries.insert(serial, client, mode, false).seat;
-        (*own, *clear) = (queue, true);
-        *entry
+        let seat = &mut self.entries.insert(serial, client, mode.into(), false).seat;
+        seat.queue = queue;
+        seat.set_clear(true);
+        seat.entry
     }
 
     /// Adds an entry at the tail of one queue. Returns true if it is clear.
@@ -227,7 +248,12 @@ impl Seating {
     ) -> (Index, bool) {
         let entry = self.insert(serial, client, mode, false);
         self.entries[entry].seat.queue = queue;
-        (entry, self.sit_last(entry, queue))
+        let clear = if self.is_counted(queue, entry) {
+            self.sit_counted(entry, queue, Place::Last)
+        } else {
+            self.sit_last(entry, queue)
+        };
+        (entry, clear)
     }
 
     /// Seats an entry of another manager here, in the slot of its id. Returns the slot.
@@ -253,11 +279,11 @@ impl Seating {
         let last = core::mem::replace(&mut list.last, seat);
         let before = &mut self.entries[last].seat;
         before.next = seat;
-        let before_mode = before.mode;
+        let before_limit = before.limit();
         let own = &mut self.entries[seat].seat;
         own.prev = last;
-        own.clear = list.clear_end == last && !own.mode.conflicts_with(before_mode);
-        if own.clear {
+        if list.clear_end == last && !exclude(own.limit(), before_limit) {
+            own.set_clear(true);
             list.clear_end = seat;
             return true;
         }
@@ -267,12 +293,12 @@ impl Seating {
 
     fn sit_first(&mut self, seat: Index, queue: Index) {
         self.link(seat, queue, NIL);
-        self.entries[seat].seat.clear = true;
+        self.entries[seat].seat.set_clear(true);
         let mut passed = self.entries[seat].seat.next;
         if self.conflict(seat, passed) {
             // Nothing behind an exclusive seat is clear, and a clear exclusive seat was alone.
-            while passed != NIL && self.entries[passed].seat.clear {
-                self.entries[passed].seat.clear = false;
+            while passed != NIL && self.entries[passed].seat.is_clear() {
+                self.entries[passed].seat.set_clear(false);
                 self.block(passed);
                 passed = self.entries[passed].seat.next;
             }
@@ -287,7 +313,7 @@ impl Seating {
         if !self.conflict(seat, end) {
             // The seat joins the run of shared seats, at its end.
             self.link(seat, queue, end);
-            self.entries[seat].seat.clear = true;
+            self.entries[seat].seat.set_clear(true);
             self.queues[queue].clear_end = seat;
         } else if self.is_held(self.entry(end)) {
             self.link(seat, queue, end);
@@ -359,6 +385,11 @@ impl Seating {
             self.queues.leave(index);
             return;
         }
+        if let Some(tally) = &mut queue.tally
+            && own.is_clear()
+        {
+            tally.remove(own.limit());
+        }
         if queue.clear_end == seat {
             queue.clear_end = prev;
         }
@@ -412,9 +443,9 @@ impl Seating {
         let Some(queue) = self.queues.get(index) else { return };
         let mut end = queue.clear_end;
         let mut next = if end == NIL { queue.first } else { self.entries[end].seat.next };
-        while next != NIL && (end == NIL || !self.conflict(end, next)) {
+        while next != NIL && self.count_next(index, end, next) {
             let seat = &mut self.entries[next].seat;
-            seat.clear = true;
+            seat.set_clear(true);
             let (entry, following) = (seat.entry, seat.next);
             let life = &mut self.entries[entry].life;
             life.blocked -= 1;
@@ -425,50 +456,6 @@ impl Seating {
             next = following;
         }
         self.queues[index].clear_end = end;
-    }
-
-    /// Returns true if the entry has one name and no other entry wants it.
-    #[inline]
-    pub(crate) fn is_alone(&self, entry: Index) -> bool {
-        let Seat { prev, next, sibling, .. } = self.entries[entry].seat;
-        prev == NIL && next == NIL && sibling == NIL
-    }
-
-    /// Ends a held entry that [is alone](Self::is_alone).
-    #[inline]
-    pub(crate) fn depart_alone(&mut self, entry: Index) {
-        debug_assert!(self.is_held(entry), "an entry that is alone has nothing to wait for");
-        self.live -= 1;
-        self.held -= 1;
-        self.queues.leave(self.entries[entry].seat.queue);
-        self.entries.remove(entry);
-    }
-
-    /// Returns the entry that becomes clear when `leaving` leaves, if it is exactly one entry of
-    /// one queue: the next seat, with one name and a successor that conflicts with it.
-    #[inline]
-    pub(crate) fn only_heir(&self, leaving: Index) -> Option<Index> {
-        let &Seat { queue, prev, next, sibling, .. } = &self.entries[leaving].seat;
-        let alone = prev == NIL && sibling == NIL && self.queues[queue].clear_end == leaving;
-        if !alone || next == NIL {
-            return None;
-        }
-        let heir = &self.entries[next].seat;
-        let waits_for_more = heir.entry != next || heir.sibling != NIL;
-        let comes_alone = heir.next == NIL || self.conflict(next, heir.next);
-        (!waits_for_more && comes_alone).then_some(next)
-    }
-
-    /// Ends a held entry and clears its [only heir](Self::only_heir).
-    #[inline]
-    pub(crate) fn depart_for_heir(&mut self, leaving: Index, heir: Index) {
-        self.live -= 1;
-        self.held -= 1;
-        let queue = &mut self.queues[self.entries[leaving].seat.queue];
-        (queue.first, queue.clear_end) = (heir, heir);
-        let Slot { seat, life } = &mut self.entries[heir];
-        (seat.prev, seat.clear, life.blocked) = (NIL, true, 0);
-        self.entries.remove(leaving);
     }
 
     /// Adjusts the count of sleepers in every queue of an entry.
@@ -489,9 +476,20 @@ impl Seating {
         self.entries[seat].seat.entry
     }
 
-    /// Returns true if two seats of one queue exclude each other.
+    #[inline]
+    fn limit(&self, seat: Index) -> Allowance {
+        self.entries[seat].seat.limit()
+    }
+
+    /// Returns true if two neighbours in a queue that is not counted exclude each other.
     #[inline]
     fn conflict(&self, a: Index, b: Index) -> bool {
-        self.entries[a].seat.mode.conflicts_with(self.entries[b].seat.mode)
+        exclude(self.limit(a), self.limit(b))
     }
+}
+
+/// Returns true if at least one of two limits allows no second holder.
+#[inline]
+fn exclude(a: Allowance, b: Allowance) -> bool {
+    a == Allowance::ONE || b == Allowance::ONE
 }

@@ -33,7 +33,7 @@ pub struct About {
     pub client: ClientKey,
     /// The names of the request.
     pub names: Names,
-    /// Shared or exclusive.
+    /// Exclusive, shared, or shared up to a limit.
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
     /// The tag of the request.
@@ -124,9 +124,10 @@ pub struct Cycle {
     pub requests: Vec<RequestKey>,
 }
 
-/// Modes by their names in the standard; exclusive is the default.
+/// Modes by their names in the standard, or a limit; exclusive is the default.
 pub(super) mod mode {
     use navlocks_core::Mode;
+    use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
@@ -134,6 +135,7 @@ pub(super) mod mode {
     enum Word {
         Exclusive,
         Shared,
+        Limit(u32),
     }
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -146,6 +148,7 @@ pub(super) mod mode {
         match mode {
             Mode::Exclusive => Word::Exclusive,
             Mode::Shared => Word::Shared,
+            Mode::Limited(limit) => Word::Limit(limit.get()),
         }
         .serialize(serializer)
     }
@@ -154,6 +157,7 @@ pub(super) mod mode {
         Ok(match Word::deserialize(d)? {
             Word::Exclusive => Mode::Exclusive,
             Word::Shared => Mode::Shared,
+            Word::Limit(holders) => Mode::limited(holders).map_err(D::Error::custom)?,
         })
     }
 }

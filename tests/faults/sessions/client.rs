@@ -411,10 +411,7 @@ fn request(asks: &Asks, token: Option<u64>) -> wire::Request {
         id: u64::from(asks.number),
         client: 0,
         names: Names(scope),
-        mode: match asks.mode {
-            Mode::Exclusive => navlocks_core::Mode::Exclusive,
-            Mode::Shared => navlocks_core::Mode::Shared,
-        },
+        mode: asks.mode.into(),
         wait: match asks.wait {
             Wait::Queue | Wait::AtMost(_) | Wait::Force => navlocks_core::Wait::Queue,
             Wait::IfAvailable => navlocks_core::Wait::IfAvailable,

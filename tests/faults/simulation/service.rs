@@ -320,9 +320,5 @@ fn in_engine_words(ask: &Ask) -> Request {
         Wait::Steal => navlocks_core::Wait::Steal,
         Wait::Force => panic!("this is no request for a lock"),
     };
-    let request = match ask.mode {
-        Mode::Exclusive => Request::exclusive(scope),
-        Mode::Shared => Request::shared(scope),
-    };
-    request.wait(wait)
+    Request { scope, mode: ask.mode.into(), wait }
 }

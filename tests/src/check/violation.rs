@@ -26,6 +26,9 @@ pub enum Violation {
     /// Two clients took locks that exclude each other for held at the same time.
     #[allow(missing_docs, reason = "the two, the first name they have in common, and the time")]
     TwoHolders { name: Arc<str>, first: Key, second: Key, from: Moment, until: Moment },
+    /// More clients took their locks on a name for held than the limit of one of them allows.
+    #[allow(missing_docs, reason = "the name, the last holder, how many there were, the moment")]
+    TooManyHolders { name: Arc<str>, last: Key, holders: usize, limit: u32, at: Moment },
     /// A request was granted before one that excludes it and was already pending when it was made.
     #[allow(missing_docs, reason = "the two, the first name they have in common, and two moments")]
     OutOfTurn {
@@ -62,6 +65,10 @@ impl fmt::Display for Violation {
             Self::TwoHolders { name, first, second, from, until } => {
                 write!(f, "two holders of {name}: {first} and {second} from {from} to {until}")
             }
+            Self::TooManyHolders { name, last, holders, limit, at } => write!(
+                f,
+                "{holders} holders of {name} from {at} on, when {last} held it: the limit is {limit}"
+            ),
             Self::OutOfTurn { name, waiting, queued, overtaker, held } => write!(
                 f,
                 "out of turn on {name}: {waiting} was in the queue at {queued}, {overtaker} asked later and was held at {held}, before it"

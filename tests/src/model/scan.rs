@@ -28,6 +28,7 @@ impl Scan {
             }
             // Step 6. No lock in held has mode "exclusive" and has a name that equals name, and no
             // entry in queue earlier than request has a mode "exclusive" and name that equals name.
+            Mode::Limited(_) => panic!("the text has no limits"),
             Mode::Shared => {
                 !held.iter().any(|lock| lock.mode == Mode::Exclusive && lock.name == name)
                     && !earlier

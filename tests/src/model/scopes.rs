@@ -26,10 +26,34 @@ pub(super) struct Entry {
     token: Option<u64>,
 }
 
-/// Two entries conflict when their scopes intersect and at least one of them is exclusive.
+impl Entry {
+    pub(super) fn is_held(&self) -> bool {
+        self.token.is_some()
+    }
+}
+
+/// Two entries conflict when their scopes intersect and at least one of them is exclusive: then one
+/// certainly waits for the other.
 pub(super) fn conflict(one: &Entry, other: &Entry) -> bool {
     let exclusive = one.mode == Mode::Exclusive || other.mode == Mode::Exclusive;
     exclusive && intersect(&one.scope, &other.scope)
+}
+
+/// Returns the entries of `before` that `entry` waits for: on each name either all of them, where
+/// the end of any one helps, or the exclusive ones.
+pub(super) fn in_the_way<'a>(before: &[&'a Entry], entry: &Entry) -> Vec<&'a Entry> {
+    let waits_for = |other: &&&Entry| {
+        other.scope.intersection(&entry.scope).any(|name| {
+            let on_name: Vec<&&Entry> =
+                before.iter().filter(|other| other.scope.contains(name)).collect();
+            let limits = on_name.iter().map(|other| other.mode.limit()).chain([entry.mode.limit()]);
+            let smallest = limits.filter(|&limit| limit > 1).min();
+            let for_all = entry.mode == Mode::Exclusive
+                || smallest.is_some_and(|smallest| on_name.len() + 1 > smallest);
+            for_all || other.mode == Mode::Exclusive
+        })
+    };
+    before.iter().filter(waits_for).copied().collect()
 }
 
 fn intersect(one: &Scope, other: &Scope) -> bool {
@@ -83,6 +107,7 @@ impl Scopes {
                 }
             }
             Input::Release(request) => Answer::Effect(self.release(request)),
+            Input::Downgrade(request, mode) => Answer::Effect(self.downgrade(request, mode)),
             Input::Abort(request) => Answer::Effect(self.abort(request)),
             Input::Terminate(client) => Answer::Effect(self.terminate(client)),
             Input::ForceRelease(name) => Answer::Count(self.force_release(name)),
@@ -116,7 +141,7 @@ impl Scopes {
             Some(Presence::Suspended { .. }) => return Err(Refusal::ClientSuspended),
             Some(Presence::Awake) => {}
         }
-        if wait == Wait::Overtake && mode == Mode::Exclusive {
+        if wait == Wait::Overtake && mode != Mode::Shared {
             return Err(Refusal::ExclusiveOvertake);
         }
         let request = self.requests_made;
@@ -144,12 +169,14 @@ impl Scopes {
                 assert!(self.grantable(&entry, &[]), "nothing is left that a thief could wait for");
                 self.grant(entry);
                 self.process_queue();
+                self.evict_those_waited_for();
             }
             // After holders and earlier overtakers, before the others.
             Wait::Overtake => {
                 let place = self.queue.iter().take_while(|pending| pending.overtakes).count();
                 self.queue.insert(place, entry);
                 self.process_queue();
+                self.evict_those_waited_for();
             }
         }
         Ok((request, self.take_decision(request)))
@@ -172,6 +199,18 @@ impl Scopes {
         };
         self.held.remove(place);
         self.process_queue();
+        true
+    }
+
+    /// Gives a held lock a larger limit in place, and processes the queue.
+    fn downgrade(&mut self, request: RequestNo, mode: Mode) -> bool {
+        let held = self.held.iter_mut().find(|lock| lock.request == request);
+        let Some(lock) = held.filter(|lock| lock.mode.limit() <= mode.limit()) else {
+            return false;
+        };
+        lock.mode = mode;
+        self.process_queue();
+        self.evict_those_waited_for();
         true
     }
 
@@ -254,11 +293,28 @@ impl Scopes {
 
 /// The predicate, and what follows from it.
 impl Scopes {
+    /// On each name of the request, the entries up to it are no more than the smallest limit among
+    /// them. Without limits this is the draft's own predicate.
+    fn grantable(&self, request: &Entry, earlier: &[Entry]) -> bool {
+        let before = || self.held.iter().chain(earlier);
+        let clear_on = |name: &Name| {
+            let limits = before().filter(|entry| entry.scope.contains(name));
+            let limits = limits.chain([request]).map(|entry| entry.mode.limit());
+            limits.clone().count() <= limits.min().unwrap_or(usize::MAX)
+        };
+        let grantable = request.scope.iter().all(clear_on);
+        if !before().chain([request]).any(|entry| matches!(entry.mode, Mode::Limited(_))) {
+            assert_eq!(grantable, self.grantable_by_modes(request, earlier));
+        }
+        grantable
+    }
+
     /// "A lock request request is said to be grantable if the following steps return true", where
     /// `earlier` are the entries in the queue earlier than the request.
-    fn grantable(&self, request: &Entry, earlier: &[Entry]) -> bool {
+    fn grantable_by_modes(&self, request: &Entry, earlier: &[Entry]) -> bool {
         let scope = &request.scope;
         match request.mode {
+            Mode::Limited(_) => panic!("the draft has no limits"),
             // Step 5. No lock in the origin has state "held" and has a scope that intersects scope,
             // and no entry in queue earlier than request has a scope that intersects scope.
             Mode::Exclusive => {
@@ -352,31 +408,37 @@ impl Scopes {
             .collect()
     }
 
-    /// Returns true if an entry of another client stands later and conflicts with an entry of this
-    /// one.
+    /// Returns true if an entry of another client waits for an entry of this one.
     fn somebody_waits_for(&self, client: ClientNo) -> bool {
         let order: Vec<&Entry> = self.live().collect();
-        order.iter().enumerate().any(|(place, entry)| {
-            entry.client == client
-                && order[place + 1..]
-                    .iter()
-                    .any(|later| later.client != client && conflict(later, entry))
+        order.iter().enumerate().any(|(place, later)| {
+            later.client != client
+                && in_the_way(&order[..place], later).iter().any(|entry| entry.client == client)
         })
     }
 
     fn evict_those_it_would_wait_for(&mut self, entry: &Entry, wait: Wait) {
         let before: Vec<&Entry> = match wait {
             Wait::Queue | Wait::IfAvailable => self.live().collect(),
-            // Pending ones stand behind it.
-            Wait::Overtake => self.held.iter().collect(),
+            // Other pending ones stand behind it.
+            Wait::Overtake => self.live().filter(|it| it.is_held() || it.overtakes).collect(),
             Wait::Steal | Wait::StealAll => Vec::new(),
         };
+        let in_the_way = in_the_way(&before, entry);
         let evicted: Vec<ClientNo> = self
             .evictable()
             .into_iter()
-            .filter(|&client| {
-                before.iter().any(|other| other.client == client && conflict(other, entry))
-            })
+            .filter(|&client| in_the_way.iter().any(|other| other.client == client))
+            .collect();
+        self.evict(&evicted);
+    }
+
+    /// A request that came before others may make them wait for a suspended client.
+    fn evict_those_waited_for(&mut self) {
+        let evicted: Vec<ClientNo> = self
+            .evictable()
+            .into_iter()
+            .filter(|&client| self.somebody_waits_for(client))
             .collect();
         self.evict(&evicted);
     }

@@ -48,6 +48,7 @@ impl Standard {
             Mode::Exclusive => !held.iter().any(|lock| lock.name == name),
             // Step 9. Otherwise, mode is "shared"; return true if no lock in held has mode
             // "exclusive" and has name equal to name, and false otherwise.
+            Mode::Limited(_) => panic!("the text has no limits"),
             Mode::Shared => {
                 !held.iter().any(|lock| lock.mode == Mode::Exclusive && lock.name == name)
             }

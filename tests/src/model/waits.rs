@@ -1,6 +1,6 @@
 //! The waits-for relation, by comparing every pair.
 
-use super::scopes::{Entry, conflict};
+use super::scopes::{Entry, conflict, in_the_way};
 use super::words::{Blockers, Deadlock, RequestNo};
 
 /// The live entries, held ones in the order of the grants, then pending ones in the order of the
@@ -12,19 +12,17 @@ pub(super) struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// Returns the blockers of a pending request: every earlier live entry that it conflicts with.
+    /// Returns the blockers of a pending request: every earlier live entry that it waits for.
     pub(super) fn blockers(self, request: RequestNo) -> Blockers {
         let Some(place) = self.queue.iter().position(|entry| entry.request == request) else {
             return Blockers::default();
         };
-        let conflicting = |entries: &[Entry]| {
-            entries
-                .iter()
-                .filter(|entry| conflict(entry, &self.queue[place]))
-                .map(|entry| entry.request)
-                .collect()
-        };
-        Blockers { hard: conflicting(self.held), soft: conflicting(&self.queue[..place]) }
+        let before: Vec<&Entry> = self.held.iter().chain(&self.queue[..place]).collect();
+        let blockers = in_the_way(&before, &self.queue[place]);
+        let (hard, soft): (Vec<&Entry>, Vec<&Entry>) =
+            blockers.into_iter().partition(|entry| entry.is_held());
+        let requests = |entries: Vec<&Entry>| entries.iter().map(|entry| entry.request).collect();
+        Blockers { hard: requests(hard), soft: requests(soft) }
     }
 
     /// Returns the deadlocks. A pending entry waits for every earlier live entry that conflicts. A

@@ -13,12 +13,24 @@ pub type Name = char;
 /// "A lock has an associated scope which is a set of DOMStrings."
 pub type Scope = BTreeSet<Name>;
 
-/// "A mode is either "exclusive" or "shared"."
+/// "A mode is either "exclusive" or "shared"." Or it allows a number of holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the two words of the standard")]
+#[allow(missing_docs, reason = "the two words of the standard, and a number")]
 pub enum Mode {
     Exclusive,
     Shared,
+    Limited(u8),
+}
+
+impl Mode {
+    /// Returns how many holders of a name, itself included, the mode allows.
+    pub fn limit(self) -> usize {
+        match self {
+            Self::Exclusive => 1,
+            Self::Shared => usize::MAX,
+            Self::Limited(limit) => usize::from(limit),
+        }
+    }
 }
 
 /// The behaviour of a request that cannot be granted at once.
@@ -147,6 +159,7 @@ pub enum Input {
     Join,
     Request { client: ClientNo, scope: Scope, mode: Mode, wait: Wait },
     Release(RequestNo),
+    Downgrade(RequestNo, Mode),
     Abort(RequestNo),
     Terminate(ClientNo),
     ForceRelease(Name),
@@ -185,10 +198,11 @@ impl fmt::Display for Braces<'_> {
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive",
-            Self::Shared => "shared",
-        })
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Limited(limit) => write!(f, "limit {limit}"),
+        }
     }
 }
 
@@ -259,6 +273,7 @@ impl fmt::Display for Input {
                 write!(f, "c{client} requests {mode} {} {wait}", Braces(scope))
             }
             Self::Release(request) => write!(f, "release r{request}"),
+            Self::Downgrade(request, mode) => write!(f, "downgrade r{request} to {mode}"),
             Self::Abort(request) => write!(f, "abort r{request}"),
             Self::Terminate(client) => write!(f, "terminate c{client}"),
             Self::ForceRelease(name) => write!(f, "force-release {name}"),

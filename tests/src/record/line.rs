@@ -111,13 +111,14 @@ pub enum Step {
     Forced,
 }
 
-/// Shared or exclusive.
+/// Exclusive, shared, or shared up to a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the two modes")]
+#[allow(missing_docs, reason = "the three modes")]
 pub enum Mode {
     Exclusive,
     Shared,
+    Limited(u32),
 }
 
 impl From<navlocks_core::Mode> for Mode {
@@ -125,6 +126,17 @@ impl From<navlocks_core::Mode> for Mode {
         match mode {
             navlocks_core::Mode::Exclusive => Self::Exclusive,
             navlocks_core::Mode::Shared => Self::Shared,
+            navlocks_core::Mode::Limited(limit) => Self::Limited(limit.get()),
+        }
+    }
+}
+
+impl From<Mode> for navlocks_core::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exclusive => Self::Exclusive,
+            Mode::Shared => Self::Shared,
+            Mode::Limited(limit) => Self::limited(limit).expect("it was a limit of a request"),
         }
     }
 }

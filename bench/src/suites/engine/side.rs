@@ -67,11 +67,7 @@ impl Side for Engine {
 
     #[inline]
     fn request(&mut self, name: &str, mode: Mode) -> RequestId {
-        let request = match mode {
-            Mode::Exclusive => Request::exclusive(name),
-            Mode::Shared => Request::shared(name),
-        };
-        self.submit(self.client, request)
+        self.submit(self.client, Request::exclusive(name).mode(mode))
     }
 
     #[inline]

@@ -10,8 +10,8 @@ use super::contention::Contention;
 use super::ids::IdMap;
 use super::{Embedder, Notes, Notice, Sink};
 use crate::{
-    Answer, ClientId, Deadlock, DeadlockPolicy, FencingToken, LockManager, Mode, Name, Request,
-    RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
+    Answer, ClientId, Deadlock, DeadlockPolicy, DowngradeError, FencingToken, LockManager, Mode,
+    Name, Request, RequestError, RequestId, Scope, Snapshot, State, SuspendPolicy,
 };
 
 /// One lock space around a [`LockManager`].
@@ -43,7 +43,7 @@ pub struct About<Tag> {
     pub client: ClientId,
     /// The names it asks for.
     pub scope: Scope,
-    /// Shared or exclusive.
+    /// Exclusive, shared, or shared up to a limit.
     pub mode: Mode,
     /// The text of the client.
     pub tag: Option<Tag>,
@@ -219,6 +219,25 @@ impl<E: Embedder> Space<E> {
             self.follow_release(id, &Notice::Released { since }, sink);
         }
         true
+    }
+
+    /// Gives a held lock a larger limit in place, as [`LockManager::downgrade`].
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed: the request holds no lock, or the limit would become smaller.
+    pub fn downgrade(
+        &mut self,
+        id: RequestId,
+        mode: Mode,
+        sink: &mut impl Sink<E>,
+    ) -> Result<(), DowngradeError> {
+        self.manager.downgrade(id, mode)?;
+        if let Some(about) = self.described.as_mut().and_then(|described| described.get_mut(&id)) {
+            about.mode = mode;
+        }
+        self.drain(sink);
+        Ok(())
     }
 
     /// Takes a pending request out of the queue. Returns false, and nothing happens, when it is not

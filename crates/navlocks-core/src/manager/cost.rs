@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::LockManager;
-use crate::{ClientId, HashKey, Request, RequestId, Wait};
+use crate::{ClientId, HashKey, Mode, Request, RequestId, Wait};
 
 /// Returns how many entries the engine reads while `work` runs, the checks of debug builds aside.
 fn reads(manager: &mut LockManager, work: impl FnOnce(&mut LockManager)) -> usize {
@@ -98,6 +98,26 @@ fn f69_terminated_client_costs_reads_of_its_own_entries_only() {
         reads(&mut manager, |manager| manager.terminate_remaining_locks_and_requests(index))
     };
     assert_eq!(terminate(0), terminate(10_000));
+}
+
+#[test]
+fn l14_limited_lock_among_many_costs_the_same_reads() {
+    let limited = |holders: u32, waiting| {
+        let mut manager = LockManager::new(HashKey::from_bytes([1; 16]));
+        let client = manager.add_client();
+        let mode = Mode::limited(holders).unwrap();
+        let made: Vec<RequestId> = (0..holders + waiting)
+            .map(|_| request(&mut manager, client, Request::shared("name").mode(mode)))
+            .collect();
+        reads(&mut manager, |manager| {
+            let middle = |from: u32, count: u32| made[(from + count / 2) as usize];
+            abort(manager, middle(holders, waiting));
+            release(manager, middle(0, holders));
+            request(manager, client, Request::shared("name").mode(mode));
+        })
+    };
+    assert_eq!(limited(3, 3), limited(3, 100_000));
+    assert_eq!(limited(3, 3), limited(100_000, 3));
 }
 
 #[test]

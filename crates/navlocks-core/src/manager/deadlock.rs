@@ -171,7 +171,9 @@ impl<'a> WaitsFor<'a> {
         for (seat, entry, mode) in manager.seating.seats_of(queue) {
             self.count_read()?;
             let before = match mode {
-                Mode::Shared => {
+                // A wait behind a limit ends when any of several holders ends, so it is no certain
+                // wait for one of them.
+                Mode::Shared | Mode::Limited(_) => {
                     shared.push(entry);
                     exclusive.into_iter().collect()
                 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::LockManager;
 use crate::id::Index;
-use crate::{Cause, Event, Name, SuspendPolicy};
+use crate::{Cause, Event, Mode, Name, SuspendPolicy};
 
 impl LockManager {
     /// <https://w3c.github.io/web-locks/#release-the-lock>
@@ -40,6 +40,13 @@ impl LockManager {
         }
         self.clients.remove(client);
         self.process_the_lock_request_queue();
+    }
+
+    /// Gives a held lock a larger limit in place, and lets the queue go on.
+    pub(super) fn raise_limit(&mut self, lock: Index, mode: Mode) {
+        self.seating.raise_limit(lock, mode.into());
+        self.process_the_lock_request_queue();
+        self.evict_sleeping_with_waiters();
     }
 
     /// Takes a name from all its holders in one step: the `forceRelease()` of 2017.

@@ -52,6 +52,9 @@ impl LockManager {
             Answer::Pending
         };
         self.process_the_lock_request_queue();
+        if place != Place::Last {
+            self.evict_sleeping_with_waiters();
+        }
         (id, answer)
     }
 

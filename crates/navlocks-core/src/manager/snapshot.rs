@@ -26,7 +26,7 @@ pub struct LockInfo {
     pub client: ClientId,
     /// The names it asks for.
     pub scope: Scope,
-    /// Shared or exclusive.
+    /// Exclusive, shared, or shared up to a limit.
     pub mode: Mode,
     /// Its fencing token; none while it is pending.
     pub token: Option<FencingToken>,

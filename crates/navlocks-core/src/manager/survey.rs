@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::LockManager;
 use crate::id::Index;
+use crate::seating::Waits;
 use crate::{ClientId, Mode, Name, RequestId};
 
 /// The queue of one name, for reading.
@@ -23,7 +24,7 @@ pub struct Queued {
     pub request: RequestId,
     /// The client of the request.
     pub client: ClientId,
-    /// Shared or exclusive.
+    /// Exclusive, shared, or shared up to a limit.
     pub mode: Mode,
     /// True if the request holds its lock.
     pub held: bool,
@@ -98,11 +99,12 @@ impl LockManager {
         let mut waiters: BTreeMap<Index, Waiter> = BTreeMap::new();
         for queue in self.seating.queues() {
             let mut holders: Vec<(Index, Mode)> = Vec::new();
-            // The last waiter of each mode, with its place in the queue.
-            let mut last: [Option<(usize, Index)>; 2] = [None; 2];
+            let (mut last, mut last_exclusive) = (None, None);
+            let mut waits = Waits::new();
             let name = &self.seating.queue(queue).name;
-            for (place, (_, entry, mode)) in self.seating.seats_of(queue).enumerate() {
+            for (_, entry, mode) in self.seating.seats_of(queue) {
                 left = left.checked_sub(1)?;
+                let for_all = waits.pass(mode.into());
                 if self.seating.is_held(entry) {
                     if holders.len() < HOLDERS_MAX {
                         holders.push((entry, mode));
@@ -115,17 +117,18 @@ impl LockManager {
                     hard: Vec::new(),
                     soft: None,
                 });
-                let conflicting = holders.iter().filter(|(_, held)| held.conflicts_with(mode));
-                waiter.hard.extend(
-                    conflicting.map(|&(holder, _)| (self.seating.id(holder), name.clone())),
-                );
-                let modes = [Mode::Shared, Mode::Exclusive];
-                let earlier =
-                    modes.iter().zip(last).filter(|(other, _)| other.conflicts_with(mode));
-                if let Some((_, nearest)) = earlier.filter_map(|(_, found)| found).max() {
+                let in_the_way =
+                    holders.iter().filter(|&&(_, held)| for_all || held == Mode::Exclusive);
+                waiter
+                    .hard
+                    .extend(in_the_way.map(|&(holder, _)| (self.seating.id(holder), name.clone())));
+                if let Some(nearest) = if for_all { last } else { last_exclusive } {
                     waiter.soft = Some((self.seating.id(nearest), name.clone()));
                 }
-                last[usize::from(mode == Mode::Exclusive)] = Some((place, entry));
+                last = Some(entry);
+                if mode == Mode::Exclusive {
+                    last_exclusive = last;
+                }
             }
         }
         let mut entries: Vec<Index> = waiters.keys().copied().collect();

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use super::LockManager;
 use crate::client::{SuspendPolicy, Suspension};
 use crate::id::Index;
-use crate::{Cause, ClientId, Event, Request, Wait};
+use crate::seating::Waits;
+use crate::{Cause, ClientId, Event, Mode, Request, Wait};
 
 impl LockManager {
     /// Suspends a client: its events are kept for it until it is [resumed](Self::resume), and its
@@ -60,19 +61,18 @@ impl LockManager {
         }
     }
 
-    /// Returns true if an entry of another client stands behind one of this client's and conflicts
-    /// with it.
+    /// Returns true if an entry of another client waits for one of this client's.
     pub(super) fn is_waited_for(&self, client: Index) -> bool {
         let mut behind =
-            self.entries_of(client).flat_map(|entry| self.seating.conflicts_behind(entry));
+            self.entries_of(client).flat_map(|entry| self.seating.waiters_behind(entry));
         behind.any(|later| self.owner(later) != client)
     }
 
     /// Evicts every sleeping client behind which `request` of `owner` would have to wait.
     pub(super) fn evict_sleeping_in_the_way(&mut self, owner: Index, request: &Request) {
-        let in_the_way = |entry: Index| match request.wait {
+        let stands_before = |entry: &Index| match request.wait {
             Wait::Queue | Wait::IfAvailable => true,
-            Wait::Overtake => self.seating.is_held(entry),
+            Wait::Overtake => self.seating.is_held(*entry) || self.seating.overtakes(*entry),
             Wait::Steal | Wait::StealAll => false,
         };
         let mut clients = Vec::new();
@@ -80,12 +80,17 @@ impl LockManager {
             if !self.seating.has_sleepers(name) || self.seating.admits(name, request.mode) {
                 continue;
             }
-            for entry in self.seating.entries_on(name) {
+            let before: Vec<Index> = self.seating.entries_on(name).filter(stands_before).collect();
+            let mut waits = Waits::new();
+            for &entry in &before {
+                waits.pass(self.seating.mode(entry).into());
+            }
+            let for_all = waits.pass(request.mode.into());
+            for entry in before {
                 let client = self.owner(entry);
-                if self.seating.mode(entry).conflicts_with(request.mode)
+                if (for_all || self.seating.mode(entry) == Mode::Exclusive)
                     && client != owner
                     && self.clients[client].sleeps_under(SuspendPolicy::EvictOnContention)
-                    && in_the_way(entry)
                 {
                     clients.push(client);
                 }
@@ -93,6 +98,14 @@ impl LockManager {
         }
         clients.sort_unstable_by_key(|&client| self.clients.id(client));
         clients.dedup();
+        self.evict(&clients);
+    }
+
+    /// Evicts every sleeping client that an entry waits for, after a request came before both, or a
+    /// holder made room for one of them: then a limit may be exceeded that was not before.
+    pub(super) fn evict_sleeping_with_waiters(&mut self) {
+        let clients = self.clients.sleeping().iter().map(|client| client.slot() as Index);
+        let clients: Vec<Index> = clients.filter(|&client| self.is_waited_for(client)).collect();
         self.evict(&clients);
     }
 

@@ -4,8 +4,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Seating;
-use crate::Mode;
 use crate::id::{Index, NIL};
+use crate::limit::{Allowance, Tally};
 
 impl Seating {
     /// Checks the rule itself and the lists that store it, for `entries`, which must be all.
@@ -23,30 +23,40 @@ impl Seating {
         assert_eq!(entries.len(), self.live, "entries are miscounted");
     }
 
-    /// Checks that the list is sound, that its clear prefix is what the rule says, and that
-    /// conflicting seats stand in canonical order. Returns how many seats there are.
+    /// Checks that the list is sound, that its clear prefix is what the rule says, and that seats
+    /// whose order matters stand in canonical order. Returns how many seats there are.
     fn check_queue(&self, index: Index, sleeps: impl Fn(Index) -> bool) -> usize {
         let queue = &self.queues[index];
         let (mut count, mut sleepers) = (0, 0);
         let (mut prev, mut clear_end) = (NIL, NIL);
         let (mut latest, mut latest_exclusive) = (None, None);
-        let mut clear = true;
-        let mut exclusives = 0;
+        let mut smallest = Allowance::NONE;
+        let mut tally = Tally::default();
+        let mut limited = false;
         for seat in self.seats_from(queue.first) {
             let own = &self.entries[seat].seat;
             assert_eq!((own.queue, own.prev), (index, prev), "a queue's list is broken");
-            exclusives += usize::from(own.mode == Mode::Exclusive);
-            clear = clear && (count == 0 || exclusives == 0);
-            assert_eq!(own.clear, clear, "{}: a seat is wrongly clear or not", queue.name);
-            clear_end = if clear { seat } else { clear_end };
+            // The rule: the entries up to this one are no more than the smallest limit among them.
+            smallest = smallest.min(own.limit());
+            let clear = smallest.covers(count as u32 + 1);
+            assert_eq!(own.is_clear(), clear, "{}: a seat is wrongly clear or not", queue.name);
+            limited |= !own.limit().is_plain();
+            if clear {
+                clear_end = seat;
+                tally.add(own.limit());
+            }
             let place = Some(self.order(own.entry));
-            let before = match own.mode {
-                Mode::Exclusive => latest,
-                Mode::Shared => latest_exclusive,
+            // Clear seats may have any order. Behind them, only seats without a limit that no seat
+            // with a limit or an exclusive one stands between may.
+            let exclusive = own.limit() == Allowance::ONE;
+            let before = match queue.tally {
+                Some(_) if clear => None,
+                None if !exclusive => latest_exclusive,
+                _ => latest,
             };
             assert!(before < place, "{}: conflicting entries are out of order", queue.name);
             latest = latest.max(place);
-            if own.mode == Mode::Exclusive {
+            if exclusive {
                 latest_exclusive = latest_exclusive.max(place);
             }
             sleepers += u32::from(sleeps(self.life(own.entry).member.client));
@@ -54,6 +64,10 @@ impl Seating {
             count += 1;
         }
         assert!(count > 0, "{}: an empty queue was kept", queue.name);
+        match &queue.tally {
+            Some(counted) => assert_eq!(**counted, tally, "{}: limits are miscounted", queue.name),
+            None => assert!(count == 1 || !limited, "{}: limits are not counted", queue.name),
+        }
         assert_eq!((queue.last, queue.clear_end), (prev, clear_end), "{}: wrong ends", queue.name);
         assert_eq!(queue.sleepers, sleepers, "{}: sleepers are miscounted", queue.name);
         count
@@ -67,9 +81,9 @@ impl Seating {
         let queues: BTreeSet<Index> = self.queues_of(entry).map(|(queue, _)| queue).collect();
         assert_eq!(queues.len(), seats.len(), "an entry sits twice in one queue");
         assert!(seats.iter().all(|&seat| self.entry(seat) == entry));
-        let mode = self.mode(entry);
-        assert!(seats.iter().all(|&seat| self.entries[seat].seat.mode == mode));
-        let blocked = seats.iter().filter(|&&seat| !self.entries[seat].seat.clear).count();
+        let limit = self.limit(entry);
+        assert!(seats.iter().all(|&seat| self.limit(seat) == limit));
+        let blocked = seats.iter().filter(|&&seat| !self.entries[seat].seat.is_clear()).count();
         assert_eq!(life.blocked as usize, blocked, "an entry miscounts its blocked seats");
         assert_eq!(life.is_held(), blocked == 0, "an entry is held without being clear, or not");
         seats.len()

@@ -3,8 +3,37 @@
 use super::Seating;
 use crate::entry::Order;
 use crate::id::{Index, NIL};
+use crate::limit::Allowance;
 use crate::queue::Queue;
 use crate::{Mode, Name, Scope};
+
+/// The waits of the seats of one queue, found by a walk from its head.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    /// How many seats the walk has passed, and their smallest limit above 1.
+    passed: u32,
+    smallest: Allowance,
+}
+
+impl Waits {
+    pub(crate) fn new() -> Self {
+        Self { passed: 0, smallest: Allowance::NONE }
+    }
+
+    /// Passes the next seat. Returns true if it waits for all seats before it, and false if it
+    /// waits for the exclusive ones alone.
+    ///
+    /// Where a limit is exceeded, the end of any earlier entry brings the request nearer. Otherwise
+    /// only exclusive entries are in the way of a shared one.
+    pub(crate) fn pass(&mut self, limit: Allowance) -> bool {
+        self.passed += 1;
+        if limit == Allowance::ONE {
+            return true;
+        }
+        self.smallest = self.smallest.min(limit);
+        !self.smallest.covers(self.passed)
+    }
+}
 
 impl Seating {
     fn queue_of(&self, seat: Index) -> &Queue {
@@ -47,7 +76,7 @@ impl Seating {
     }
 
     /// Returns the seats of a queue, from `from` on.
-    pub(super) fn seats_from(&self, from: Index) -> impl Iterator<Item = Index> + '_ {
+    pub(super) fn seats_from(&self, from: Index) -> impl Iterator<Item = Index> + Clone + '_ {
         let some = |seat: Index| (seat != NIL).then_some(seat);
         core::iter::successors(some(from), move |&seat| some(self.entries[seat].seat.next))
     }
@@ -66,8 +95,7 @@ impl Seating {
 
     /// Returns the entries that hold the name of a queue in use.
     pub(crate) fn holders_in(&self, queue: Index) -> impl Iterator<Item = Index> + '_ {
-        let seats = self.seats_from(self.queues[queue].first);
-        let clear = seats.take_while(|&seat| self.entries[seat].seat.clear);
+        let clear = self.clear_seats(self.queues[queue].first);
         clear.map(|seat| self.entry(seat)).filter(|&entry| self.is_held(entry))
     }
 
@@ -76,27 +104,36 @@ impl Seating {
         self.queues.find(name).is_some_and(|queue| self.queues[queue].sleepers > 0)
     }
 
-    /// Returns the entries behind `entry` that conflict with it.
-    pub(crate) fn conflicts_behind(&self, entry: Index) -> impl Iterator<Item = Index> + '_ {
-        self.entries.seats(entry).flat_map(move |seat| {
-            self.seats_from(self.entries[seat].seat.next)
-                .filter(move |&later| self.conflict(seat, later))
-                .map(|later| self.entry(later))
+    /// Returns the entries behind `entry` that wait for it.
+    pub(crate) fn waiters_behind(&self, entry: Index) -> impl Iterator<Item = Index> + '_ {
+        self.entries.seats(entry).flat_map(move |own| {
+            let excludes = self.limit(own) == Allowance::ONE;
+            let mut waits = Waits::new();
+            let seats = self.seats_from(self.queue_of(own).first);
+            let each = seats.map(move |seat| (seat, waits.pass(self.limit(seat))));
+            let behind = each.skip_while(move |&(seat, _)| seat != own).skip(1);
+            behind.filter(move |&(_, all)| all || excludes).map(|(later, _)| self.entry(later))
         })
     }
 
     /// Returns the entries before `entry` on its names, once for each name in common, and whether
-    /// they conflict with it.
+    /// it waits for them.
     pub(crate) fn entries_before(&self, entry: Index) -> impl Iterator<Item = (Index, bool)> + '_ {
-        self.entries.seats(entry).flat_map(move |seat| {
-            self.seats_from(self.queue_of(seat).first)
-                .take_while(move |&earlier| earlier != seat)
-                .map(move |earlier| (self.entry(earlier), self.conflict(earlier, seat)))
+        self.entries.seats(entry).flat_map(move |own| {
+            let before = self
+                .seats_from(self.queue_of(own).first)
+                .take_while(move |&earlier| earlier != own);
+            let mut waits = Waits::new();
+            for seat in before.clone() {
+                waits.pass(self.limit(seat));
+            }
+            let all = waits.pass(self.limit(own));
+            before.map(move |seat| (self.entry(seat), all || self.limit(seat) == Allowance::ONE))
         })
     }
 
-    /// Returns true if an entry waits for this held one. The first seat that is not clear conflicts
-    /// with all that are.
+    /// Returns true if an entry waits for this held one. The first seat that is not clear waits for
+    /// all that are.
     pub(crate) fn is_contended(&self, entry: Index) -> bool {
         self.entries.seats(entry).any(|seat| {
             let queue = self.queue_of(seat);
@@ -108,18 +145,14 @@ impl Seating {
     /// name the seat right before belongs to it, and waits for all that the entry waits for.
     pub(crate) fn follows_own_seats(&self, entry: Index) -> bool {
         let client = self.life(entry).member.client;
-        let mut blocked = self.entries.seats(entry).filter(|&seat| !self.entries[seat].seat.clear);
+        let mut blocked =
+            self.entries.seats(entry).filter(|&seat| !self.entries[seat].seat.is_clear());
         blocked.all(|seat| {
             let own = &self.entries[seat].seat;
             let before = &self.entries[own.prev].seat;
-            let covers = before.mode == Mode::Exclusive || own.mode == Mode::Shared;
+            let covers = before.limit() == Allowance::ONE || own.limit() != Allowance::ONE;
             covers && self.life(before.entry).member.client == client
         })
-    }
-
-    /// Returns true if the entry stands before pending entries that do not overtake.
-    pub(crate) fn overtakes(&self, entry: Index) -> bool {
-        self.entries[entry].overtakes()
     }
 
     /// Returns the queues in which an entry has a seat, each with that seat.
@@ -130,7 +163,7 @@ impl Seating {
     /// Returns the seats of a queue in order, each with its entry and mode.
     pub(crate) fn seats_of(&self, queue: Index) -> impl Iterator<Item = (Index, Index, Mode)> + '_ {
         let seats = self.seats_from(self.queues[queue].first);
-        seats.map(|seat| (seat, self.entry(seat), self.entries[seat].seat.mode))
+        seats.map(|seat| (seat, self.entry(seat), self.mode(seat)))
     }
 
     /// Returns the names of an entry. They were taken from a scope, in its order.

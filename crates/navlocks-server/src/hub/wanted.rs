@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use navlocks_core::Mode;
 
 /// Requests that want one name, by mode, in order of their places. Two requests that have one place
-/// differ in their keys.
+/// differ in their keys. One with a limit counts as exclusive: it is held back a little longer, and
+/// the engine decides then.
 #[derive(Debug)]
 pub(crate) struct Wanted<K> {
     exclusive: BTreeSet<(u64, K)>,
@@ -21,7 +22,7 @@ impl<K> Default for Wanted<K> {
 impl<K: Copy + Ord> Wanted<K> {
     fn of(&mut self, mode: Mode) -> &mut BTreeSet<(u64, K)> {
         match mode {
-            Mode::Exclusive => &mut self.exclusive,
+            Mode::Exclusive | Mode::Limited(_) => &mut self.exclusive,
             Mode::Shared => &mut self.shared,
         }
     }
@@ -41,10 +42,9 @@ impl<K: Copy + Ord> Wanted<K> {
     /// Returns true if a request before this place conflicts with one of this mode. The cost does
     /// not grow with the number of requests.
     pub(crate) fn blocks(&self, place: u64, mode: Mode) -> bool {
-        let requests = [(Mode::Exclusive, &self.exclusive), (Mode::Shared, &self.shared)];
-        requests.into_iter().any(|(earlier, requests)| {
-            earlier.conflicts_with(mode) && requests.first().is_some_and(|(its, _)| *its < place)
-        })
+        let before =
+            |requests: &BTreeSet<(u64, K)>| requests.first().is_some_and(|(its, _)| *its < place);
+        before(&self.exclusive) || mode != Mode::Shared && before(&self.shared)
     }
 
     /// Returns the place of the first request that is not before this place.

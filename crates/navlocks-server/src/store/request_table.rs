@@ -48,11 +48,18 @@ const LOST: u64 = 3;
 /// Further hashes of a request with many names.
 const MORE: u64 = 4;
 
+// The modes of a live request.
+const EXCLUSIVE: u64 = 0;
+const SHARED: u64 = 1;
+const LIMITED: u64 = 2;
+
 // The words of a request's slot; the first has kind, mode or cause, count of names, session.
 const NUMBER: usize = 1;
 /// The place of a pending request, the token of a held one.
 const ORDER: usize = 2;
 const HASHES: std::ops::Range<usize> = 3..5;
+/// The limit of a live request that has one.
+const LIMIT: usize = 5;
 const THIEF_SESSION: usize = 5;
 const THIEF_REQUEST: usize = 6;
 const NEXT: usize = 7;
@@ -151,10 +158,15 @@ impl RequestTable {
             },
             false => 0,
         };
-        let shared = u64::from(mode == Mode::Shared);
+        let (mode, limit) = match mode {
+            Mode::Exclusive => (EXCLUSIVE, 0),
+            Mode::Shared => (SHARED, 0),
+            Mode::Limited(limit) => (LIMITED, limit.get()),
+        };
         let count = (hashes.len() as u64) << 16;
         let mut words: Slot = [0; WORDS];
-        words[0] = PENDING | shared << 8 | count | u64::from(session) << 32;
+        words[0] = PENDING | mode << 8 | count | u64::from(session) << 32;
+        words[LIMIT] = u64::from(limit);
         words[NUMBER] = number;
         words[ORDER] = place;
         words[HASHES][..own].copy_from_slice(&hashes[..own]);
@@ -239,8 +251,14 @@ fn request_record(
         }
         _ => return None,
     };
-    let is_lost = matches!(standing, Standing::Lost(_));
-    let mode = if words[0] >> 8 & 1 != 0 && !is_lost { Mode::Shared } else { Mode::Exclusive };
+    // A lost request has its cause there, and its mode does not matter. An unknown limit is taken
+    // for the strictest.
+    let mode = match words[0] >> 8 & 0xff {
+        _ if matches!(standing, Standing::Lost(_)) => Mode::Exclusive,
+        SHARED => Mode::Shared,
+        LIMITED => Mode::limited(words[LIMIT] as u32).unwrap_or_default(),
+        _ => Mode::Exclusive,
+    };
     let count = count_names(words);
     let mut hashes: Vec<u64> = words[HASHES].to_vec();
     let mut next = words[NEXT] as Index;
