@@ -127,14 +127,13 @@ impl Members {
         self.launch_all()
     }
 
-    /// Deletes all keys below a prefix, as an operator does it.
+    /// Runs a command of `etcdctl`, as an operator does it.
     ///
     /// # Errors
     /// The words of `etcdctl`.
-    pub fn delete(&self, prefix: &str) -> Result<(), String> {
+    pub fn etcdctl(&self, arguments: &[&str]) -> Result<String, String> {
         let mut etcdctl = Command::new(program("etcdctl", "etcd-client")?);
-        etcdctl.args(["--endpoints", &self.addresses()[0], "del", "--prefix", prefix]);
-        output(&mut etcdctl).map(|_| ())
+        output(etcdctl.args(["--endpoints", &self.addresses()[0]]).args(arguments))
     }
 
     /// Saves a snapshot, as an operator does it.
@@ -142,9 +141,8 @@ impl Members {
     /// # Errors
     /// The words of `etcdctl`.
     pub fn save(&self) -> Result<(), String> {
-        let mut etcdctl = Command::new(program("etcdctl", "etcd-client")?);
-        etcdctl.args(["--endpoints", &self.addresses()[0], "snapshot", "save"]);
-        output(etcdctl.arg(self.snapshot())).map(|_| ())
+        let snapshot = self.snapshot();
+        self.etcdctl(&["snapshot", "save", &snapshot.to_string_lossy()]).map(|_| ())
     }
 
     /// Restores all members from the snapshot, with the same names and addresses: etcd's own id

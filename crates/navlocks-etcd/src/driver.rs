@@ -14,9 +14,10 @@ use crate::belief::Belief;
 use crate::clock::Clock;
 use crate::ended::Ended;
 use crate::error::Error;
+use crate::hearing::Hearing;
 use crate::inspection::ClusterView;
 use crate::key::Keys;
-use crate::plan::{self, Step};
+use crate::plan::{self, Former, Step};
 use crate::renewal;
 use crate::sighting::Sightings;
 use crate::slot::{OwnedSlot, Progress};
@@ -61,6 +62,7 @@ pub(crate) struct Driver {
     pub(crate) store: Arc<Store>,
     pub(crate) keys: Keys,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hearing: Arc<Hearing>,
     pub(crate) me: Me,
     pub(crate) belief: Arc<Belief>,
     pub(crate) sightings: Arc<Sightings>,
@@ -113,7 +115,7 @@ impl Driver {
     /// Until the next node could be found silent.
     fn time_to_silence(&self) -> Duration {
         let Some(view) = &self.view else { return Duration::from_secs(1) };
-        let now = self.clock.now();
+        let now = self.hearing.now();
         let since =
             view.nodes.values().map(|node| node.since).chain(view.missing.values().copied());
         let left = since.map(|since| since.plus(view.node_lease()).since(now));
@@ -137,7 +139,7 @@ impl Driver {
         for slot in lost {
             self.lose(slot, Ended::Lost);
         }
-        self.shown.send_replace(Arc::new(ClusterView::new(&view, self.clock.now())));
+        self.shown.send_replace(Arc::new(ClusterView::new(&view, self.hearing.now())));
         self.view = Some(view);
     }
 
@@ -152,16 +154,30 @@ impl Driver {
     async fn act(&mut self) {
         let Some(view) = self.view.clone() else { return };
         let held: BTreeSet<u32> = self.held.keys().copied().collect();
-        let now = self.clock.now();
+        let now = self.hearing.now();
         let steps = plan::steps(&view, self.me.incarnation, &held, &self.giving, now);
+        let mut takes: Vec<(Former, Vec<u32>)> = Vec::new();
         for step in steps {
             match step {
-                Step::Take { slot, former, .. } => self.take(&view, slot, former).await,
+                Step::Take { slot, former } => {
+                    match takes.iter_mut().find(|(it, _)| *it == former) {
+                        Some((_, slots)) => slots.push(slot),
+                        None => takes.push((former, vec![slot])),
+                    }
+                }
                 Step::Give { slot, to } => {
                     self.giving.insert(slot);
                     let to = view.nodes.get(&to).map(|node| node.address.clone());
                     let _ = self.events.send(Event::Give { slot, to: to.unwrap_or_default() });
                 }
+            }
+        }
+        for (mut former, slots) in takes {
+            for slots in slots.chunks(takeover::SLOTS_MAX) {
+                if !self.take(&view, slots, former).await {
+                    break;
+                }
+                former = former.recorded();
             }
         }
         for (node, revision) in plan::abandoned(&view, self.me.incarnation, now) {
@@ -190,30 +206,38 @@ impl Driver {
         }
     }
 
-    async fn take(&mut self, view: &View, slot: u32, former: plan::Former) {
+    /// Takes slots in one transaction. Returns false if that failed.
+    async fn take(&mut self, view: &View, slots: &[u32], former: Former) -> bool {
         let (store, keys) = (&self.store, &self.keys);
-        let taken = takeover::take(store, keys, self.me, view, slot, former).await;
-        match taken {
-            Ok(Some((ownership, inherited))) => {
-                tracing::info!(slot, epoch = ownership.epoch.0, "this node owns the slot");
-                if let Some(view) = &mut self.view {
-                    let seen = &mut view.slots[slot as usize];
-                    (seen.node, seen.revision) = (Some(self.me.incarnation), ownership.revision);
-                }
-                let (store, keys) = (self.store.clone(), self.keys.clone());
-                let belief = self.belief.clone();
-                let believing = (belief, self.clock.clone());
-                let (owned, progress) = OwnedSlot::start(store, keys, ownership.clone(), believing);
-                self.held.insert(slot, Held { ownership, progress });
-                let _ = self.events.send(Event::Gained(owned, inherited));
-            }
+        let taken = takeover::take(store, keys, self.me, view, slots, former).await;
+        let taken = match taken {
+            Ok(Some(taken)) => taken,
             // Something has changed, or the outcome is unknown: the next reading tells.
-            Ok(None) => self.sightings.hint.notify_one(),
-            Err(error) => {
-                tracing::warn!(slot, %error, "the slot is not taken");
+            Ok(None) => {
                 self.sightings.hint.notify_one();
+                return false;
             }
+            Err(error) => {
+                tracing::warn!(?slots, %error, "the slots are not taken");
+                self.sightings.hint.notify_one();
+                return false;
+            }
+        };
+        for (ownership, inherited) in taken {
+            let slot = ownership.slot;
+            tracing::info!(slot, epoch = ownership.epoch.0, "this node owns the slot");
+            if let Some(view) = &mut self.view {
+                let seen = &mut view.slots[slot as usize];
+                (seen.node, seen.revision) = (Some(self.me.incarnation), ownership.revision);
+            }
+            let (store, keys) = (self.store.clone(), self.keys.clone());
+            let belief = self.belief.clone();
+            let believing = (belief, self.clock.clone());
+            let (owned, progress) = OwnedSlot::start(store, keys, ownership.clone(), believing);
+            self.held.insert(slot, Held { ownership, progress });
+            let _ = self.events.send(Event::Gained(owned, inherited));
         }
+        true
     }
 
     /// Returns true after the last command.

@@ -18,6 +18,7 @@ mod driver;
 mod ended;
 mod error;
 mod hashing;
+mod hearing;
 mod inspection;
 mod key;
 mod member;

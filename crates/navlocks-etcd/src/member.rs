@@ -13,6 +13,7 @@ use crate::clock::{Clock, Moment};
 use crate::config::{Config, Known};
 use crate::driver::{Command, Driver, Event};
 use crate::error::Error;
+use crate::hearing::Hearing;
 use crate::inspection::ClusterView;
 use crate::key::Keys;
 use crate::record::{Incarnation, NodeRecord};
@@ -70,20 +71,22 @@ impl Member {
         let sightings = Arc::new(Sightings::default());
         let (view_sender, views_of_renewer) = watch::channel(None);
         let (failed, failure) = oneshot::channel();
+        let hearing = Arc::new(Hearing::new(clock.clone(), lease));
         let renewer = Renewer {
             store: store.clone(),
             keys: keys.clone(),
             clock: clock.clone(),
+            hearing: hearing.clone(),
             me,
             record,
             belief: belief.clone(),
             sightings: sightings.clone(),
             node_lease: lease,
-            confirmed: 0,
+            confirmed: me.created,
             restored,
         };
         let watching =
-            sightings.clone().watch(store.clone(), keys.clone(), clock.clone(), lease / 8);
+            sightings.clone().watch(store.clone(), keys.clone(), hearing.clone(), lease / 8);
         let (event_sender, events) = mpsc::unbounded_channel();
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (shown, views) = watch::channel(Arc::new(ClusterView::default()));
@@ -91,7 +94,8 @@ impl Member {
         let driver = Driver {
             store: store.clone(),
             keys: keys.clone(),
-            clock: clock.clone(),
+            clock,
+            hearing: hearing.clone(),
             me,
             belief: belief.clone(),
             sightings,
@@ -108,7 +112,7 @@ impl Member {
         ];
         let member =
             Self { incarnation, secret, restored, store, belief, events, commands, views, tasks };
-        if let Err(error) = outlast(&namesakes, views_read, &*clock).await {
+        if let Err(error) = outlast(&namesakes, views_read, &hearing).await {
             drop(member);
             renewal::remove(&patient, &keys, me).await?;
             return Err(error);
@@ -198,7 +202,7 @@ impl Drop for Member {
 async fn outlast(
     namesakes: &BTreeMap<Incarnation, i64>,
     mut views: watch::Receiver<Option<Arc<View>>>,
-    clock: &dyn Clock,
+    hearing: &Hearing,
 ) -> Result<(), Error> {
     while !namesakes.is_empty() && views.changed().await.is_ok() {
         let Some(view) = views.borrow_and_update().clone() else { continue };
@@ -209,7 +213,7 @@ async fn outlast(
                 let (name, address) = (node.name.clone(), node.address.clone());
                 return Err(Error::Namesake { name, address });
             }
-            is_over &= view.is_silent(node, clock.now());
+            is_over &= view.is_silent(node, hearing.now());
         }
         if is_over {
             break;

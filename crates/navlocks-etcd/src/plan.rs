@@ -10,8 +10,8 @@ use crate::view::{SeenNode, View};
 /// The next step of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Takes a slot, if its key still has this revision.
-    Take { slot: u32, revision: i64, former: Former },
+    /// Takes a slot, if its key has not changed.
+    Take { slot: u32, former: Former },
     /// Asks the service to stop serving a slot, which another node should have.
     Give { slot: u32, to: Incarnation },
 }
@@ -27,6 +27,18 @@ pub(crate) enum Former {
     Ended(Incarnation),
     /// Its key was deleted by hand, a whole node lease ago or more.
     Missing(Incarnation),
+}
+
+impl Former {
+    /// Returns the former owner after a slot was taken from it, which records its end.
+    pub(crate) fn recorded(self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Silent { node, .. } | Self::Ended(node) | Self::Missing(node) => {
+                Self::Ended(node)
+            }
+        }
+    }
 }
 
 /// The steps of the node `me`, which holds the slots of `held` and is giving some of them away.
@@ -51,7 +63,7 @@ pub(crate) fn steps(
     let mut steps = Vec::new();
     let mut may_give = giving.is_empty() || is_draining;
     for (slot, seen) in (0..).zip(&view.slots) {
-        let take = |former| Step::Take { slot, revision: seen.revision, former };
+        let take = |former| Step::Take { slot, former };
         // A node that failed to give its slot takes it again first, because no other node can.
         if seen.node == Some(me) && !held.contains(&slot) {
             steps.push(take(Former::None));
@@ -126,7 +138,7 @@ mod tests {
     fn node(name: &str, revision: i64, since: u64) -> SeenNode {
         let name = name.to_owned();
         let (address, since, created) = (String::new(), at(since), revision);
-        SeenNode { name, address, revision, renewal: 1, created, since, is_draining: false }
+        SeenNode { name, address, revision, created, since, is_draining: false }
     }
 
     /// Two nodes, seen at second 100, and slots of this owner.

@@ -62,7 +62,8 @@ pub(crate) async fn register(
     Ok((Me { incarnation, created }, namesakes))
 }
 
-/// Renews the node's key and reads nodes and slots in the same transaction.
+/// Renews the node's key and reads nodes and slots in the same transaction. Also returns the
+/// revision.
 pub(crate) async fn renew(
     store: &Store,
     keys: &Keys,
@@ -70,7 +71,7 @@ pub(crate) async fn renew(
     record: &NodeRecord,
     last: Option<&View>,
     now: impl Fn() -> Moment,
-) -> Result<View, Error> {
+) -> Result<(View, i64), Error> {
     let key = keys.node(me.incarnation);
     let mut operations = questions(keys);
     operations.push(TxnOp::put(&*key, record::text(record)?, None));
@@ -83,10 +84,11 @@ pub(crate) async fn renew(
         return Err(Error::Ended);
     }
     // A write has a larger revision than all that was known before, unless etcd has lost writes.
-    if answer.header().is_some_and(|header| header.revision() <= before) {
+    let revision = answer.header().map(|header| header.revision()).unwrap_or_default();
+    if revision <= before {
         return Err(Error::Restored);
     }
-    read_view(keys, &answer.op_responses(), last, now())
+    Ok((read_view(keys, &answer.op_responses(), last, now())?, revision))
 }
 
 /// Reads nodes and slots without a part in the cluster.

@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::belief::Belief;
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::hearing::Hearing;
 use crate::key::Keys;
 use crate::record::NodeRecord;
 use crate::renewal;
@@ -25,13 +26,14 @@ pub(crate) struct Renewer {
     pub(crate) store: Arc<Store>,
     pub(crate) keys: Keys,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hearing: Arc<Hearing>,
     pub(crate) me: Me,
     pub(crate) record: NodeRecord,
     pub(crate) belief: Arc<Belief>,
     pub(crate) sightings: Arc<Sightings>,
     pub(crate) node_lease: Duration,
-    /// The number of the last renewal that etcd has confirmed.
-    pub(crate) confirmed: u64,
+    /// The revision of the last renewal that etcd has confirmed.
+    pub(crate) confirmed: i64,
     /// As in the cluster's record when the node joined.
     pub(crate) restored: u64,
 }
@@ -67,18 +69,23 @@ impl Renewer {
     async fn renew(&mut self, last: Option<&View>) -> Result<View, Error> {
         self.record.renewal += 1;
         let sent = self.clock.now();
-        let clock = self.clock.clone();
-        let now = move || clock.now();
+        let hearing = self.hearing.clone();
+        let now = move || {
+            hearing.hear();
+            hearing.now()
+        };
         let renewed = renewal::renew(&self.store, &self.keys, self.me, &self.record, last, now);
-        let mut view = renewed.await?;
+        let (mut view, revision) = renewed.await?;
         // Other nodes may have written so much since a restore that the revision is large again.
-        let has_lost = |node: &SeenNode| node.renewal < self.confirmed;
+        // The view has the key before this renewal, which attempts without an answer may have
+        // changed.
+        let has_lost = |node: &SeenNode| node.revision < self.confirmed;
         if view.cluster.restored != self.restored
             || view.nodes.get(&self.me.incarnation).is_some_and(has_lost)
         {
             return Err(Error::Restored);
         }
-        self.confirmed = self.record.renewal;
+        self.confirmed = revision;
         self.belief.renewed(sent);
         self.sightings.refresh(&mut view);
         Ok(view)

@@ -1,4 +1,4 @@
-//! How a slot changes its owner: one transaction each.
+//! How slots change their owner.
 
 use std::time::Instant;
 
@@ -17,6 +17,9 @@ use navlocks_server::cluster::{Epoch, Inherited};
 /// Sessions read with the transaction; the others follow in pages as of the same revision.
 const PAGE: i64 = 2_000;
 
+/// Slots taken in one transaction. etcd takes a hundred operations and a few more.
+pub(crate) const SLOTS_MAX: usize = 16;
+
 /// A node as its transactions name it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Me {
@@ -25,33 +28,39 @@ pub(crate) struct Me {
     pub(crate) created: i64,
 }
 
-/// Takes a slot and reads its registry. None if anything has changed since the view.
+/// Takes slots of one former owner, and reads their registries. None if anything has changed since
+/// the view.
 pub(crate) async fn take(
     store: &Store,
     keys: &Keys,
     me: Me,
     view: &View,
-    slot: u32,
+    slots: &[u32],
     former: Former,
-) -> Result<Option<(Ownership, Inherited)>, Error> {
-    let Some(seen) = view.slots.get(slot as usize).copied() else { return Ok(None) };
+) -> Result<Option<Vec<(Ownership, Inherited)>>, Error> {
     let (epoch_floor, restored) = (view.cluster.epoch_floor, view.cluster.restored);
     let record = SlotRecord { node: Some(me.incarnation), epoch_floor };
-    agreement::epoch(seen.revision, epoch_floor)?;
-    // The revision of the slot's key before makes the name of this ownership unique.
-    let name = format!("{}-{}", me.incarnation, seen.revision);
-    let mut conditions = vec![
-        Compare::create_revision(keys.node(me.incarnation), CompareOp::Equal, me.created),
-        Compare::mod_revision(keys.slot(slot), CompareOp::Equal, seen.revision),
-    ];
-    let mut operations = vec![
-        TxnOp::get(keys.sessions(slot), Some(batch::page(PAGE))),
-        TxnOp::get(keys.taken(slot), Some(GetOptions::new().with_prefix())),
-        TxnOp::get(keys.tokens(slot), None),
-        TxnOp::get(keys.grace(slot), None),
-        TxnOp::put(keys.slot(slot), record::text(&record)?, None),
-        TxnOp::put(keys.batch(slot), format!("{name}:0"), None),
-    ];
+    let mine = keys.node(me.incarnation);
+    let mut conditions = vec![Compare::create_revision(mine, CompareOp::Equal, me.created)];
+    let (mut operations, mut names) = (Vec::new(), Vec::new());
+    for &slot in slots {
+        let Some(seen) = view.slots.get(slot as usize) else { return Ok(None) };
+        agreement::epoch(seen.revision, epoch_floor)?;
+        // The revision of the slot's key before makes the name of this ownership unique.
+        let name = format!("{}-{}", me.incarnation, seen.revision);
+        let key = keys.slot(slot);
+        conditions.push(Compare::mod_revision(&*key, CompareOp::Equal, seen.revision));
+        operations.extend([
+            TxnOp::get(keys.sessions(slot), Some(batch::page(PAGE))),
+            TxnOp::get(keys.taken(slot), Some(GetOptions::new().with_prefix())),
+            TxnOp::get(keys.tokens(slot), None),
+            TxnOp::get(keys.grace(slot), None),
+            TxnOp::put(key, record::text(&record)?, None),
+            TxnOp::put(keys.batch(slot), format!("{name}:0"), None),
+        ]);
+        names.push(name);
+    }
+    let operations_of_a_slot = operations.len() / slots.len().max(1);
     match former {
         Former::None => {}
         Former::Ended(node) => {
@@ -75,10 +84,16 @@ pub(crate) async fn take(
     }
     let revision = answer.header().map(|header| header.revision()).unwrap_or_default();
     let epoch = agreement::epoch(revision, epoch_floor)?;
-    let ownership = Ownership { slot, revision, epoch, restored, name };
     let answers = answer.op_responses();
-    let inherited = inherit(store, keys, &ownership, &answers, won_at).await?;
-    Ok(Some((ownership, inherited)))
+    let mut taken = Vec::new();
+    for ((&slot, name), answers) in
+        slots.iter().zip(names).zip(answers.chunks(operations_of_a_slot))
+    {
+        let ownership = Ownership { slot, revision, epoch, restored, name };
+        let inherited = inherit(store, keys, &ownership, answers, won_at).await?;
+        taken.push((ownership, inherited));
+    }
+    Ok(Some(taken))
 }
 
 /// The state that earlier owners left, all of it as of the revision of the take-over.

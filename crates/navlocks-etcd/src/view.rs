@@ -16,7 +16,6 @@ pub(crate) struct SeenNode {
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) revision: i64,
-    pub(crate) renewal: u64,
     /// The revision in which the key was created: the node that began earlier has the smaller one.
     pub(crate) created: i64,
     /// When the key was first seen with this revision.
@@ -80,7 +79,6 @@ impl View {
                 name: value.name,
                 address: value.address,
                 revision: pair.mod_revision(),
-                renewal: value.renewal,
                 created: pair.create_revision(),
                 since: same.map_or(now, |same| same.since),
                 is_draining: drains.contains(&number),

@@ -48,6 +48,36 @@ async fn owner_without_quorum_stops_believing_and_resumes_with_it() {
 }
 
 #[tokio::test]
+async fn outage_of_etcd_moves_no_slot() {
+    let mut etcd = etcd(1);
+    let mut first = Node::join(config(&etcd, "n1")).await.unwrap();
+    first.until_all_slots().await;
+    let mut second = Node::join(config(&etcd, "n2")).await.unwrap();
+    let half = |node: &Node| node.slots.len() == SLOTS as usize / 2;
+    tokio::join!(first.until(half), second.until(half));
+    let moved = first.lost.len();
+    etcd.kill(0);
+    // Each node would find the other one silent after a whole lease.
+    let over = now().plus(NODE_LEASE * 2);
+    while now() < over {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    etcd.restart(0).unwrap();
+    let renewals = |node: &Node| node.member.views().borrow().nodes.len();
+    for _ in 0..5 {
+        tokio::join!(first.renewals(1), second.renewals(1));
+        assert_eq!((renewals(&first), renewals(&second)), (2, 2));
+    }
+    for node in [&mut first, &mut second] {
+        assert!(
+            timeout(Duration::ZERO, node.member.next_event()).await.is_err(),
+            "a slot has moved"
+        );
+    }
+    assert_eq!((first.lost.len(), second.lost.len()), (moved, 0));
+}
+
+#[tokio::test]
 async fn compaction_under_a_watch_is_survived() {
     let etcd = etcd(1);
     let mut first = Node::join(config(&etcd, "n1")).await.unwrap();

@@ -1,5 +1,7 @@
 //! Slots are spread, move and are taken over.
 
+use std::collections::BTreeSet;
+
 use etcd_client::{AlarmAction, AlarmType};
 use navlocks_etcd::{Change, Epoch, Inspection, Registry as _, TlsFiles};
 
@@ -47,6 +49,19 @@ async fn slots_of_a_dead_node_are_taken_after_its_belief_is_over() {
     for (_, inherited) in second.slots.values() {
         assert!(won_at(inherited) > believed_until, "{inherited:?}");
     }
+}
+
+#[tokio::test]
+async fn all_slots_of_a_dead_node_are_taken_in_few_transactions() {
+    let etcd = etcd(1);
+    let many = |name| Config { slots: 64, ..config(&etcd, name) };
+    let mut first = Node::join(many("n1")).await.unwrap();
+    first.until(|node| node.slots.len() == 64).await;
+    drop(first);
+    let mut second = Node::join(many("n2")).await.unwrap();
+    second.until(|node| node.slots.len() == 64).await;
+    let epochs: BTreeSet<Epoch> = second.slots.values().map(|(slot, _)| slot.epoch()).collect();
+    assert_eq!(epochs.len(), 4, "one for each transaction");
 }
 
 #[tokio::test]

@@ -90,16 +90,27 @@ async fn node_waits_after_a_restore_that_keeps_the_id_of_etcd() {
 
 #[tokio::test]
 async fn node_waits_after_a_restore_that_others_have_outwritten() {
-    let etcd = etcd(1);
+    let mut etcd = etcd(1);
     let service = Service::start(&etcd).await;
+    etcd.save().unwrap();
     let mut operator = client(&etcd).await;
-    let found = operator.get("/navlocks/nodes/", Some(all())).await.unwrap();
-    let (key, value) = found.kvs()[0].clone().into_key_value();
-    let value = String::from_utf8(value).unwrap();
-    let (before, _) = value.split_once("\"renewal\":").unwrap();
-    // The node has confirmed more renewals than its key has now.
-    let backup = format!("{before}\"renewal\":0}}");
-    service.assert_waits_after(async || _ = operator.put(key, backup, None).await.unwrap()).await;
+    let renewal = async |operator: &mut etcd_client::Client| {
+        let found = operator.get("/navlocks/nodes/", Some(all())).await.unwrap();
+        found.kvs()[0].mod_revision()
+    };
+    let before = renewal(&mut operator).await;
+    while renewal(&mut operator).await == before {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let lost = renewal(&mut operator).await - before;
+    let restore = async || {
+        // The node cannot renew meanwhile, because its task waits for this thread.
+        etcd.restore().unwrap();
+        for _ in 0..lost + 5 {
+            etcd.etcdctl(&["put", "/other", "x"]).unwrap();
+        }
+    };
+    service.assert_waits_after(restore).await;
 }
 
 #[tokio::test]
