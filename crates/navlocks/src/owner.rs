@@ -5,7 +5,6 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::task::Waker;
 
 use navlocks_core::{ClientId, Scope};
 
@@ -13,6 +12,7 @@ use crate::backend::{SHARDS, Sender, shard_of};
 use crate::inbox::Inboxes;
 use crate::place::{Member, Place};
 use crate::sync::{AtomicBool, AtomicU64};
+use crate::wakes::wake_all;
 
 /// A client, known to its lock space as long as it has an owner.
 pub(crate) struct Client {
@@ -56,7 +56,7 @@ impl Client {
         if self.streams.load(Ordering::Acquire) > 0 {
             let wakers = |inboxes: &mut Inboxes| inboxes.take_wakers().collect::<Vec<_>>();
             let wakers = self.backend.inboxes(self.id, wakers);
-            wakers.into_iter().flatten().for_each(Waker::wake);
+            wake_all(wakers.into_iter().flatten());
         }
     }
 

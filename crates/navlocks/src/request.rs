@@ -189,6 +189,17 @@ impl Request {
         self.extras.as_ref().and_then(|extras| extras.timeout)
     }
 
+    /// Returns for how long the request waits, if not for ever. A request that tries once takes the
+    /// answer whenever it comes, so it needs no timer.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        let tries_once = match self.inner.wait {
+            Wait::IfAvailable => true,
+            Wait::Steal | Wait::StealAll => self.timeout_of() == Some(Duration::ZERO),
+            Wait::Queue | Wait::Overtake => false,
+        };
+        self.timeout_of().filter(|_| !tries_once)
+    }
+
     #[inline]
     fn tag_of(&self) -> Option<&Arc<str>> {
         self.extras.as_ref().and_then(|extras| extras.tag.as_ref())

@@ -49,6 +49,9 @@ impl Timer {
         after: Duration,
         cx: &mut Context<'_>,
     ) -> Answer {
+        if after.is_zero() {
+            return self.poll_once(owner, id, cx);
+        }
         if let Stage::Running = self.stage {
             let answer = owner.backend.poll_request(id, cx.waker());
             if !matches!(answer, Answer::Pending(_)) || self.poll_delay(cx).is_pending() {
@@ -67,6 +70,24 @@ impl Timer {
             return Answer::Pending(id);
         }
         Answer::Failed(RequestErrorKind::TimedOut { after })
+    }
+
+    /// Returns the answer of one attempt. Answers come in order, so a request that is pending when
+    /// its place is known was not granted at once.
+    fn poll_once(&mut self, owner: &Arc<Owner>, id: RequestId, cx: &mut Context<'_>) -> Answer {
+        if let Stage::Running = self.stage {
+            self.ask(owner, id, cx);
+        } else {
+            self.poll_asked(cx);
+        }
+        let answer = owner.backend.poll_request(id, cx.waker());
+        if !matches!((&answer, &self.stage), (Answer::Pending(_), Stage::Answered)) {
+            return answer;
+        }
+        if owner.backend.time_out(id) {
+            return Answer::Failed(RequestErrorKind::TimedOut { after: Duration::ZERO });
+        }
+        owner.backend.poll_request(id, cx.waker())
     }
 
     /// Asks the backend for the locks in the way of the request.

@@ -1,5 +1,6 @@
 //! Wakers that are woken once the lock space is no longer locked.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
 /// Wakers collected while the state is locked, and woken after: a waker may run anything, this
@@ -62,20 +63,78 @@ impl Wakes {
         }
     }
 
+    /// Adds the wakers of another input.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.add_all(other.first);
+        if let Some(more) = other.more {
+            let More { rest, discarded } = *more;
+            self.add_all(rest);
+            discarded.into_iter().for_each(|waker| self.discard(waker));
+        }
+    }
+
+    /// Wakes all. If a waker panics, the others are woken first.
     #[inline(always)]
     pub(crate) fn wake(self) {
-        if let Some(waker) = self.first {
-            waker.wake();
-        }
-        if let Some(mut more) = self.more {
-            more.wake();
+        match (self.first, self.more) {
+            (first, Some(more)) => wake_all(first.into_iter().chain(more.rest)),
+            (Some(waker), None) => waker.wake(),
+            (None, None) => {}
         }
     }
 }
 
-impl More {
-    #[inline(never)]
-    fn wake(&mut self) {
-        self.rest.drain(..).for_each(Waker::wake);
+/// Wakes all. If a waker panics, the others are woken first.
+#[inline(never)]
+pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
+    let mut panic = None;
+    for waker in wakers {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            panic.get_or_insert(payload);
+        }
+    }
+    if let Some(payload) = panic {
+        resume_unwind(payload);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Counts(AtomicUsize);
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    struct Panics;
+
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker of the user");
+        }
+    }
+
+    #[test]
+    fn wakers_beside_panicking_ones_are_woken_and_the_panic_resumes() {
+        let counts = Arc::new(Counts(AtomicUsize::new(0)));
+        let (mut one, mut other) = (Wakes::default(), Wakes::default());
+        for wakes in [&mut one, &mut other] {
+            wakes.add(Waker::from(Arc::new(Panics)));
+            wakes.add(Waker::from(counts.clone()));
+            wakes.add(Waker::from(Arc::new(Panics)));
+            wakes.add(Waker::from(counts.clone()));
+        }
+        one.absorb(other);
+        let panic = catch_unwind(AssertUnwindSafe(|| one.wake())).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"a waker of the user"));
+        assert_eq!(counts.0.load(Ordering::Relaxed), 4);
     }
 }

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use navlocks::{Lock, Request, RequestError, RequestErrorKind};
+use navlocks::lineage::request_flag;
+use navlocks::{Lock, Mode, Request, RequestError, RequestErrorKind};
 
 use super::{Arm, start};
 use crate::backend::Backend;
@@ -287,4 +288,32 @@ fn finished_request_keeps_no_waker() {
         more => Err(format!("{} wakers are kept", more - 1)),
     });
     lock.release().unwrap();
+}
+
+#[test]
+fn timeout_of_zero_gets_a_free_lock_and_no_held_one() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let kinds: [fn(Request) -> Request; 3] =
+        [|request| request, |request| request.shared().overtake(), |request| request.steal()];
+    for round in 0..20 {
+        let name = format!("{round}");
+        for kind in kinds {
+            let request = kind(locks.request(name.as_str())).timeout(Duration::ZERO);
+            drop(soon(request).expect("it is free"));
+        }
+        let flag = request_flag(&locks, name.as_str(), Mode::Exclusive, Some(Duration::ZERO));
+        drop(soon(flag).expect("it is free"));
+        let tried = locks.request(name.as_str()).timeout(Duration::ZERO).if_available();
+        drop(soon(tried).expect("the service answers").expect("it is free"));
+    }
+    let held = hold(other.request("held"), "held");
+    for kind in &kinds[..2] {
+        let error = soon(kind(locks.request("held")).timeout(Duration::ZERO)).unwrap_err();
+        assert_eq!(error, RequestErrorKind::TimedOut { after: Duration::ZERO });
+    }
+    let flag = soon(request_flag(&locks, "held", Mode::Exclusive, Some(Duration::ZERO)));
+    assert_eq!(flag.unwrap_err(), RequestErrorKind::TimedOut { after: Duration::ZERO });
+    shows(&locks, ["held"], []);
+    drop(held);
 }

@@ -34,7 +34,6 @@ use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
-use crate::wakes::Wakes;
 
 /// One partition, shared by its clients.
 #[derive(Debug)]
@@ -46,6 +45,8 @@ pub(crate) struct Space {
     /// How many locks were lost here.
     losses: AtomicU64,
     deadlocks: DeadlockPolicy,
+    /// The name of the partition.
+    name: Box<str>,
     /// Where related lock spaces are found by name.
     registry: Arc<Registry>,
 }
@@ -65,7 +66,7 @@ struct All<'a> {
 const IDLE_TIMES: u32 = if cfg!(loom) { 1 } else { 1000 };
 
 impl Space {
-    pub(super) fn new(deadlocks: DeadlockPolicy, registry: Arc<Registry>) -> Self {
+    pub(super) fn new(deadlocks: DeadlockPolicy, name: Box<str>, registry: Arc<Registry>) -> Self {
         let shards = LockManager::shards(HashKey::drawn_from(&RandomState::new()));
         let whole = LockManager::whole(&shards.each_ref());
         Self {
@@ -75,6 +76,7 @@ impl Space {
             gathered: AtomicBool::new(deadlocks != DeadlockPolicy::Ignore),
             losses: AtomicU64::new(0),
             deadlocks,
+            name,
             registry,
         }
     }
@@ -97,6 +99,12 @@ impl Space {
             shard.add_client();
         }
         all.whole.add_client()
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        self.registry.forget(&self.name);
     }
 }
 
@@ -200,10 +208,10 @@ impl Backend for Space {
             shard.end_client(client, &self.losses);
             shard.take_wakes()
         };
-        let of_whole = end(&mut all.whole);
-        let of_shards = all.shards.each_mut().map(|shard| end(shard));
+        let mut wakes = end(&mut all.whole);
+        all.shards.iter_mut().for_each(|shard| wakes.absorb(end(shard)));
         drop(all);
-        of_shards.into_iter().chain([of_whole]).for_each(Wakes::wake);
+        wakes.wake();
     }
 
     /// Subscribers receive everything in one order, so all names are behind one mutex then.
