@@ -172,9 +172,10 @@ function createEnvironment(realm) {
 
   /**
    * Begins each turn by a message to itself: a task of its own that browsers do not throttle.
-   * In Node an open port keeps the process alive, hence `unref`.
+   * In Node an open port keeps the process alive, hence `unref`. jsdom has no message channels.
    */
   function createTurns(turn) {
+    if (MessageChannel === undefined) return () => setTimeout(turn);
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.unref?.();

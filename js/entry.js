@@ -6,7 +6,8 @@
 //   space               its lock space, { origin, partition }
 //   request(entry)      requests entry.scope with entry.mode, entry.wait and entry.tag
 //   release(entry)      releases a lock; true if it was held
-//   abort(entry)        aborts a pending request, or releases a grant that was not delivered yet
+//   abort(entry)        aborts a pending request. One that was granted, and not delivered yet, is
+//                       released now, or delivered: granted(token) then releases it
 //   query()             the standard's snapshot or a promise of it, after all earlier requests
 //   inspect()           the same with all details
 //   blockers(id), deadlocks(), forceRelease(name)
@@ -148,8 +149,11 @@ export class Entry {
 
   /** The inner steps of https://w3c.github.io/web-locks/#process-the-lock-request-queue */
   granted(token) {
-    // Step 14.1.1. If signal is aborted: cancel() has aborted the request and released its lock.
-    if (this.state !== PENDING) return;
+    // Step 14.1.1. If signal is aborted, release the lock. Until now it blocked other requests.
+    if (this.state !== PENDING) {
+      this.host.transport.release(this);
+      return;
+    }
     // Step 14.1.2. Remove the algorithm signal to abort the request from signal.
     this.#stopListening();
     this.state = HELD;

@@ -42,6 +42,7 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
  * Creates the extended classes. In addition to the members for createManager(), their hosts have
  *
  *   openPartition(name)  opens a host in another lock space
+ *   partitions()         optional: creates the map of the lock spaces that partition() returned
  *   close()              closes the connection to a service
  *   warn(text)           optional: prints a warning
  *   traceHandles         whether the warning about a handle has the stack of its creation
@@ -104,7 +105,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   }
 
   class Locks extends LockManager {
-    #partitions = new KeptMap();
+    #partitions;
 
     /** Extends the standard's by an array of names, and by `timeout`, `tag` and `overtake`. */
     request(scope, options, callback = undefined) {
@@ -171,10 +172,12 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
 
     /** Returns the lock space of this name, which is independent of all others. */
     partition(name) {
+      const host = hostOf(this);
       const key = convert.domString(name, 'the name');
+      this.#partitions ??= host.partitions?.() ?? new KeptMap();
       const known = this.#partitions.get(key);
       if (known !== undefined) return known;
-      const locks = createLocks(hostOf(this).openPartition(key));
+      const locks = createLocks(host.openPartition(key));
       this.#partitions.set(key, locks);
       return locks;
     }

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
 import { loadAddon } from './addon.js';
+import { WeakValues } from './collections.js';
 import { Deliveries } from './delivery.js';
 import { createTurns } from './turns.js';
 
@@ -33,6 +34,9 @@ const MAIL = 3;
 const MAIL_LENGTH = 3;
 const MAIL_MAX = 256;
 
+/** The answer to the last call, for all lock spaces: it is read at once. */
+const answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
+
 /**
  * Turns of the event loop that a thread polls before it sleeps: some fifty microseconds. On one
  * processor, polling would only delay the holder.
@@ -47,11 +51,37 @@ const NUMBERS = 6;
 /** The id of this thread in every lock space. */
 const clientId = randomUUID();
 
-export class NativeTransport {
+/** In place of a handle, while the transport has no client in the addon. */
+const CLOSED = -1;
+/** So many idle clients are kept: opening one costs as much as some requests. */
+const IDLE_MAX = 64;
+
+/** The transports of this thread, by partition. */
+const transports = new WeakValues();
+/** Those that have a client in the addon. */
+const opened = new Set();
+let sweepAt = IDLE_MAX;
+
+/** Returns the transport of this thread to a lock space. */
+export function transportOf(partition) {
+  const known = transports.get(partition);
+  if (known !== undefined) return known;
+  const transport = new NativeTransport(partition);
+  transports.set(partition, transport);
+  return transport;
+}
+
+/** Closes idle clients once they may be half of all, at constant amortised cost. */
+function sweep() {
+  if (opened.size < sweepAt) return;
+  for (const transport of opened) transport.closeIfIdle();
+  sweepAt = Math.max(IDLE_MAX, 2 * opened.size);
+}
+
+class NativeTransport {
   clientId = clientId;
   space;
-  #handle;
-  #answer = new Float64Array(MAIL + MAIL_MAX * MAIL_LENGTH);
+  #handle = CLOSED;
   /** Entries that may get mail, by id. */
   #entries = new Map();
   /** The number of waiters, which keep the event loop alive. */
@@ -67,19 +97,36 @@ export class NativeTransport {
   #failures = 0;
   #skips = 0;
 
-  constructor(partition = '') {
+  constructor(partition) {
     this.space = Object.freeze({ origin: undefined, partition });
-    this.#handle = addon.open(partition, this.clientId, this.#answer, () => {
+  }
+
+  /** Opens a client in the addon if there is none. Returns its handle. */
+  #open() {
+    if (this.#handle !== CLOSED) return this.#handle;
+    sweep();
+    this.#handle = addon.open(this.space.partition, this.clientId, answer, () => {
+      if (this.#handle === CLOSED) return;
       addon.take(this.#handle, this.#polls);
       this.#deliverMail();
     });
+    opened.add(this);
+    return this.#handle;
+  }
+
+  /** Closes the client in the addon, unless a request, a lock or a stream needs it. */
+  closeIfIdle() {
+    if (this.#entries.size > 0 || this.#waiting > 0 || this.#streams.length > 0 || this.#polls === 1) return;
+    addon.close(this.#handle);
+    this.#handle = CLOSED;
+    opened.delete(this);
   }
 
   request(entry) {
     const how = (entry.mode === 'shared' ? 1 : 0) + 2 * entry.wait;
-    const id = asSmi(addon.request(this.#handle, entry.scope, how, entry.tag));
+    const id = asSmi(addon.request(this.#open(), entry.scope, how, entry.tag));
     entry.id = id;
-    entry.slot = asSmi(this.#answer[SLOT]);
+    entry.slot = asSmi(answer[SLOT]);
     this.#entries.set(id, entry);
     this.#deliverMail();
     if (!entry.answered) {
@@ -97,20 +144,23 @@ export class NativeTransport {
   }
 
   abort(entry) {
-    this.#entries.delete(entry.id);
-    this.#stopWaiting(entry);
-    addon.abort(this.#handle, entry.slot, entry.id);
+    if (this.#entries.get(entry.id) !== entry) return;
+    // Otherwise the request holds its lock until the grant is delivered, see entry.js.
+    if (addon.abort(this.#handle, entry.slot, entry.id)) {
+      this.#entries.delete(entry.id);
+      this.#stopWaiting(entry);
+    }
     this.#deliverMail();
   }
 
   forceRelease(name) {
-    const count = addon.forceRelease(this.#handle, name);
+    const count = addon.forceRelease(this.#open(), name);
     this.#deliverMail();
     return count;
   }
 
   query() {
-    const [held, numbers, text, ends, clients] = addon.query(this.#handle);
+    const [held, numbers, text, ends, clients] = addon.query(this.#open());
     const snapshot = { held: [], pending: [] };
     let next = 0;
     let start = 0;
@@ -129,7 +179,7 @@ export class NativeTransport {
   }
 
   inspect() {
-    const [held, numbers, text, ends, clients, tags] = addon.query(this.#handle);
+    const [held, numbers, text, ends, clients, tags] = addon.query(this.#open());
     const names = Array.from(ends, (end, index) => text.slice(index === 0 ? 0 : ends[index - 1], end));
     const snapshot = { held: [], pending: [] };
     let next = 0;
@@ -145,12 +195,12 @@ export class NativeTransport {
   }
 
   blockers(id) {
-    const [held, pending] = addon.blockers(this.#handle, Number(id));
+    const [held, pending] = addon.blockers(this.#open(), Number(id));
     return { held: [...held], pending: [...pending] };
   }
 
   deadlocks() {
-    return addon.deadlocks(this.#handle).map(([clients, ids]) => ({ clients, ids: [...ids] }));
+    return addon.deadlocks(this.#open()).map(([clients, ids]) => ({ clients, ids: [...ids] }));
   }
 
   watchContention(entry) {
@@ -175,7 +225,7 @@ export class NativeTransport {
 
   /** Sets how many events the addon keeps for a blocked thread: as many as the largest stream. */
   #setCapacity() {
-    addon.subscribe(this.#handle, this.#streams.reduce((most, { capacity }) => Math.max(most, capacity), 0));
+    addon.subscribe(this.#open(), this.#streams.reduce((most, { capacity }) => Math.max(most, capacity), 0));
   }
 
   /** Reads all events of the addon and pushes them to the streams. */
@@ -198,7 +248,7 @@ export class NativeTransport {
   #wait(more) {
     const before = this.#waiting;
     this.#waiting = before + more;
-    if ((before === 0) !== (this.#waiting === 0)) addon.keepAlive(this.#handle, this.#waiting);
+    if ((before === 0) !== (this.#waiting === 0)) addon.keepAlive(this.#open(), this.#waiting);
   }
 
   #stopWaiting(entry) {
@@ -241,7 +291,6 @@ export class NativeTransport {
 
   /** Delivers all mail, each in a task of its own. */
   #deliverMail() {
-    const answer = this.#answer;
     for (;;) {
       const end = MAIL + answer[COUNT] * MAIL_LENGTH;
       for (let at = MAIL; at < end; at += MAIL_LENGTH) this.#deliver(answer[at], answer[at + 1], answer[at + 2]);

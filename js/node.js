@@ -5,9 +5,10 @@ import { channel } from 'node:diagnostics_channel';
 import { addAbortListener } from 'node:events';
 import { createRequire } from 'node:module';
 import { clearTimeout, setTimeout } from 'node:timers';
+import { WeakValues } from './collections.js';
 import { createExtended } from './extended.js';
 import { createInterfaces, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
-import { NativeTransport, problem } from './native.js';
+import { problem, transportOf } from './native.js';
 
 const interfaces = createInterfaces(globalThis);
 
@@ -103,8 +104,8 @@ const platform = {
 
 /** Opens a host in a lock space. Without the addon it refuses every call, but connect() works. */
 function openHost(partition) {
-  if (problem !== undefined) return { ...platform, openPartition: openHost, refusal, transport: {} };
-  return { ...platform, openPartition: openHost, transport: new NativeTransport(partition) };
+  const host = { ...platform, openPartition: openHost, partitions: () => new WeakValues() };
+  return problem === undefined ? { ...host, transport: transportOf(partition) } : { ...host, refusal, transport: {} };
 }
 
 function refusal() {

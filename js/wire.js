@@ -29,8 +29,7 @@ const CAUSES = {
 /** Returns the subprotocols of a browser's handshake, with the token: a page cannot set headers. */
 export function subprotocols(token) {
   if (token === undefined) return [SUBPROTOCOL];
-  const bytes = String.fromCharCode(...new TextEncoder().encode(token));
-  const encoded = btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+  const encoded = btoa(utf8(token)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
   return [SUBPROTOCOL, TOKEN_SUBPROTOCOL + encoded];
 }
 
@@ -143,14 +142,18 @@ export function fullSnapshot({ held, pending }, now) {
   };
 }
 
-const encoder = new TextEncoder();
-
 /** Returns the length of a text in UTF-8 if it is more than `max`. */
 export function bytesBeyond(text, max) {
   // A code unit has at most three bytes in UTF-8.
   if (text.length * 3 <= max) return undefined;
-  const { length } = encoder.encode(text);
+  const { length } = utf8(text);
   return length > max ? length : undefined;
+}
+
+/** Returns the bytes of a text in UTF-8, one in each code unit: jsdom may have no TextEncoder. */
+function utf8(text) {
+  const wellFormed = text.replace(/\p{Surrogate}/gu, '\uFFFD');
+  return encodeURIComponent(wellFormed).replace(/%(..)/g, (_, byte) => String.fromCharCode(Number.parseInt(byte, 16)));
 }
 
 function unless(value, usual) {

@@ -37,6 +37,30 @@ test('under happy-dom every entry point can be imported, and its signals work', 
   assert.deepEqual(seen.split('\n'), ['a', "'signal' is not an AbortSignal", 'AbortError']);
 });
 
+test('without the globals that jsdom lacks every entry point can be imported, and connects', async (t) => {
+  const service = await Service.start();
+  t.after(() => service.kill());
+  const seen = await run(`
+    import { WebSocket } from 'ws';
+    globalThis.WebSocket = WebSocket;
+    for (const name of ['TextEncoder', 'TextDecoder', 'MessageChannel', 'MessagePort', 'BroadcastChannel', 'structuredClone', 'setImmediate', 'fetch']) {
+      delete globalThis[name];
+    }
+    const { connect } = await import('navlocks/browser');
+    const node = await import('navlocks');
+    await import('navlocks/lineage');
+    for (const open of [connect, node.connect]) {
+      const locks = await open(process.argv[1]);
+      console.log(await locks.request('a', (lock) => lock.name));
+      console.log(await locks.request('\\u00e9'.repeat(1_100_000), () => {}).catch((error) => error.message.slice(0, 43)));
+      await locks.close();
+    }
+    console.log(await node.locks.request('b', (lock) => lock.name));
+  `, service.tcp);
+  const long = 'the request needs a message of 2200';
+  assert.deepEqual(seen.split('\n').map((line) => line.slice(0, long.length)), ['a', long, 'a', long, 'b']);
+});
+
 test('a Node process with the entry point for browsers ends after close()', async (t) => {
   const service = await Service.start();
   t.after(() => service.kill());

@@ -54,6 +54,20 @@ test('F81 a grant removes its request from the signal, and one listener serves a
   held.release();
 });
 
+test('F84 F86 a request that is aborted in its task holds the lock until its callback would run', async () => {
+  const name = unique();
+  const controller = new AbortController();
+  let called = false;
+  const first = rejection(locks.request(name, { signal: controller.signal }, () => { called = true; }));
+  controller.abort('enough');
+  const second = locks.request(name, { ifAvailable: true }, (lock) => lock);
+  const third = locks.request(name, (lock) => lock.name);
+  assert.deepEqual([await first, await second, await third], ['enough', null, name]);
+  assert.equal(called, false);
+  const { held, pending } = await locks.query();
+  assert.deepEqual([...held, ...pending].filter((info) => info.name === name), []);
+});
+
 test('F05 the standard object has no scopes, and reads no other options', async () => {
   const context = vm.createContext({});
   assert.throws(() => install(context), TypeError);

@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use navlocks_core::{ClientId, Mode, Name, Request, RequestId, Scope, Wait};
 
-use crate::napi::{self, ARGUMENTS_MAX, Env, Failure, Function, LoopWaker, Post, Result, Value};
+use crate::napi::{
+    self, ARGUMENTS_MAX, EndHook, Env, Failure, Function, LoopWaker, Post, Result, Value,
+};
 use crate::report;
 use crate::space::{self, Postbag, Space};
 
 /// The addon's state of one environment: the clients that it opened, by their handles.
 #[derive(Default)]
 pub(crate) struct Instance {
-    clients: Vec<Client>,
+    clients: Vec<Option<Client>>,
+    /// The handles of closed clients.
+    free: Vec<usize>,
 }
 
 /// A client of a lock space, as its environment knows it.
@@ -21,6 +25,8 @@ struct Client {
     id: ClientId,
     waker: Arc<LoopWaker>,
     post: Post,
+    /// Ends the client with its environment.
+    end: EndHook,
 }
 
 /// The array of a client begins with the slot of a new request, the count of mail, and whether
@@ -30,7 +36,8 @@ const MAIL_START: usize = 3;
 impl Instance {
     fn client(&mut self, env: Env<'_>, handle: Value<'_>) -> Result<&mut Client> {
         let handle = env.get_number(handle)? as usize;
-        self.clients.get_mut(handle).ok_or(Failure("no client has this handle"))
+        let client = self.clients.get_mut(handle).and_then(Option::as_mut);
+        client.ok_or(Failure("no client has this handle"))
     }
 }
 
@@ -82,15 +89,35 @@ function!(
         let post = Post::new(env, array)?;
         let waker = Arc::new(LoopWaker::new(env, wake)?);
         let (space, id) = space::open(partition.clone(), name, waker.clone());
-        let end = (space.clone(), waker.clone());
+        let (ended, disabled) = (space.clone(), waker.clone());
         // Registered after the waker was made, so that it runs before Node frees the waker.
-        env.at_end(move || {
-            let (space, waker) = end;
-            waker.disable();
-            space::close(&partition, &space, id);
+        let end = env.at_end(move || {
+            disabled.disable();
+            space::close(&partition, &ended, id);
         })?;
-        instance.clients.push(Client { space, id, waker, post });
-        env.number((instance.clients.len() - 1) as f64)
+        let client = Some(Client { space, id, waker, post, end });
+        let handle = instance.free.pop().unwrap_or(instance.clients.len());
+        match instance.clients.get_mut(handle) {
+            Some(free) => *free = client,
+            None => instance.clients.push(client),
+        }
+        env.number(handle as f64)
+    }
+);
+
+function!(
+    /// `close(handle)`: ends a client. Its handle may be given to another one.
+    Close,
+    c"close",
+    |env, instance, &[handle, ..]| {
+        let handle = env.get_number(handle)? as usize;
+        let client = instance.clients.get_mut(handle).and_then(Option::take);
+        let Client { waker, post, end, .. } = client.ok_or(Failure("no client has this handle"))?;
+        instance.free.push(handle);
+        waker.release();
+        post.release(env);
+        end.run_now(env);
+        Ok(env.undefined())
     }
 );
 
@@ -123,7 +150,7 @@ function!(
 );
 
 function!(
-    /// `abort(handle, slot, serial)`: returns whether the request was pending or held.
+    /// `abort(handle, slot, serial)`: returns whether the request was pending.
     Abort,
     c"abort",
     |env, instance, &[handle, slot, serial, _]| {
@@ -265,6 +292,7 @@ function!(
 /// Puts all functions on the exports of the addon.
 pub(crate) fn export_all(exports: &napi::Exports) -> bool {
     exports.add::<Open>()
+        && exports.add::<Close>()
         && exports.add::<MakeRequest>()
         && exports.add::<Release>()
         && exports.add::<Abort>()

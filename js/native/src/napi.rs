@@ -161,7 +161,7 @@ impl<'call> Env<'call> {
 
     /// Calls `hook` when this environment ends, before everything that was made for it earlier is
     /// freed.
-    pub(crate) fn at_end<H: FnOnce() + 'static>(self, hook: H) -> Result<()> {
+    pub(crate) fn at_end<H: FnOnce() + 'static>(self, hook: H) -> Result<EndHook> {
         unsafe extern "C" fn run<H: FnOnce()>(hook: *mut c_void) {
             // Sound: the hook runs once, with the box that was leaked for it.
             let hook = unsafe { Box::from_raw(hook.cast::<H>()) };
@@ -170,7 +170,8 @@ impl<'call> Env<'call> {
         }
         let data = Box::into_raw(Box::new(hook)).cast();
         let status = unsafe { sys::napi_add_env_cleanup_hook(self.0, Some(run::<H>), data) };
-        ok(status, "the end of the environment could not be watched")
+        ok(status, "the end of the environment could not be watched")?;
+        Ok(EndHook { run: run::<H>, data })
     }
 
     fn make(
@@ -183,6 +184,23 @@ impl<'call> Env<'call> {
     }
 }
 
+/// Work for the end of an environment.
+pub(crate) struct EndHook {
+    run: unsafe extern "C" fn(*mut c_void),
+    data: *mut c_void,
+}
+
+impl EndHook {
+    /// Does the work now instead.
+    pub(crate) fn run_now(self, env: Env<'_>) {
+        let status = unsafe { sys::napi_remove_env_cleanup_hook(env.0, Some(self.run), self.data) };
+        if status == sys::Status::napi_ok {
+            // Sound: Node has forgotten the hook, so it still runs once.
+            unsafe { (self.run)(self.data) };
+        }
+    }
+}
+
 /// Names up to this length are read in one step.
 const SHORT_UNITS: usize = 128;
 
@@ -190,13 +208,14 @@ const SHORT_UNITS: usize = 128;
 pub(crate) struct Post {
     data: *mut f64,
     length: usize,
+    keep: sys::napi_ref,
 }
 
 impl Post {
     /// Space for the results of each call, and for some mail.
     const LENGTH_MIN: usize = 64;
 
-    /// Keeps the array alive as long as the environment is.
+    /// Keeps the array alive until it is [released](Self::release).
     pub(crate) fn new(env: Env<'_>, array: Value<'_>) -> Result<Self> {
         let (mut kind, mut length, mut data) = (0, 0, null_mut());
         let status = unsafe {
@@ -220,7 +239,13 @@ impl Post {
         if length < Self::LENGTH_MIN {
             return Err(Failure("the array is too short"));
         }
-        Ok(Self { data: data.cast(), length })
+        Ok(Self { data: data.cast(), length, keep })
+    }
+
+    /// Allows the array to be garbage collected.
+    pub(crate) fn release(self, env: Env<'_>) {
+        // If it fails, the array lives as long as the environment.
+        let _kept = unsafe { sys::napi_delete_reference(env.0, self.keep) };
     }
 
     pub(crate) fn numbers(&mut self) -> &mut [f64] {
@@ -280,6 +305,16 @@ impl LoopWaker {
     /// Disables the waker before the environment ends: Node then frees the thread-safe function.
     pub(crate) fn disable(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Frees the thread-safe function. The waker does nothing from now on.
+    pub(crate) fn release(&self) {
+        let function = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ThreadsafeFunction(function)) = function {
+            let mode = sys::ThreadsafeFunctionReleaseMode::abort;
+            // Sound: no thread has the function any more, and Node frees it by and by.
+            let _freed = unsafe { sys::napi_release_threadsafe_function(function, mode) };
+        }
     }
 
     /// Sets whether the event loop stays alive for the calls that may come.

@@ -205,8 +205,7 @@ impl Space {
         })
     }
 
-    /// Aborts a request of this client, or releases it if it was granted before its client received
-    /// that.
+    /// Aborts a pending request of this client. Returns false when it is not pending.
     pub(crate) fn abort(
         &self,
         client: ClientId,
@@ -214,8 +213,7 @@ impl Space {
         post: &mut Postbag<'_>,
     ) -> bool {
         self.input(Some(client), post, |space, mailboxes| {
-            owns(space, client, request)
-                && (space.abort(request, mailboxes) || space.release(request, mailboxes))
+            owns(space, client, request) && space.abort(request, mailboxes)
         })
     }
 

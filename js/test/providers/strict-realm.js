@@ -3,7 +3,7 @@
 
 import { createExtended } from '../../extended.js';
 import { createInterfaces } from '../../locks.js';
-import { NativeTransport } from '../../native.js';
+import { transportOf } from '../../native.js';
 
 const { setTimeout, clearTimeout } = globalThis;
 const realm = Object.create(globalThis, {
@@ -21,7 +21,7 @@ function own(work) {
 const interfaces = createInterfaces(realm);
 const { createLocks, LockHandle } = createExtended(interfaces);
 const { LockManager, Lock } = interfaces;
-const openHost = (partition) => ({ openPartition: openHost, transport: new NativeTransport(partition) });
+const openHost = (partition) => ({ openPartition: openHost, transport: transportOf(partition) });
 const locks = createLocks(openHost(''));
 
 export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true };
