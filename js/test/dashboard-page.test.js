@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { missing } from './browser/chromium.js';
+import { Holder } from './dashboard/page.js';
 import { Pages, shows } from './dashboard/pages.js';
 import { WireClient } from './dashboard/wire-client.js';
 import { Service } from './service.js';
@@ -121,6 +122,35 @@ describe('a page of the dashboard', { skip: missing }, () => {
     await page.goto(`${http()}/#/time?partition=busy&ago=500000`);
     await shows(page, 'Not known', 'The service recorded nothing at that time.');
     busy.close();
+    await pages.close(page);
+  });
+
+  test('a client that waits for itself is no deadlock', async () => {
+    const one = await client('itself');
+    await one.hold('key', { tag: 'a task' });
+    one.request('key', { tag: 'another task' });
+    const page = await pages.open(`${http()}/#/deadlocks`);
+    await shows(page, 'No deadlock');
+    await page.getByRole('link', { name: 'Blocking' }).click();
+    await shows(page, '1 behind', 'another task');
+    assert.equal(await page.locator('.count, main .pill.bad').count(), 0, 'neither a badge nor a mark');
+    one.close();
+    await pages.close(page);
+  });
+
+  test('a holder whose process is stopped is marked until it continues', async () => {
+    const holder = await Holder.start(service.unix);
+    await holder.hold(1, 'suspended', { tag: 'editor' });
+    const page = await pages.open(`${http()}/#/names`);
+    process.kill(holder.pid, 'SIGSTOP');
+    await shows(page, 'suspended', 'stopped');
+    await page.getByRole('link', { name: 'suspended' }).click();
+    await shows(page, '1 holder', '· stopped');
+    await page.getByRole('link', { name: 'Clients' }).click();
+    await shows(page, `pid ${holder.pid} stopped`);
+    process.kill(holder.pid, 'SIGCONT');
+    await page.waitForFunction(() => !document.querySelector('main').innerText.includes('stopped'));
+    await holder.close();
     await pages.close(page);
   });
 

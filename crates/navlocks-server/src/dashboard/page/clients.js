@@ -3,7 +3,7 @@
 import { act } from './acting.js';
 import { h } from './dom.js';
 import { count, duration, plural } from './format.js';
-import { copyJson, empty, link, mode, nameLink, shortAge, text } from './parts.js';
+import { copyJson, empty, link, mode, nameLink, shortAge, stopped, text } from './parts.js';
 
 const ROWS = 50;
 
@@ -44,7 +44,7 @@ function rowOf(row, { rights, link: link_, refresh }) {
   const program = [tag ? h('bdi', { class: 'tag' }, text(tag, 40)) : undefined, pid === undefined ? undefined : h('span', { class: 'id' }, `pid ${pid}`), origin ? h('bdi', { class: 'id' }, text(origin, 40)) : undefined, tenant ? h('span', { class: 'id' }, 'tenant ', text(tenant, 30)) : undefined].filter(Boolean);
   return h('tr', { key: session, class: connected ? '' : 'bad' },
     h('td', { 'data-label': 'Session' }, String(session), row.clients > 1 ? h('span', { class: 'space' }, ` · ${plural(row.clients, 'client')}`) : undefined),
-    h('td', { class: 'who' }, program.length === 0 ? h('span', { class: 'none' }, way === 'dashboard' ? 'a page' : 'unknown') : program.flatMap((part, index) => (index === 0 ? [part] : [' ', part]))),
+    h('td', { class: 'who' }, program.length === 0 ? h('span', { class: 'none' }, way === 'dashboard' ? 'a page' : 'unknown') : program.flatMap((part, index) => (index === 0 ? [part] : [' ', part])), stopped(row)),
     h('td', {}, WAYS[way] ?? way, ' ', own ? h('span', { class: 'pill' }, 'this page') : connected ? undefined : h('span', { class: 'pill bad' }, 'lost')),
     h('td', { class: `num ${held === 0 ? 'void' : ''}`, 'data-label': 'holds' }, held === 0 ? h('span', { class: 'none' }, '–') : count(held)),
     h('td', { class: `num ${pending === 0 ? 'void' : ''}`, 'data-label': 'waits for' }, pending === 0 ? h('span', { class: 'none' }, '–') : count(pending)),

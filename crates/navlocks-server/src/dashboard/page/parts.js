@@ -42,11 +42,14 @@ export function names(entry, space) {
 
 export const mode = (entry) => entry.mode ?? 'exclusive';
 
+/** Returns a mark for a client whose process is stopped, as by Ctrl-Z. */
+export const stopped = (client) => (client.stopped ? [' ', h('span', { class: 'pill warn', title: 'Its process is stopped, as by Ctrl-Z, and keeps its locks' }, 'stopped')] : undefined);
+
 /** Returns a client with its tag, its process and its number. */
 export function clientOf(entry) {
   const id = [entry.pid === undefined ? undefined : `pid ${entry.pid}`, `client ${entry.client}`].filter(Boolean).join(' · ');
-  if (!entry.tag) return h('span', { class: 'who' }, h('span', { class: 'id' }, id));
-  return h('span', { class: 'who' }, h('bdi', { class: 'tag' }, text(entry.tag, 48)), ' ', h('span', { class: 'id' }, id));
+  if (!entry.tag) return h('span', { class: 'who' }, h('span', { class: 'id' }, id), stopped(entry));
+  return h('span', { class: 'who' }, h('bdi', { class: 'tag' }, text(entry.tag, 48)), ' ', h('span', { class: 'id' }, id), stopped(entry));
 }
 
 /** Returns a client as one line of text. */

@@ -59,7 +59,7 @@ function chip(entry, kind) {
   const others = entry.names.length + (entry.more ?? 0) - 1;
   return h('span', { key: entry.request, class: `chip ${kind} ${mode(entry)}`, title: `request ${entry.request}` },
     h('b', {}, entry.tag ? text(entry.tag, 40) : entry.pid === undefined ? `client ${entry.client}` : `pid ${entry.pid}`),
-    h('small', {}, mode(entry), ' · ', shortAge(entry.ms), others > 0 ? ` · tied to ${plural(others, 'other name')}` : ''));
+    h('small', {}, mode(entry), ' · ', shortAge(entry.ms), entry.stopped ? ' · stopped' : '', others > 0 ? ` · tied to ${plural(others, 'other name')}` : ''));
 }
 
 function holdersTable(holders, name, { rights, link: link_, refresh }) {
