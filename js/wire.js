@@ -49,8 +49,7 @@ export const write = {
         names: plainList(typeof scope === 'string' ? [scope] : scope),
         mode: unless(mode, 'exclusive'),
         wait: WAITS[wait],
-        // Only names may have lone surrogates.
-        tag: tag?.toWellFormed(),
+        tag,
         token,
         place: place && plainList(place),
         ms,

@@ -176,12 +176,12 @@ describe('a page of the dashboard', { skip: missing }, () => {
     }
   });
 
-  test('a name of blanks is visible, and its link has a name', async () => {
+  test('a name of blanks is visible and its link has a name, and a lone surrogate of a tag is escaped', async () => {
     const one = await client('blanks');
     await one.hold('   ');
-    await one.hold('edge ');
+    await one.hold('edge ', { tag: 'half \ud800' });
     const page = await pages.open(`${http()}/#/names?partition=blanks`);
-    await shows(page, 'edge\\u{20}');
+    await shows(page, 'edge\\u{20}', 'half \\u{d800}');
     await page.getByRole('link', { name: '\\u{20}\\u{20}\\u{20}' }).click();
     await shows(page, '1 holder, 0 waiters');
     one.close();

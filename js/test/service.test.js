@@ -171,14 +171,14 @@ for (const place of ['unix', 'tcp']) {
 
 test('inspect, blockers, deadlocks and forceRelease work through the service', async () => {
   const [mine, other] = await Promise.all([connect(service.unix), connect(service.tcp)]);
-  const a = await mine.hold(['a', 'b'], { tag: 'first' });
+  const a = await mine.hold(['a', 'b'], { tag: 'first \ud800' });
   const c = await other.hold('c');
   const iWant = failure(mine.hold('c'));
   const theyWant = failure(other.hold('a'));
   await other.query();
   const { held, pending } = await mine.inspect();
   assert.deepEqual(held.map(({ scope, mode, clientId, tag, fencingToken }) => ({ scope, mode, clientId, tag, fencingToken })), [
-    { scope: ['a', 'b'], mode: 'exclusive', clientId: mine.clientId, tag: 'first', fencingToken: a.fencingToken },
+    { scope: ['a', 'b'], mode: 'exclusive', clientId: mine.clientId, tag: 'first \ud800', fencingToken: a.fencingToken },
     { scope: ['c'], mode: 'exclusive', clientId: other.clientId, tag: undefined, fencingToken: c.fencingToken },
   ]);
   assert.equal(held[0].pid, process.pid);

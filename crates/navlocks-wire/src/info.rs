@@ -1,10 +1,10 @@
 //! Descriptions of requests and locks, in answers to questions and in events.
 
-use navlocks_core::Mode;
+use navlocks_core::{Mode, Name};
 use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
-use super::name::Names;
+use super::name::{Names, optional};
 
 /// A held lock or a pending request, in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,8 +37,8 @@ pub struct About {
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
     /// The tag of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<Box<str>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Name>,
     /// The process of the client, where the service knows it: over a Unix socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,

@@ -143,6 +143,20 @@ pub(super) mod single {
     }
 }
 
+/// A tag as a member of a message: a text with any code units, as a name is.
+pub(super) mod optional {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(tag: &Option<Name>, s: S) -> Result<S::Ok, S::Error> {
+        tag.as_ref().map(Text).serialize(s)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Name>, D::Error> {
+        let tag = Option::<Read>::deserialize(d)?;
+        Ok(tag.map(|Read(name)| name))
+    }
+}
+
 /// Several names as a member of a message.
 pub(super) mod many {
     use super::*;

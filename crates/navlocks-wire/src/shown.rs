@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{ClientKey, RequestKey};
 use super::info::{Unclaimed, mode};
-use super::name::{many, single};
+use super::name::{many, optional, single};
 use super::view::{Space, is_zero};
 pub use time::{Heat, Lane, Moment, Span, Time};
 
@@ -86,8 +86,8 @@ pub struct Entry {
     #[serde(default, with = "mode", skip_serializing_if = "mode::is_exclusive")]
     pub mode: Mode,
     /// The tag of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<Box<str>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Name>,
     /// The process of the client, where the service knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -263,8 +263,8 @@ pub struct SessionInfo {
     /// Requests pending.
     pub pending: u64,
     /// The first tag of its requests, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<Box<str>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Name>,
     /// The first of its requests, held ones first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::id::{ClientKey, RequestKey};
 use super::info::mode;
-use super::name::{Names, single};
+use super::name::{Names, optional, single};
 use super::view::View;
 
 /// A message from a client to the service.
@@ -130,8 +130,8 @@ pub struct Request {
     #[serde(default, with = "wait", skip_serializing_if = "wait::is_queue")]
     pub wait: Wait,
     /// A text that queries and events show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<Box<str>>,
+    #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Name>,
     /// In a claim: the fencing token under which the client holds the lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,

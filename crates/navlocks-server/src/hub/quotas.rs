@@ -65,7 +65,7 @@ impl Hub {
         if names.iter().any(|name| name.len_bytes() > limits.name_bytes_max) {
             return Err(format!("a name has at most {} bytes", limits.name_bytes_max));
         }
-        if asking.tag.as_ref().is_some_and(|tag| tag.len() > limits.tag_bytes_max) {
+        if asking.tag.as_ref().is_some_and(|tag| tag.len_bytes() > limits.tag_bytes_max) {
             return Err(format!("a tag has at most {} bytes", limits.tag_bytes_max));
         }
         if let Some(session) = sessions.get(session) {

@@ -210,7 +210,7 @@ fn place_says_what_stands_before_the_first_pending_request_of_the_client() {
         assert_eq!((place.before, place.holders), (before, 1));
         assert_eq!(place.held.len(), 1);
         assert_eq!(place.held[0].token, Some(token));
-        assert_eq!(place.held[0].about.tag.as_deref(), Some("nightly"));
+        assert_eq!(place.held[0].about.tag, Some("nightly".into()));
         waiting.push((client, place));
     }
     // The keys of requests begin with the numbers of their sessions, from 1 on.

@@ -136,7 +136,7 @@ impl Backend for Handle {
                 names: wire::Names(scope.clone()),
                 mode: *mode,
                 wait: *wait,
-                tag: tag.map(|tag| tag.as_ref().into()),
+                tag: tag.map(|tag| (**tag).into()),
                 token: None,
                 place: None,
                 ms: None,

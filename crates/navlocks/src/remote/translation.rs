@@ -1,8 +1,9 @@
 //! Translation of the service's messages into the types of this crate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use navlocks_core::{Deadlock, FencingToken};
+use navlocks_core::{Deadlock, FencingToken, Name};
 use navlocks_wire::{self as wire, About};
 
 use crate::deadlock::Cycle;
@@ -30,6 +31,11 @@ impl From<wire::Cause> for Loss {
     }
 }
 
+/// Returns a tag as text. A lone surrogate of a JavaScript client becomes an escape.
+fn text_of(tag: Name) -> Arc<str> {
+    tag.to_str().map_or_else(|| tag.to_string().into(), Into::into)
+}
+
 impl From<wire::Event> for Event {
     fn from(event: wire::Event) -> Self {
         let wire::Event { about, what, .. } = event;
@@ -39,7 +45,7 @@ impl From<wire::Event> for Event {
             client: client.into(),
             scope: names.0,
             mode,
-            tag: tag.map(Into::into),
+            tag: tag.map(text_of),
             pid,
             what: what.into(),
         }
@@ -83,7 +89,7 @@ impl From<wire::Info> for LockInfo {
             scope: names.0,
             mode,
             token: token.map(FencingToken::new),
-            tag: tag.map(Into::into),
+            tag: tag.map(text_of),
             age: Duration::from_millis(ms),
             pid,
             process: process.map(Into::into),

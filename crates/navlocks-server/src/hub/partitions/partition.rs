@@ -278,8 +278,8 @@ impl Partition {
     }
 
     /// Returns the tag of a live request.
-    pub(crate) fn tag(&self, id: RequestId) -> Option<&str> {
-        self.space.tag(id).map(|tag| &**tag)
+    pub(crate) fn tag(&self, id: RequestId) -> Option<&Name> {
+        self.space.tag(id)
     }
 
     /// Returns the client of a live request, and its process where that is known.

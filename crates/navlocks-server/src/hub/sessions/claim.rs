@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use navlocks_core::Name;
 use navlocks_wire::Request;
 
 use crate::hub::shares::Share;
@@ -33,7 +34,7 @@ impl Claim {
     pub(crate) fn insert(&mut self, request: Request, tenant_bytes_max: usize) -> bool {
         let names = request.names.0.names();
         let text: usize = names.iter().map(|name| name.len_bytes()).sum();
-        let tag = request.tag.as_ref().map_or(0, |tag| tag.len());
+        let tag = request.tag.as_ref().map_or(0, Name::len_bytes);
         let bytes = REQUEST_BYTES + names.len() * NAME_BYTES + text + tag;
         self.bytes += bytes;
         self.share.claimed.add(bytes);

@@ -49,7 +49,7 @@ pub(crate) struct Noted {
     pub(crate) client: ClientKey,
     pub(crate) scope: Scope,
     pub(crate) mode: Mode,
-    pub(crate) tag: Option<Box<str>>,
+    pub(crate) tag: Option<Name>,
     pub(crate) pid: Option<u32>,
 }
 
@@ -313,7 +313,7 @@ impl History {
 
 fn bytes(noted: &Noted) -> usize {
     let names = noted.scope.names().iter().map(Name::len_bytes);
-    names.sum::<usize>() + noted.tag.as_ref().map_or(0, |tag| tag.len()) + size_of::<Noted>()
+    names.sum::<usize>() + noted.tag.as_ref().map_or(0, Name::len_bytes) + size_of::<Noted>()
 }
 
 /// Returns the place of a duration in a histogram.

@@ -406,7 +406,7 @@ impl history::Recorded {
         let Some(noted) = &self.noted else { return true };
         wanted.wants_client(noted.client, noted.pid)
             && wanted.wants_mode(noted.mode)
-            && wanted.wants_tag(noted.tag.as_deref())
+            && wanted.wants_tag(noted.tag.as_ref())
             && noted.scope.names().iter().any(|name| wanted.wants_name(name))
     }
 }

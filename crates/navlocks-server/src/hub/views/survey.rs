@@ -93,13 +93,7 @@ impl Wanted {
     }
 
     pub(super) fn wants_name(&self, name: &Name) -> bool {
-        if self.name.is_empty() {
-            return true;
-        }
-        match name.to_str() {
-            Some(text) => text.to_lowercase().contains(&self.name),
-            None => name.to_string().to_lowercase().contains(&self.name),
-        }
+        self.name.is_empty() || has(name, &self.name)
     }
 
     pub(super) fn wants_client(&self, client: wire::ClientKey, pid: Option<u32>) -> bool {
@@ -112,8 +106,8 @@ impl Wanted {
         }
     }
 
-    pub(super) fn wants_tag(&self, tag: Option<&str>) -> bool {
-        self.tag.is_empty() || tag.is_some_and(|tag| tag.to_lowercase().contains(&self.tag))
+    pub(super) fn wants_tag(&self, tag: Option<&Name>) -> bool {
+        self.tag.is_empty() || tag.is_some_and(|tag| has(tag, &self.tag))
     }
 
     pub(super) fn wants_mode(&self, mode: Mode) -> bool {
@@ -123,6 +117,14 @@ impl Wanted {
     /// Returns true if a request decides whether its name is wanted.
     fn asks_for_requests(&self) -> bool {
         !self.tag.is_empty() || self.mode.is_some() || self.client != Whose::All
+    }
+}
+
+/// Returns true if a name or a tag contains a text, in any case.
+fn has(name: &Name, text: &str) -> bool {
+    match name.to_str() {
+        Some(name) => name.to_lowercase().contains(text),
+        None => name.to_string().to_lowercase().contains(text),
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::kit::{About, Embedder, Notes};
-use navlocks_core::{ClientId, Deadlock, RequestId};
+use navlocks_core::{ClientId, Deadlock, Name, RequestId};
 use navlocks_wire::{self as wire, Cause, ClientKey, Cycle, RequestKey};
 
 use crate::hub::views::Noted;
@@ -17,7 +17,7 @@ pub(super) struct Served;
 impl Embedder for Served {
     type Note = Address;
     type Time = Instant;
-    type Tag = Box<str>;
+    type Tag = Name;
 }
 
 /// The names that a session gave its client and its request, its process, the bytes that the
@@ -68,7 +68,7 @@ pub(super) fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> 
 }
 
 /// Returns what a history notes of a request.
-pub(super) fn noted(about: About<Box<str>>, address: Address) -> Noted {
+pub(super) fn noted(about: About<Name>, address: Address) -> Noted {
     let Address { session, client, number, pid, .. } = address;
     let (request, client) = (RequestKey::new(session, number), ClientKey::new(session, client));
     let About { scope, mode, tag, .. } = about;
@@ -76,7 +76,7 @@ pub(super) fn noted(about: About<Box<str>>, address: Address) -> Noted {
 }
 
 /// Returns a description of a request for clients of other sessions.
-pub(super) fn told(about: &About<Box<str>>, address: Address, owners: &[Owner]) -> wire::About {
+pub(super) fn told(about: &About<Name>, address: Address, owners: &[Owner]) -> wire::About {
     let Address { session, client, number, pid, .. } = address;
     wire::About {
         request: RequestKey::new(session, number),

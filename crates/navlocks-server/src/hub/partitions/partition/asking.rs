@@ -20,7 +20,7 @@ pub(crate) struct Asking {
     pub(crate) client: ClientKey,
     pub(crate) number: u64,
     pub(crate) request: Request,
-    pub(crate) tag: Option<Box<str>>,
+    pub(crate) tag: Option<Name>,
     pub(crate) since: Instant,
     /// Its place among all requests of the service.
     pub(crate) place: u64,
@@ -35,7 +35,7 @@ impl Asking {
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         let names = self.request.scope.names().iter().map(Name::len_bytes);
-        names.sum::<usize>() + self.tag.as_ref().map_or(0, |tag| tag.len())
+        names.sum::<usize>() + self.tag.as_ref().map_or(0, Name::len_bytes)
     }
 
     /// Returns the place that its client is to be told.

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
-use navlocks_core::RequestId;
 use navlocks_core::kit::{About, Notes, Notice, Sink};
+use navlocks_core::{Name, RequestId};
 use navlocks_wire::{Cause, Granted, Lost, RequestKey, ToClient, What};
 
 use super::address::{Address, Owner, Served, address, cycle, told, told_cause};
@@ -100,7 +100,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
     fn publish(
         &mut self,
         id: RequestId,
-        about: &About<Box<str>>,
+        about: &About<Name>,
         notes: &Notes<Served>,
         notice: &Notice<'_, Instant>,
     ) {
