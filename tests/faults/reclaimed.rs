@@ -91,8 +91,9 @@ fn claims_after_a_steal_are_found() {
 
 #[test]
 fn sessions_forgotten_by_a_second_kill_are_found() {
+    // The bug strikes only where a live client has a lock to miss.
     let (struck, found) = hunt(Bug::ForgetGrace, is_of_two);
-    assert!(struck > 0 && found > struck / 32);
+    assert!(struck > 0 && found > struck / 4);
 }
 
 #[test]

@@ -104,6 +104,11 @@ impl Client {
         self.tasks.iter().all(over)
     }
 
+    /// Returns true if it holds a lock, as far as it knows.
+    pub(super) fn holds(&self) -> bool {
+        self.tasks.iter().any(|task| matches!(task.state, State::Holding { lost: false, .. }))
+    }
+
     fn write(&mut self, now: u64, number: RequestNo, step: Step) {
         let what = What::Request(number, step);
         self.lines.push(Line { at: Moment(now), who: self.who.clone(), what });

@@ -36,8 +36,6 @@ pub(super) struct Service {
     pub(super) struck: bool,
     /// The table of requests before the latest steal, and the time of that steal.
     before_steal: Option<(Vec<u8>, u64)>,
-    /// True if it was killed while it waited for claims.
-    in_grace: bool,
 }
 
 struct Link {
@@ -74,7 +72,6 @@ impl Service {
             bug,
             struck: false,
             before_steal: None,
-            in_grace: false,
         }
     }
 
@@ -86,7 +83,8 @@ impl Service {
         self.hub.is_some()
     }
 
-    pub(super) fn start(&mut self, now: u64) {
+    /// Starts it. With a witness, a client can notice that its session is forgotten.
+    pub(super) fn start(&mut self, now: u64, witnessed: bool) {
         self.life += 1;
         let lease = Duration::from_millis(LEASE);
         let limits = Limits {
@@ -99,7 +97,7 @@ impl Service {
         let hub = Hub::with_state_folder(&self.folder, limits, DeadlockPolicy::default(), at);
         self.hub = Some(hub.expect("the folder can be used"));
         // Once the bug has struck, this is the correct service again.
-        if self.bug == Some(Bug::ForgetGrace) && self.in_grace && !self.struck {
+        if witnessed && self.would_forget() {
             self.end_unclaimed(now);
         }
     }
@@ -119,12 +117,14 @@ impl Service {
         self.before_steal.is_some()
     }
 
+    /// Returns true if the bug strikes when the service is killed before the last claim.
+    pub(super) fn would_forget(&self) -> bool {
+        self.bug == Some(Bug::ForgetGrace) && !self.struck && self.life > 1 && self.is_up()
+    }
+
     /// Kills it. Its tables stay unchanged, unless the bug is in them.
     pub(super) fn kill(&mut self, now: u64) {
-        let at = self.at(now);
-        if let Some(mut hub) = self.hub.take() {
-            self.in_grace = hub.check_unclaimed(at).is_some();
-        }
+        self.hub = None;
         if let Some((table, stolen)) = self.before_steal.take()
             && now <= stolen + SOON
         {

@@ -83,6 +83,7 @@ pub(crate) fn play(folder: &Path, seed: u64, bug: Option<Bug>) -> Played {
         lines: Vec::new(),
         deeds: DEEDS,
         dies_after: None,
+        unclaimed: Vec::new(),
     };
     world.start_service();
     let clients = 2 + world.dice.roll(CLIENTS);
@@ -123,6 +124,8 @@ struct World {
     deeds: u32,
     /// The service is killed after this many messages, before it has sent all their effects.
     dies_after: Option<u64>,
+    /// The clients that the latest killed service waited for.
+    unclaimed: Vec<ClientNo>,
 }
 
 impl World {
@@ -253,6 +256,9 @@ impl World {
         if self.dies_after.is_none() && self.service.wants_to_die() {
             self.dies_after = Some(self.dice.roll(4));
         }
+        if self.service.would_forget() && self.has_witness(&self.claimants()) {
+            self.dies_after = Some(0);
+        }
         match &mut self.dies_after {
             Some(0) => self.kill_service(true),
             Some(left) => {
@@ -261,6 +267,22 @@ impl World {
             }
             None => self.send_down(),
         }
+    }
+
+    /// Returns the clients that have a lock to claim, which this service has not welcomed yet.
+    fn claimants(&self) -> Vec<ClientNo> {
+        let welcomed = |client: &Client| {
+            client.connection.link.is_some_and(|link| self.service.is_served(link))
+        };
+        let all = self.clients.iter().enumerate();
+        all.filter(|(_, client)| client.holds() && !welcomed(client)).map(|it| it.0).collect()
+    }
+
+    /// Returns true if one of these clients notices when its session is forgotten: its lock
+    /// outlasts any absence.
+    fn has_witness(&self, claimants: &[ClientNo]) -> bool {
+        let notices = |it: &Client| it.alive && !it.stopped && it.holds();
+        self.all_local && claimants.iter().any(|&client| notices(&self.clients[client]))
     }
 
     fn send_down(&mut self) {
@@ -295,7 +317,8 @@ impl World {
     }
 
     fn start_service(&mut self) {
-        self.service.start(self.now);
+        let witnessed = self.has_witness(&self.unclaimed);
+        self.service.start(self.now, witnessed);
         self.deed(SERVICE, Deed::Answered);
     }
 
@@ -395,6 +418,7 @@ impl World {
         let mut served: Vec<_> =
             served.into_iter().filter(|(_, link)| self.service.is_served(*link)).collect();
         served.sort_unstable();
+        self.unclaimed = self.claimants();
         self.service.kill(self.now);
         self.deed(SERVICE, Deed::Killed);
         for (client, link) in served {
