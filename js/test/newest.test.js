@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 const newest = file('../peers/node_modules/.bin/node');
-const skip = existsSync(newest) ? false : 'the newest Node is not installed: run npm ci --prefix peers';
+const skip = existsSync(newest) ? false : 'the newest Node is not installed: run npm install --prefix peers';
 
 async function run(...given) {
   // The child is not part of this test run: it reports by its output.

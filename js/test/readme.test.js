@@ -24,7 +24,7 @@ const env = { ...process.env, NAVLOCKS_DIR: join(scratch(), 'own'), NAVLOCKS_BIN
 for (const [index, code] of examples.entries()) {
   // Older versions of Node do not parse `await using`.
   const node = code.includes('await using') ? newest : process.execPath;
-  const skip = existsSync(node) ? false : 'the newest Node is not installed: run npm ci --prefix peers';
+  const skip = existsSync(node) ? false : 'the newest Node is not installed: run npm install --prefix peers';
   test(`example ${index + 1} prints its documented output`, { skip }, async () => {
     // Within the package, so that `navlocks` resolves to it.
     const folder = await mkdtemp(file('./readme-'));

@@ -1,4 +1,4 @@
-//! The published crates: their manifests, and that they can be packed.
+//! The published packages: their manifests, and that the crates can be packed.
 
 use std::process::Command;
 
@@ -49,4 +49,17 @@ fn published_crates_can_be_packed_in_order() {
         assert!(target.join(format!("package/{name}-{version}.crate")).exists(), "{name}");
     }
     std::fs::remove_dir_all(target).expect("the folder goes");
+}
+
+/// npm rewrites a lock file that does not describe its package.
+#[test]
+fn npm_lock_file_describes_the_package() {
+    let json = |path: &str| -> serde_json::Value {
+        let file = files::read(path).unwrap_or_else(|| panic!("{path} is missing"));
+        serde_json::from_str(&file.text).expect("it is JSON")
+    };
+    let (package, lock) = (json("js/package.json"), json("js/package-lock.json"));
+    for key in ["name", "version", "license", "bin", "engines", "dependencies", "devDependencies"] {
+        assert_eq!(lock["packages"][""][key], package[key], "{key}");
+    }
 }
