@@ -1,6 +1,8 @@
 //! Interleaved rounds of the same work on several sides.
 
+use std::any::Any;
 use std::io::{IsTerminal, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use crate::stats;
@@ -129,8 +131,9 @@ impl Contest {
     }
 }
 
-/// Runs the contests that match the filter, one after the other.
-pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> Vec<Row> {
+/// Runs the contests that match the filter, one after the other. Returns the measured rows, and a
+/// sentence for each contest that failed: the others are measured all the same.
+pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> (Vec<Row>, Vec<String>) {
     let wanted = |case: &String| {
         options.filter.as_ref().is_none_or(|start| case.starts_with(start.as_str()))
     };
@@ -138,14 +141,24 @@ pub(crate) fn run(contests: Vec<Contest>, options: &Options) -> Vec<Row> {
         contests.into_iter().filter(|contest| contest.cases.iter().any(wanted)).collect();
     let steps = contests.iter().map(|contest| contest.steps(options)).sum();
     let mut progress = Progress { began: Instant::now(), done: 0, steps };
-    let mut rows = Vec::new();
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for contest in contests {
         progress.announce(&contest.cases[0]);
-        let measured = contest.run(options, &mut progress).into_iter();
-        rows.extend(measured.filter(|row| wanted(&row.case)));
+        let (cases, done) = (contest.cases.join(", "), progress.done + contest.steps(options));
+        match catch_unwind(AssertUnwindSafe(|| contest.run(options, &mut progress))) {
+            Ok(measured) => rows.extend(measured.into_iter().filter(|row| wanted(&row.case))),
+            Err(panic) => failures.push(format!("failed: {cases}: {}", text_of(&*panic))),
+        }
+        progress.done = done;
     }
     progress.clear();
-    rows
+    (rows, failures)
+}
+
+/// Returns the text of a panic.
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied()).unwrap_or("it panicked")
 }
 
 /// The progress of a suite. A step is one round of one side.
@@ -275,7 +288,7 @@ mod tests {
         let contest = Contest::new(&["case"], Unit::Nanoseconds)
             .side("ours", || fake(1.0))
             .side("theirs", || fake(4.0));
-        let rows = run(vec![contest], &options());
+        let (rows, _) = run(vec![contest], &options());
         assert_eq!(rows[0].ours().rounds, [1.0, 2.0, 3.0]);
         assert_eq!(rows[0].ratio(&rows[0].cells[1]), 4.0);
     }
@@ -285,7 +298,7 @@ mod tests {
         let contest = Contest::new(&["case"], Unit::Count)
             .side("ours", || fake(0.0))
             .side("theirs", || fake(1.0));
-        let rows = run(vec![contest], &options());
+        let (rows, _) = run(vec![contest], &options());
         assert_eq!(rows[0].ratio(&rows[0].cells[1]), 101.0);
     }
 
@@ -294,7 +307,18 @@ mod tests {
         let contest = Contest::new(&["other"], Unit::Nanoseconds)
             .side("ours", || unreachable!("it was filtered out"));
         let filter = Some("case".to_string());
-        let rows = run(vec![contest], &Options { filter, ..options() });
+        let (rows, _) = run(vec![contest], &Options { filter, ..options() });
         assert!(rows.is_empty());
+    }
+
+    #[test]
+    fn contest_that_fails_leaves_the_others_measured() {
+        let named = |case: &str| Contest::new(&[case], Unit::Nanoseconds);
+        let good = |case| named(case).side("ours", || fake(1.0));
+        let bad = named("bad").side("ours", || panic!("too few {}", "files"));
+        let (rows, failures) = run(vec![good("first"), bad, good("last")], &options());
+        let cases: Vec<&str> = rows.iter().map(|row| row.case.as_str()).collect();
+        assert_eq!(cases, ["first", "last"]);
+        assert_eq!(failures, ["failed: bad: too few files"]);
     }
 }

@@ -108,8 +108,8 @@ fn run(suite: &Suite, options: &Options, out: &mut impl Write) -> io::Result<Exi
     for note in &plan.notes {
         writeln!(out, "{note}")?;
     }
-    let rows = harness::run(plan.contests, options);
-    if rows.is_empty() {
+    let (rows, failures) = harness::run(plan.contests, options);
+    if rows.is_empty() && failures.is_empty() {
         let why = match &options.filter {
             Some(start) => format!("no case starts with {start}"),
             None => "nothing can be measured here, as said above".to_string(),
@@ -129,7 +129,10 @@ fn run(suite: &Suite, options: &Options, out: &mut impl Write) -> io::Result<Exi
         writeln!(out)?;
     }
     write!(out, "{}", report::Ratios(&rows))?;
-    Ok(ExitCode::SUCCESS)
+    for failure in &failures {
+        writeln!(out, "{failure}")?;
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(test)]
