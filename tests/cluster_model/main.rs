@@ -49,8 +49,7 @@ fn cluster_keeps_all_rules_and_reaches_every_edge_condition() {
 #[test]
 fn larger_cluster_keeps_all_rules() {
     if !is_soak() {
-        println!("skipped: it takes an hour, and runs with NAVLOCKS_SOAK=1");
-        return;
+        return servers::skip("it takes an hour: ./test soak runs it");
     }
     for scenario in
         Scenario::all().into_iter().flat_map(|it| [it.clone().pinging(), it.in_eighths()])

@@ -83,11 +83,11 @@ fn come_back_late(nodes: &Nodes, write: &str) -> [(u64, String); 2] {
 fn late_write_to_postgres_is_refused() {
     let psql = match servers::program("psql", "postgresql-client") {
         Ok(psql) => psql.display().to_string(),
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return servers::skip(error),
     };
     let server = match (servers::POSTGRES.start)() {
         Ok(server) => server,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return servers::skip(error),
     };
     let Some(servers::Address::Tcp(address)) = server.address(servers::Transport::Tcp) else {
         panic!("it listens on a port")

@@ -87,6 +87,13 @@ fn files_have_no_leftovers_and_no_machine_paths() {
     assert_clean(&machine_paths(&all));
 }
 
+/// The clone may be in a folder with a space in its path.
+#[test]
+fn scripts_of_tests_quote_the_path_of_the_program() {
+    let tests = files::rust_below("crates/navlocks-cli/tests/command");
+    assert_clean(&lines_with(&tests, &["$NL ", "program().display()"]));
+}
+
 fn core() -> Vec<File> {
     files::rust_below("crates/navlocks-core/src")
 }

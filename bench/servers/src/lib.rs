@@ -10,6 +10,7 @@ mod package;
 mod postgres;
 mod process;
 mod redis;
+mod skip;
 
 use std::fmt;
 use std::io;
@@ -29,6 +30,7 @@ pub use echo::{WORD as ECHO_SERVER, serve as serve_echo};
 pub use folder::Folder;
 pub use package::{may_install, program};
 pub use process::raise_open_files_limit;
+pub use skip::skip;
 
 /// Far above the start time of any server.
 const START_MAX: Duration = Duration::from_secs(30);

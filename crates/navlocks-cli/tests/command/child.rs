@@ -132,9 +132,8 @@ fn signals_reach_the_command_and_not_its_children() {
 fn signals_that_were_ignored_stay_ignored() {
     let world = World::new();
     let mut command = std::process::Command::new("sh");
-    let program = program().display();
     let inner = "kill -HUP $$; kill -HUP $PPID; echo alive";
-    command.args(["-c", &format!("trap '' HUP; exec {program} run x -- sh -c '{inner}'")]);
+    command.args(["-c", &format!(r#"trap '' HUP; exec "$NL" run x -- sh -c '{inner}'"#)]);
     world.settle(&mut command);
     let output = finish(command);
     assert_ended(&output, 0, "");

@@ -4,13 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
-use crate::support::{Talk, World, assert_ended, eventually, program, text};
+use crate::support::{Talk, World, assert_ended, eventually, text};
 
 /// Starts a script that holds a name, prints a line, and requests another name after a line of
 /// input.
 fn nested(world: &World, outer: &str, inner: &str) -> Talk {
-    let navlocks = program().display();
-    let script = format!("echo held; read line; {navlocks} run -q {inner} -- echo inner");
+    let script = format!(r#"echo held; read line; "$NL" run -q {inner} -- echo inner"#);
     let mut talk = Talk::start(world.script(&format!("run {outer}"), &script));
     assert_eq!(talk.line(), "held");
     talk
@@ -47,8 +46,7 @@ fn run_inside_its_own_lock_is_found_and_one_beside_it_is_not() {
     assert_ended(&world.run("steal a"), 0, "");
     script.wait().assert(90, "");
     // Two children of one command wait for each other in turn, which is no deadlock.
-    let navlocks = program().display();
-    let one = format!("{navlocks} run -q b -- sh -c 'echo child; read line'");
+    let one = r#""$NL" run -q b -- sh -c 'echo child; read line'"#;
     let mut script =
         Talk::start(world.script("run a", &format!("exec 4<&0; {one} <&4 & {one} <&4 & wait")));
     assert_eq!(script.line(), "child");
@@ -67,8 +65,8 @@ fn nested_run_uses_the_service_and_the_files_of_the_outer_one() {
     let file = world.file("token");
     std::fs::write(&file, "some-long-secret-token\n").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
-    let script = format!("cd /; {} run y -- sh -c 'echo $NAVLOCKS_URL'", program().display());
-    let mut outer = world.script(&format!("run --url {url} --token-file token x"), &script);
+    let script = "cd /; \"$NL\" run y -- sh -c 'echo $NAVLOCKS_URL'";
+    let mut outer = world.script(&format!("run --url {url} --token-file token x"), script);
     outer.current_dir(world.file(""));
     let mut outer = Talk::start(outer);
     assert_eq!(outer.line(), url);

@@ -190,18 +190,11 @@ fn watch_prints_gaps_and_times_and_escapes_control_characters() {
     json.signal(rustix::process::Signal::TERM);
 }
 
-fn doctor_after(world: &World, words: &str) -> std::process::Output {
-    navlocks_after(world, words, "doctor")
-}
-
 /// Runs `navlocks` by a shell after these words, with mounts of its own that no other process sees.
-fn navlocks_after(world: &World, words: &str, arguments: &str) -> std::process::Output {
-    let mut command = std::process::Command::new("unshare");
-    let script = format!(r#"set -e; {words}; exec "$0" {arguments}"#);
-    command.args(["-rm", "sh", "-c", &script]).arg(crate::support::program());
-    world.settle(&mut command);
-    command.env("STATE", world.place());
-    crate::support::finish(command)
+/// Returns none and skips the test if this user may not mount.
+fn navlocks_after(world: &World, words: &str, arguments: &str) -> Option<std::process::Output> {
+    let script = format!("{words}; exec \"$NL\" {arguments}");
+    world.mounting("around", &script).map(crate::support::finish)
 }
 
 #[test]
@@ -209,13 +202,18 @@ fn doctor_finds_a_folder_that_cannot_be_written_or_is_full_or_foreign() {
     let world = World::new();
     assert_ended(&world.run("run x -- true"), 0, "");
     assert_ended(&world.run("stop"), 0, "");
-    let mount = "mount -t tmpfs -o mode=0700,size=4k";
+    let mount = "mount -t tmpfs -o size=4k";
     for (words, said) in [
-        (format!("{mount},ro none $STATE"), "cannot remember fencing tokens"),
-        (format!("{mount} none $STATE; cat /dev/zero >$STATE/x 2>/dev/null || true"), "is full"),
-        ("mount --rbind / $STATE".to_owned(), "others can enter"),
+        (format!("{mount},mode=0700,ro none \"$STATE\""), "cannot remember fencing tokens"),
+        (
+            format!(
+                "{mount},mode=0700 none \"$STATE\"; cat /dev/zero >\"$STATE/x\" 2>/dev/null || true"
+            ),
+            "is full",
+        ),
+        (format!("{mount},mode=0755 none \"$STATE\""), "others can enter"),
     ] {
-        let doctor = doctor_after(&world, &words);
+        let Some(doctor) = navlocks_after(&world, &words, "doctor") else { return };
         assert_ended(&doctor, 1, "not as");
         assert!(text(&doctor).contains(said), "{words}: {}", text(&doctor));
         assert!(!text(&doctor).contains("one starts when it is needed"), "{}", text(&doctor));
@@ -229,10 +227,10 @@ fn start_on_a_full_disk_fails_and_names_the_disk() {
     assert_ended(&world.run("run x -- true"), 0, "");
     assert_ended(&world.run("stop"), 0, "");
     // A page that a line of an earlier service ends: no room for another, and not the cause.
-    let words = "mount -t tmpfs -o mode=0700,size=64k none $STATE
-        { head -c $(($(getconf PAGESIZE) - 8)) /dev/zero | tr '\\0' '\\n'; echo earlier; } >$STATE/log
-        cat /dev/zero >$STATE/x 2>/dev/null || true";
-    let run = navlocks_after(&world, words, "run x -- true");
+    let words = r#"mount -t tmpfs -o mode=0700,size=64k none "$STATE"
+        { head -c $(($(getconf PAGESIZE) - 8)) /dev/zero | tr '\0' '\n'; echo earlier; } >"$STATE/log"
+        cat /dev/zero >"$STATE/x" 2>/dev/null || true"#;
+    let Some(run) = navlocks_after(&world, words, "run x -- true") else { return };
     assert_ended(&run, 87, "the service did not start: the disk of");
 }
 
@@ -243,14 +241,13 @@ fn doctor_finds_the_disk_on_which_a_start_failed() {
     assert_ended(&world.run("run x -- true"), 0, "");
     assert_ended(&world.run("stop"), 0, "");
     for (words, said) in
-        [(":", "is full"), ("umount -l $STATE; mv $LOG $STATE", "the log ends with")]
+        [(":", "is full"), (r#"umount -l "$STATE"; mv log "$STATE""#, "the log ends with")]
     {
         let words = format!(
-            "LOG={}; mount -t tmpfs -o mode=0700,size=400k none $STATE
-            \"$0\" run x -- true 2>/dev/null && exit 2; cp $STATE/log $LOG; {words}",
-            world.file("log").display()
+            r#"mount -t tmpfs -o mode=0700,size=400k none "$STATE"
+            "$NL" run x -- true 2>/dev/null && exit 2; cp "$STATE/log" log; {words}"#
         );
-        let doctor = doctor_after(&world, &words);
+        let Some(doctor) = navlocks_after(&world, &words, "doctor") else { return };
         assert_ended(&doctor, 1, "not as");
         assert!(text(&doctor).contains(said), "{words}: {}", text(&doctor));
     }
@@ -259,9 +256,10 @@ fn doctor_finds_the_disk_on_which_a_start_failed() {
 #[test]
 fn doctor_finds_a_private_folder_for_temporary_files() {
     let world = World::new();
-    let words = "mkdir -p $PRIVATE; unset NAVLOCKS_DIR; mount --bind $PRIVATE /tmp";
-    let private = world.file("systemd-private-0-unit");
-    let doctor = doctor_after(&world, &format!("PRIVATE={}; {words}", private.display()));
+    let private = "systemd-private-0-unit";
+    let script = format!("cover {private}; unset NAVLOCKS_DIR; \"$NL\" doctor");
+    let Some(command) = world.mounting(private, &script) else { return };
+    let doctor = crate::support::finish(command);
     assert_ended(&doctor, 1, "");
     assert!(text(&doctor).contains("/tmp is private to this unit"), "{}", text(&doctor));
 }

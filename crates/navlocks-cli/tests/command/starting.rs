@@ -55,7 +55,7 @@ fn service_inherits_no_file_of_its_starter() {
     let world = World::new();
     // Descriptor 9 is a copy of the test's pipe: the test would hang if the service inherited it.
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("{} run x -- echo done 9>&1", program().display())]);
+    command.args(["-c", r#""$NL" run x -- echo done 9>&1"#]);
     world.settle(&mut command);
     assert_eq!(text(&finish(command)), "done\n");
     assert_eq!(world.services().len(), 1, "it still runs");

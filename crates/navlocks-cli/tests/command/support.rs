@@ -45,14 +45,40 @@ impl World {
         command
     }
 
-    /// Gives a command this place, without other variables of navlocks.
+    /// Gives a command this place, without other variables of navlocks. Scripts find the program
+    /// under test in `$NL`.
     pub(crate) fn settle(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("NAVLOCKS_") {
                 command.env_remove(name);
             }
         }
-        command.env("NAVLOCKS_DIR", self.place()).env_remove("NO_COLOR").env_remove("COLUMNS");
+        command.env("NL", program()).env("NAVLOCKS_DIR", self.place());
+        command.env_remove("NO_COLOR").env_remove("COLUMNS");
+    }
+
+    /// Returns a shell with a script, and mounts that no other process sees. The script may `cover`
+    /// the folder for temporary files by `folder`: `$NL` is found there, wherever the clone is.
+    /// Returns none and skips the test if this user may not mount.
+    pub(crate) fn mounting(&self, folder: &str, script: &str) -> Option<Command> {
+        let mut tried = Command::new("unshare");
+        tried.args(["-rm", "mount", "-t", "tmpfs", "none", "/tmp"]);
+        if !tried.output().is_ok_and(|output| output.status.success()) {
+            servers::skip("this user may not mount in a namespace of its own");
+            return None;
+        }
+        fs::create_dir_all(self.file(folder)).expect("a folder");
+        fs::write(self.file(folder).join("navlocks"), "").expect("a file to mount over");
+        let mut command = Command::new("unshare");
+        let script = format!(
+            r#"set -e; cd "$WORLD"; mount --bind "$NL" {folder}/navlocks
+            cover() {{ over=/tmp; mount --rbind "$1" $over; NL=$over/navlocks; }}
+            {script}"#
+        );
+        command.args(["-rm", "sh", "-c", &script]);
+        self.settle(&mut command);
+        command.env("WORLD", self.file("")).env("STATE", self.place());
+        Some(command)
     }
 
     /// Runs `navlocks` to its end, without input.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::support::{Guarded, LONG, Talk, World, assert_ended, eventually, program, text};
+use crate::support::{Guarded, LONG, Talk, World, assert_ended, eventually, text};
 
 const INTERRUPT: &str = "\x03";
 const QUIT: &str = "\x1c";
@@ -48,7 +48,7 @@ impl Sitting {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", shell]).args(arguments);
         world.settle(&mut command);
-        command.env("TERM", "xterm").env("PS1", "$ ").env("NL", program());
+        command.env("TERM", "xterm").env("PS1", "$ ");
         command.stdin(copy()).stdout(copy()).stderr(copy());
         let process = Guarded(command.spawn().expect("setsid of util-linux"));
         let keys = File::from(keys);
@@ -115,7 +115,7 @@ fn command_has_the_terminal_and_returns_it() {
     let world = World::new();
     let mut sitting = Sitting::at(
         &world,
-        &format!("$NL run x -- sh -c '{GROUPS}'; {GROUPS} $NL run x -- nothing; {GROUPS}"),
+        &format!("\"$NL\" run x -- sh -c '{GROUPS}'; {GROUPS} \"$NL\" run x -- nothing; {GROUPS}"),
     );
     let (child, front) = groups(&mut sitting);
     assert_eq!(child, front, "in the foreground");
@@ -131,7 +131,7 @@ fn command_has_the_terminal_and_returns_it() {
 #[test]
 fn ctrl_c_reaches_the_command_once() {
     let world = World::new();
-    let script = r#"$NL run x -- sh -c 'trap "echo interrupted; kill \$!; exit 5" INT; sleep 1000 & echo ready; wait'; echo status $?."#;
+    let script = r#""$NL" run x -- sh -c 'trap "echo interrupted; kill \$!; exit 5" INT; sleep 1000 & echo ready; wait'; echo status $?."#;
     let mut sitting = Sitting::at(&world, script);
     sitting.expect("ready");
     sitting.type_keys(INTERRUPT);
@@ -144,7 +144,7 @@ fn ctrl_c_ends_a_command_without_a_handler() {
     let world = World::new();
     let mut sitting = Sitting::at(
         &world,
-        "trap : INT; $NL run x -- sh -c 'echo ready; exec sleep 1000'; echo status $?.",
+        "trap : INT; \"$NL\" run x -- sh -c 'echo ready; exec sleep 1000'; echo status $?.",
     );
     sitting.expect("ready");
     sitting.type_keys(INTERRUPT);
@@ -153,7 +153,7 @@ fn ctrl_c_ends_a_command_without_a_handler() {
 
 #[test]
 fn ctrl_c_and_ctrl_backslash_end_a_script_with_its_command() {
-    let command = "$NL run x -- sh -c 'echo ready; exec sleep 1000'";
+    let command = "\"$NL\" run x -- sh -c 'echo ready; exec sleep 1000'";
     let script = format!("ulimit -c 0; for turn in 1 2; do {command}; done; echo went on");
     for (key, code) in [(INTERRUPT, 130), (QUIT, 131)] {
         let world = World::new();
@@ -170,7 +170,7 @@ fn ctrl_c_and_ctrl_backslash_end_a_script_with_its_command() {
 #[test]
 fn ctrl_c_ends_a_script_with_a_pipeline_that_ends_in_a_run() {
     let world = World::new();
-    let command = "true | $NL run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000'";
+    let command = "true | \"$NL\" run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000'";
     let script = format!("for turn in 1 2; do {command}; done; echo went on");
     let mut sitting = Sitting::with(&world, "bash", &["-c", &script]);
     sitting.expect("ready");
@@ -184,7 +184,7 @@ fn ctrl_c_ends_a_script_with_a_pipeline_that_ends_in_a_run() {
 fn ctrl_c_ends_a_loop_of_an_interactive_shell_and_nested_runs() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
-    let command = "$NL run x -- $NL run y -- sh -c 'echo rea''dy; exec sleep 1000'";
+    let command = "\"$NL\" run x -- \"$NL\" run y -- sh -c 'echo rea''dy; exec sleep 1000'";
     sitting.type_keys(&format!("for turn in 1 2; do {command}; done\n"));
     sitting.expect("ready");
     sitting.type_keys(INTERRUPT);
@@ -198,7 +198,7 @@ fn ctrl_c_ends_a_loop_of_an_interactive_shell_and_nested_runs() {
 fn ctrl_z_stops_the_command_and_fg_continues_it() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
-    sitting.type_keys("$NL run x -- sh -c 'while read line; do echo g''ot:$line; done'\n");
+    sitting.type_keys("\"$NL\" run x -- sh -c 'while read line; do echo g''ot:$line; done'\n");
     for turn in ["one", "two"] {
         // The command reads, so it has the terminal and runs.
         sitting.type_keys(&format!("{turn}\n"));
@@ -206,7 +206,7 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
         sitting.type_keys(SUSPEND);
         sitting.expect("Stopped");
         // The command holds its lock while it is stopped.
-        sitting.type_keys("$NL run -n x -- true; echo code $?.\n");
+        sitting.type_keys("\"$NL\" run -n x -- true; echo code $?.\n");
         sitting.expect("code 1.");
         sitting.type_keys("fg\n");
         sitting.expect("run x");
@@ -223,7 +223,7 @@ fn ctrl_z_stops_the_command_and_fg_continues_it() {
 fn holder_that_ctrl_z_stops_is_shown_as_stopped() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
-    sitting.type_keys("$NL run --tag nightly x -- sh -c 'echo rea''dy; read line'\n");
+    sitting.type_keys("\"$NL\" run --tag nightly x -- sh -c 'echo rea''dy; read line'\n");
     sitting.expect("ready");
     let mut waiter = Talk::start(world.navlocks("run x -- true"));
     assert!(!waiter.line_with("held by nightly").contains("stopped"));
@@ -267,7 +267,7 @@ fn run_is_shown_as_stopped_if_its_command_alone_is() {
 fn background_command_that_reads_is_stopped_and_continued_by_fg() {
     let world = World::new();
     let mut sitting = Sitting::with(&world, "bash", &["--norc", "--noprofile", "-i"]);
-    sitting.type_keys("$NL run x -- sh -c 'echo re''ady; read line; echo got:$line' &\n");
+    sitting.type_keys("\"$NL\" run x -- sh -c 'echo re''ady; read line; echo got:$line' &\n");
     sitting.expect("ready");
     // The shell prints that before its next prompt.
     while !sitting.asked("jobs; echo en''d", "end").contains("Stopped") {}
@@ -291,7 +291,7 @@ impl Sitting {
 fn command_in_a_pipeline_has_the_terminal_if_it_reads_it() {
     let world = World::new();
     let script = format!(
-        "$NL run x -- sh -c 'echo ready >/dev/tty; read line </dev/tty; echo got:$line' | cat; {GROUPS}"
+        "\"$NL\" run x -- sh -c 'echo ready >/dev/tty; read line </dev/tty; echo got:$line' | cat; {GROUPS}"
     );
     let mut sitting = Sitting::at(&world, &script);
     sitting.expect("ready");
@@ -305,8 +305,7 @@ fn command_in_a_pipeline_has_the_terminal_if_it_reads_it() {
 #[test]
 fn ctrl_c_in_a_pipeline_reaches_the_command() {
     let world = World::new();
-    let script =
-        "trap : INT; $NL run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000' | cat; echo over";
+    let script = "trap : INT; \"$NL\" run x -- sh -c 'echo ready >/dev/tty; exec sleep 1000' | cat; echo over";
     let mut sitting = Sitting::at(&world, script);
     sitting.expect("ready");
     sitting.type_keys(INTERRUPT);
@@ -318,7 +317,7 @@ fn ctrl_c_in_a_pipeline_reaches_the_command() {
 fn line_of_a_waiting_command_is_erased() {
     let world = World::new();
     let holder = world.hold("run --tag nightly x");
-    let mut sitting = Sitting::at(&world, "$NL run x -- echo mine");
+    let mut sitting = Sitting::at(&world, "\"$NL\" run x -- echo mine");
     sitting.expect("\r\x1b[Knavlocks: waiting for 'x', held by nightly");
     // The line is kept up to date.
     sitting.expect("\r\x1b[Knavlocks: waiting for 'x', held by nightly");
@@ -332,7 +331,7 @@ fn line_of_a_waiting_command_is_erased() {
 fn watch_restores_the_screen() {
     let world = World::new();
     let holder = world.hold("run --tag nightly x");
-    let mut sitting = Sitting::at(&world, "trap : INT; $NL watch; echo left $?.; stty -a");
+    let mut sitting = Sitting::at(&world, "trap : INT; \"$NL\" watch; echo left $?.; stty -a");
     sitting.expect("\x1b[?1049h");
     sitting.expect("1 held, 0 waiting");
     sitting.expect("nightly");
@@ -353,11 +352,11 @@ fn watch_restores_the_screen() {
 fn watch_shows_a_remedy_that_is_wider_than_the_screen() {
     let world = World::new();
     let name = format!("a{}", "-long".repeat(20));
-    let script = format!("echo held; {} run {name} -- true", program().display());
+    let script = format!("echo held; \"$NL\" run {name} -- true");
     let mut holder = Talk::start(world.script(&format!("run {name}"), &script));
     assert_eq!(holder.line(), "held");
     world.until(1, 1);
-    let mut sitting = Sitting::at(&world, "NO_COLOR=1 $NL watch");
+    let mut sitting = Sitting::at(&world, "NO_COLOR=1 \"$NL\" watch");
     sitting.expect("DEADLOCKS");
     let said = sitting.expect("QUEUES");
     let said: String = said.split("\x1b[K\r\r\n").collect();
@@ -372,7 +371,7 @@ fn colours_are_only_for_terminals_without_no_color() {
     let world = World::new();
     let holder = world.hold("run x");
     let mut sitting =
-        Sitting::at(&world, "$NL query; echo en''d; NO_COLOR=1 $NL query; echo ov''er");
+        Sitting::at(&world, "\"$NL\" query; echo en''d; NO_COLOR=1 \"$NL\" query; echo ov''er");
     assert!(sitting.expect("end").contains("\x1b[1mNAME"));
     assert!(!sitting.expect("over").contains('\x1b'));
     holder.end().assert(0, "");

@@ -23,11 +23,11 @@ fn setting<'a>(unit: &'a str, name: &str) -> &'a str {
 #[test]
 fn units_are_without_mistakes_to_systemd() {
     let world = World::new();
-    let program = program().to_str().expect("a path of ours");
+    let program = format!("\"{}\"", program().to_str().expect("a path of ours"));
     for (scope, name) in [("--system", "navlocks"), ("--user", "navlocks-user")] {
         let files = [format!("{name}.service"), format!("{name}.socket")];
         for file in &files {
-            let unit = packaged(file).replace("/usr/bin/navlocks", program);
+            let unit = packaged(file).replace("/usr/bin/navlocks", &program);
             fs::write(world.file(file), unit).unwrap();
         }
         let mut verify = Command::new("systemd-analyze");
@@ -46,28 +46,25 @@ fn units_are_without_mistakes_to_systemd() {
 fn service_of_the_user_unit_has_the_place_of_one_that_a_command_starts() {
     let world = World::new();
     fs::create_dir(world.file("var-tmp")).unwrap();
-    fs::create_dir(world.file("tmp")).unwrap();
     let (socket, service) = (packaged("navlocks-user.socket"), packaged("navlocks-user.service"));
     assert_eq!(
         (setting(&socket, "SocketMode"), setting(&socket, "DirectoryMode")),
         ("0600", "0700")
     );
     let path = setting(&socket, "ListenStream").replace("%U", "0");
-    let start = setting(&service, "ExecStart").replace("/usr/bin/navlocks", "\"$0\"");
+    let start = setting(&service, "ExecStart").replace("/usr/bin/navlocks", r#""$NL""#);
     let script = format!(
-        r#"set -e; cd "$WORLD"; mount --bind var-tmp /var/tmp; mount --bind tmp /tmp; umask 077
-        token() {{ "$0" run x -- sh -c 'echo $NAVLOCKS_FENCING_TOKEN'; }}
-        first=$(token); "$0" stop >/dev/null
+        r#"mount --bind var-tmp /var/tmp; cover tmp; umask 077
+        token() {{ "$NL" run x -- sh -c 'echo $NAVLOCKS_FENCING_TOKEN'; }}
+        first=$(token); "$NL" stop >/dev/null
         systemd-socket-activate -l {path} {start} >/dev/null 2>&1 &
         until [ -S {path} ]; do :; done; chmod 600 {path}
-        second=$(token); "$0" doctor; "$0" stop; wait; third=$(token); "$0" stop
+        second=$(token); "$NL" doctor; "$NL" stop; wait; third=$(token); "$NL" stop
         [ "$first" -lt "$second" ] && [ "$second" -lt "$third" ] && echo tokens grow
         cd /var/tmp; ls navlocks-0"#
     );
-    let mut command = Command::new("unshare");
-    command.args(["-rm", "sh", "-c", &script]).arg(program());
-    world.settle(&mut command);
-    command.env_remove("NAVLOCKS_DIR").env("WORLD", world.file(""));
+    let Some(mut command) = world.mounting("tmp", &script) else { return };
+    command.env_remove("NAVLOCKS_DIR");
     let output = finish(command);
     assert_ended(&output, 0, "");
     for said in ["tokens grow", "/navlocks-0", "service.json", "serves"] {

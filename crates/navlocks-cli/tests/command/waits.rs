@@ -7,7 +7,7 @@ use navlocks::Locks;
 use navlocks::blocking::block_on;
 use rustix::process::Signal;
 
-use crate::support::{Talk, World, assert_ended, program, text};
+use crate::support::{Talk, World, assert_ended, text};
 
 #[test]
 fn free_name_is_shown_as_free_and_no_service_is_started() {
@@ -25,10 +25,9 @@ fn free_name_is_shown_as_free_and_no_service_is_started() {
 fn why_shows_holder_queue_and_waits_of_the_holder() {
     let world = World::new();
     let elder = world.hold("run --tag elder b");
-    let mut middle = Talk::start(world.script(
-        "run --tag middle a",
-        &format!("echo held; exec {} run --tag middle b -- true", program().display()),
-    ));
+    let mut middle = Talk::start(
+        world.script("run --tag middle a", r#"echo held; exec "$NL" run --tag middle b -- true"#),
+    );
     assert_eq!(middle.line(), "held");
     let waiter = Talk::start(world.navlocks("run --tag waiter a -- true"));
     world.until(2, 2);
@@ -81,9 +80,8 @@ fn two_requests_of_one_client_for_one_name_are_no_deadlock() {
 #[test]
 fn deadlock_of_two_processes_is_shown_with_a_remedy() {
     let world = World::new();
-    let program = program().display();
     let start = |own: &str, other: &str| {
-        let script = format!("echo held; read line; exec {program} run {other} -- true");
+        let script = format!(r#"echo held; read line; exec "$NL" run {other} -- true"#);
         let mut talk = Talk::start(world.script(&format!("run --tag {own} {own}"), &script));
         assert_eq!(talk.line(), "held");
         talk

@@ -5,7 +5,7 @@ use navlocks_wire::{FaultCode, Reply, ToClient};
 
 use crate::bystander::{ABUSER, Bystander, join};
 use crate::client::Client;
-use crate::process::{Process, metric};
+use crate::process::{Process, may_open, metric};
 
 /// A request for a thousand names of this text, numbered.
 fn thousand(id: u64, mode: &str, text: &str) -> String {
@@ -15,6 +15,9 @@ fn thousand(id: u64, mode: &str, text: &str) -> String {
 
 #[test]
 fn event_for_many_subscribers_is_written_once() {
+    if !may_open(3_000) {
+        return;
+    }
     let service = Process::start();
     let bystander = Bystander::beside(&service);
     let before = service.memory();

@@ -19,6 +19,17 @@ pub(crate) fn metric(unix: &Path, name: &str) -> u64 {
     line.expect("the metric").parse().expect("a number")
 }
 
+/// Raises the limit of open files for this process and its children. Returns false and skips the
+/// test if so many are not allowed.
+pub(crate) fn may_open(files: usize) -> bool {
+    let allowed = servers::raise_open_files_limit();
+    let enough = allowed >= files as u64;
+    if !enough {
+        servers::skip(format!("it needs {files} open files, and `ulimit -Hn` allows {allowed}"));
+    }
+    enough
+}
+
 /// A service in a process of its own, with the default limits, so that its memory can be measured.
 pub(crate) struct Process {
     child: Child,
