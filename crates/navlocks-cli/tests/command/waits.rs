@@ -93,7 +93,7 @@ fn deadlock_of_two_processes_is_shown_with_a_remedy() {
     let remedies = ["why a", "graph", "doctor"].map(|question| {
         let said = world.run(question);
         let remedy = text(&said).split("to break it, release the lock").nth(1);
-        let remedy = remedy.and_then(|rest| Some(rest.split_once(" of ")?.1.lines().next()?));
+        let remedy = remedy.and_then(|rest| rest.split_once(" of ")?.1.lines().next());
         if question != "doctor" {
             assert!(text(&said).contains("deadlock of 4 clients: "), "{}", text(&said));
         }
