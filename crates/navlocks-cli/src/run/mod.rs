@@ -103,7 +103,7 @@ pub(crate) async fn supervise(
 async fn name_thief(locks: Locks, by: RequestId) {
     let Ok(snapshot) = locks.query().await else { return };
     if let Some(thief) = snapshot.held.iter().find(|info| info.request == by) {
-        let (scope, thief) = (&thief.scope, waiting::who(thief));
+        let (scope, thief) = (&thief.scope, who(thief));
         crate::printer::tell(&format!("'{scope}' was stolen by {thief}"));
     }
 }
