@@ -24,6 +24,9 @@ use crate::{node, recovering, reload};
 const EARLIER_ENDS_MAX: Duration = Duration::from_secs(10);
 const EARLIER_ENDS_PAUSE: Duration = Duration::from_millis(20);
 
+/// How often the service looks whether its state was removed.
+const KEEP_EVERY: Duration = Duration::from_secs(1);
+
 /// A lock service that has its sockets. It serves while [`run`](Self::run) is polled.
 #[allow(missing_debug_implementations, reason = "it is its sockets, and they say nothing of use")]
 pub struct Service {
@@ -156,6 +159,7 @@ impl Service {
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
         spawn_local(reload::watch(shared.clone()));
+        spawn_local(keep_state(shared.clone()));
         spawn_local(send_rest(shared.clone()));
         if shared.config.dashboard {
             shared.hubs.first().borrow_mut().record_always(Instant::now());
@@ -206,6 +210,20 @@ async fn send_rest(shared: Rc<Shared>) {
                 yield_now().await;
             }
         }
+    }
+}
+
+/// Makes the state again if it was removed: the next service must know the sessions of this one.
+async fn keep_state(shared: Rc<Shared>) {
+    let mut is_kept = true;
+    loop {
+        sleep(KEEP_EVERY).await;
+        let hub = &mut *shared.hubs.first().borrow_mut();
+        let kept = hub.store.kept_file().map(|_| ()).and_then(|()| hub.keep_registry());
+        if let (Err(error), true) = (&kept, is_kept) {
+            tracing::error!(%error, "the state was removed, and cannot be made again");
+        }
+        is_kept = kept.is_ok();
     }
 }
 

@@ -185,8 +185,9 @@ fn look_at_place(place: &Place, report: &mut Report) {
         }
         Ok(None) | Err(_) => {}
     }
-    // The last line of a service whose start failed. One that runs may have been started meanwhile.
-    let is_failure = |line: &str| none_runs && line.starts_with("navlocks: ");
+    // The last line of a service whose start failed, unless its cause is in the report already.
+    let no_cause = none_runs && report.bad == 0;
+    let is_failure = |line: &str| no_cause && line.starts_with("navlocks: ");
     let is_error = |line: &String| line.contains("ERROR") || is_failure(line);
     if let Some(line) = place.last_words().filter(is_error) {
         report.bad(&format!("the log ends with: {}", Harmless(&line)));

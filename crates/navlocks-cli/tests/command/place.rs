@@ -156,6 +156,34 @@ fn removed_socket_is_made_again_and_holders_stay() {
     assert_ended(&world.run("run x -- true"), 0, "");
 }
 
+/// The sockets of presence are gone with the folder, so the process of the holder counts.
+#[test]
+fn folders_that_were_removed_are_made_again_with_all_that_the_next_service_needs() {
+    for arguments in ["", "--state-dir"] {
+        let world = World::new();
+        let state = if arguments.is_empty() { world.place() } else { world.file("state") };
+        let serve = || {
+            let mut serve = serve(&world, arguments);
+            serve.args((!arguments.is_empty()).then_some(&state));
+            started(serve)
+        };
+        let service = serve();
+        let holder = world.hold("run x");
+        let before = world.query();
+        fs::remove_dir_all(&state).unwrap();
+        let files = ["service.json", "sessions.table", "requests.table", "presence"];
+        eventually("the state", || files.iter().all(|file| state.join(file).exists()));
+        world.until(1, 0);
+        service.signal(Signal::KILL);
+        assert_eq!(service.wait().status.code(), None);
+        // The holder starts the next service if it is the user's own.
+        let _service = (!arguments.is_empty()).then(serve);
+        world.until(1, 0);
+        assert_eq!(world.query()["held"][0]["token"], before["held"][0]["token"]);
+        holder.end().assert(0, "");
+    }
+}
+
 #[test]
 fn service_without_its_socket_is_not_taken_for_none() {
     let world = World::new();

@@ -183,11 +183,12 @@ impl Store {
         self.state.epoch
     }
 
-    /// The state file. Its folder is made again if it was removed.
+    /// The state file. It is made again, with its folder, if it was removed.
     pub(crate) fn kept_file(&mut self) -> io::Result<Option<&StateFile>> {
-        let Some(file) = &mut self.file else { return Ok(None) };
-        file.keep()?;
-        Ok(Some(file))
+        if self.file.as_ref().is_some_and(|file| !file.is_there()) {
+            self.write(self.state)?;
+        }
+        Ok(self.file.as_ref())
     }
 
     /// The largest token that may have been given by earlier services.

@@ -99,7 +99,7 @@ impl StateFile {
     }
 
     /// Makes the folder again if it was removed, unless another service has it by now.
-    pub(crate) fn keep(&mut self) -> io::Result<()> {
+    fn keep(&mut self) -> io::Result<()> {
         if !self.lock.is_of(&self.folder) {
             *self = Self::open(&self.folder)?;
         }
@@ -109,6 +109,11 @@ impl StateFile {
     /// Whether this is the folder that the state file is in.
     pub(crate) fn is_in(&self, folder: &Path) -> bool {
         self.lock.is_of(folder)
+    }
+
+    /// Returns true if nothing of it was removed.
+    pub(crate) fn is_there(&self) -> bool {
+        self.lock.is_of(&self.folder) && self.path().exists()
     }
 
     fn path(&self) -> PathBuf {
