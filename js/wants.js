@@ -27,6 +27,8 @@ export class Wants {
   #nextRequest = 1;
   /** The pending requests that steal. */
   #thieves = new KeptSet();
+  /** Granted requests that a pending steal of the same client takes: delivered with its outcome. */
+  #doubted = new KeptSet();
   /** { id, client, question, isSent, resolve, reject } by number. */
   #questions = new KeptMap();
   #nextQuestion = 1;
@@ -75,10 +77,16 @@ export class Wants {
     if (request === undefined) return undefined;
     this.#requests.delete(id);
     // The service receives a pending steal of the same client before this release.
-    let isStolen = false;
-    this.#thieves.forEach((thief) => (isStolen ||= steals(thief, request)));
+    const isStolen = this.#isStolen(request);
     if (isStolen) this.#lose(request.entry, 'Stolen');
     return !isStolen;
+  }
+
+  /** Whether a pending steal of the same client takes this lock, unless it fails. */
+  #isStolen(request) {
+    let isStolen = false;
+    this.#thieves.forEach((thief) => (isStolen ||= steals(thief, request)));
+    return isStolen;
   }
 
   /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
@@ -120,11 +128,25 @@ export class Wants {
     const request = this.#pending(id);
     if (request === undefined) return;
     this.wait(-1);
-    this.#thieves.delete(request);
     request.stage = GRANTED;
     request.token = token;
     request.since = now();
-    this.#deliver(this.#deliverGranted, request, token);
+    this.#endSteal(request);
+    // The service granted this before it received the steal, so the loss will follow.
+    if (this.#isStolen(request)) this.#doubted.add(request);
+    else this.#deliver(this.#deliverGranted, request, token);
+  }
+
+  /** Notes the outcome of a steal: grants that it does not take are delivered. */
+  #endSteal(request) {
+    if (!this.#thieves.delete(request)) return;
+    this.#doubted.forEach((granted) => {
+      if (!this.#isStolen(granted)) this.#deliverDoubted(granted);
+    });
+  }
+
+  #deliverDoubted(request) {
+    if (this.#doubted.delete(request)) this.#deliver(this.#deliverGranted, request, request.token);
   }
 
   /** Notes the place of a pending request in its queue, for a claim. */
@@ -161,6 +183,7 @@ export class Wants {
     const request = this.#requests.get(id);
     if (request === undefined) return false;
     const { entry, stage } = request;
+    this.#deliverDoubted(request);
     this.#forget(request);
     if (stage === PENDING) this.#deliver(deliverAborted, entry, cause);
     else this.#lose(entry, cause);
@@ -193,6 +216,7 @@ export class Wants {
         this.refuse(request.entry, this.#describe(UNKNOWN_OUTCOME));
       } else if (request.stage === GRANTED) {
         request.stage = PENDING;
+        this.#doubted.delete(request);
         this.wait(1);
       }
     });
@@ -310,7 +334,8 @@ export class Wants {
 
   #forget(request) {
     this.#requests.delete(request.id);
-    this.#thieves.delete(request);
+    this.#doubted.delete(request);
+    this.#endSteal(request);
     if (request.stage === PENDING) this.wait(-1);
   }
 

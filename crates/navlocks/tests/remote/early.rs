@@ -42,6 +42,21 @@ fn early_request_is_sent_once_and_before_the_welcome() {
 }
 
 #[test]
+fn early_steal_is_granted() {
+    run(async {
+        let peer = Peer::tcp().await;
+        let (locks, greeting) = to(&peer).open().await.expect("a socket");
+        let thief = begun(locks.request("a").steal());
+        let greeting = tokio::spawn(greeting);
+        let mut talk = peer.greeted().await.0;
+        let request = talk.hear_request().await;
+        talk.says(ToClient::Welcome(leased(7))).await;
+        greeting.await.unwrap().unwrap();
+        grants_and_hears_release(&mut talk, request.id, thief).await;
+    });
+}
+
+#[test]
 fn early_request_that_is_dropped_before_the_welcome_is_aborted_after_it() {
     run(async {
         let peer = Peer::tcp().await;
