@@ -298,7 +298,7 @@ fn folder_that_another_user_made_first_is_an_error_with_a_remedy() {
         let script = format!(
             r#"mount --rbind "$FOREIGN" {taken}/navlocks-0
             mount --rbind var-tmp /var/tmp; cover tmp
-            "$NL" run x -- true || echo "run $?"; "$NL" doctor || echo "doctor $?"
+            "$NL" doctor || echo "doctor $?"; "$NL" run x -- true || echo "run $?"
             "$NL" query || echo "query $?"; "$NL" serve || echo "serve $?"
             NAVLOCKS_DIR=own NAVLOCKS_IDLE_EXIT=1ms "$NL" run x -- echo with its own"#
         );
