@@ -520,6 +520,8 @@ export class Session {
 
   /** Ends the session: all held locks are lost. */
   #lapse(cause) {
+    // The next owner of a slot ends the session that had this secret, and does not wait for it.
+    if (this.#isCluster) this.#chosen = this.#secret ?? this.#chosen;
     this.#secret = undefined;
     this.#lease = undefined;
     this.#hidePresence();

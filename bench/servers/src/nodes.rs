@@ -71,7 +71,7 @@ impl Nodes {
         serve.args(["--advertise", &format!("ws://{tcp}")]);
         if let Some(lease) = self.node_lease {
             // The shortest that outlasts an election in etcd as well.
-            let session = (lease + Duration::from_secs(3)).as_millis();
+            let session = ((lease + Duration::from_secs(2)) * 8 / 5).as_millis() + 1;
             serve.args(["--node-lease", &format!("{}ms", lease.as_millis())]);
             serve.args([
                 "--lease",

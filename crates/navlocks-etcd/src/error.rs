@@ -119,7 +119,7 @@ impl fmt::Display for Error {
             ),
             Self::Timing { session_lease, node_lease, allowance } => write!(
                 f,
-                "sessions would not outlive a fail-over: 7/8 of the session lease {session_lease:?} is not longer than the node lease {node_lease:?} plus {allowance:?} for an election and reconnecting; make the session lease longer"
+                "sessions would not outlive a fail-over: 5/8 of the session lease {session_lease:?} are shorter than the node lease {node_lease:?} plus {allowance:?} for an election and reconnecting; make the session lease longer"
             ),
             Self::Epoch(epoch) => {
                 write!(f, "no cluster ever had the epoch {epoch}, so it is not believed")

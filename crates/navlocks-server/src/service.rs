@@ -1,12 +1,13 @@
 //! A service from its start to its end.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -69,7 +70,7 @@ impl Service {
             }
         }
         for address in &config.tcp {
-            let listener = TcpListener::bind(address).await.map_err(|error| {
+            let listener = listen(*address).map_err(|error| {
                 io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
             })?;
             sockets.add_tcp(listener, &config)?;
@@ -198,6 +199,15 @@ impl Service {
         socket_file.as_ref().inspect(|file| file.remove());
         ended.and(shut_down(&shared).await)
     }
+}
+
+/// Listens on an address. All clients of a node that has died connect to the others at once.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    const QUEUE_MAX: u32 = 65_535;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE_MAX)
 }
 
 /// Sends what large inputs left, in parts, so that other clients have their turns in between.
@@ -333,5 +343,20 @@ impl Sockets {
         self.addresses.push(Address::Tcp(address));
         self.listeners.push(Listener::Tcp(listener));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_of_a_crowd_wait_until_they_are_accepted() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        // None is accepted yet.
+        let connect = |_| std::net::TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        let waiting: io::Result<Vec<_>> = (0..300).map(connect).collect();
+        assert_eq!(waiting.unwrap().len(), 300);
     }
 }

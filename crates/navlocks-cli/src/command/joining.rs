@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use navlocks_server::Limits;
 use navlocks_server::cluster::Membership;
 
 use super::duration;
@@ -39,6 +40,8 @@ pub(super) struct Joining {
 
 /// The time that an election in etcd and a new connection may take, beside the node lease.
 const ALLOWANCE: Duration = Duration::from_secs(2);
+/// The lease of sessions in a cluster: long enough for a fail-over on busy machines.
+const LEASE: Duration = Duration::from_secs(30);
 
 impl Joining {
     /// Returns true if the service is a node of a cluster.
@@ -46,10 +49,15 @@ impl Joining {
         self.etcd.cluster.is_some()
     }
 
+    /// Returns the lease of clients that ask for none.
+    pub(super) fn lease(&self) -> Duration {
+        if self.is_wanted() { LEASE } else { Limits::default().lease_default }
+    }
+
     /// Returns the shortest lease that a client can ask for. In a cluster a session must outlive a
-    /// fail-over: its client believes in its locks for 7/8 of the lease.
+    /// fail-over: 5/8 of the lease are left for that.
     pub(super) fn lease_min(&self, lease_min: Duration) -> Duration {
-        let failover = (self.node_lease + ALLOWANCE) * 8 / 7 + Duration::from_millis(1);
+        let failover = (self.node_lease + ALLOWANCE) * 8 / 5;
         if self.is_wanted() { lease_min.max(failover) } else { lease_min }
     }
 

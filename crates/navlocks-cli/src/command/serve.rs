@@ -88,9 +88,9 @@ pub(super) struct Serve {
     #[arg(long, value_enum, default_value_t = Deadlocks::Ignore)]
     deadlocks: Deadlocks,
     /// How long a session over TCP lives without a message, unless its client asks for another
-    /// lease
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::parse)]
-    lease: Duration,
+    /// lease [default: 10s, and 30s in a cluster]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    lease: Option<Duration>,
     /// The shortest lease that a client can ask for
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
     lease_min: Duration,
@@ -143,7 +143,8 @@ impl Serve {
         // The files of a service are private to its user under any umask.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
         let joining = std::mem::take(&mut self.joining);
-        let lease = self.lease;
+        let lease = self.lease.unwrap_or_else(|| joining.lease().min(self.lease_max));
+        self.lease = Some(lease);
         // A service that ends when it is idle leaves its place to others.
         let stays = self.idle_exit.is_none();
         self.lease_min = joining.lease_min(self.lease_min).min(lease);
@@ -220,7 +221,8 @@ impl Serve {
             None if self.no_socket || handed_over || is_node => None,
             None => Some(Place::of_user()?.socket()),
         };
-        if !(self.lease_min <= self.lease && self.lease <= self.lease_max) {
+        let lease = self.lease.unwrap_or(Limits::default().lease_default);
+        if !(self.lease_min <= lease && lease <= self.lease_max) {
             let text = "--lease must be neither below --lease-min nor above --lease-max";
             return Err(Failure::new(Exit::Usage, text));
         }
@@ -258,7 +260,7 @@ impl Serve {
             limits: Limits {
                 lease_min: self.lease_min,
                 lease_max: self.lease_max,
-                lease_default: self.lease,
+                lease_default: lease,
                 connections_max: self.connections_max,
                 requests_per_session_max: self.requests_per_session_max,
                 requests_per_partition_max: self.requests_per_partition_max,

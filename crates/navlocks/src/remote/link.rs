@@ -33,7 +33,11 @@ impl Session {
 
     /// Ends the session: held locks are lost, and pending requests wait for the next session.
     pub(super) fn lapse(&self, state: &mut State, loss: Loss) {
-        state.secret = None;
+        let secret = state.secret.take();
+        if state.cluster && secret.is_some() {
+            // The next owner ends the session that had this secret, and does not wait for it.
+            state.chosen = secret;
+        }
         state.presence = None;
         if let Some(lease) = state.lease.take() {
             state.lease_over = Some(lease.over());
@@ -320,6 +324,21 @@ mod tests {
         session.leave();
         session.check_patience(long_ago);
         assert!(session.is_leaving());
+    }
+
+    #[test]
+    fn client_of_a_cluster_begins_again_with_its_secret() {
+        for cluster in [true, false] {
+            let address = Url::parse("ws://node.example:7400").expect("an address");
+            let session = Session::new(Options::to(Addresses::one(address)));
+            session.input(|state| {
+                (state.secret, state.cluster) = (Some("s".to_owned()), cluster);
+                session.lapse(state, Loss::LeaseLapsed);
+            });
+            let hello = session.hello(false);
+            assert_eq!(hello.secret.as_deref() == Some("s"), cluster, "{hello:?}");
+            assert!(hello.resume.is_none());
+        }
     }
 
     #[test]
