@@ -140,9 +140,14 @@ impl Stage {
         match actor.welcome.take().filter(|_| how & 4 == 0) {
             Some(Welcome { session, secret, .. }) => {
                 let hello = format!(
-                    r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}","clients":[{{"client":0}}],"alive":[{near}]}}}}}}"#
+                    r#"{{"hello":{{"version":1,"resume":{{"session":{session},"secret":"{secret}"}}}}}}"#
                 );
                 self.say(who, &hello);
+                self.say(who, r#"{"open":{"client":0}}"#);
+                self.say(who, &format!(r#"{{"request":{{"id":{near},"names":["a"]}}}}"#));
+                if how & 8 == 0 {
+                    self.say(who, r#""claimed""#);
+                }
             }
             None => {
                 actor.next = 1;

@@ -235,24 +235,6 @@ test('presence: an unusable path is ignored', async () => {
   script.close();
 });
 
-test('a fault that ends two sessions in a row is given to programs', async () => {
-  const { script, url } = await startScript();
-  const [locks, peer] = await script.connect(url, SESSION);
-  const waits = fails(locks.request('waits', () => {}), 'InvalidStateError');
-  await peer.receive();
-  const fault = { code: 'bad-state', message: 'this makes no sense' };
-  peer.send({ error: fault });
-  const again = await script.accept();
-  assert.equal((await again.receive()).hello.resume, undefined);
-  again.welcome({ ...SESSION, session: 13 });
-  assert.deepEqual(await again.receive(), { request: { id: 1, names: ['waits'] } });
-  again.send({ error: fault });
-  assert.match((await waits).message, /this makes no sense/);
-  await becomes(locks, 'refused');
-  await locks.close();
-  script.close();
-});
-
 test('a refused subscription ends its stream with the error, and the session continues', async () => {
   const { script, url } = await startScript();
   const [locks, peer] = await script.connect(url, SESSION);

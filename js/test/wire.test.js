@@ -76,6 +76,7 @@ test('the documented messages to the client are parsed', () => {
     since: 8500,
     tag: 'nightly',
     pid: 4711,
+    process: undefined,
     fencingToken: 1789000000000001,
   });
   assert.equal(pending[0].since, 9980);

@@ -14,7 +14,7 @@ use std::time::Duration;
 use navlocks::{Lock, Locks, Loss, RequestId};
 use rustix::process::{Signal, set_child_subreaper};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::command::short;
 use crate::exit::{Exit, Failure};
@@ -23,6 +23,9 @@ use terminal::Terminal;
 
 /// The pause between two looks at the group of an ended child: the kernel sends no notification.
 const GROUP_POLL: Duration = Duration::from_millis(20);
+
+/// The longest time to find out who has a stolen lock, after the command was told.
+const THIEF_MAX: Duration = Duration::from_millis(500);
 
 /// The treatment of a command whose lock is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ pub(crate) async fn supervise(
                 known = true;
                 run.lose(loss, lock);
                 if let Loss::Stolen { by } = loss {
-                    tokio::spawn(name_thief(lock.locks(), by));
+                    let _in_time = timeout(THIEF_MAX, name_thief(&lock.locks(), by)).await;
                 }
             }
             () = sleep_until(grace_over), if lost.is_some() => {
@@ -100,7 +103,7 @@ pub(crate) async fn supervise(
 }
 
 /// Tells the user who has the lock now.
-async fn name_thief(locks: Locks, by: RequestId) {
+async fn name_thief(locks: &Locks, by: RequestId) {
     let Ok(snapshot) = locks.query().await else { return };
     if let Some(thief) = snapshot.held.iter().find(|info| info.request == by) {
         let (scope, thief) = (&thief.scope, who(thief));

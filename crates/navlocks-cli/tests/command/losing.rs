@@ -86,9 +86,10 @@ fn thief_runs_in_the_holders_place_before_all_waiters() {
     let victim = holder(&world, "", "echo held; sleep 1000 & wait");
     let waiter = Talk::start(world.navlocks("run x -- true"));
     world.until(1, 1);
-    let mut thief = Talk::start(world.script("run --steal x", "echo mine; read line; exit 0"));
+    let script = "echo mine; read line; exit 0";
+    let mut thief = Talk::start(world.script("run --steal --tag deploy x", script));
     assert_eq!(thief.line(), "mine");
-    victim.wait().assert(90, "stolen");
+    victim.wait().assert(90, "'x' was stolen by deploy (pid ");
     world.until(1, 1);
     thief.end().assert(0, "");
     waiter.wait().assert(0, "");

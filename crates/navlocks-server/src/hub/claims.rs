@@ -20,6 +20,9 @@ use super::resuming::unknown_session;
 use super::sessions::{Claim, Client, Known, Peer, Secret, Session};
 use crate::store::{RequestRecord, SessionRecord, Slot, Standing};
 
+/// The largest age of a request that a client can claim: a year.
+const AGE_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 impl Hub {
     /// Returns a hash of the party that a peer belongs to, as the registry keeps it.
     pub(super) fn party(&self, peer: &Peer) -> u64 {
@@ -61,14 +64,19 @@ impl Hub {
         } else {
             return Ok(());
         };
+        self.refuse_claimed(number, id, is_held, Fault::new(FaultCode::Limit, text));
+        Ok(())
+    }
+
+    /// Refuses a claimed request. A held one is lost, because its client believes in it.
+    fn refuse_claimed(&mut self, number: u32, id: u64, is_held: bool, fault: Fault) {
         if is_held {
-            tracing::error!(session = number, id, text, "a held lock cannot be claimed");
+            tracing::error!(session = number, id, %fault, "a held lock cannot be claimed");
             let lost = Lost { id, cause: Cause::NotReclaimed };
             self.sessions.say(number, &ToClient::Lost(lost));
         } else {
-            self.refuse(number, id, Fault::new(FaultCode::Limit, text));
+            self.refuse(number, id, fault);
         }
-        Ok(())
     }
 
     /// The claim of a session is whole: seats what it held, queues what it waits for, releases the
@@ -150,7 +158,8 @@ impl Hub {
         None
     }
 
-    /// Makes a claimed request one that can enter the engine. One of a closed client is refused.
+    /// Makes a claimed request one that can enter the engine. One of a closed client is refused or
+    /// lost.
     pub(super) fn claimed_asking(
         &mut self,
         number: u32,
@@ -158,14 +167,15 @@ impl Hub {
         slot: Slot,
         now: Instant,
     ) -> Option<(PartitionIndex, Asking)> {
-        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, ms, .. } =
-            claimed;
+        let is_held = claimed.token.is_some();
+        let age = Duration::from_millis(claimed.ms.unwrap_or_default()).min(AGE_MAX);
+        let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = claimed;
         let session = self.sessions.get_mut(number)?;
         let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
         else {
             let fault = session.closed(client, &self.limits);
             self.registry.end_request(slot);
-            self.refuse(number, id, fault);
+            self.refuse_claimed(number, id, is_held, fault);
             return None;
         };
         let asking = Asking {
@@ -174,7 +184,7 @@ impl Hub {
             number: id,
             request: Request { scope, mode, wait },
             tag,
-            since: now.checked_sub(Duration::from_millis(ms.unwrap_or_default())).unwrap_or(now),
+            since: now.checked_sub(age).unwrap_or(now),
             place: 0,
             is_placed: false,
             slot,

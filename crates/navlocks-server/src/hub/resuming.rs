@@ -181,19 +181,20 @@ mod tests {
         let (session, _) = hub.hello(&peer, &hello, &outbox, Instant::now()).expect("welcome");
         let secret = hub.sessions.get(session).expect("a session").secret.tell();
         let wrong = Secret::new().expect("randomness").tell();
+        let later = hub.store.epoch() + 1;
         let mut resume = |secret: &str, epoch: u64| {
             let resume = Resume { session, secret: secret.into(), epoch };
             let found = hub.find_resumed(&peer, &resume, Instant::now());
             (found.err().map(|fault| fault.code), hub.common.epochs.raised().now_or_never())
         };
         let unknown = (Some(FaultCode::UnknownSession), None);
-        for epoch in [7, EPOCH_MAX, (1 << 53) - 1, u64::MAX] {
+        for epoch in [later, EPOCH_MAX, (1 << 53) - 1, u64::MAX] {
             assert_eq!(resume(&wrong, epoch), unknown, "{epoch}");
         }
         for epoch in [EPOCH_MAX, (1 << 53) - 1, u64::MAX] {
             assert_eq!(resume(&secret, epoch), unknown, "{epoch}");
         }
-        assert_eq!(resume(&secret, 7), (Some(FaultCode::Moved), Some(7)));
+        assert_eq!(resume(&secret, later), (Some(FaultCode::Moved), Some(later)));
         // The session was not touched.
         assert_eq!(resume(&secret, 0), (None, None));
         let text = r#"{"hello":{"version":1,"resume":{"session":1,"secret":"","epoch":18446744073709551615}}}"#;

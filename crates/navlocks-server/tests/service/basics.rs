@@ -221,3 +221,30 @@ fn place_says_what_stands_before_the_first_pending_request_of_the_client() {
         assert_eq!(place.map(|place| place.before), expected, "{key}");
     }
 }
+
+#[test]
+fn process_of_a_client_over_tcp_is_shown_as_the_client_describes_it() {
+    let service = Running::start();
+    let described = ["4711@build-7", "two\\nlines", &"x".repeat(257)];
+    for (described, shown) in described.iter().zip([Some("4711@build-7"), None, None]) {
+        let hello = format!(r#"{{"version":1,"process":"{described}"}}"#);
+        let mut client = Client::tcp_hello(service.tcp(), &hello);
+        client.welcome();
+        client.hold(1, "a");
+        client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+        let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
+        let Reply::Snapshot { held, .. } = answer.reply else { panic!("no snapshot") };
+        assert_eq!((held[0].about.process.as_deref(), held[0].about.pid), (shown, None));
+        client.leave();
+    }
+    // Over a Unix socket the kernel tells.
+    let mut client = Client::silent(crate::client::unix_stream(service.unix()));
+    client.say(r#"{"hello":{"version":1,"process":"1@elsewhere"}}"#);
+    client.welcome();
+    client.hold(1, "a");
+    client.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    let ToClient::Answer(answer) = client.hear() else { panic!("not an answer") };
+    let Reply::Snapshot { held, .. } = answer.reply else { panic!("no snapshot") };
+    assert_eq!(held[0].about.process, None);
+    assert_eq!(held[0].about.pid, Some(std::process::id()));
+}

@@ -62,6 +62,30 @@ fn held_lock_is_kept_over_a_kill_and_its_token_with_it() {
 }
 
 #[test]
+fn ages_of_locks_and_waiters_are_kept_over_a_kill() {
+    const MINUTE_MS: u64 = 60_000;
+    const YEAR_MS: u64 = 366 * 24 * 60 * MINUTE_MS;
+    let service = Running::start();
+    let (mut holder, holders) = Client::unix_welcome(service.unix());
+    let token = holder.hold(1, "a");
+    let (mut waiter, waiters) = Client::unix_welcome(service.unix());
+    waiter.say(request(1, "a"));
+    waiter.settle();
+    let service = restart(service);
+    let held = format!(r#""id":1,"names":["a"],"token":{token},"ms":{MINUTE_MS}"#);
+    let mut holder = Client::claim(service.unix(), &holders, &[&held]);
+    let waiting = format!(r#""id":1,"names":["a"],"ms":{}"#, u64::MAX >> 11);
+    let mut waiter = Client::claim(service.unix(), &waiters, &[&waiting]);
+    waiter.settle();
+    holder.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    let ToClient::Answer(answer) = holder.hear() else { panic!("not an answer") };
+    let Reply::Snapshot { held, pending } = answer.reply else { panic!("no snapshot") };
+    assert!((MINUTE_MS..2 * MINUTE_MS).contains(&held[0].ms), "{held:?}");
+    // An age that cannot be is bounded.
+    assert!((MINUTE_MS..YEAR_MS).contains(&pending[0].ms), "{pending:?}");
+}
+
+#[test]
 fn waiters_keep_their_order_over_a_kill() {
     let service = Running::start();
     let mut clients: Vec<(Client, Welcome)> =
@@ -324,6 +348,28 @@ fn stranger_does_not_end_the_claim_of_a_session_that_it_names() {
     other.settle();
     holder.say(r#"{"release":1}"#);
     other.granted(1);
+}
+
+#[test]
+fn held_lock_of_a_client_that_cannot_be_opened_again_is_lost() {
+    let service = Running::start();
+    let (mut holder, welcome) = Client::unix_welcome(service.unix());
+    holder.say(r#"{"open":{"client":1}}"#);
+    holder.say(r#"{"request":{"id":1,"client":1,"names":["a"]}}"#);
+    let token = holder.granted(1);
+    let service =
+        Running::again(service.kill(), |config| config.limits.clients_per_session_max = 1);
+    let mut holder = Client::silent(unix_stream(service.unix()));
+    holder.say(resumption(&welcome));
+    holder.welcome();
+    holder.say_all([
+        r#"{"open":{"client":0}}"#.to_owned(),
+        r#"{"open":{"client":1}}"#.to_owned(),
+        format!(r#"{{"request":{{"id":1,"client":1,"names":["a"],"token":{token}}}}}"#),
+        r#""claimed""#.to_owned(),
+    ]);
+    assert_eq!(holder.hear(), lost(1, Cause::NotReclaimed));
+    Client::unix(service.unix()).hold(1, "a");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A connection that breaks, and a session that is resumed over the next one.
 
 use navlocks::{Loss, RequestErrorKind};
-use navlocks_wire::{Cause, FaultCode, Lost, Open, RequestKey, ToClient, ToService};
+use navlocks_wire::{Cause, Lost, Open, RequestKey, ToClient, ToService};
 
 use crate::client::{begun, connected, held, polled, said};
 use crate::peer::{Peer, leased, leased_for};
@@ -95,27 +95,6 @@ fn locks_stay_valid_and_requests_keep_their_place_through_many_breaks() {
         }
         talk.grants(2, 2).await;
         drop(waiting.await.unwrap());
-    });
-}
-
-#[test]
-fn fault_that_ends_two_sessions_in_a_row_is_given_to_the_user() {
-    run(async {
-        let peer = Peer::tcp().await;
-        let (locks, mut talk) = connected(&peer, leased(7)).await;
-        let lock = held(&locks, "a", &mut talk).await;
-        let waiting = begun(locks.request("b"));
-        talk.hears(said(2, "b")).await;
-        talk.fails(FaultCode::BadState, "this makes no sense").await;
-        drop(talk);
-        assert_eq!(lock.lost().await, Loss::ServiceGone);
-        let mut talk = peer.begins(leased(8)).await;
-        talk.hears(said(2, "b")).await;
-        talk.fails(FaultCode::BadState, "this makes no sense").await;
-        drop(talk);
-        let error = waiting.await.unwrap_err();
-        assert!(error.to_string().contains("this makes no sense"), "{error}");
-        assert!(locks.request("c").await.is_err());
     });
 }
 
