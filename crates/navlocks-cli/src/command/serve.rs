@@ -221,7 +221,7 @@ impl Serve {
             None if self.no_socket || handed_over || is_node => None,
             None => Some(Place::of_user()?.socket()),
         };
-        let lease = self.lease.unwrap_or(Limits::default().lease_default);
+        let lease = self.lease.unwrap_or_else(|| Limits::default().lease_default);
         if !(self.lease_min <= lease && lease <= self.lease_max) {
             let text = "--lease must be neither below --lease-min nor above --lease-max";
             return Err(Failure::new(Exit::Usage, text));

@@ -51,7 +51,7 @@ fn row(info: &LockInfo, state: &str) -> [String; HEAD.len()] {
         info.mode.to_string(),
         if info.stopped { format!("{state}, stopped") } else { state.to_owned() },
         say(info.age),
-        some(info.pid.map(|pid| pid.to_string()).or(info.process.as_deref().map(cut))),
+        some(info.pid.map(|pid| pid.to_string()).or_else(|| info.process.as_deref().map(cut))),
         cut(&some(info.tag.as_deref().map(|tag| Harmless(tag).to_string()))),
         some(info.token.map(|token| token.to_string())),
     ]

@@ -301,7 +301,7 @@ fn resumed_session_may_name_more_than_one_message_has_room_for() {
         held.map(|(id, token)| format!(r#"{{"request":{{{},"token":{token}}}}}"#, request(id)));
     client.say_all(held.chain([r#""claimed""#.to_owned()]));
     client.settle();
-    client.say(format!(r#"{{"request":{{"id":1001,"client":99,"names":["999"]}}}}"#));
+    client.say(r#"{"request":{"id":1001,"client":99,"names":["999"]}}"#);
     assert!(client.granted(1001) > tokens[998]);
     client.say(r#"{"request":{"id":1002,"client":98,"names":["998"],"wait":"if-available"}}"#);
     assert_eq!(client.hear(), ToClient::Unavailable(1002));
