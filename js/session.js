@@ -34,6 +34,8 @@ const SIGN_OF_LIFE = 0;
  * get the fault.
  */
 const FAULTS_MAX = 2;
+/** A session that lasted so long had another cause than the one before. */
+const FAULTS_FORGOTTEN_MS = 60_000;
 
 /** Longest pause between two attempts to connect. */
 const PAUSE_MS_MAX = 1000;
@@ -446,9 +448,9 @@ export class Session {
 
   /** A connection that lasted is a reason to hurry. */
   #settle() {
-    if (!this.#pauses.after(this.#standing.upFor)) return;
-    this.#route.settled();
-    this.#faults = 0;
+    const { upFor } = this.#standing;
+    if (this.#pauses.after(upFor)) this.#route.settled();
+    if (upFor >= FAULTS_FORGOTTEN_MS) this.#faults = 0;
   }
 
   #abandon() {

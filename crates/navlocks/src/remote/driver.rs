@@ -28,6 +28,9 @@ const START_JITTER_MAX: Duration = Duration::from_millis(50);
 /// get the fault.
 const FAULTS_MAX: u32 = 2;
 
+/// A session that lasted so long had another cause than the one before.
+const FAULTS_FORGOTTEN: Duration = Duration::from_secs(60);
+
 /// A session that has its driver, and its connection if there is one.
 pub(super) struct Begun {
     session: Gone,
@@ -98,6 +101,8 @@ impl Begun {
                 let lasted = Instant::now().saturating_since(since);
                 if pauses.after(lasted) {
                     route.settled();
+                }
+                if lasted >= FAULTS_FORGOTTEN {
                     faults = 0;
                 }
                 if let Some(fault) = session.take_fault() {
