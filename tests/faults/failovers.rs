@@ -12,9 +12,9 @@ use crate::nodes::{NODE_LEASE, Nodes, PATIENCE};
 /// Longer than a test is patient: nothing here waits for the end of a lease.
 const LONG_LEASE: Duration = Duration::from_secs(180);
 
-const PARTITION: &str = "p";
+pub(crate) const PARTITION: &str = "p";
 
-fn client(nodes: &Nodes) -> Locks {
+pub(crate) fn client(nodes: &Nodes) -> Locks {
     let connect = Locks::connect(nodes.url()).partition(PARTITION).patience(None).retry();
     let connect = connect.lease(LONG_LEASE).timeout(PATIENCE);
     block_on(connect.into_future()).expect("a node answers")
@@ -121,7 +121,7 @@ fn client_that_leaves_during_a_fail_over_lets_no_other_wait_for_its_lease() {
     left.join().expect("no panic");
 }
 
-fn await_other_owner(nodes: &Nodes, than: usize) -> usize {
+pub(crate) fn await_other_owner(nodes: &Nodes, than: usize) -> usize {
     let begin = Instant::now();
     loop {
         let owner = nodes.owner(PARTITION);

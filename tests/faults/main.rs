@@ -19,6 +19,7 @@ mod outages;
 
 mod nodes;
 mod failovers;
+mod limits;
 mod storage;
 mod fenced;
 mod clustered;

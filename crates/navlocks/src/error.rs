@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use navlocks_core::{Cause, RequestId, Scope};
+use navlocks_core::{BadLimit, Cause, RequestId, Scope};
 
 use crate::deadlock::Cycle;
 use crate::query::LockInfo;
@@ -225,6 +225,8 @@ pub enum RequestErrorKind {
     Deadlock(Cycle),
     /// Only a shared request can overtake the queue.
     ExclusiveOvertake,
+    /// The number of [`limit`](crate::Request::limit) is no limit.
+    BadLimit(BadLimit),
     /// The service has been out of reach for longer than the patience of this client.
     Unreachable,
     /// The session ended before the answer to a steal: whether the service has done it is unknown,
@@ -238,7 +240,8 @@ pub enum RequestErrorKind {
 }
 
 impl RequestErrorKind {
-    /// Returns the name of the DOMException that JavaScript gets for this.
+    /// Returns the name of the DOMException that JavaScript gets for this; a bad limit is a
+    /// `TypeError` there.
     pub fn dom_exception_name(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "TimeoutError",
@@ -252,6 +255,7 @@ impl RequestErrorKind {
             Self::Refused(refusal) => refusal.dom_exception_name(),
             Self::ClientSuspended | Self::BlocksConnection => "InvalidStateError",
             Self::ExclusiveOvertake => "NotSupportedError",
+            Self::BadLimit(_) => "TypeError",
         }
     }
 }
@@ -299,6 +303,7 @@ impl fmt::Display for RequestErrorKind {
             Self::ClientSuspended => f.write_str("the client is suspended: resume it first"),
             Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
             Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),
+            Self::BadLimit(bad) => bad.fmt(f),
             Self::Unreachable => f.write_str(UNREACHABLE),
             Self::OutcomeUnknown => f.write_str(OUTCOME_UNKNOWN),
             Self::BlocksConnection => f.write_str(

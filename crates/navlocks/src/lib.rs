@@ -1,9 +1,10 @@
-//! Named locks for async Rust: shared and exclusive, fair, abortable, stealable, queryable. The Web
-//! Locks API, in process.
+//! Named locks for async Rust: shared, exclusive or limited, fair, abortable, stealable, queryable.
+//! The Web Locks API, in process.
 //!
 //! ```text
 //!   locks.request("a")        one name, or ["a", "b"] at once
 //!     .shared()               beside other shared ones
+//!     .limit(4)               beside three others: a semaphore
 //!     .timeout(…) .tag(…)     how long to wait, what to show in queries
 //!     .steal()                take it away from its holders
 //!     .if_available()         do not wait
@@ -104,7 +105,8 @@ pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};
 pub use navlocks_core::{
-    Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Mode, Name, RequestId, Scope,
+    BadLimit, Blockers, ClientId, EmptyScope, EscapeError, FencingToken, Limit, Mode, Name,
+    RequestId, Scope,
 };
 #[cfg(feature = "client")]
 pub use query::Unclaimed;

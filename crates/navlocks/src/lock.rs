@@ -38,7 +38,7 @@ impl Lock {
         &self.request.scope
     }
 
-    /// Returns the mode: shared or exclusive.
+    /// Returns the mode: exclusive, shared, or limited.
     pub fn mode(&self) -> Mode {
         self.request.mode
     }

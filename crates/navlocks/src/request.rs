@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use navlocks_core::{Mode, Scope, Wait};
+use navlocks_core::{BadLimit, Mode, Scope, Wait};
 
 use crate::backend::{Answer, Blocking};
 use crate::blocking::block_on;
@@ -32,6 +32,8 @@ pub struct Request {
 pub(crate) struct Extras {
     timeout: Option<Duration>,
     tag: Option<Arc<str>>,
+    /// The number that [`Request::limit`] got, if it is no limit.
+    bad_limit: Option<BadLimit>,
 }
 
 /// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when
@@ -54,7 +56,38 @@ impl Request {
     /// Requests a lock of this mode; exclusive is the default.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.inner.mode = mode;
+        if let Some(extras) = &mut self.extras {
+            extras.bad_limit = None;
+        }
         self
+    }
+
+    /// Requests a lock that may be held beside others, while the holders of each name, itself
+    /// included, are no more than `holders`: a semaphore. 1 is exclusive.
+    ///
+    /// A limit belongs to the request, so names are not declared. Of the holders and waiters before
+    /// a request, the smallest limit counts.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// let one = locks.request("build").limit(2).await?;
+    /// let two = locks.request("build").limit(2).await?;
+    /// assert!(locks.request("build").limit(2).if_available().await?.is_none());
+    /// # Ok::<(), navlocks::RequestError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// A number that is no limit is an error when the request is awaited:
+    /// [`BadLimit`](RequestErrorKind::BadLimit).
+    pub fn limit(mut self, holders: u32) -> Self {
+        match Mode::limited(holders) {
+            Ok(mode) => self.mode(mode),
+            Err(bad) => {
+                self.extras.get_or_insert_default().bad_limit = Some(bad);
+                self
+            }
+        }
     }
 
     /// Does not wait: gives the lock if it can be granted at once, `None` otherwise. Of this,
@@ -180,8 +213,15 @@ impl Request {
     /// Sends the request to the backend of its client.
     #[inline]
     pub(crate) fn send(&self, waker: &Waker) -> Answer {
+        let tag = match &self.extras {
+            None => None,
+            Some(extras) => match extras.bad_limit {
+                None => extras.tag.as_ref(),
+                Some(bad) => return Answer::Failed(RequestErrorKind::BadLimit(bad)),
+            },
+        };
         let Owner { backend, sender, .. } = &*self.owner;
-        backend.request(sender, &self.inner, self.tag_of(), waker)
+        backend.request(sender, &self.inner, tag, waker)
     }
 
     #[inline]
@@ -198,11 +238,6 @@ impl Request {
             Wait::Queue | Wait::Overtake => false,
         };
         self.timeout_of().filter(|_| !tries_once)
-    }
-
-    #[inline]
-    fn tag_of(&self) -> Option<&Arc<str>> {
-        self.extras.as_ref().and_then(|extras| extras.tag.as_ref())
     }
 }
 
@@ -232,6 +267,11 @@ impl TryRequest {
     /// Requests a lock of this mode; exclusive is the default.
     pub fn mode(self, mode: Mode) -> Self {
         Self(self.0.mode(mode))
+    }
+
+    /// Requests a lock beside at most so many holders: see [`Request::limit`].
+    pub fn limit(self, holders: u32) -> Self {
+        Self(self.0.limit(holders))
     }
 
     /// Attaches a text that queries and events show with this request.

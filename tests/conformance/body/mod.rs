@@ -16,6 +16,7 @@ mod deadlocks;
 mod events;
 mod errors;
 mod overtaking;
+mod limits;
 mod transactions;
 mod wakers;
 mod runtimes;
