@@ -1,7 +1,7 @@
 //! The output of `query --json` and `watch --json`, for programs.
 
 use navlocks::events::Kind as What;
-use navlocks::{Event, LockInfo, Loss, PartitionSnapshot, Snapshot, Unclaimed};
+use navlocks::{Event, LockInfo, Loss, Mode, PartitionSnapshot, Snapshot, Unclaimed};
 use navlocks_wire::{self as wire, Names};
 use serde::Serialize;
 
@@ -9,7 +9,8 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 struct About<'a> {
     names: Names,
-    mode: String,
+    #[serde(flatten)]
+    sharing: Sharing,
     request: String,
     client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,6 +20,24 @@ struct About<'a> {
     process: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<&'a str>,
+}
+
+/// The mode in a word of the standard, and the limit of a request that has one.
+#[derive(Debug, Serialize)]
+struct Sharing {
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u32>,
+}
+
+impl From<Mode> for Sharing {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exclusive => Self { mode: "exclusive", limit: None },
+            Mode::Shared => Self { mode: "shared", limit: None },
+            Mode::Limited(limit) => Self { mode: "shared", limit: Some(limit.get()) },
+        }
+    }
 }
 
 /// A held lock or a pending request.
@@ -43,7 +62,7 @@ impl<'a> From<&'a LockInfo> for Entry<'a> {
         Self {
             about: About {
                 names: Names(info.scope.clone()),
-                mode: info.mode.to_string(),
+                sharing: info.mode.into(),
                 request: info.request.to_string(),
                 client: info.client.to_string(),
                 pid: info.pid,
@@ -193,7 +212,7 @@ pub(super) fn event(event: &Event, time: &str) -> String {
         time,
         about: About {
             names: Names(event.scope.clone()),
-            mode: event.mode.to_string(),
+            sharing: event.mode.into(),
             request: event.request.to_string(),
             client: event.client.to_string(),
             pid: event.pid,

@@ -56,7 +56,10 @@ const ENVIRONMENT: [(&str, &str); 14] = [
         "NAVLOCKS_NAME, NAVLOCKS_NAMES",
         "Set for a command that runs under a lock: its name, its names.",
     ),
-    ("NAVLOCKS_MODE", "Set for a command that runs under a lock: exclusive or shared."),
+    (
+        "NAVLOCKS_MODE",
+        "Set for a command that runs under a lock: exclusive, shared, or such as limit 4.",
+    ),
     (
         "NAVLOCKS_FENCING_TOKEN",
         "Set for a command that runs under a lock: larger than every token before.",

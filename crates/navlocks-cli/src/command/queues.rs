@@ -60,7 +60,7 @@ fn chips(infos: &[&LockInfo]) -> String {
     let mut text = String::new();
     let mut shared = false;
     for (index, info) in infos.iter().take(CHIPS_MAX).enumerate() {
-        let is_shared = info.mode == Mode::Shared;
+        let is_shared = info.mode != Mode::Exclusive;
         if shared && !is_shared {
             text.push(')');
         }

@@ -9,7 +9,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use navlocks::{Lock, LockInfo, Locks, RequestError, RequestErrorKind, Scope, Snapshot};
+use navlocks::{
+    Limit, Lock, LockInfo, Locks, Mode, RequestError, RequestErrorKind, Scope, Snapshot,
+};
 use navlocks_wire::{self as wire, Names};
 
 use rustix::process::Signal;
@@ -36,9 +38,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// COMMAND has the terminal, the input, the signals and the exit status that it would have without
 /// navlocks. Its environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that
 /// of every holder before; NAVLOCKS_NAMES, the names as a JSON array; NAVLOCKS_NAME, if it is only
-/// one; NAVLOCKS_MODE, exclusive or shared; NAVLOCKS_CLIENT, by which deadlocks of commands that
-/// run others under locks are found. If --url names the service, NAVLOCKS_URL and the files of
-/// --token-file and --ca-file lead commands of navlocks in it to the same one.
+/// one; NAVLOCKS_MODE, exclusive, shared or such as limit 4; NAVLOCKS_CLIENT, by which deadlocks of
+/// commands that run others under locks are found. If --url names the service, NAVLOCKS_URL and the
+/// files of --token-file and --ca-file lead commands of navlocks in it to the same one.
 ///
 /// A service of the user's own that ends is started again, and COMMAND goes on with its lock. If
 /// the lock is lost, because it was stolen or the network was broken for too long, COMMAND and all
@@ -66,6 +68,10 @@ pub(super) struct Run {
     /// Share the lock with no other request; that is the default
     #[arg(short = 'x', short_alias = 'e', long, conflicts_with = "shared")]
     exclusive: bool,
+    /// Share the lock, while no more than NUMBER hold it, this one included: a semaphore
+    #[arg(long, value_name = "NUMBER", value_parser = limit, allow_negative_numbers = true)]
+    #[arg(conflicts_with_all = ["shared", "exclusive"])]
+    limit: Option<Mode>,
     /// Do not wait: end with the conflict's exit code if the lock is not free
     #[arg(short = 'n', long, conflicts_with_all = ["timeout", "steal"])]
     if_available: bool,
@@ -191,16 +197,17 @@ impl Run {
         Ok((waited, signals))
     }
 
+    fn mode(&self) -> Mode {
+        self.limit.unwrap_or(if self.shared { Mode::Shared } else { Mode::Exclusive })
+    }
+
     /// Returns true if the request does not wait.
     fn tries_once(&self, timeout: Option<Duration>) -> bool {
         self.if_available || timeout == Some(Duration::ZERO)
     }
 
     fn request(&self, locks: &Locks, scope: &Scope, timeout: Option<Duration>) -> Requested {
-        let mut request = locks.request(scope).tag(self.tag());
-        if self.shared {
-            request = request.shared();
-        }
+        let mut request = locks.request(scope).tag(self.tag()).mode(self.mode());
         if self.tries_once(timeout) {
             return Requested::new(request.if_available().into_future());
         }
@@ -237,7 +244,7 @@ impl Run {
             };
             return Ok(lock);
         }
-        let mut waiting = Waiting::new(locks, scope, std::io::stderr().is_terminal());
+        let mut waiting = Waiting::new(locks, scope, self.mode(), std::io::stderr().is_terminal());
         let mut told = pin!(async {
             if self.quiet { std::future::pending().await } else { waiting.tell().await }
         });
@@ -286,6 +293,11 @@ impl Run {
         let program = program.map(|name| name.to_string_lossy().into_owned());
         self.tag.clone().or(program).unwrap_or_default()
     }
+}
+
+fn limit(text: &str) -> Result<Mode, String> {
+    let mode = text.parse().ok().and_then(|holders| Mode::limited(holders).ok());
+    mode.ok_or_else(|| format!("it is a number of holders from 1 to {}", Limit::MAX))
 }
 
 fn on_loss(text: &str) -> Result<OnLoss, String> {

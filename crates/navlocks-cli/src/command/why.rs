@@ -13,6 +13,7 @@ use super::waits::{Over, Waits, who};
 use super::{recovery, short};
 use crate::exit::Failure;
 use crate::printer;
+use crate::run::allowed;
 
 /// The most waiters that are listed, and the longest chain of waits that is followed.
 const WAITERS_MAX: usize = 20;
@@ -106,8 +107,8 @@ fn explain(waits: &Waits, name: &Name) -> String {
             (_, 0) => locks,
             _ => format!("{locks} and {earlier}"),
         };
-        let (number, age) = (index + 1, say(info.age));
-        let _ = writeln!(text, "  {number}. {} for {age}, behind {behind}", who(info));
+        let (number, age, allowed) = (index + 1, say(info.age), allowed(info.mode));
+        let _ = writeln!(text, "  {number}. {} for {age}, behind {behind}{allowed}", who(info));
     }
     if waiters.len() > WAITERS_MAX {
         let _ = writeln!(text, "  and {} more", waiters.len() - WAITERS_MAX);

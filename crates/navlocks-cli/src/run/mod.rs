@@ -6,7 +6,7 @@ mod terminal;
 mod waiting;
 
 pub(crate) use signals::Signals;
-pub(crate) use waiting::{Waiting, who};
+pub(crate) use waiting::{Waiting, allowed, who};
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use navlocks::{LockInfo, Locks, Place, QueryError, Scope};
+use navlocks::{LockInfo, Locks, Mode, Place, QueryError, Scope};
 use tokio::time::{sleep, timeout};
 
 use crate::command::{recovery, say, short};
@@ -20,6 +20,7 @@ const PAUSE_ONCE_TOLD: Duration = Duration::from_secs(10);
 pub(crate) struct Waiting<'a> {
     locks: &'a Locks,
     scope: &'a Scope,
+    mode: Mode,
     live: bool,
     /// True if a line is on the terminal.
     shown: bool,
@@ -34,8 +35,8 @@ enum News {
 }
 
 impl<'a> Waiting<'a> {
-    pub(crate) fn new(locks: &'a Locks, scope: &'a Scope, live: bool) -> Self {
-        Self { locks, scope, live, shown: false }
+    pub(crate) fn new(locks: &'a Locks, scope: &'a Scope, mode: Mode, live: bool) -> Self {
+        Self { locks, scope, mode, live, shown: false }
     }
 
     /// Prints lines until the future is dropped.
@@ -88,7 +89,7 @@ impl<'a> Waiting<'a> {
         }
         let place = place?;
         let outer = std::env::var("NAVLOCKS_FENCING_TOKEN").ok();
-        Some((sentence(self.scope, &place, outer.as_deref()), News::Queue))
+        Some((sentence(self.scope, self.mode, &place, outer.as_deref()), News::Queue))
     }
 }
 
@@ -102,7 +103,7 @@ impl Drop for Waiting<'_> {
 
 /// Returns the line: the holder, since when, and the requests before this one. `outer` is the token
 /// of the lock under which this process runs.
-fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
+fn sentence(scope: &Scope, mode: Mode, place: &Place, outer: Option<&str>) -> String {
     let mut text = format!("waiting for '{}'", short(scope));
     if let Some(first) = place.held.first() {
         text.push_str(", held by ");
@@ -112,7 +113,7 @@ fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
             1 => text.push_str(" and another"),
             more => text.push_str(&format!(" and {more} others")),
         }
-        text.push_str(&format!(" for {}", say(first.age)));
+        text.push_str(&format!(" for {}{}", say(first.age), allowed(mode)));
     }
     match place.before {
         0 => text.push_str("; next in the queue"),
@@ -124,6 +125,14 @@ fn sentence(scope: &Scope, place: &Place, outer: Option<&str>) -> String {
         text.push_str("; this command runs under that very lock, so it waits for ever");
     }
     text
+}
+
+/// Returns the limit of a request that waits, for the end of a sentence.
+pub(crate) fn allowed(mode: Mode) -> String {
+    match mode {
+        Mode::Limited(limit) => format!("; this request allows {limit} at a time"),
+        Mode::Exclusive | Mode::Shared => String::new(),
+    }
 }
 
 /// Returns a holder in words.

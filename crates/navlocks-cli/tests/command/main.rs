@@ -9,6 +9,7 @@ mod hanging;
 mod help;
 mod input;
 mod install;
+mod limits;
 mod losing;
 mod nesting;
 mod operators;
