@@ -144,6 +144,10 @@ class Pair {
     this.#entry.loss = cause;
   }
 
+  set thief(thief) {
+    this.#entry.thief = thief;
+  }
+
   get watchesContention() {
     return this.#entry.watchesContention;
   }

@@ -44,6 +44,8 @@ export class Entry {
   state = PENDING;
   token = 0;
   loss = undefined;
+  /** The client that stole the lock in words, where the service sends it. */
+  thief = undefined;
   #controller = undefined;
   /** Set while the holder watches for contention: { promise, resolve }. */
   #contention = undefined;
@@ -179,7 +181,7 @@ export class Entry {
   aborted(cause) {
     if (this.state !== PENDING) return;
     this.#stopListening();
-    this.failTraced(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause)}`, cause));
+    this.failTraced(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause, this.thief)}`, cause));
   }
 
   /** Called by the transport when a request waits for this lock. */
@@ -271,7 +273,7 @@ export class Entry {
   }
 
   lossError(cause) {
-    return this.host.exception('AbortError', `the lock '${this.name}' was lost: ${describe(cause)}`, cause);
+    return this.host.exception('AbortError', `the lock '${this.name}' was lost: ${describe(cause, this.thief)}`, cause);
   }
 
   /** The signal that aborts when the lock is lost, with the cause. Created at the first use. */
@@ -291,10 +293,10 @@ export class Entry {
   }
 }
 
-function describe(cause) {
+function describe(cause, thief = 'another request') {
   switch (cause) {
     case 'Stolen':
-      return 'another request stole it';
+      return `${thief} stole it`;
     case 'ForceReleased':
       return 'it was force-released';
     case 'Evicted':

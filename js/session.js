@@ -486,9 +486,9 @@ export class Session {
     else if (word === 'error') this.#over(body);
   }
 
-  #lost({ id, cause }) {
+  #lost({ id, cause, thief }) {
     // Until the release the service remembers the loss.
-    if (this.#wants.lost(id, causeOf(cause))) this.#send(write.release(id));
+    if (this.#wants.lost(id, causeOf(cause), thief)) this.#send(write.release(id));
   }
 
   #pong(number) {

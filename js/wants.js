@@ -179,12 +179,13 @@ export class Wants {
   }
 
   /** Removes a lost lock or request. False if it is unknown. */
-  lost(id, cause) {
+  lost(id, cause, thief) {
     const request = this.#requests.get(id);
     if (request === undefined) return false;
     const { entry, stage } = request;
     this.#deliverDoubted(request);
     this.#forget(request);
+    entry.thief = thief;
     if (stage === PENDING) this.#deliver(deliverAborted, entry, cause);
     else this.#lose(entry, cause);
     return true;

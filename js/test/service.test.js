@@ -223,6 +223,17 @@ test('close() loses locks, aborts requests, lets others be granted, and refuses 
   }
 });
 
+test('a victim reads the tag and the process of its thief', async () => {
+  const [victim, thief] = await Promise.all([connect(service.unix), connect(service.unix)]);
+  const held = await victim.hold('robbed');
+  await (await thief.hold('robbed', { steal: true, tag: 'nightly' })).release();
+  await victim.query();
+  const { message, cause } = held.signal.reason;
+  assert.equal(message, `the lock 'robbed' was lost: nightly (pid ${process.pid}) stole it`);
+  assert.equal(cause, 'Stolen');
+  await Promise.all([victim.close(), thief.close()]);
+});
+
 test('S10 a refused steal does not affect holders that did not see the loss', async () => {
   const strict = await Service.start(['--requests-per-session-max', '1']);
   const locks = await connect(strict.unix);

@@ -83,7 +83,10 @@ fn p11_d06_steal_aborts_all_pending_requests() {
     let (settle, mut thief) = holds(&locks, STEALS);
     let Some(Loss::Stolen { by }) = robbed.loss() else { panic!("it was not stolen") };
     for loser in [&mut one, &mut two] {
-        assert_eq!(loser.wakes_and_ends().unwrap_err(), RequestErrorKind::Stolen { by });
+        assert_eq!(
+            loser.wakes_and_ends().unwrap_err(),
+            RequestErrorKind::Stolen { by: by.clone() }
+        );
     }
     assert_eq!((held(&locks), pending(&locks)), (vec!["a".to_owned()], vec![]));
     settle.fulfil();
@@ -186,7 +189,7 @@ fn p16_d07_decision_4_force_release_takes_all_locks_of_name_at_once() {
     let both = block_on(locks.request(["b", "c"]).into_future()).unwrap();
     let (settle, mut writer) = waits(&locks, WAITS);
     assert_eq!(block_on(force_release(&locks, "a")), Ok(2));
-    assert_eq!(readers.map(|reader| reader.loss()), [Some(Loss::ForceReleased); 2]);
+    assert_eq!(readers.map(|reader| reader.loss()), [const { Some(Loss::ForceReleased) }; 2]);
     settle.fulfil();
     assert_eq!(writer.wakes_and_ends(), Ok(true));
     assert_eq!((both.loss(), held(&locks)), (None, vec!["{b, c}".to_owned()]));

@@ -215,8 +215,8 @@ fn stolen_lock_drops_its_work_and_names_the_thief() {
     released.waits();
     assert_eq!(lock.loss(), None);
     let thief = block_on(locks.request("a").steal().into_future()).unwrap();
-    let stolen = Loss::Stolen { by: thief.request_id() };
-    assert_eq!(lock.loss(), Some(stolen));
+    let stolen = Loss::Stolen { by: thief.request_id().into() };
+    assert_eq!(lock.loss(), Some(stolen.clone()));
     // No work begins or continues on a lost lock.
     let (late, too_late) = promise();
     let mut of_late = Task::new(lock.wait_until(too_late));

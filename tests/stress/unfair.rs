@@ -119,7 +119,7 @@ impl Scene for Unfair {
         let lock = Arc::into_inner(lock).unwrap();
         let loss = lock.loss();
         let released = lock.release();
-        assert!(loss.is_none() || released.err() == loss);
+        assert!(loss.is_none() || released.as_ref().err() == loss.as_ref());
         self.losses.fetch_add(released.is_err().into(), Ordering::Relaxed);
     }
 

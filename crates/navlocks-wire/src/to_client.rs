@@ -117,12 +117,23 @@ pub struct Pending {
 }
 
 /// A lock was lost, or a pending request aborted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// The request.
     pub id: u64,
     /// The cause.
     pub cause: Cause,
+    /// The thief in words, for people: its tag or program, and its process. Missing if nothing was
+    /// stolen, or if the service has only the thief's number left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thief: Option<Box<str>>,
+}
+
+impl Lost {
+    /// Makes the message without a thief in words.
+    pub fn new(id: u64, cause: Cause) -> Self {
+        Self { id, cause, thief: None }
+    }
 }
 
 /// A request was refused.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use navlocks_core::{BadLimit, Cause, RequestId, Scope};
@@ -9,14 +10,59 @@ use navlocks_core::{BadLimit, Cause, RequestId, Scope};
 use crate::deadlock::Cycle;
 use crate::query::LockInfo;
 
+/// The request that stole a lock. Two are equal if they are the same request.
+///
+/// Its `Display` is for people: over a service the thief's tag or program and its process, as far
+/// as the service knows them, else the number of the request.
+#[derive(Clone, Debug)]
+pub struct Thief {
+    request: RequestId,
+    words: Option<Arc<str>>,
+}
+
+impl Thief {
+    #[cfg(feature = "client")]
+    pub(crate) fn described(self, words: Option<Box<str>>) -> Self {
+        Self { words: words.map(Into::into), ..self }
+    }
+
+    /// Returns the number of the request.
+    pub fn request_id(&self) -> RequestId {
+        self.request
+    }
+}
+
+impl From<RequestId> for Thief {
+    fn from(request: RequestId) -> Self {
+        Self { request, words: None }
+    }
+}
+
+impl PartialEq for Thief {
+    fn eq(&self, other: &Self) -> bool {
+        self.request == other.request
+    }
+}
+
+impl Eq for Thief {}
+
+impl fmt::Display for Thief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.words {
+            Some(words) => f.write_str(words),
+            None => write!(f, "request {}", self.request),
+        }
+    }
+}
+
 /// Why a held lock was taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
     /// Another request stole it.
     Stolen {
         /// The thief.
-        by: RequestId,
+        by: Thief,
     },
     /// A name of its scope was force-released.
     ForceReleased,
@@ -43,7 +89,7 @@ impl Loss {
 impl From<Cause> for Loss {
     fn from(cause: Cause) -> Self {
         match cause {
-            Cause::Stolen { by } => Self::Stolen { by },
+            Cause::Stolen { by } => Self::Stolen { by: by.into() },
             Cause::ForceReleased => Self::ForceReleased,
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,
@@ -54,7 +100,7 @@ impl From<Cause> for Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stolen { by } => write!(f, "the lock was stolen by request {by}"),
+            Self::Stolen { by } => write!(f, "the lock was stolen by {by}"),
             Self::ForceReleased => f.write_str("the lock was force-released"),
             Self::Evicted => {
                 f.write_str("the client was suspended, and another client needed the lock")
@@ -207,7 +253,7 @@ pub enum RequestErrorKind {
     /// request.
     Stolen {
         /// The thief.
-        by: RequestId,
+        by: Thief,
     },
     /// The lock was force-released before this client received the grant.
     ForceReleased,
@@ -287,7 +333,7 @@ impl fmt::Display for RequestErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut { after } => write!(f, "the lock was not free within {after:?}"),
-            Self::Stolen { by } => write!(f, "request {by} stole the lock from this one"),
+            Self::Stolen { by } => write!(f, "{by} stole the lock from this one"),
             Self::ForceReleased => {
                 f.write_str("the lock was force-released before the client received the grant")
             }

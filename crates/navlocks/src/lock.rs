@@ -92,7 +92,7 @@ impl Lock {
     /// let lock = locks.request("leader").await?;
     /// let watch = tokio::spawn(lock.watch_loss());
     /// let thief = locks.request("leader").steal().await?;
-    /// assert_eq!(watch.await?, Some(Loss::Stolen { by: thief.request_id() }));
+    /// assert_eq!(watch.await?, Some(Loss::Stolen { by: thief.request_id().into() }));
     ///
     /// let watch = tokio::spawn(thief.watch_loss());
     /// drop(thief);

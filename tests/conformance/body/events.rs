@@ -76,7 +76,7 @@ fn every_end_of_a_request_has_its_event() {
         "last granted",
     ];
     assert_eq!(words(&seen), expected);
-    assert_eq!(seen[8].what, Kind::Lost(Loss::Stolen { by: thief.request_id() }));
+    assert_eq!(seen[8].what, Kind::Lost(Loss::Stolen { by: thief.request_id().into() }));
     assert_eq!(seen[10].what, Kind::Aborted(Loss::ClientEnded));
     assert_eq!(seen[11].what, Kind::Lost(Loss::ForceReleased));
     // Lost locks are not released as well.

@@ -131,7 +131,7 @@ fn l09_steal_with_a_limit_takes_all_holders_and_the_queue_keeps_its_order() {
     let stolen = hold(thief.request("a").limit(2).steal(), "thief");
     shows(&thief, ["thief", "three"], ["four"]);
     for victim in victims {
-        assert_eq!(soon(victim.lost()), Loss::Stolen { by: stolen.request_id() });
+        assert_eq!(soon(victim.lost()), Loss::Stolen { by: stolen.request_id().into() });
     }
 }
 

@@ -119,7 +119,7 @@ fn thread_without_runtime_can_use_every_call() {
         let error = locks.request("a").timeout(after).blocking().unwrap_err();
         assert_eq!(error, RequestErrorKind::TimedOut { after });
         let stolen = locks.request("a").steal().blocking().unwrap();
-        assert_eq!(block_on(held.lost()), Loss::Stolen { by: stolen.request_id() });
+        assert_eq!(block_on(held.lost()), Loss::Stolen { by: stolen.request_id().into() });
         assert_eq!(block_on(locks.request("b").with(async |_| 1)), Ok(1));
     });
 }

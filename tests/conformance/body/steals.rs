@@ -21,7 +21,7 @@ fn f99_client_can_steal_from_itself() {
     let locks = arm.client();
     let first = hold(locks.request("a"), "first");
     let second = hold(locks.request("a").steal(), "second");
-    assert_eq!(soon(first.lost()), Loss::Stolen { by: second.request_id() });
+    assert_eq!(soon(first.lost()), Loss::Stolen { by: second.request_id().into() });
     assert_eq!(second.loss(), None);
     shows(&locks, ["second"], []);
 }
@@ -32,7 +32,7 @@ fn f99_work_of_the_victim_continues_beside_the_thief() {
     let locks = arm.client();
     let result = soon(locks.request("a").with(async |lock| {
         let thief = locks.request("a").steal().await.unwrap();
-        assert_eq!(lock.lost().await, Loss::Stolen { by: thief.request_id() });
+        assert_eq!(lock.lost().await, Loss::Stolen { by: thief.request_id().into() });
         (lock.fencing_token(), thief.fencing_token())
     }));
     let (robbed, thief) = result.unwrap();
@@ -47,7 +47,7 @@ fn g9_late_release_of_victim_does_not_release_the_thief() {
     let robbed = hold(victim.request("a"), "victim");
     let dropped = hold(victim.request("b"), "victim too");
     let stolen = hold(thief.request(["a", "b"]).steal(), "thief");
-    let loss = Loss::Stolen { by: stolen.request_id() };
+    let loss = Loss::Stolen { by: stolen.request_id().into() };
     assert_eq!(soon(robbed.lost()), loss);
     assert_eq!(robbed.release(), Err(loss));
     drop(dropped);
@@ -299,7 +299,7 @@ fn decision_5_steal_with_a_scope_takes_every_lock_that_intersects() {
     let stolen = hold(thief.request(["a", "c"]).steal(), "thief");
     let expected = ["thief requested", "S ab lost", "X c lost", "thief granted", "X b granted"];
     assert_eq!(words(&received(&thief, &mut events)), expected);
-    let loss = Loss::Stolen { by: stolen.request_id() };
+    let loss = Loss::Stolen { by: stolen.request_id().into() };
     assert_eq!(soon(both.lost()), loss);
     assert_eq!(soon(single.lost()), loss);
     caught_up(&three);
@@ -318,7 +318,7 @@ fn decision_5_steal_reaches_all_of_many_holders() {
         (0..2_000).map(|_| soon(holders.request("a").shared()).unwrap()).collect();
     let stolen = hold(thief.request("a").steal(), "thief");
     for lock in crowd {
-        assert_eq!(soon(lock.lost()), Loss::Stolen { by: stolen.request_id() });
+        assert_eq!(soon(lock.lost()), Loss::Stolen { by: stolen.request_id().into() });
     }
     shows(&thief, ["thief"], []);
 }

@@ -243,7 +243,7 @@ fn what(what: &What) -> (&'static str, More) {
 
 fn cause(loss: &Loss) -> More {
     let (cause, by) = match loss {
-        Loss::Stolen { by } => ("stolen", Some(by.to_string())),
+        Loss::Stolen { by } => ("stolen", Some(by.request_id().to_string())),
         Loss::ForceReleased => ("force-released", None),
         Loss::Evicted => ("evicted", None),
         Loss::Suspended => ("suspended", None),

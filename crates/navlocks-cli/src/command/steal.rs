@@ -48,7 +48,7 @@ impl Steal {
         let mut text = String::new();
         while let Some(received) = events.try_recv() {
             if let Ok(event) = received
-                && event.what == What::Lost(Loss::Stolen { by })
+                && event.what == What::Lost(Loss::Stolen { by: by.into() })
             {
                 text.push_str(&taken(&name, event.client, event.tag.as_deref(), event.pid));
             }

@@ -11,10 +11,10 @@ pub(crate) use waiting::{Waiting, allowed, who};
 use std::ffi::OsString;
 use std::time::Duration;
 
-use navlocks::{Lock, Locks, Loss, RequestId};
+use navlocks::{Lock, Loss};
 use rustix::process::{Signal, set_child_subreaper};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use crate::command::short;
 use crate::exit::{Exit, Failure};
@@ -23,9 +23,6 @@ use terminal::Terminal;
 
 /// The pause between two looks at the group of an ended child: the kernel sends no notification.
 const GROUP_POLL: Duration = Duration::from_millis(20);
-
-/// The longest time to find out who has a stolen lock, after the command was told.
-const THIEF_MAX: Duration = Duration::from_millis(500);
 
 /// The treatment of a command whose lock is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +36,7 @@ pub(crate) enum OnLoss {
 }
 
 /// The end of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The command ended by itself, with this status.
     Own(u8),
@@ -73,8 +70,8 @@ pub(crate) async fn supervise(
     let mut run = Run { child, terminal, on_loss, grace, lost: None, resumed: false, passed: None };
     let mut known = false;
     loop {
-        let lost = run.lost;
-        let grace_over = lost.map_or_else(Instant::now, |(_, until)| until);
+        let lost = run.lost.as_ref().map(|&(_, until)| until);
+        let grace_over = lost.unwrap_or_else(Instant::now);
         tokio::select! {
             biased;
             _ = ends.recv() => {
@@ -86,9 +83,6 @@ pub(crate) async fn supervise(
             loss = lock.lost(), if !known => {
                 known = true;
                 run.lose(loss, lock);
-                if let Loss::Stolen { by } = loss {
-                    let _in_time = timeout(THIEF_MAX, name_thief(&lock.locks(), by)).await;
-                }
             }
             () = sleep_until(grace_over), if lost.is_some() => {
                 run.child.signal_all(Signal::KILL);
@@ -99,15 +93,6 @@ pub(crate) async fn supervise(
                 }
             }
         }
-    }
-}
-
-/// Tells the user who has the lock now.
-async fn name_thief(locks: &Locks, by: RequestId) {
-    let Ok(snapshot) = locks.query().await else { return };
-    if let Some(thief) = snapshot.held.iter().find(|info| info.request == by) {
-        let (scope, thief) = (&thief.scope, who(thief));
-        crate::printer::tell(&format!("'{scope}' was stolen by {thief}"));
     }
 }
 
@@ -196,7 +181,7 @@ impl Run {
             }
         }
         // No other client is granted while the rest of the lease lasts.
-        let grace = match (loss, lock.locks().lease_left()) {
+        let grace = match (&loss, lock.locks().lease_left()) {
             // The rest of the time is for the processes to end, and for clocks of other speed.
             (Loss::LeaseLapsed, Some(left)) => self.grace.min(left / 2),
             _ => self.grace,

@@ -28,7 +28,7 @@ fn command_is_terminated_with_its_own_exit_code_when_its_lock_is_stolen() {
     // Lines of the two outputs come in any order.
     let ended = victim.wait();
     ended.assert(90, "asked");
-    ended.assert(90, "'x' is lost: the lock was stolen by request");
+    ended.assert(90, "'x' is lost: the lock was stolen by navlocks steal (pid ");
     ended.assert(90, "the command was ended, because 'x' is lost");
 }
 
@@ -89,7 +89,7 @@ fn thief_runs_in_the_holders_place_before_all_waiters() {
     let script = "echo mine; read line; exit 0";
     let mut thief = Talk::start(world.script("run --steal --tag deploy x", script));
     assert_eq!(thief.line(), "mine");
-    victim.wait().assert(90, "'x' was stolen by deploy (pid ");
+    victim.wait().assert(90, "'x' is lost: the lock was stolen by deploy (pid ");
     world.until(1, 1);
     thief.end().assert(0, "");
     waiter.wait().assert(0, "");

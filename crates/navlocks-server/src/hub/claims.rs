@@ -72,7 +72,7 @@ impl Hub {
     fn refuse_claimed(&mut self, number: u32, id: u64, is_held: bool, fault: Fault) {
         if is_held {
             tracing::error!(session = number, id, %fault, "a held lock cannot be claimed");
-            let lost = Lost { id, cause: Cause::NotReclaimed };
+            let lost = Lost::new(id, Cause::NotReclaimed);
             self.sessions.say(number, &ToClient::Lost(lost));
         } else {
             self.refuse(number, id, fault);
@@ -225,7 +225,7 @@ impl Hub {
         if !session.is_some_and(|session| session.lose(id, client, cause, slot)) {
             self.registry.end_lost(RequestKey::new(number, id), slot);
         }
-        self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
+        self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
     }
 
     /// Makes the registry again where it was removed.

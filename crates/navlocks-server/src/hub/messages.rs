@@ -90,7 +90,7 @@ impl Hub {
         let wire::Names(scope) = names;
         if token.is_some() {
             // The service has released this lock, and the client does not know yet.
-            let lost = Lost { id: request, cause: Cause::NotReclaimed };
+            let lost = Lost::new(request, Cause::NotReclaimed);
             self.sessions.say(number, &ToClient::Lost(lost));
             return Ok(());
         }

@@ -133,7 +133,7 @@ impl Hub {
             },
             Known::Early { .. } => None,
             Known::Lost { cause, .. } => {
-                self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
+                self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
                 return;
             }
         };
@@ -150,7 +150,7 @@ impl Hub {
                 );
                 self.give_up(number, id, now);
                 let cause = Cause::NotReclaimed;
-                self.sessions.say(number, &ToClient::Lost(Lost { id, cause }));
+                self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
             }
             _ => {}
         }

@@ -26,7 +26,7 @@ use slot_log::SlotLog;
 use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
 
-pub(crate) use process::Process;
+pub(crate) use process::{Process, program};
 pub(crate) use registry::{Found, Registry, Unknown};
 pub(crate) use request_table::{RequestRecord, Standing};
 pub(crate) use session_table::SessionRecord;

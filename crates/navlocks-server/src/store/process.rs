@@ -64,6 +64,12 @@ impl Stat {
     }
 }
 
+/// Returns the name of the program that a process runs.
+pub(crate) fn program(pid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
 /// Returns true if a `navlocks run` has a stopped command. Its service, a session of its own, and
 /// orphans of the command do not count.
 fn command_is_stopped(pid: u32) -> bool {

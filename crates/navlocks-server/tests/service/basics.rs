@@ -50,10 +50,31 @@ fn a_thief_is_named() {
     let mut first = Client::unix(service.unix());
     first.hold(1, "a");
     let (mut thief, welcome) = Client::tcp(service.tcp());
-    thief.say(r#"{"request":{"id":5,"names":["a"],"wait":"steal"}}"#);
+    thief.say(r#"{"request":{"id":5,"names":["a"],"wait":"steal","tag":"night\u0007ly"}}"#);
     thief.granted(5);
     let cause = Cause::Stolen(RequestKey::new(welcome.session, 5));
-    assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause }));
+    let words = Some(r"night\u{7}ly".into());
+    assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause, thief: words }));
+    // Over a Unix socket the service knows the process, and cuts a long tag.
+    let mut second = Client::unix(service.unix());
+    for tag in [String::new(), "t".repeat(200)] {
+        thief.hold(6 + tag.len() as u64, "b");
+        let request =
+            format!(r#"{{"id":{},"names":["b"],"wait":"steal","tag":"{tag}"}}"#, 1 + tag.len());
+        second.say(&format!(r#"{{"request":{request}}}"#));
+        second.granted(1 + tag.len() as u64);
+        let ToClient::Lost(Lost { thief: Some(words), .. }) = thief.hear() else {
+            panic!("no loss")
+        };
+        let name = if tag.is_empty() {
+            "service-".to_owned()
+        } else {
+            format!("{}… (", "t".repeat(100))
+        };
+        assert!(words.starts_with(&name), "{words}");
+        assert!(words.ends_with(&format!(" (pid {})", std::process::id())), "{words}");
+        second.say(&format!(r#"{{"release":{}}}"#, 1 + tag.len()));
+    }
     // Taking note is no release of the thief's.
     first.say(r#"{"release":1}"#);
     first.say(r#"{"request":{"id":2,"names":["a"],"wait":"if-available"}}"#);
@@ -185,7 +206,7 @@ fn questions_are_answered() {
     assert_eq!(ask(r#""deadlocks""#), Reply::Deadlocks(vec![]));
     assert_eq!(ask(r#"{"force-release":"b"}"#), Reply::Released(0));
     first.say(r#"{"ask":{"id":10,"question":{"force-release":"a"}}}"#);
-    assert_eq!(first.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::ForceReleased }));
+    assert_eq!(first.hear(), ToClient::Lost(Lost::new(1, Cause::ForceReleased)));
     second.granted(1);
 }
 

@@ -181,7 +181,7 @@ fn a_loss_that_got_lost_is_told_after_the_welcome() {
     let mut client = Client::resume(service.tcp(), &welcome);
     assert!(client.welcome().resumed);
     let cause = Cause::Stolen(RequestKey::new(thiefs.session, 1));
-    let lost = ToClient::Lost(Lost { id: 1, cause });
+    let lost = ToClient::Lost(Lost::new(1, cause));
     client.name_all(&[r#""id":1,"names":["a"],"token":1"#]);
     assert_eq!(client.hear(), lost);
     client.say(r#"{"release":1}"#);

@@ -23,7 +23,7 @@ fn request(id: u64, name: &str) -> String {
 }
 
 fn lost(id: u64, cause: Cause) -> ToClient {
-    ToClient::Lost(Lost { id, cause })
+    ToClient::Lost(Lost::new(id, cause))
 }
 
 /// Returns the sessions that a service waits for.
@@ -256,7 +256,7 @@ fn steal_and_forced_release_get_past_a_session_that_does_not_come_back() {
     let mut holder = Client::claim(service.unix(), &welcome, &held);
     let own = recovery(&mut other);
     assert_eq!(own, []);
-    assert!(matches!(holder.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(_) })));
+    assert!(matches!(holder.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(_), .. })));
     assert_eq!(holder.hear(), lost(2, Cause::ForceReleased));
     holder.say(r#"{"release":3}"#);
     other.granted(2);
@@ -271,7 +271,7 @@ fn steal_of_all_frees_the_other_names_of_the_waiters_that_it_takes_away() {
     other.settle();
     thief.say(r#"{"request":{"id":1,"names":["a"],"wait":"steal-all"}}"#);
     thief.granted(1);
-    assert!(matches!(other.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(_) })));
+    assert!(matches!(other.hear(), ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(_), .. })));
     other.granted(2);
 }
 

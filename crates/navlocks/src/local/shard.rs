@@ -168,7 +168,7 @@ impl Shard {
 
     /// Returns how a lock was lost, if it was.
     pub(super) fn loss(&self, id: RequestId) -> Option<Loss> {
-        self.notices.ended.get(&id).copied()
+        self.notices.ended.get(&id).cloned()
     }
 
     /// Takes how a request ended that is not live: its future or guard asks once.

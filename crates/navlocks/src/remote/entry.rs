@@ -95,8 +95,8 @@ impl Entry {
 
     /// Returns how it was lost, if it was.
     pub(super) fn loss(&self) -> Option<Loss> {
-        match self.stage {
-            Stage::Over(Over::Lost(loss)) => Some(loss),
+        match &self.stage {
+            Stage::Over(Over::Lost(loss)) => Some(loss.clone()),
             _ => None,
         }
     }
@@ -117,15 +117,15 @@ impl Entry {
 
     /// Ends the session of the request: locks are lost, and pending requests wait for the next
     /// session. A steal fails: the service may have done it, and another client may hold the lock.
-    pub(super) fn lapse(&mut self, loss: Loss, wakes: &mut Wakes) -> bool {
+    pub(super) fn lapse(&mut self, loss: &Loss, wakes: &mut Wakes) -> bool {
         self.place = None;
         let unseen = matches!(self.stage, Stage::Pending | Stage::Granted(_));
         if unseen && std::mem::take(&mut self.sent) && is_steal(&self.request) {
             self.end(Over::Failed(RequestErrorKind::OutcomeUnknown), wakes);
         }
-        match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss))) {
+        match std::mem::replace(&mut self.stage, Stage::Over(Over::Lost(loss.clone()))) {
             Stage::Held(_) => {
-                self.end(Over::Lost(loss), wakes);
+                self.end(Over::Lost(loss.clone()), wakes);
                 true
             }
             Stage::Granted(_) => {

@@ -46,8 +46,10 @@ impl Session {
         state.link_down();
         let State { entries, wakes, driver, .. } = state;
         wakes.add_all(driver.take());
-        let lost =
-            entries.values_mut().filter_map(|entry| entry.lapse(loss, wakes).then_some(())).count();
+        let lost = entries
+            .values_mut()
+            .filter_map(|entry| entry.lapse(&loss, wakes).then_some(()))
+            .count();
         self.losses.fetch_add(lost as u64, Ordering::Release);
     }
 

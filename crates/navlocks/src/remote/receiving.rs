@@ -6,7 +6,7 @@ use super::entry::{Entry, Over, Stage};
 use super::lease::{Instant, Lease};
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestErrorKind};
-use navlocks_wire::{Fault, FaultCode, Granted, Lost, Pending, Refused, ToClient};
+use navlocks_wire::{Fault, FaultCode, Granted, Pending, Refused, ToClient};
 
 impl Session {
     /// Takes one message, and wakes the affected tasks. Returns false when the session is over, and
@@ -27,8 +27,8 @@ impl Session {
                     }
                 }
                 ToClient::Unavailable(id) => state.not_granted(id, Over::Unavailable),
-                ToClient::Lost(Lost { id, cause }) => {
-                    state.lost(id, cause.into());
+                ToClient::Lost(lost) => {
+                    state.lost(lost.id, lost.into());
                     self.count_loss();
                 }
                 ToClient::Refused(Refused { id, fault, cycle }) => {
@@ -128,7 +128,7 @@ impl State {
         let thieves = self.thieves.iter().filter_map(|thief| self.entries.get(thief));
         let mut pending = thieves.filter(|thief| matches!(thief.stage, Stage::Pending));
         let thief = pending.find(|thief| released.is_robbed_by(&thief.request))?;
-        Some(Loss::Stolen { by: RequestId::foreign(self.number, thief.request.id) })
+        Some(Loss::Stolen { by: RequestId::foreign(self.number, thief.request.id).into() })
     }
 
     /// Ends a request without a lock. A held lock is not affected.

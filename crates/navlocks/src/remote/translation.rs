@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use navlocks_core::{Deadlock, FencingToken, Name};
+use navlocks_core::{Deadlock, FencingToken, Name, RequestId};
 use navlocks_wire::{self as wire, About};
 
 use crate::deadlock::Cycle;
@@ -17,11 +17,20 @@ impl From<wire::Fault> for Refusal {
     }
 }
 
+impl From<wire::Lost> for Loss {
+    fn from(lost: wire::Lost) -> Self {
+        match lost.cause.into() {
+            Self::Stolen { by } => Self::Stolen { by: by.described(lost.thief) },
+            other => other,
+        }
+    }
+}
+
 impl From<wire::Cause> for Loss {
     fn from(cause: wire::Cause) -> Self {
         use wire::Cause;
         match cause {
-            Cause::Stolen(by) => Self::Stolen { by: by.into() },
+            Cause::Stolen(by) => Self::Stolen { by: RequestId::from(by).into() },
             Cause::ForceReleased => Self::ForceReleased,
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,

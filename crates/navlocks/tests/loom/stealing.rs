@@ -29,7 +29,7 @@ fn steal_races_with_release() {
         assert!(thief.fencing_token() > token);
         let released = other.join().unwrap();
         assert_eq!(held(&locks), [thief.request_id()]);
-        let stolen = Loss::Stolen { by: thief.request_id() };
+        let stolen = Loss::Stolen { by: thief.request_id().into() };
         let end = story_of(id, &mut events).pop();
         match released {
             Ok(()) => assert_eq!(end, Some(Kind::Released)),
@@ -57,7 +57,7 @@ fn steal_races_with_grant() {
         let released = releasing.join().unwrap();
         let thief = stealing.join().unwrap().unwrap();
         assert_eq!(held(&locks), [thief.request_id()]);
-        let stolen = Loss::Stolen { by: thief.request_id() };
+        let stolen = Loss::Stolen { by: thief.request_id().into() };
         if polled.is_pending() {
             polled = poll(&mut waiting);
         }
@@ -87,7 +87,7 @@ fn steal_races_with_request() {
         });
         let thief = hold(locks.request("a").steal());
         let victim = victim.join().unwrap();
-        let stolen = Loss::Stolen { by: thief.request_id() };
+        let stolen = Loss::Stolen { by: thief.request_id().into() };
         if let Some(victim) = victim {
             assert_eq!(victim.loss(), Some(stolen));
             assert_eq!(victim.release(), Err(stolen));
@@ -107,7 +107,7 @@ fn two_thieves_race() {
         let other = other.join().unwrap().unwrap();
         let (robbed, robber) =
             if one.fencing_token() < other.fencing_token() { (one, other) } else { (other, one) };
-        assert_eq!(robbed.loss(), Some(Loss::Stolen { by: robber.request_id() }));
+        assert_eq!(robbed.loss(), Some(Loss::Stolen { by: robber.request_id().into() }));
         assert_eq!(robber.loss(), None);
         assert_eq!(held(&locks), [robber.request_id()]);
         drop((robbed, robber));

@@ -30,7 +30,7 @@ fn contention_watch_races_with_thief() {
         let lock = hold(locks.request("a"));
         let holder = thread::spawn(move || block_on(lock.contended()));
         let thief = hold(locks.request("a").steal());
-        assert_eq!(holder.join().unwrap(), Err(Loss::Stolen { by: thief.request_id() }));
+        assert_eq!(holder.join().unwrap(), Err(Loss::Stolen { by: thief.request_id().into() }));
         drop(thief);
         assert_nothing_left(&locks, "a");
     });
@@ -43,7 +43,7 @@ fn loss_watch_races_with_thief() {
         let lock = hold(locks.request("a"));
         let holder = thread::spawn(move || block_on(lock.lost()));
         let thief = hold(locks.request("a").steal());
-        assert_eq!(holder.join().unwrap(), Loss::Stolen { by: thief.request_id() });
+        assert_eq!(holder.join().unwrap(), Loss::Stolen { by: thief.request_id().into() });
         drop(thief);
         assert_nothing_left(&locks, "a");
     });
@@ -77,7 +77,7 @@ fn watch_that_ends_leaves_other_watch() {
             block_on(lost)
         });
         let thief = hold(locks.request("a").steal());
-        assert_eq!(holder.join().unwrap(), Loss::Stolen { by: thief.request_id() });
+        assert_eq!(holder.join().unwrap(), Loss::Stolen { by: thief.request_id().into() });
         drop(thief);
         assert_nothing_left(&locks, "a");
     });

@@ -86,7 +86,7 @@ fn messages_about_unknown_numbers_are_ignored() {
             ToClient::Granted(Granted { id: unknown, token: 1 }),
             ToClient::Granted(Granted { id: u64::MAX, token: u64::MAX }),
             ToClient::Unavailable(unknown),
-            ToClient::Lost(Lost { id: unknown, cause: Cause::ForceReleased }),
+            ToClient::Lost(Lost::new(unknown, Cause::ForceReleased)),
             ToClient::Refused(Refused { id: unknown, fault: fault.clone(), cycle: None }),
             ToClient::Contended(unknown),
             ToClient::Contended(1),

@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture as _;
 
-use navlocks::{Loss, RequestErrorKind};
+use navlocks::{Loss, RequestErrorKind, RequestId};
 use navlocks_wire::{
     Cause, FaultCode, Limits, Lost, Open, Pending, QueuePlace, Request, RequestKey, ToClient,
     ToService, Welcome,
@@ -204,9 +204,9 @@ fn refused_claim_is_a_loss_and_other_claims_stand() {
             for (id, cause) in
                 [(1, Cause::Stolen(thief)), (3, Cause::NotReclaimed), (4, Cause::Stolen(thief))]
             {
-                talk.says(ToClient::Lost(Lost { id, cause })).await;
+                talk.says(ToClient::Lost(Lost::new(id, cause))).await;
             }
-            assert_eq!(stolen.lost().await, Loss::Stolen { by: thief.into() });
+            assert_eq!(stolen.lost().await, Loss::Stolen { by: RequestId::from(thief).into() });
             assert_eq!(refused.lost().await, Loss::ServiceGone);
             assert!(
                 matches!(pending.await, Err(error) if matches!(error.kind(), RequestErrorKind::Stolen { .. }))
@@ -231,7 +231,7 @@ fn lock_that_its_client_steals_while_service_is_down_is_claimed_before_the_steal
         let steal = Request { wait: navlocks_core::Wait::Steal, ..request_of(0, 2, "a") };
         talk.hears_claim(&[claimed(1, "a", 1), steal]).await;
         let cause = Cause::Stolen(RequestKey::new(7, 2));
-        talk.says(ToClient::Lost(Lost { id: 1, cause })).await;
+        talk.says(ToClient::Lost(Lost::new(1, cause))).await;
         assert!(matches!(victim.lost().await, Loss::Stolen { .. }));
         talk.grants(2, 2).await;
         assert_eq!(thief.await.unwrap().loss(), None);

@@ -88,7 +88,7 @@ fn loss_is_watched_by_task_of_its_own() {
         let [first, second] = [&lock, &kept].map(|lock| tokio::spawn(lock.watch_loss()));
         tokio::task::yield_now().await;
         for id in [1, 2] {
-            talk.says(ToClient::Lost(Lost { id, cause: Cause::ForceReleased })).await;
+            talk.says(ToClient::Lost(Lost::new(id, Cause::ForceReleased))).await;
         }
         assert_eq!(first.await.expect("it ends"), Some(Loss::ForceReleased));
         assert_eq!(second.await.expect("it ends"), Some(Loss::ForceReleased));

@@ -72,7 +72,7 @@ fn request_dropped_at_any_point_is_aborted_at_the_service() {
         // Dropped after the loss, before the future was polled.
         let lost = begun(locks.request("a"));
         talk.hears(said(3, "a")).await;
-        talk.says(ToClient::Lost(Lost { id: 3, cause: Cause::ForceReleased })).await;
+        talk.says(ToClient::Lost(Lost::new(3, Cause::ForceReleased))).await;
         talk.settles().await;
         drop(lost);
         talk.hears(ToService::Abort(3)).await;

@@ -153,7 +153,7 @@ fn loss_not_received_before_the_break_is_received_after_it() {
         let (mut talk, _) = peer.resumes(leased(7)).await;
         let cause = Cause::Stolen(RequestKey::new(9, 9));
         for id in [1, 2, 3] {
-            talk.says(ToClient::Lost(Lost { id, cause })).await;
+            talk.says(ToClient::Lost(Lost::new(id, cause))).await;
         }
         assert!(matches!(lock.lost().await, Loss::Stolen { .. }));
         assert!(matches!(unheard.await.unwrap_err().kind(), RequestErrorKind::Stolen { .. }));

@@ -13,7 +13,7 @@ fn said_theft(id: u64, name: &str) -> ToService {
 }
 
 fn stolen_by(number: u64) -> Loss {
-    Loss::Stolen { by: RequestId::foreign(1, number) }
+    Loss::Stolen { by: RequestId::foreign(1, number).into() }
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn grant_that_crosses_a_later_theft_of_the_same_client_is_lost_afterwards() {
         talk.grants(1, 1).await;
         let robbed = robbed.await.unwrap();
         let cause = Cause::Stolen(RequestKey::new(1, 2));
-        talk.says(ToClient::Lost(Lost { id: 1, cause })).await;
+        talk.says(ToClient::Lost(Lost::new(1, cause))).await;
         assert_eq!(robbed.lost().await, stolen_by(2));
         talk.grants(2, 2).await;
         thief.await.unwrap().release().unwrap();

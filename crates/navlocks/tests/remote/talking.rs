@@ -3,7 +3,7 @@
 use std::future::IntoFuture as _;
 use std::time::Duration;
 
-use navlocks::{Loss, RequestError, RequestErrorKind};
+use navlocks::{Loss, RequestError, RequestErrorKind, RequestId};
 use navlocks_wire::{
     self as wire, Ask, Cause, Fault, FaultCode, Lost, Question, Refused, RequestKey, ToClient,
     ToService,
@@ -91,7 +91,7 @@ fn refusals_are_the_same_errors_as_in_process() {
         let refused = |id, code, cycle| {
             ToClient::Refused(Refused { id, fault: Fault::new(code, "No."), cycle })
         };
-        let lost = |id, cause| ToClient::Lost(Lost { id, cause });
+        let lost = |id, cause| ToClient::Lost(Lost::new(id, cause));
         let thief = RequestKey::new(2, 9);
         type Check = fn(RequestError) -> bool;
         let answers: [(ToClient, Check); 6] = [
@@ -134,10 +134,12 @@ fn stolen_lock_reports_the_thief_until_it_is_dropped() {
         let other = held(&locks, "b", &mut talk).await;
         assert_eq!(lock.loss(), None);
         let by = RequestKey::new(9, 3);
-        talk.says(ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(by) })).await;
+        let thief = Some("nightly (pid 4712)".into());
+        talk.says(ToClient::Lost(Lost { id: 1, cause: Cause::Stolen(by), thief })).await;
         let loss = lock.lost().await;
-        assert_eq!(loss, Loss::Stolen { by: by.into() });
-        assert_eq!(lock.loss(), Some(loss));
+        assert_eq!(loss, Loss::Stolen { by: RequestId::from(by).into() });
+        assert_eq!(loss.to_string(), "the lock was stolen by nightly (pid 4712)");
+        assert_eq!(lock.loss(), Some(loss.clone()));
         assert_eq!(other.loss(), None);
         assert_eq!(lock.release(), Err(loss));
         talk.hears(ToService::Release(1)).await;

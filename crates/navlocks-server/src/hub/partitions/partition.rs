@@ -24,7 +24,7 @@ use crate::hub::recovery::Recovery;
 use crate::hub::sessions::Known;
 use crate::hub::shares::Share;
 use crate::hub::views::{History, Noted};
-use address::{Address, Owner, Served, address, noted};
+use address::{Address, Owner, Served, Thief, address, noted, process_of};
 pub(crate) use answers::{Looks, TooMany};
 pub(crate) use asking::Asking;
 pub(crate) use outboxes::Around;
@@ -54,6 +54,8 @@ pub(crate) struct Partition {
     pub(crate) messages: usize,
     /// The last minutes, while a dashboard wants to know.
     pub(crate) history: Option<Box<History>>,
+    /// The thief of the last theft: some of its victims may not be told yet.
+    thief: Option<Thief>,
     /// The key of the hashes of its names in the registry.
     table_key: HashKey,
 }
@@ -80,6 +82,7 @@ impl Partition {
             changes: 0,
             messages: 0,
             history: None,
+            thief: None,
         }
     }
 
@@ -127,6 +130,8 @@ impl Partition {
         let Asking { owner, request, tag, since, .. } = asking;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
+            let process = process_of(owner, &self.clients);
+            self.thief = Some(Thief::new(address, tag.as_ref(), process));
         }
         if let Some(history) = &mut self.history {
             let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
@@ -361,10 +366,12 @@ impl Partition {
         room: usize,
         input: impl FnOnce(&mut Space<Served>, &mut Outboxes<'_, 'a>) -> T,
     ) -> T {
-        let Self { space, clients, subscribers, bytes, share, history, messages, .. } = self;
+        let Self { space, clients, subscribers, bytes, share, history, messages, thief, .. } = self;
         let now = around.now;
         let recorder = history.as_deref_mut();
-        let outboxes = &mut Outboxes { around, clients, subscribers, bytes, share, room, recorder };
+        let thief = thief.as_ref();
+        let outboxes =
+            &mut Outboxes { around, clients, subscribers, bytes, share, thief, room, recorder };
         let outcome = input(space, outboxes);
         *messages += room - outboxes.room;
         if let Some(history) = history {

@@ -105,7 +105,7 @@ impl Holding {
     pub(super) fn loss(&self) -> Option<Loss> {
         match &*self.stage() {
             Stage::Held(held) => held.lock.loss(),
-            Stage::Over(Err(ReleaseError::Lost(loss))) => Some(*loss),
+            Stage::Over(Err(ReleaseError::Lost(loss))) => Some(loss.clone()),
             Stage::Ending | Stage::Over(_) => None,
         }
     }

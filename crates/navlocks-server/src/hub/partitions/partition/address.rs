@@ -67,6 +67,49 @@ pub(super) fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> 
     }
 }
 
+/// The last thief of a partition, in words for its victims.
+#[derive(Debug)]
+pub(super) struct Thief {
+    pub(super) key: RequestKey,
+    pub(super) words: Box<str>,
+}
+
+impl Thief {
+    /// Describes a request that is about to steal: its tag or program, and its process.
+    pub(super) fn new(address: Address, tag: Option<&Name>, process: Option<Box<str>>) -> Self {
+        const TAG_CHARS_MAX: usize = 100;
+        let key = RequestKey::new(address.session, address.number);
+        let program = || Some(crate::store::program(address.pid?.get())?.into());
+        let mut words =
+            match tag.map(ToString::to_string).filter(|tag| !tag.is_empty()).or_else(program) {
+                Some(name) => escaped(&name, TAG_CHARS_MAX),
+                None => format!("client {}", ClientKey::new(address.session, address.client)),
+            };
+        match (address.pid, process) {
+            (Some(pid), _) => words.push_str(&format!(" (pid {pid})")),
+            (None, Some(process)) => words.push_str(&format!(" ({process})")),
+            (None, None) => {}
+        }
+        Self { key, words: words.into() }
+    }
+}
+
+/// Returns the start of a text, without control characters.
+fn escaped(text: &str, chars_max: usize) -> String {
+    let mut shown = String::new();
+    for (index, char) in text.chars().enumerate() {
+        match char {
+            _ if index == chars_max => {
+                shown.push('…');
+                break;
+            }
+            char if char.is_control() => shown.extend(char.escape_default()),
+            char => shown.push(char),
+        }
+    }
+    shown
+}
+
 /// Returns what a history notes of a request.
 pub(super) fn noted(about: About<Name>, address: Address) -> Noted {
     let Address { session, client, number, pid, .. } = address;

@@ -8,7 +8,7 @@ use navlocks_core::kit::{About, Notes, Notice, Sink};
 use navlocks_core::{Name, RequestId};
 use navlocks_wire::{Cause, Granted, Lost, RequestKey, ToClient, What};
 
-use super::address::{Address, Owner, Served, address, cycle, told, told_cause};
+use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_cause};
 use crate::hub::Metrics;
 use crate::hub::backlog::Unfinished;
 use crate::hub::partitions::subscribers::Subscribers;
@@ -38,6 +38,7 @@ pub(super) struct Outboxes<'p, 'a> {
     pub(super) subscribers: &'p mut Subscribers,
     pub(super) bytes: &'p mut usize,
     pub(super) share: &'p Rc<Share>,
+    pub(super) thief: Option<&'p Thief>,
     /// How many more messages are sent in this turn.
     pub(super) room: usize,
     pub(super) recorder: Option<&'p mut History>,
@@ -132,6 +133,8 @@ impl Outboxes<'_, '_> {
         if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
             registry.end_lost(RequestKey::new(session, number), slot);
         }
-        sessions.say(session, &ToClient::Lost(Lost { id: number, cause }));
+        let thief = self.thief.filter(|thief| cause == Cause::Stolen(thief.key));
+        let thief = thief.map(|thief| thief.words.clone());
+        sessions.say(session, &ToClient::Lost(Lost { id: number, cause, thief }));
     }
 }
