@@ -68,7 +68,7 @@ fn lost_lock_ends_the_watch_for_contention() {
     let contended = Task::start(lock.contended());
     let stolen = hold(thief.request("a").steal(), "thief");
     let loss = Loss::Stolen { by: stolen.request_id().into() };
-    assert_eq!(contended.join(), Err(loss));
+    assert_eq!(contended.join(), Err(loss.clone()));
     assert_eq!(soon(lock.contended()), Err(loss));
     assert!(!soon(lock.is_contended()).unwrap());
 }

@@ -22,7 +22,7 @@ fn decision_12_causes_of_loss_are_distinct() {
     let ended = hold(locks.request("c"), "ended");
     locks.end();
     let losses = [&stolen, &forced, &ended].map(|lock| soon(lock.lost()));
-    assert_eq!(losses, [Loss::Stolen { by }, Loss::ForceReleased, Loss::ClientEnded]);
+    assert_eq!(losses, [Loss::Stolen { by: by.into() }, Loss::ForceReleased, Loss::ClientEnded]);
     let words: HashSet<String> = losses.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), losses.len());
     for loss in losses {

@@ -112,18 +112,18 @@ fn loss_wakes_all_watches_of_the_lock() {
         gates.iter().for_each(|asleep| soon(asleep.opened()));
         let by = soon(thief.request("a").steal()).unwrap().request_id();
         for watcher in there {
-            assert_eq!(watcher.join().unwrap(), Loss::Stolen { by });
+            assert_eq!(watcher.join().unwrap(), Loss::Stolen { by: by.into() });
         }
         by
     });
     for watcher in here {
-        assert_eq!(watcher.join(), Loss::Stolen { by });
+        assert_eq!(watcher.join(), Loss::Stolen { by: by.into() });
     }
     // A later call has the same answer, every time.
-    assert_eq!(soon(lock.lost()), Loss::Stolen { by });
-    assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
-    assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
-    assert_eq!(lock.release(), Err(Loss::Stolen { by }));
+    assert_eq!(soon(lock.lost()), Loss::Stolen { by: by.into() });
+    assert_eq!(lock.loss(), Some(Loss::Stolen { by: by.into() }));
+    assert_eq!(lock.loss(), Some(Loss::Stolen { by: by.into() }));
+    assert_eq!(lock.release(), Err(Loss::Stolen { by: by.into() }));
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn loss_is_received_by_watches_that_outlive_the_guard() {
     assert!(!watches[0].poll());
     let by = soon(thief.request("a").steal()).unwrap().request_id();
     let [first, second, third] = watches;
-    assert_eq!(first.join(), Some(Loss::Stolen { by }));
-    assert_eq!(second.join(), Some(Loss::Stolen { by }));
+    assert_eq!(first.join(), Some(Loss::Stolen { by: by.into() }));
+    assert_eq!(second.join(), Some(Loss::Stolen { by: by.into() }));
     drop((lost, released));
     assert_eq!(third.join(), None);
     for watch in unpolled {

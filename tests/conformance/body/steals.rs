@@ -88,11 +88,11 @@ fn steal(thief: &Locks) -> Theft {
 fn check_race(victim: &Locks, answer: Result<Lock, RequestError>, theft: &Theft) {
     let Theft { by, token } = *theft;
     match answer {
-        Err(error) => assert_eq!(error, RequestErrorKind::Stolen { by }),
+        Err(error) => assert_eq!(error, RequestErrorKind::Stolen { by: by.into() }),
         Ok(lock) if lock.fencing_token() < token => {
-            assert_eq!(soon(lock.lost()), Loss::Stolen { by });
-            assert_eq!(lock.loss(), Some(Loss::Stolen { by }));
-            assert_eq!(lock.release(), Err(Loss::Stolen { by }));
+            assert_eq!(soon(lock.lost()), Loss::Stolen { by: by.into() });
+            assert_eq!(lock.loss(), Some(Loss::Stolen { by: by.into() }));
+            assert_eq!(lock.release(), Err(Loss::Stolen { by: by.into() }));
         }
         Ok(lock) => {
             caught_up(victim);
@@ -187,7 +187,7 @@ fn g14_g15_blocked_victim_is_woken_on_its_thread() {
             let hears = scope.spawn(move || soon(opens.open_asleep(robbed.lost())));
             soon(asleep.opened());
             let theft = steal(&thief);
-            assert_eq!(hears.join().unwrap(), Loss::Stolen { by: theft.by });
+            assert_eq!(hears.join().unwrap(), Loss::Stolen { by: theft.by.into() });
         });
         caught_up(&thief);
     }
@@ -204,7 +204,7 @@ fn decision_1_lock_stolen_before_the_poll_is_an_error_and_never_a_guard() {
     let stolen = hold(thief.request("a").steal(), "thief");
     caught_up(&victim);
     let error = waiting.join().unwrap_err();
-    assert_eq!(error, RequestErrorKind::Stolen { by: stolen.request_id() });
+    assert_eq!(error, RequestErrorKind::Stolen { by: stolen.request_id().into() });
     assert_eq!(error.dom_exception_name(), "AbortError");
     shows(&victim, ["thief"], []);
 }
@@ -222,7 +222,7 @@ fn decision_1_work_of_lock_stolen_before_the_poll_does_not_begin() {
     shows(&holder, ["victim"], []);
     let by = hold(thief.request("a").steal(), "thief").request_id();
     caught_up(&victim);
-    assert_eq!(waiting.join().unwrap_err(), RequestErrorKind::Stolen { by });
+    assert_eq!(waiting.join().unwrap_err(), RequestErrorKind::Stolen { by: by.into() });
     assert!(!begun.load(Ordering::Relaxed));
 }
 

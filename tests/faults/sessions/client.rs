@@ -284,7 +284,7 @@ impl Client {
                 let why = Step::Failed(refused.fault.to_string().into());
                 self.end_wait(refused.id, why, now, &mut acts);
             }
-            ToClient::Lost(wire::Lost { id, cause }) => {
+            ToClient::Lost(wire::Lost { id, cause, .. }) => {
                 self.say(ToService::Release(id), &mut acts);
                 self.end_wait(id, Step::Failed(format!("{cause:?}").into()), now, &mut acts);
                 self.lose(id, &format!("{cause:?}"), now, &mut acts);
