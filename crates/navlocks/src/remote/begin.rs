@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+use super::backoff::Backoff;
 use super::connect::{ConnectError, Options};
 use super::own::{self, Start};
-use super::pacing::Pauses;
 
 /// How the first connection is tried.
 pub(super) struct Attempts {
@@ -39,13 +39,13 @@ async fn try_all<T>(
     attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
     last: &mut Option<ConnectError>,
 ) -> Result<T, ConnectError> {
-    let mut pauses = Pauses::between_dials(&options.addresses);
+    let mut backoff = Backoff::between_dials(&options.addresses);
     loop {
         match try_once(options, attempts, attempt).await {
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
             begun => return begun,
         }
-        sleep(pauses.next()).await;
+        sleep(backoff.next()).await;
     }
 }
 

@@ -9,8 +9,9 @@ use futures_util::{Sink, Stream};
 use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 use tokio_tungstenite::tungstenite::Message;
 
+use super::alarm::Alarm;
+use super::clock;
 use super::dial::Link;
-use super::pacing::Alarm;
 use super::session::{Session, Standing};
 use navlocks_wire::{self as wire, FaultCode, ToClient};
 
@@ -79,7 +80,7 @@ impl Carrier<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.session.check_lease();
         if self.heard_all {
-            self.alarm.set(self.session.believed_until(), cx);
+            self.alarm.set(self.session.lease_deadline(), cx);
             return self.poll_end(cx);
         }
         if let Standing::Over = self.session.standing() {
@@ -105,13 +106,13 @@ impl Carrier<'_> {
         // After reading: messages that arrived while this process was stopped count.
         let silent_at = self.session.check_silence();
         let silent_from = self.session.silent_from();
-        let next = self.session.believed_until().min(silent_at).min(silent_from);
+        let next = self.session.lease_deadline().min(silent_at).min(silent_from);
         self.alarm.set(next, cx);
         // From here on the driver is woken when that changes.
         match self.session.standing() {
             // A network can swallow one connection and carry another: the session resumes over that
             // one.
-            Standing::Carried if silent_from.is_over() => Poll::Ready(End::Broken),
+            Standing::Carried if clock::has_come(silent_from) => Poll::Ready(End::Broken),
             Standing::Carried => Poll::Pending,
             Standing::Leaving => self.poll_closing(cx).map(|()| self.over()),
             Standing::Over => Poll::Ready(End::Broken),

@@ -15,6 +15,7 @@ use super::driver;
 use super::handle::Handle;
 use super::open::shut_down;
 use super::own::{self, Start};
+use super::route::Route;
 use super::runtime::Carrier;
 use super::url::Url;
 use navlocks_wire::{ClientKey, Fault};
@@ -58,6 +59,14 @@ pub(crate) struct Options {
     /// True if the driver runs on the thread of this crate.
     pub(crate) own_thread: bool,
     pub(crate) roots: Vec<CertificateDer<'static>>,
+}
+
+impl Options {
+    /// Returns the way of a session that is not connected yet.
+    pub(super) fn route(&self) -> Route {
+        let hides_token = self.token.is_some() && !self.token_in_clear;
+        Route::new(&self.addresses, hides_token, own::random())
+    }
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@ use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
 
 use super::connect::{ConnectError, Options};
 use super::early;
+use super::route::code_of_status;
 use super::url::Url;
-use navlocks_wire::{Fault, FaultCode, SUBPROTOCOL};
+use navlocks_wire::{Fault, SUBPROTOCOL};
 
 /// Any of the sockets.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -172,7 +173,7 @@ fn request(options: &Options, url: &Url) -> Result<Request, ConnectError> {
     let uri = match url {
         // Over a Unix socket there is no host; the handshake wants one all the same.
         Url::Unix(_) => "ws://localhost/".into_client_request(),
-        Url::Web { uri, .. } => uri.clone().into_client_request(),
+        Url::Web { text, .. } => text.into_client_request(),
     };
     let mut request = uri.map_err(|error| ConnectError::BadUrl(error.to_string()))?;
     let headers = request.headers_mut();
@@ -189,18 +190,23 @@ fn request(options: &Options, url: &Url) -> Result<Request, ConnectError> {
 /// Returns the error of a service that answers the handshake with another status.
 pub(super) fn refused(status: StatusCode, body: &[u8]) -> ConnectError {
     let sentence = String::from_utf8_lossy(body).trim().to_owned();
-    let code = match status {
-        StatusCode::UNAUTHORIZED => FaultCode::Unauthorized,
-        StatusCode::FORBIDDEN => FaultCode::ForbiddenOrigin,
-        StatusCode::UPGRADE_REQUIRED => FaultCode::Version,
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => FaultCode::Limit,
-        // A proxy answers so while its service restarts.
-        _ if status.is_server_error() => FaultCode::Internal,
-        // A node of another cluster. A proxy that has no such host answers the same status.
-        StatusCode::MISDIRECTED_REQUEST if sentence.contains("cluster") => FaultCode::BadState,
-        _ => FaultCode::Other,
-    };
+    let code = code_of_status(status.as_u16(), &sentence);
     let message =
         if sentence.is_empty() { format!("the service answered {status}") } else { sentence };
     ConnectError::Refused(Fault::new(code, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::addresses::Addresses;
+    use super::*;
+
+    #[test]
+    fn request_for_a_websocket_takes_every_address() {
+        let list = "ws://a-b.example:7400,[::1]:1,127.0.0.1,a/Locks;x=1?to=%20b&c=[d]";
+        let options = Options::to(Addresses::parse(list).unwrap());
+        for url in options.addresses.list() {
+            assert_eq!(request(&options, url).unwrap().uri().to_string(), url.to_string());
+        }
+    }
 }

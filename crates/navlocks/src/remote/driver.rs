@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+use super::alarm::Alarm;
+use super::backoff::{Backoff, Starts, jitter};
 use super::carrier::{End, carry};
+use super::clock;
 use super::connect::{ConnectError, Options};
 use super::dial::{Dialed, Link, dial};
 use super::greeting::{WELCOME_MAX, greet, greet_over};
-use super::lease::Instant;
+use super::moment::Moment;
 use super::own;
-use super::pacing::{Alarm, Pauses, Starts};
-use super::route::{Failure, Next, Route};
+use super::route::{DialError, Next, Route};
 use super::session::Session;
 use crate::error::{Loss, Refusal};
 use navlocks_wire::{Fault, FaultCode};
@@ -31,6 +33,25 @@ const FAULTS_MAX: u32 = 2;
 /// A session that lasted so long had another cause than the one before.
 const FAULTS_FORGOTTEN: Duration = Duration::from_secs(60);
 
+/// An attempt to connect that failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: ConnectError,
+    /// The node took the connection, and the hello was sent.
+    pub(super) greeted: bool,
+}
+
+impl Failure {
+    /// Returns the failure as the route sees it.
+    fn dial_error(&self) -> DialError {
+        let refused = match &self.error {
+            ConnectError::Refused(fault) => Some(fault.clone()),
+            _ => None,
+        };
+        DialError { refused, greeted: self.greeted }
+    }
+}
+
 /// A session that has its driver, and its connection if there is one.
 pub(super) struct Begun {
     session: Gone,
@@ -43,7 +64,7 @@ pub(super) struct Begun {
 impl Begun {
     /// A session that is not connected yet.
     pub(super) fn new(session: Arc<Session>) -> Self {
-        let route = Route::new(&session.options.addresses);
+        let route = session.options.route();
         Self { session: Gone(session), route, dialed: None, link: None }
     }
 
@@ -55,8 +76,8 @@ impl Begun {
     /// cluster without an owner is dialled for as long as a service may take to answer.
     pub(super) async fn greet(&mut self) -> Result<(), ConnectError> {
         let Self { session: Gone(session), route, dialed, link } = self;
-        let (since, mut has_moved) = (Instant::now(), false);
-        let mut pauses = Pauses::between_dials(&session.options.addresses);
+        let (since, mut has_moved) = (clock::now(), false);
+        let mut backoff = Backoff::between_dials(&session.options.addresses);
         loop {
             let greeted = match dialed.take() {
                 // One of several nodes may not own the locks, so they get requests after a welcome.
@@ -70,17 +91,18 @@ impl Begun {
                 }
                 Err(failure) => failure,
             };
-            has_moved |= failure.is_moved();
-            if route.is_final(&failure) {
+            let error = failure.dial_error();
+            has_moved |= error.is_moved();
+            if route.is_final(&error) {
                 return Err(failure.error);
             }
-            if route.failed(&failure, &session.options) == Next::AtOnce {
+            if route.failed(&error, clock::now()) == Next::AtOnce {
                 continue;
             }
-            if !has_moved || Instant::now().saturating_since(since) >= WELCOME_MAX {
+            if !has_moved || clock::now().saturating_since(since) >= WELCOME_MAX {
                 return Err(failure.error);
             }
-            sleep(pauses.next_in_takeover()).await;
+            sleep(backoff.next_in_takeover(own::random())).await;
         }
     }
 
@@ -88,18 +110,18 @@ impl Begun {
     pub(super) async fn drive(self) {
         let Self { session: gone, mut route, mut link, .. } = self;
         let session = &gone.0;
-        let mut pauses = Pauses::between_dials(&session.options.addresses);
+        let mut backoff = Backoff::between_dials(&session.options.addresses);
         let mut starts = Starts::default();
         let mut faults = 0;
         loop {
             if let Some(link) = link.take() {
-                let since = Instant::now();
+                let since = clock::now();
                 if let End::Left = carry(session, link).await {
                     return;
                 }
                 session.link_broken();
-                let lasted = Instant::now().saturating_since(since);
-                if pauses.after(lasted) {
+                let lasted = clock::now().saturating_since(since);
+                if backoff.after(lasted) {
                     route.settled();
                 }
                 if lasted >= FAULTS_FORGOTTEN {
@@ -115,12 +137,12 @@ impl Begun {
                 starts.after(lasted);
                 let moved = session.take_moved();
                 if let Some(Fault { to, .. }) = moved
-                    && route.moved(to.as_deref(), &session.options) == Next::AtOnce
+                    && route.moved(to.as_deref(), clock::now()) == Next::AtOnce
                 {
-                    pauses.restart();
+                    backoff.restart();
                 }
             }
-            link = reconnect(session, &mut route, &mut pauses, &mut starts).await;
+            link = reconnect(session, &mut route, &mut backoff, &mut starts).await;
             if link.is_none() {
                 return;
             }
@@ -149,7 +171,8 @@ pub(super) async fn begin_dialed(options: &Options) -> Result<Begun, ConnectErro
             Err(error) => error,
         };
         let failure = Failure { error, greeted: false };
-        if route.is_final(&failure) || route.failed(&failure, options) == Next::AfterPause {
+        let error = failure.dial_error();
+        if route.is_final(&error) || route.failed(&error, clock::now()) == Next::AfterPause {
             return Err(failure.error);
         }
     }
@@ -168,20 +191,21 @@ impl Drop for Gone {
 async fn reconnect(
     session: &Session,
     route: &mut Route,
-    pauses: &mut Pauses,
+    backoff: &mut Backoff,
     starts: &mut Starts,
 ) -> Option<Link> {
-    let since = Instant::now();
+    let since = clock::now();
     let mut next = Next::AfterPause;
     loop {
         if next == Next::AfterPause {
-            attended(session, since, sleep(next_pause(session, route, pauses))).await?;
+            attended(session, since, sleep(next_pause(session, route, backoff))).await?;
         }
         let failure = match attended(session, since, greet(session, route)).await? {
             Ok(link) => return Some(link),
             Err(failure) => failure,
         };
-        if route.is_final(&failure) {
+        let error = failure.dial_error();
+        if route.is_final(&error) {
             if let ConnectError::Refused(fault) = failure.error {
                 session.refused(Refusal::from(fault));
             }
@@ -191,31 +215,31 @@ async fn reconnect(
             ConnectError::Refused(fault) if fault.code == FaultCode::UnknownSession => {
                 // A client that wanted to resume a session may begin another one at once.
                 if session.is_resumable() {
-                    pauses.restart();
+                    backoff.restart();
                 }
                 session.input(|state| session.lapse(state, Loss::ServiceGone));
                 next = Next::AfterPause;
                 continue;
             }
-            ConnectError::Unreachable(error)
-                if is_nobody(error)
+            ConnectError::Unreachable(io)
+                if is_nobody(io)
                     && attended(session, since, start_again(session, starts)).await? =>
             {
-                pauses.restart();
+                backoff.restart();
             }
             _ => {}
         }
-        next = route.failed(&failure, &session.options);
+        next = route.failed(&error, clock::now());
     }
 }
 
 /// Returns the pause before the next attempt. The next owner of a cluster's locks grants nothing
 /// until all sessions have claimed theirs.
-fn next_pause(session: &Session, route: &Route, pauses: &mut Pauses) -> Duration {
+fn next_pause(session: &Session, route: &Route, backoff: &mut Backoff) -> Duration {
     let is_awaited = session.is_resumable() || session.needs_service();
     match route.is_cluster() && is_awaited {
-        true => pauses.next_in_takeover(),
-        false => pauses.next(),
+        true => backoff.next_in_takeover(own::random()),
+        false => backoff.next(),
     }
 }
 
@@ -229,23 +253,19 @@ fn is_nobody(error: &io::Error) -> bool {
 async fn start_again(session: &Session, starts: &mut Starts) -> bool {
     let Options { addresses, restart, .. } = &session.options;
     let (Some(socket), Some(start)) = (addresses.socket(), restart) else { return false };
-    if !session.needs_service() || !starts.is_due() {
+    if !session.needs_service() || !starts.is_due(clock::now()) {
         return false;
     }
     // All clients of a service notice its end at the same moment: the jitter lets one be the first.
-    sleep(own::jitter(START_JITTER_MAX)).await;
+    sleep(jitter(START_JITTER_MAX, own::random())).await;
     let started = own::start(socket, start).await;
-    starts.done();
+    starts.done(clock::now());
     started.is_ok()
 }
 
 /// Runs a future while there is no connection, unless the users leave first. Leases and patience
 /// end meanwhile.
-async fn attended<T>(
-    session: &Session,
-    since: Instant,
-    work: impl Future<Output = T>,
-) -> Option<T> {
+async fn attended<T>(session: &Session, since: Moment, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let mut alarm = Alarm::new();
     poll_fn(|cx| {
@@ -256,7 +276,7 @@ async fn attended<T>(
         }
         session.check_lease();
         session.check_patience(since);
-        alarm.set(session.believed_until().min(session.patient_until(since)), cx);
+        alarm.set(session.lease_deadline().min(session.patient_until(since)), cx);
         work.as_mut().poll(cx).map(Some)
     })
     .await
@@ -272,9 +292,9 @@ mod tests {
         let longest = |list: &str, is_resumable: bool| {
             let session = Session::new(Options::to(Addresses::parse(list).unwrap()));
             session.lock().secret = is_resumable.then(|| "secret".to_owned());
-            let route = Route::new(&session.options.addresses);
-            let mut pauses = Pauses::between_dials(&session.options.addresses);
-            (0..100).map(|_| next_pause(&session, &route, &mut pauses)).max().unwrap()
+            let route = session.options.route();
+            let mut backoff = Backoff::between_dials(&session.options.addresses);
+            (0..100).map(|_| next_pause(&session, &route, &mut backoff)).max().unwrap()
         };
         assert!(longest("ws://a,b", true) <= Duration::from_millis(200));
         assert_eq!(longest("ws://a,b", false), Duration::from_secs(1));

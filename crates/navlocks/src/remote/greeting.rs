@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::{Sink, Stream};
 use tokio_tungstenite::tungstenite::{self, Message};
 
+use super::clock;
 use super::connect::ConnectError;
 use super::dial::{Dialed, Link, dial, open};
-use super::lease::Instant;
-use super::route::{Failure, Route};
+use super::driver::Failure;
+use super::route::Route;
 use super::session::Session;
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
@@ -45,7 +46,7 @@ pub(super) async fn greet_over(
     let (target, limit) = (route.target(), route.limit(lease));
     let failed = |greeted| move |error| Failure { error, greeted };
     let first_messages = || {
-        let (said, hello) = (Instant::now(), session.hello(target.carries()));
+        let (said, hello) = (clock::now(), session.hello(target.carries()));
         let mut texts = vec![wire::write(&ToService::Hello(hello.clone()))];
         if early {
             texts.extend(session.early_requests());

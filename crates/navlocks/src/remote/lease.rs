@@ -3,52 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A moment in nanoseconds, on a clock that runs while the process is stopped and the machine
-/// sleeps, and that cannot be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Instant(u64);
-
-impl Instant {
-    /// Later than any other.
-    pub(crate) const NEVER: Self = Self(u64::MAX);
-
-    pub(crate) fn now() -> Self {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
-        let time = rustix::time::clock_gettime(CLOCK);
-        // This clock starts with the machine, and is never negative.
-        Self((time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64)
-    }
-
-    /// Returns true if this moment has come.
-    pub(crate) fn is_over(self) -> bool {
-        self != Self::NEVER && Self::now() >= self
-    }
-
-    pub(crate) fn from_raw(nanoseconds: u64) -> Self {
-        Self(nanoseconds)
-    }
-
-    pub(crate) fn raw(self) -> u64 {
-        self.0
-    }
-
-    pub(crate) fn saturating_add(self, duration: Duration) -> Self {
-        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(nanoseconds))
-    }
-
-    fn saturating_sub(self, duration: Duration) -> Self {
-        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_sub(nanoseconds))
-    }
-
-    pub(crate) fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-}
+use super::moment::Moment;
 
 /// The client's side of a lease.
 ///
@@ -58,15 +13,15 @@ impl Instant {
 #[derive(Debug)]
 pub(crate) struct Lease {
     length: Duration,
-    until: Instant,
+    until: Moment,
     /// The unanswered pings.
-    pings: VecDeque<(u64, Instant)>,
+    pings: VecDeque<(u64, Moment)>,
     next_ping: u64,
 }
 
 impl Lease {
     /// Makes a lease of this length, renewed by an answered message that was sent at `said`.
-    pub(crate) fn new(length: Duration, said: Instant) -> Self {
+    pub(crate) fn new(length: Duration, said: Moment) -> Self {
         let mut lease = Self { length, until: said, pings: VecDeque::new(), next_ping: 1 };
         lease.renew(said);
         lease
@@ -76,20 +31,20 @@ impl Lease {
         self.length
     }
 
-    pub(crate) fn until(&self) -> Instant {
+    pub(crate) fn until(&self) -> Moment {
         self.until
     }
 
     /// Returns when the service may end the lease, at the earliest.
-    pub(crate) fn over(&self) -> Instant {
+    pub(crate) fn over(&self) -> Moment {
         self.until.saturating_add(self.length / 8)
     }
 
     /// Returns when the connection counts as dead: a ping was not answered for a quarter of the
     /// lease, and nothing received for half of it. The rest is for resuming over another
     /// connection.
-    pub(crate) fn silent_from(&self) -> Instant {
-        let Some(&(_, said)) = self.pings.front() else { return Instant::NEVER };
+    pub(crate) fn silent_from(&self) -> Moment {
+        let Some(&(_, said)) = self.pings.front() else { return Moment::NEVER };
         let answered = self.until.saturating_sub(self.length - self.length / 8);
         said.saturating_add(self.length / 4).max(answered.saturating_add(self.length / 2))
     }
@@ -101,7 +56,7 @@ impl Lease {
     }
 
     /// Returns the number of a ping that is about to be sent.
-    pub(crate) fn ping(&mut self, now: Instant) -> u64 {
+    pub(crate) fn ping(&mut self, now: Moment) -> u64 {
         let number = self.next_ping;
         self.next_ping += 1;
         self.pings.push_back((number, now));
@@ -119,7 +74,7 @@ impl Lease {
         }
     }
 
-    fn renew(&mut self, said: Instant) {
+    fn renew(&mut self, said: Moment) {
         self.until = self.until.max(said.saturating_add(self.length - self.length / 8));
     }
 }
@@ -130,8 +85,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn at(seconds: u64) -> Instant {
-        Instant(seconds * 1_000_000_000)
+    fn at(seconds: u64) -> Moment {
+        Moment::from_nanoseconds(seconds * 1_000_000_000)
     }
 
     #[test]
@@ -150,7 +105,7 @@ mod tests {
     #[test]
     fn connection_is_silent_when_no_ping_is_answered_for_half_of_the_lease() {
         let mut lease = Lease::new(8 * SECOND, at(100));
-        assert_eq!(lease.silent_from(), Instant::NEVER);
+        assert_eq!(lease.silent_from(), Moment::NEVER);
         let first = lease.ping(at(102));
         lease.ping(at(104));
         assert_eq!(lease.silent_from(), at(104));

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+use super::clock;
 use super::entry::{Entry, Over, Stage};
-use super::lease::{Instant, Lease};
+use super::lease::Lease;
+use super::moment::Moment;
 use super::presence::Presence;
 use super::secret;
 use super::session::{LinkState, Session, Standing, State};
@@ -17,13 +19,12 @@ use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
 impl Session {
     /// Ends all locks when the lease is over. Returns true if it just was.
     pub(super) fn check_lease(&self) -> bool {
-        let believed = Instant::from_raw(self.believed.load(Ordering::Acquire));
-        if !believed.is_over() {
+        if !clock::has_come(self.lease_deadline()) {
             return false;
         }
         self.input(|state| {
             // Another task may have ended it, or a renewal may have come in time.
-            let over = state.lease.as_ref().is_some_and(|lease| lease.until().is_over());
+            let over = state.lease.as_ref().is_some_and(|lease| clock::has_come(lease.until()));
             if over {
                 self.lapse(state, Loss::LeaseLapsed);
             }
@@ -97,7 +98,7 @@ impl Session {
     }
 
     /// Takes the answer to this hello, which was sent at `said`, and sends the whole state again.
-    pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Instant) {
+    pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Moment) {
         self.input(|state| {
             let Welcome { session, secret, epoch, lease_ms, resumed, .. } = welcome;
             let Welcome { presence, limits, cluster, .. } = welcome;
@@ -136,7 +137,7 @@ impl Session {
     pub(super) fn link_broken(&self) {
         self.input(|state| {
             state.outbox.clear();
-            state.silence = None;
+            state.keepalive.stop();
             state.link_down();
             state.doubt_effects();
             // Without a secret the session cannot be resumed.
@@ -147,17 +148,16 @@ impl Session {
     }
 
     /// Returns until when the client waits for a service that has been out of reach since then.
-    pub(super) fn patient_until(&self, since: Instant) -> Instant {
+    pub(super) fn patient_until(&self, since: Moment) -> Moment {
         match self.options.patience {
             Some(patience) if self.lock().link == LinkState::Down => since.saturating_add(patience),
-            _ => Instant::NEVER,
+            _ => Moment::NEVER,
         }
     }
 
     /// Ends all waits for a service that has been out of reach since then, if that was long enough.
-    pub(super) fn check_patience(&self, since: Instant) {
-        let until = self.patient_until(since);
-        if until.is_over() {
+    pub(super) fn check_patience(&self, since: Moment) {
+        if clock::has_come(self.patient_until(since)) {
             self.input(|state| {
                 // A user may have disconnected meanwhile.
                 if state.link == LinkState::Down {
@@ -203,7 +203,7 @@ impl Session {
     pub(super) fn lease_left(&self) -> Option<Duration> {
         let state = self.lock();
         let over = state.lease.as_ref().map(Lease::over).or(state.lease_over)?;
-        Some(over.saturating_since(Instant::now()))
+        Some(over.saturating_since(clock::now()))
     }
 
     pub(super) fn is_resumable(&self) -> bool {
@@ -253,12 +253,13 @@ impl Session {
 
     /// Returns when the connection counts as dead although it is open, unless the service answers
     /// before.
-    pub(super) fn silent_from(&self) -> Instant {
-        self.lock().lease.as_ref().map_or(Instant::NEVER, Lease::silent_from)
+    pub(super) fn silent_from(&self) -> Moment {
+        self.lock().lease.as_ref().map_or(Moment::NEVER, Lease::silent_from)
     }
 
-    pub(super) fn believed_until(&self) -> Instant {
-        Instant::from_raw(self.believed.load(Ordering::Acquire))
+    /// Returns until when the client may take its locks for held.
+    pub(super) fn lease_deadline(&self) -> Moment {
+        Moment::from_nanoseconds(self.lease_deadline.load(Ordering::Acquire))
     }
 }
 
@@ -322,7 +323,7 @@ mod tests {
             patience: Some(Duration::ZERO),
             ..Options::to(Addresses::one(Url::Unix("/nowhere".into())))
         });
-        let long_ago = Instant::from_raw(0);
+        let long_ago = Moment::from_nanoseconds(0);
         session.leave();
         session.check_patience(long_ago);
         assert!(session.is_leaving());
@@ -355,9 +356,9 @@ mod tests {
                 r#"{{"welcome":{{"version":1,"service":"a test","session":7,"secret":"s","epoch":{said},{more}"lease-ms":8000,"limits":{{{limits}}}}}}}"#
             );
             let Ok(wire::ToClient::Welcome(welcome)) = wire::read(&text) else { panic!("{text}") };
-            let said = Instant::now().saturating_add(Duration::from_secs(said));
+            let said = clock::now().saturating_add(Duration::from_secs(said));
             session.welcome(welcome, &session.hello(false), said);
-            assert_eq!(session.believed_until(), said.saturating_add(Duration::from_secs(7)));
+            assert_eq!(session.lease_deadline(), said.saturating_add(Duration::from_secs(7)));
         }
     }
 }

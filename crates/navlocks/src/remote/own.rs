@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use tokio::net::UnixStream;
 
@@ -77,10 +76,9 @@ impl fmt::Debug for Start {
     }
 }
 
-/// Returns a time up to `max` that differs from process to process.
-pub(super) fn jitter(max: Duration) -> Duration {
-    let share = RandomState::new().hash_one(()) >> 32;
-    Duration::from_nanos((max.as_nanos() as u64 >> 8).saturating_mul(share) >> 24)
+/// Returns a number that differs from process to process, and from call to call.
+pub(super) fn random() -> u64 {
+    RandomState::new().hash_one(())
 }
 
 /// Starts the service if no process listens at the socket.

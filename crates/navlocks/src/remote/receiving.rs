@@ -2,8 +2,9 @@
 
 use navlocks_core::{FencingToken, RequestId};
 
+use super::clock;
 use super::entry::{Entry, Over, Stage};
-use super::lease::{Instant, Lease};
+use super::lease::Lease;
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestErrorKind};
 use navlocks_wire::{Fault, FaultCode, Granted, Pending, Refused, ToClient};
@@ -84,7 +85,7 @@ impl Session {
                 // for this client.
                 ToClient::Error(Fault { code: FaultCode::LeaseLapsed, .. }) => {
                     self.lapse(state, Loss::LeaseLapsed);
-                    state.lease_over = Some(Instant::now());
+                    state.lease_over = Some(clock::now());
                 }
                 ToClient::Error(fault) => {
                     state.fault = Some(fault).filter(|fault| fault.code.is_of_client());
@@ -99,7 +100,7 @@ impl Session {
     pub(super) fn ping(&self) {
         self.input(|state| {
             if let Some(lease) = &mut state.lease {
-                let number = lease.ping(Instant::now());
+                let number = lease.ping(clock::now());
                 state.say(&navlocks_wire::ToService::Ping(number));
             }
         });

@@ -10,12 +10,10 @@
 //! reach, or must not get the token, the first node carries the messages.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use super::addresses::Addresses;
-use super::connect::{ConnectError, Options};
-use super::lease::Instant;
+use super::moment::Moment;
 use super::url::Url;
 use navlocks_wire::{Fault, FaultCode};
 
@@ -59,9 +57,10 @@ pub(super) enum Next {
 }
 
 /// An attempt that failed.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: ConnectError,
+#[derive(Clone, Debug)]
+pub(super) struct DialError {
+    /// The answer of a node that refuses the session; none if the node is out of reach.
+    pub(super) refused: Option<Fault>,
     /// The node took the connection, and the hello was sent.
     pub(super) greeted: bool,
 }
@@ -69,6 +68,8 @@ pub(super) struct Failure {
 #[derive(Debug)]
 pub(super) struct Route {
     addresses: Addresses,
+    /// The session has a token that must not go to other machines unencrypted.
+    hides_token: bool,
     /// Where clients that were given the same list differ.
     first: usize,
     target: Target,
@@ -80,18 +81,20 @@ pub(super) struct Route {
     good: Option<Url>,
     hops: u32,
     /// Owners that were out of reach, and until when that counts.
-    unreachable: Vec<(Url, Instant)>,
+    unreachable: Vec<(Url, Moment)>,
     /// A node has answered `moved`.
     is_cluster: bool,
 }
 
 impl Route {
-    pub(super) fn new(addresses: &Addresses) -> Self {
+    /// Begins at one of the addresses, by a random number.
+    pub(super) fn new(addresses: &Addresses, hides_token: bool, random: u64) -> Self {
         let urls = addresses.list();
-        let first = RandomState::new().hash_one(()) as usize % urls.len();
+        let first = random as usize % urls.len();
         let target = Target { url: urls[first].clone(), role: Role::Known };
         let mut route = Self {
             addresses: addresses.clone(),
+            hides_token,
             first,
             target,
             round: VecDeque::new(),
@@ -146,24 +149,24 @@ impl Route {
 
     /// Returns true if no further attempt can succeed. The refusal of an owner before the hello is
     /// none of those: the node that named it can carry the messages.
-    pub(super) fn is_final(&self, failure: &Failure) -> bool {
+    pub(super) fn is_final(&self, error: &DialError) -> bool {
         let is_owner = matches!(self.target.role, Role::Owner { .. });
-        let ConnectError::Refused(fault) = &failure.error else { return false };
+        let Some(fault) = &error.refused else { return false };
         // A proxy answers a handshake so while its service restarts.
         let is_proxy = self.good.is_some() && fault.code == FaultCode::Other;
-        fault.code.is_final() && (failure.greeted || !is_owner && !is_proxy)
+        fault.code.is_final() && (error.greeted || !is_owner && !is_proxy)
     }
 
     /// Chooses the next target after an attempt that failed.
-    pub(super) fn failed(&mut self, failure: &Failure, options: &Options) -> Next {
-        if let ConnectError::Refused(Fault { code: FaultCode::Moved, to, .. }) = &failure.error {
+    pub(super) fn failed(&mut self, error: &DialError, now: Moment) -> Next {
+        if let Some(Fault { code: FaultCode::Moved, to, .. }) = &error.refused {
             let Target { url, role } = self.target.clone();
-            return self.follow(url, role == Role::Carrier, to.as_deref(), options);
+            return self.follow(url, role == Role::Carrier, to.as_deref(), now);
         }
-        match (&self.target.role, failure.greeted) {
+        match (&self.target.role, error.greeted) {
             (Role::Owner { named_by }, false) => {
                 let named_by = named_by.clone();
-                let until = Instant::now().saturating_add(UNREACHABLE_FOR);
+                let until = now.saturating_add(UNREACHABLE_FOR);
                 self.unreachable.push((self.target.url.clone(), until));
                 self.target = Target { url: named_by, role: Role::Carrier };
                 Next::AtOnce
@@ -173,15 +176,15 @@ impl Route {
     }
 
     /// Chooses the next target after the node that had welcomed the session said `moved`.
-    pub(super) fn moved(&mut self, to: Option<&str>, options: &Options) -> Next {
+    pub(super) fn moved(&mut self, to: Option<&str>, now: Moment) -> Next {
         match self.good.clone() {
-            Some(from) => self.follow(from, false, to, options),
+            Some(from) => self.follow(from, false, to, now),
             None => self.advance(),
         }
     }
 
     /// Follows a node to the owner that it named, or lets the node carry the messages there.
-    fn follow(&mut self, from: Url, carried: bool, to: Option<&str>, options: &Options) -> Next {
+    fn follow(&mut self, from: Url, carried: bool, to: Option<&str>, now: Moment) -> Next {
         self.is_cluster = true;
         self.rounds = 0;
         let owner = to.and_then(|to| Url::parse(to).ok()).filter(|owner| *owner != from);
@@ -191,10 +194,9 @@ impl Route {
             return Next::AfterPause;
         };
         self.hops += 1;
-        let now = Instant::now();
         self.unreachable.retain(|&(_, until)| now < until);
         let is_unreachable = self.unreachable.iter().any(|(url, _)| *url == owner);
-        if may_follow(&owner, options) && !is_unreachable {
+        if self.may_follow(&owner) && !is_unreachable {
             self.target = Target { url: owner, role: Role::Owner { named_by: from } };
             Next::AtOnce
         } else if carried {
@@ -204,6 +206,15 @@ impl Route {
             self.target = Target { url: from, role: Role::Carrier };
             Next::AtOnce
         }
+    }
+
+    /// Returns true if the owner may get what the listed nodes get: everything encrypted, if it
+    /// was, and the token. A client of a Unix socket has shown none, so it stays there.
+    fn may_follow(&self, owner: &Url) -> bool {
+        let is_weaker = self.addresses.are_encrypted() && !owner.is_encrypted();
+        let is_leak = self.hides_token && owner.is_in_clear().is_some();
+        let is_web = matches!(owner, Url::Web { .. }) && self.addresses.socket().is_none();
+        is_web && !is_weaker && !is_leak
     }
 
     /// Goes on with the next known address; after the last one, from the start after a pause.
@@ -229,9 +240,9 @@ impl Route {
     }
 }
 
-impl Failure {
+impl DialError {
     pub(super) fn is_moved(&self) -> bool {
-        matches!(&self.error, ConnectError::Refused(fault) if fault.code == FaultCode::Moved)
+        self.refused.as_ref().is_some_and(|fault| fault.code == FaultCode::Moved)
     }
 }
 
@@ -242,38 +253,41 @@ impl Target {
     }
 }
 
-/// Returns true if the owner may get what the listed nodes get: everything encrypted, if it was,
-/// and the token. A client of a Unix socket has shown none, so it stays there.
-fn may_follow(owner: &Url, options: &Options) -> bool {
-    let (addresses, shows_token) = (&options.addresses, options.token.is_some());
-    let is_weaker = addresses.are_encrypted() && !owner.is_encrypted();
-    let is_leak = shows_token && owner.is_in_clear().is_some() && !options.token_in_clear;
-    let is_web = matches!(owner, Url::Web { .. }) && addresses.socket().is_none();
-    is_web && !is_weaker && !is_leak
+/// Returns the fault of a service that answers the handshake with this status and sentence.
+pub(super) fn code_of_status(status: u16, sentence: &str) -> FaultCode {
+    match status {
+        401 => FaultCode::Unauthorized,
+        403 => FaultCode::ForbiddenOrigin,
+        426 => FaultCode::Version,
+        429 | 503 => FaultCode::Limit,
+        // A proxy answers so while its service restarts.
+        500..=599 => FaultCode::Internal,
+        // A node of another cluster. A proxy that has no such host answers the same status.
+        421 if sentence.contains("cluster") => FaultCode::BadState,
+        _ => FaultCode::Other,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::dial;
     use super::*;
-    use tokio_tungstenite::tungstenite::http::StatusCode;
 
-    fn options(list: &str) -> Options {
-        Options::to(Addresses::parse(list).unwrap())
+    const NOW: Moment = Moment::from_nanoseconds(1_000_000_000);
+
+    fn route(list: &str) -> Route {
+        Route::new(&Addresses::parse(list).unwrap(), false, 0)
     }
 
-    fn refused(code: FaultCode, greeted: bool) -> Failure {
-        Failure { error: ConnectError::Refused(Fault::new(code, "no")), greeted }
+    fn refused(code: FaultCode, greeted: bool) -> DialError {
+        DialError { refused: Some(Fault::new(code, "no")), greeted }
     }
 
-    fn moved(to: Option<&str>) -> Failure {
-        let error = ConnectError::Refused(Fault::moved(to.map(String::from)));
-        Failure { error, greeted: true }
+    fn moved(to: Option<&str>) -> DialError {
+        DialError { refused: Some(Fault::moved(to.map(String::from))), greeted: true }
     }
 
-    fn unreachable() -> Failure {
-        let error = ConnectError::Unreachable(std::io::ErrorKind::ConnectionRefused.into());
-        Failure { error, greeted: false }
+    fn unreachable() -> DialError {
+        DialError { refused: None, greeted: false }
     }
 
     fn dialled(route: &Route) -> (String, bool) {
@@ -282,12 +296,11 @@ mod tests {
 
     #[test]
     fn round_dials_each_address_once_and_begins_with_the_last_good_one() {
-        let options = options("ws://a,b,c");
-        let mut route = Route::new(&options.addresses);
+        let mut route = route("ws://a,b,c");
         let mut rounds = Vec::new();
         for _ in 0..2 {
             let mut round = vec![dialled(&route).0];
-            while route.failed(&unreachable(), &options) == Next::AtOnce {
+            while route.failed(&unreachable(), NOW) == Next::AtOnce {
                 round.push(dialled(&route).0);
             }
             rounds.push(round.clone());
@@ -296,19 +309,19 @@ mod tests {
         }
         assert_eq!(rounds[0], rounds[1]);
         while dialled(&route).0 != rounds[0][1] {
-            route.failed(&unreachable(), &options);
+            route.failed(&unreachable(), NOW);
         }
         route.reached();
         assert_eq!(dialled(&route).0, rounds[0][1]);
-        assert_eq!(route.failed(&unreachable(), &options), Next::AtOnce);
+        assert_eq!(route.failed(&unreachable(), NOW), Next::AtOnce);
         assert_eq!(dialled(&route).0, rounds[0][0]);
     }
 
     #[test]
     fn clients_of_one_list_begin_at_different_addresses() {
-        let options = options("ws://a,b,c");
-        let first = |_| dialled(&Route::new(&options.addresses)).0;
-        let firsts: std::collections::HashSet<String> = (0..200).map(first).collect();
+        let addresses = Addresses::parse("ws://a,b,c").unwrap();
+        let first = |random| dialled(&Route::new(&addresses, false, random)).0;
+        let firsts: std::collections::HashSet<String> = (0..3).map(first).collect();
         assert_eq!(firsts.len(), 3);
     }
 
@@ -317,27 +330,24 @@ mod tests {
 
     #[test]
     fn route_follows_the_stories_of_both_clients() {
-        let mut told = (options("ws://nowhere"), None);
+        let mut told = None;
         let lines = STORIES.lines().enumerate();
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         for (index, line) in lines {
             let words: Vec<&str> = line.split_whitespace().collect();
             if let ["route", list, flags @ ..] = &words[..] {
-                let token = flags.contains(&"token").then(|| "t".to_owned());
-                let token_in_clear = flags.contains(&"clear");
-                let options = Options { token, token_in_clear, ..options(list) };
-                told.1 = Some(Route::new(&options.addresses));
-                told.0 = options;
+                let hides_token = flags.contains(&"token") && !flags.contains(&"clear");
+                told = Some(Route::new(&Addresses::parse(list).unwrap(), hides_token, 0));
                 continue;
             }
-            let (options, Some(route)) = (&told.0, &mut told.1) else { panic!("no route") };
+            let Some(route) = &mut told else { panic!("no route") };
             let known = |to: &'static str| Some(to).filter(|to| *to != "-");
             let next = match words[..] {
-                ["moved", to, ":", ..] => Some(route.failed(&moved(known(to)), options)),
-                ["left", to, ":", ..] => Some(route.moved(known(to), options)),
-                ["gone", ":", ..] => Some(route.failed(&unreachable(), options)),
+                ["moved", to, ":", ..] => Some(route.failed(&moved(known(to)), NOW)),
+                ["left", to, ":", ..] => Some(route.moved(known(to), NOW)),
+                ["gone", ":", ..] => Some(route.failed(&unreachable(), NOW)),
                 ["refused", ":", ..] => {
-                    Some(route.failed(&refused(FaultCode::Unauthorized, false), options))
+                    Some(route.failed(&refused(FaultCode::Unauthorized, false), NOW))
                 }
                 ["reached", ":", ..] => {
                     route.reached();
@@ -349,9 +359,8 @@ mod tests {
                     continue;
                 }
                 ["status", code, word, ":", answer] => {
-                    let status = StatusCode::from_bytes(code.as_bytes()).unwrap();
-                    let error = dial::refused(status, word.as_bytes());
-                    let found = route.is_final(&Failure { error, greeted: false });
+                    let code = code_of_status(code.parse().unwrap(), word);
+                    let found = route.is_final(&refused(code, false));
                     assert_eq!(found, answer == "yes", "line {}", index + 1);
                     continue;
                 }
@@ -376,24 +385,23 @@ mod tests {
 
     #[test]
     fn owner_out_of_reach_is_dialled_again_after_a_minute() {
-        let options = options("ws://a");
-        let mut route = Route::new(&options.addresses);
-        route.failed(&moved(Some("ws://b")), &options);
-        route.failed(&unreachable(), &options);
+        let mut route = route("ws://a");
+        route.failed(&moved(Some("ws://b")), NOW);
+        route.failed(&unreachable(), NOW);
         route.reached();
-        route.unreachable.iter_mut().for_each(|(_, until)| *until = Instant::now());
-        route.failed(&moved(Some("ws://b")), &options);
+        route.failed(&moved(Some("ws://b")), NOW.saturating_add(Duration::from_secs(59)));
+        assert_eq!(dialled(&route), ("ws://a/".into(), true));
+        route.failed(&moved(Some("ws://b")), NOW.saturating_add(Duration::from_secs(60)));
         assert_eq!(dialled(&route), ("ws://b/".into(), false));
     }
 
     #[test]
     fn way_to_a_node_may_take_longer_after_a_round_in_vain() {
         let lease = Some(Duration::from_secs(8));
-        let options = options("ws://a,b,c,d,e");
-        let mut route = Route::new(&options.addresses);
+        let mut route = route("ws://a,b,c,d,e");
         let first = route.limit(lease);
         for _ in 0..5 {
-            route.failed(&unreachable(), &options);
+            route.failed(&unreachable(), NOW);
         }
         assert_eq!(route.limit(lease), 2 * first);
     }

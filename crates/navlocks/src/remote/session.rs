@@ -12,9 +12,10 @@ use super::asking::Asked;
 use super::changes::Changes;
 use super::connect::Options;
 use super::entry::{Entry, Over};
-use super::lease::{Instant, Lease};
+use super::keepalive::Keepalive;
+use super::lease::Lease;
+use super::moment::Moment;
 use super::presence::Presence;
-use super::silence::Silence;
 use crate::error::{Loss, Refusal, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::wakes::Wakes;
@@ -28,7 +29,7 @@ pub(crate) struct Session {
     /// How many locks were ever lost here: while it does not change, no holder has lost its lock.
     pub(super) losses: AtomicU64,
     /// Until when the client may take its locks for held.
-    pub(super) believed: AtomicU64,
+    pub(super) lease_deadline: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -43,11 +44,11 @@ pub(super) struct State {
     pub(super) epoch: u64,
     pub(super) lease: Option<Lease>,
     /// When a service may grant the locks of the latest lease to other clients.
-    pub(super) lease_over: Option<Instant>,
+    pub(super) lease_over: Option<Moment>,
     /// The socket of the presence, as long as the session lives.
     pub(super) presence: Option<Presence>,
-    /// Since when nothing was heard, while something may wait for the service.
-    pub(super) silence: Option<Silence>,
+    /// The silence of the service, while a request may wait for it.
+    pub(super) keepalive: Keepalive,
     /// The service is a cluster, where a session has one partition.
     pub(super) cluster: bool,
     /// The service ended the connection with this refusal, because the locks are elsewhere.
@@ -120,6 +121,7 @@ pub(super) struct Client {
 impl Session {
     pub(super) fn new(options: Options) -> Self {
         let first = Client { partition: options.partition.as_str().into(), ..Client::default() };
+        let keepalive = Keepalive::new(options.answers_within);
         Self {
             options,
             state: Mutex::new(State {
@@ -130,7 +132,7 @@ impl Session {
                 lease: None,
                 lease_over: None,
                 presence: None,
-                silence: None,
+                keepalive,
                 cluster: false,
                 moved: None,
                 fault: None,
@@ -153,7 +155,7 @@ impl Session {
                 wakes: Wakes::default(),
             }),
             losses: AtomicU64::new(0),
-            believed: AtomicU64::new(Instant::NEVER.raw()),
+            lease_deadline: AtomicU64::new(Moment::NEVER.nanoseconds()),
         }
     }
 
@@ -166,8 +168,8 @@ impl Session {
         let mut state = self.lock();
         let result = input(&mut state);
         state.note_link();
-        let until = state.lease.as_ref().map_or(Instant::NEVER, Lease::until);
-        self.believed.store(until.raw(), Ordering::Release);
+        let until = state.lease.as_ref().map_or(Moment::NEVER, Lease::until);
+        self.lease_deadline.store(until.nanoseconds(), Ordering::Release);
         if !state.outbox.is_empty() || state.link == LinkState::Leaving {
             let driver = state.driver.take();
             state.wakes.add_all(driver);

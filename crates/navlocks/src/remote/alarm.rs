@@ -1,0 +1,40 @@
+//! The timer of the driver.
+
+use std::pin::Pin;
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+use super::clock;
+use super::moment::Moment;
+
+/// Wakes its task at a moment of the clock that leases are counted by.
+pub(super) struct Alarm {
+    timer: Pin<Box<Sleep>>,
+    set_to: Moment,
+}
+
+impl Alarm {
+    pub(super) fn new() -> Self {
+        Self { timer: Box::pin(sleep(Duration::ZERO)), set_to: Moment::NEVER }
+    }
+
+    /// Wakes the task at this moment. If an earlier one was set before, the task is woken then, and
+    /// sets it again: that is rare, and every message moves the moment.
+    pub(super) fn set(&mut self, at: Moment, cx: &mut Context<'_>) {
+        if at == Moment::NEVER {
+            return;
+        }
+        if at < self.set_to {
+            self.set_to = at;
+            let left = at.saturating_since(clock::now());
+            self.timer.as_mut().reset(tokio::time::Instant::now() + left);
+        }
+        if self.timer.as_mut().poll(cx).is_ready() {
+            // The timer has another clock, and may have fired too early.
+            self.set_to = Moment::NEVER;
+            cx.waker().wake_by_ref();
+        }
+    }
+}
