@@ -294,7 +294,7 @@ test('a round dials each address once and begins with the last good one', () => 
 });
 
 /** Shared with the Rust client, which has the same route. */
-const STORIES = readFileSync(new URL('../../crates/navlocks/tests/routes.txt', import.meta.url), 'utf8');
+const STORIES = readFileSync(new URL('../../crates/navlocks-client/tests/routes.txt', import.meta.url), 'utf8');
 
 test('a route follows the stories of both clients', () => {
   let route;

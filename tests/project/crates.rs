@@ -4,15 +4,17 @@ use std::env;
 use std::process::Command;
 
 use crate::files;
+use crate::source::shipped_code;
 
 /// The most crates that a program gets with the default `navlocks`.
 const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 
 /// Each crate with its dependencies in this project, lowest first. All arrows point up this list.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-wire", &["navlocks-core"]),
-    ("crates/navlocks", &["navlocks-core", "navlocks-wire"]),
+    ("crates/navlocks-client", &["navlocks-wire"]),
+    ("crates/navlocks", &["navlocks-client", "navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-etcd", &["navlocks-server"]),
     ("crates/navlocks-cli", &["navlocks", "navlocks-etcd", "navlocks-server", "navlocks-wire"]),
@@ -40,7 +42,7 @@ fn dependencies_of_crates_point_one_way() {
 
 #[test]
 fn client_and_engine_leave_serialization_to_the_wire_crate() {
-    for folder in ["crates/navlocks-core", "crates/navlocks"] {
+    for folder in ["crates/navlocks-core", "crates/navlocks-client", "crates/navlocks"] {
         let manifest = files::read(&format!("{folder}/Cargo.toml")).unwrap();
         let serde = |name: &&str| name.starts_with("serde");
         assert_eq!(dependencies(&manifest.text).into_iter().find(serde), None, "{folder}");
@@ -49,7 +51,7 @@ fn client_and_engine_leave_serialization_to_the_wire_crate() {
 
 #[test]
 fn default_async_crate_brings_few_crates_and_no_network() {
-    let found = tree(&[]);
+    let found = tree("navlocks", &[]);
     assert!(found.contains(&"navlocks-core".to_owned()), "{found:?}");
     assert!(found.len() <= DEFAULT_DEPENDENCIES_MAX, "{} crates: {found:?}", found.len());
     for network in ["tokio", "rustls", "tokio-tungstenite", "serde", "navlocks-wire"] {
@@ -59,14 +61,41 @@ fn default_async_crate_brings_few_crates_and_no_network() {
 
 #[test]
 fn network_of_the_async_crate_is_noticed() {
-    let found = tree(&["--features", "service"]);
+    let found = tree("navlocks", &["--features", "service"]);
     assert!(found.contains(&"tokio".to_owned()) && found.len() > DEFAULT_DEPENDENCIES_MAX);
 }
 
-/// Returns all crates that `navlocks` brings on any platform, without itself.
-fn tree(features: &[&str]) -> Vec<String> {
+/// The machine of a client has no runtime, no socket and no clock: its dependencies are the engine,
+/// the messages, and the crates that write these.
+#[test]
+fn client_machine_brings_only_the_messages() {
+    let found = tree("navlocks-client", &[]);
+    assert!(found.contains(&"navlocks-wire".to_owned()), "{found:?}");
+    assert_eq!(found, tree_with_itself("navlocks-wire", &[]));
+}
+
+/// The clocks of std are no crates, so its source must not name them.
+#[test]
+fn client_machine_reads_no_clock_and_no_randomness() {
+    let worldly =
+        ["Instant", "SystemTime", "RandomState", "std::net::Tcp", "std::io", "std::thread"];
+    for file in files::rust_below("crates/navlocks-client/src") {
+        for (number, line) in shipped_code(&file.text) {
+            let found = worldly.iter().find(|word| line.contains(**word));
+            assert_eq!(found, None, "{}:{number}: {line}", file.path);
+        }
+    }
+}
+
+/// Returns all crates that a crate brings on any platform, without itself.
+fn tree(package: &str, features: &[&str]) -> Vec<String> {
+    let all = tree_with_itself(package, features);
+    all.into_iter().filter(|name| name != package).collect()
+}
+
+fn tree_with_itself(package: &str, features: &[&str]) -> Vec<String> {
     let output = Command::new(env::var_os("CARGO").unwrap())
-        .args(["tree", "--locked", "--package", "navlocks", "--edges", "normal"])
+        .args(["tree", "--locked", "--package", package, "--edges", "normal"])
         .args(["--prefix", "none", "--format", "{p}"])
         .args(features)
         .env("CARGO_TERM_COLOR", "never")
@@ -76,8 +105,7 @@ fn tree(features: &[&str]) -> Vec<String> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let stdout = String::from_utf8(output.stdout).unwrap();
     let names = stdout.lines().filter_map(|line| line.split(' ').next());
-    let mut names: Vec<String> =
-        names.filter(|name| *name != "navlocks").map(str::to_owned).collect();
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort_unstable();
     names.dedup();
     names

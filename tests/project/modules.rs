@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::{self, File};
 use crate::source::shipped_code;
 
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "crates/navlocks-core",
     "crates/navlocks-wire",
+    "crates/navlocks-client",
     "crates/navlocks",
     "crates/navlocks-server",
     "crates/navlocks-etcd",

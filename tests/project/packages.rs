@@ -5,9 +5,10 @@ use std::process::Command;
 use crate::files;
 
 /// The crates in the order in which they are published.
-pub(crate) const CRATES: [&str; 6] = [
+pub(crate) const CRATES: [&str; 7] = [
     "navlocks-core",
     "navlocks-wire",
+    "navlocks-client",
     "navlocks",
     "navlocks-server",
     "navlocks-etcd",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 use super::clock;
-use super::moment::Moment;
+use navlocks_client::Moment;
 
 /// Wakes its task at a moment of the clock that leases are counted by.
 pub(super) struct Alarm {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::backoff::Backoff;
 use super::connect::{ConnectError, Options};
 use super::own::{self, Start};
+use navlocks_client::Backoff;
 
 /// How the first connection is tried.
 pub(super) struct Attempts {
@@ -45,7 +45,7 @@ async fn try_all<T>(
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
             begun => return begun,
         }
-        sleep(backoff.next()).await;
+        sleep(backoff.next_pause()).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The clock of a session.
 
-use super::moment::Moment;
+use navlocks_client::Moment;
 
 /// Reads a clock that runs while the process is stopped and the machine sleeps, and that cannot be
 /// set.

@@ -9,15 +9,13 @@ use std::time::Duration;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-use super::addresses::Addresses;
 use super::begin::{self, Attempts};
 use super::driver;
 use super::handle::Handle;
 use super::open::shut_down;
 use super::own::{self, Start};
-use super::route::Route;
 use super::runtime::Carrier;
-use super::url::Url;
+use navlocks_client::{Addresses, Route, Url};
 use navlocks_wire::{ClientKey, Fault};
 
 /// The shortest silence that follows from a patience: a service may be busy for a moment.

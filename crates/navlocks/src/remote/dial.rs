@@ -21,8 +21,7 @@ use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
 
 use super::connect::{ConnectError, Options};
 use super::early;
-use super::route::code_of_status;
-use super::url::Url;
+use navlocks_client::{Url, code_of_status};
 use navlocks_wire::{Fault, SUBPROTOCOL};
 
 /// Any of the sockets.
@@ -198,8 +197,8 @@ pub(super) fn refused(status: StatusCode, body: &[u8]) -> ConnectError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::addresses::Addresses;
     use super::*;
+    use navlocks_client::Addresses;
 
     #[test]
     fn request_for_a_websocket_takes_every_address() {

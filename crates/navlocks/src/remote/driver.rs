@@ -10,17 +10,15 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::alarm::Alarm;
-use super::backoff::{Backoff, Starts, jitter};
 use super::carrier::{End, carry};
 use super::clock;
 use super::connect::{ConnectError, Options};
 use super::dial::{Dialed, Link, dial};
 use super::greeting::{WELCOME_MAX, greet, greet_over};
-use super::moment::Moment;
 use super::own;
-use super::route::{DialError, Next, Route};
 use super::session::Session;
 use crate::error::{Loss, Refusal};
+use navlocks_client::{Backoff, DialError, Moment, Next, Route, Starts, jitter};
 use navlocks_wire::{Fault, FaultCode};
 
 /// Spreads the clients that want to start a service.
@@ -239,7 +237,7 @@ fn next_pause(session: &Session, route: &Route, backoff: &mut Backoff) -> Durati
     let is_awaited = session.is_resumable() || session.needs_service();
     match route.is_cluster() && is_awaited {
         true => backoff.next_in_takeover(own::random()),
-        false => backoff.next(),
+        false => backoff.next_pause(),
     }
 }
 
@@ -284,8 +282,8 @@ async fn attended<T>(session: &Session, since: Moment, work: impl Future<Output 
 
 #[cfg(test)]
 mod tests {
-    use super::super::addresses::Addresses;
     use super::*;
+    use navlocks_client::Addresses;
 
     #[test]
     fn session_that_a_takeover_waits_for_makes_short_pauses() {

@@ -12,8 +12,8 @@ use super::clock;
 use super::connect::ConnectError;
 use super::dial::{Dialed, Link, dial, open};
 use super::driver::Failure;
-use super::route::Route;
 use super::session::Session;
+use navlocks_client::Route;
 use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome};
 
 /// For the service to answer the handshake and the hello.

@@ -8,12 +8,11 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::clock;
 use super::entry::{Entry, Over, Stage};
-use super::lease::Lease;
-use super::moment::Moment;
 use super::presence::Presence;
 use super::secret;
 use super::session::{LinkState, Session, Standing, State};
 use crate::error::{Loss, Refusal};
+use navlocks_client::{Lease, Moment};
 use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
 
 impl Session {
@@ -312,10 +311,10 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::addresses::Addresses;
     use super::super::connect::Options;
-    use super::super::url::Url;
     use super::*;
+    use navlocks_client::Addresses;
+    use navlocks_client::Url;
 
     #[test]
     fn client_that_leaves_when_patience_ends_has_left() {

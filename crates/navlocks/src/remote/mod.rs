@@ -15,8 +15,6 @@
 //! claim of all requests, held ones with their tokens.
 
 // In reading order.
-mod url;
-mod addresses;
 mod connect;
 mod begin;
 mod open;
@@ -32,16 +30,11 @@ mod presence;
 mod receiving;
 mod asking;
 mod translation;
-mod moment;
 mod clock;
-mod lease;
-mod keepalive;
 mod silence;
 mod driver;
 mod greeting;
 mod carrier;
-mod route;
-mod backoff;
 mod alarm;
 mod dial;
 mod early;

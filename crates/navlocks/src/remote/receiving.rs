@@ -4,9 +4,9 @@ use navlocks_core::{FencingToken, RequestId};
 
 use super::clock;
 use super::entry::{Entry, Over, Stage};
-use super::lease::Lease;
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestErrorKind};
+use navlocks_client::Lease;
 use navlocks_wire::{Fault, FaultCode, Granted, Pending, Refused, ToClient};
 
 impl Session {

@@ -12,13 +12,11 @@ use super::asking::Asked;
 use super::changes::Changes;
 use super::connect::Options;
 use super::entry::{Entry, Over};
-use super::keepalive::Keepalive;
-use super::lease::Lease;
-use super::moment::Moment;
 use super::presence::Presence;
 use crate::error::{Loss, Refusal, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::wakes::Wakes;
+use navlocks_client::{Keepalive, Lease, Moment};
 use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
 
 /// The state that the users of a connection and its driver share. It outlives connections, and

@@ -2,10 +2,9 @@
 
 use super::clock;
 use super::entry::{Over, Stage};
-use super::keepalive::{Due, SIGN_OF_LIFE};
-use super::moment::Moment;
 use super::session::{Session, State};
 use crate::error::RequestErrorKind;
+use navlocks_client::{Due, Moment, SIGN_OF_LIFE};
 use navlocks_wire::ToService;
 
 impl Session {

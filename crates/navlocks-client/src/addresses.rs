@@ -4,20 +4,25 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::url::Url;
+use crate::url::Url;
 
 /// The addresses that a client was given, in their order: at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Addresses(Arc<[Url]>);
+pub struct Addresses(Arc<[Url]>);
 
 impl Addresses {
-    pub(crate) fn one(url: Url) -> Self {
+    /// Makes a list of one address.
+    pub fn one(url: Url) -> Self {
         Self(Arc::new([url]))
     }
 
     /// Parses one address, or a list such as `wss://n1:7400,n2:7400`: later ones may leave out the
     /// scheme of the first.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// The text names the address and its problem.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let has_scheme = |part: &str| part.starts_with("unix:") || part.contains("://");
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         // The path of a socket may have a comma in it.
@@ -46,12 +51,13 @@ impl Addresses {
         Ok(Self(urls.into()))
     }
 
-    pub(crate) fn list(&self) -> &[Url] {
+    /// Returns all addresses.
+    pub fn list(&self) -> &[Url] {
         &self.0
     }
 
     /// Returns the path, if this is a socket of this machine.
-    pub(crate) fn socket(&self) -> Option<&Path> {
+    pub fn socket(&self) -> Option<&Path> {
         self.0.iter().find_map(|url| match url {
             Url::Unix(path) => Some(path.as_path()),
             Url::Web { .. } => None,
@@ -59,12 +65,12 @@ impl Addresses {
     }
 
     /// Returns true if everything that is sent to these addresses is encrypted.
-    pub(crate) fn are_encrypted(&self) -> bool {
+    pub fn are_encrypted(&self) -> bool {
         self.0.iter().all(Url::is_encrypted)
     }
 
     /// Returns the host of another machine to which everything is sent unencrypted.
-    pub(crate) fn in_clear(&self) -> Option<&str> {
+    pub fn in_clear(&self) -> Option<&str> {
         self.0.iter().find_map(Url::is_in_clear)
     }
 }

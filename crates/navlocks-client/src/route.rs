@@ -12,9 +12,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::addresses::Addresses;
-use super::moment::Moment;
-use super::url::Url;
+use crate::addresses::Addresses;
+use crate::moment::Moment;
+use crate::url::Url;
 use navlocks_wire::{Fault, FaultCode};
 
 /// How often in a row an address that a node named is dialled without a pause: two nodes may
@@ -28,14 +28,15 @@ const UNREACHABLE_FOR: Duration = Duration::from_secs(60);
 const OWNER_MAX: Duration = Duration::from_secs(1);
 
 /// For the way to an address, and for the way to one of several.
-pub(super) const DIAL_MAX: Duration = Duration::from_secs(10);
+const DIAL_MAX: Duration = Duration::from_secs(10);
 const DIAL_ONE_MIN: Duration = Duration::from_secs(2);
 const DIAL_LEASED_MIN: Duration = Duration::from_millis(250);
 
 /// An address, and why it is dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) url: Url,
+pub struct Target {
+    /// The address.
+    pub url: Url,
     role: Role,
 }
 
@@ -51,22 +52,25 @@ enum Role {
 
 /// When the next address is dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub enum Next {
+    /// At once.
     AtOnce,
+    /// After the next pause.
     AfterPause,
 }
 
 /// An attempt that failed.
 #[derive(Clone, Debug)]
-pub(super) struct DialError {
+pub struct DialError {
     /// The answer of a node that refuses the session; none if the node is out of reach.
-    pub(super) refused: Option<Fault>,
+    pub refused: Option<Fault>,
     /// The node took the connection, and the hello was sent.
-    pub(super) greeted: bool,
+    pub greeted: bool,
 }
 
+/// The way of a session to its service.
 #[derive(Debug)]
-pub(super) struct Route {
+pub struct Route {
     addresses: Addresses,
     /// The session has a token that must not go to other machines unencrypted.
     hides_token: bool,
@@ -88,7 +92,7 @@ pub(super) struct Route {
 
 impl Route {
     /// Begins at one of the addresses, by a random number.
-    pub(super) fn new(addresses: &Addresses, hides_token: bool, random: u64) -> Self {
+    pub fn new(addresses: &Addresses, hides_token: bool, random: u64) -> Self {
         let urls = addresses.list();
         let first = random as usize % urls.len();
         let target = Target { url: urls[first].clone(), role: Role::Known };
@@ -108,17 +112,18 @@ impl Route {
         route
     }
 
-    pub(super) fn target(&self) -> &Target {
+    /// Returns the next address.
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
     /// Returns true if several nodes may be dialled.
-    pub(super) fn is_cluster(&self) -> bool {
+    pub fn is_cluster(&self) -> bool {
         self.is_cluster
     }
 
     /// Returns how long the way to the target may take, for a session with this lease.
-    pub(super) fn limit(&self, lease: Option<Duration>) -> Duration {
+    pub fn limit(&self, lease: Option<Duration>) -> Duration {
         let eighth = lease.map(|lease| lease / 8);
         match self.target.role {
             Role::Owner { .. } => eighth.map_or(OWNER_MAX, |eighth| eighth.min(OWNER_MAX)),
@@ -134,7 +139,7 @@ impl Route {
     }
 
     /// The target has welcomed the session.
-    pub(super) fn reached(&mut self) {
+    pub fn reached(&mut self) {
         let good = self.target.url.clone();
         self.unreachable.retain(|(url, _)| *url != good);
         self.good = Some(good);
@@ -143,13 +148,13 @@ impl Route {
     }
 
     /// A connection was there for long enough that a further `moved` is no quarrel of nodes.
-    pub(super) fn settled(&mut self) {
+    pub fn settled(&mut self) {
         self.hops = 0;
     }
 
     /// Returns true if no further attempt can succeed. The refusal of an owner before the hello is
     /// none of those: the node that named it can carry the messages.
-    pub(super) fn is_final(&self, error: &DialError) -> bool {
+    pub fn is_final(&self, error: &DialError) -> bool {
         let is_owner = matches!(self.target.role, Role::Owner { .. });
         let Some(fault) = &error.refused else { return false };
         // A proxy answers a handshake so while its service restarts.
@@ -158,7 +163,7 @@ impl Route {
     }
 
     /// Chooses the next target after an attempt that failed.
-    pub(super) fn failed(&mut self, error: &DialError, now: Moment) -> Next {
+    pub fn failed(&mut self, error: &DialError, now: Moment) -> Next {
         if let Some(Fault { code: FaultCode::Moved, to, .. }) = &error.refused {
             let Target { url, role } = self.target.clone();
             return self.follow(url, role == Role::Carrier, to.as_deref(), now);
@@ -176,7 +181,7 @@ impl Route {
     }
 
     /// Chooses the next target after the node that had welcomed the session said `moved`.
-    pub(super) fn moved(&mut self, to: Option<&str>, now: Moment) -> Next {
+    pub fn moved(&mut self, to: Option<&str>, now: Moment) -> Next {
         match self.good.clone() {
             Some(from) => self.follow(from, false, to, now),
             None => self.advance(),
@@ -241,20 +246,21 @@ impl Route {
 }
 
 impl DialError {
-    pub(super) fn is_moved(&self) -> bool {
+    /// Returns true if the node does not own the locks.
+    pub fn is_moved(&self) -> bool {
         self.refused.as_ref().is_some_and(|fault| fault.code == FaultCode::Moved)
     }
 }
 
 impl Target {
     /// Returns true if the node is to carry the messages to the owner.
-    pub(super) fn carries(&self) -> bool {
+    pub fn carries(&self) -> bool {
         self.role == Role::Carrier
     }
 }
 
 /// Returns the fault of a service that answers the handshake with this status and sentence.
-pub(super) fn code_of_status(status: u16, sentence: &str) -> FaultCode {
+pub fn code_of_status(status: u16, sentence: &str) -> FaultCode {
     match status {
         401 => FaultCode::Unauthorized,
         403 => FaultCode::ForbiddenOrigin,
@@ -326,7 +332,7 @@ mod tests {
     }
 
     /// Shared with the JavaScript client, which has the same route.
-    const STORIES: &str = include_str!("../../tests/routes.txt");
+    const STORIES: &str = include_str!("../tests/routes.txt");
 
     #[test]
     fn route_follows_the_stories_of_both_clients() {

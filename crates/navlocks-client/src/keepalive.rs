@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use super::moment::Moment;
+use crate::moment::Moment;
 
 /// The number of pings against silence. Those that renew a lease are numbered from 1.
-pub(super) const SIGN_OF_LIFE: u64 = 0;
+pub const SIGN_OF_LIFE: u64 = 0;
 
 /// The silence of a service, while a request may wait for it.
 #[derive(Debug)]
-pub(super) struct Keepalive {
+pub struct Keepalive {
     /// The allowed silence; none if it has no end.
     limit: Option<Duration>,
     silence: Option<Silence>,
@@ -27,7 +27,7 @@ struct Silence {
 
 /// The next step against a silence that has lasted long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub enum Due {
     /// The client sends a ping.
     Ping,
     /// No answer came: all waits end.
@@ -35,36 +35,37 @@ pub(super) enum Due {
 }
 
 impl Keepalive {
-    pub(super) fn new(limit: Option<Duration>) -> Self {
+    /// Allows a silence of this length.
+    pub fn new(limit: Option<Duration>) -> Self {
         Self { limit, silence: None }
     }
 
     /// Returns true if the moments of messages count.
-    pub(super) fn is_counting(&self) -> bool {
+    pub fn is_counting(&self) -> bool {
         self.silence.is_some()
     }
 
     /// Notes that a request begins to wait for the service.
-    pub(super) fn begin(&mut self, now: Moment) {
+    pub fn begin(&mut self, now: Moment) {
         if self.limit.is_some() && self.silence.is_none() {
             self.silence = Some(Silence { since: now, pinged: None });
         }
     }
 
     /// Notes a message of the service.
-    pub(super) fn received(&mut self, now: Moment) {
+    pub fn received(&mut self, now: Moment) {
         if let Some(silence) = &mut self.silence {
             *silence = Silence { since: now, pinged: None };
         }
     }
 
     /// Stops counting: the connection broke, or no request waits.
-    pub(super) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.silence = None;
     }
 
     /// Returns when `elapsed` has an effect.
-    pub(super) fn deadline(&self) -> Moment {
+    pub fn deadline(&self) -> Moment {
         match (self.limit, self.silence) {
             (Some(limit), Some(Silence { since, pinged })) => {
                 pinged.unwrap_or(since).saturating_add(limit / 2)
@@ -74,7 +75,7 @@ impl Keepalive {
     }
 
     /// Returns the step that is due, and notes that it was taken.
-    pub(super) fn elapsed(&mut self, now: Moment) -> Option<Due> {
+    pub fn elapsed(&mut self, now: Moment) -> Option<Due> {
         if now < self.deadline() {
             return None;
         }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::addresses::Addresses;
-use super::moment::Moment;
+use crate::addresses::Addresses;
+use crate::moment::Moment;
 
 /// The pause before the next attempt: none at first, then longer and longer.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub struct Backoff {
     next: Duration,
     max: Duration,
 }
@@ -18,7 +18,7 @@ impl Backoff {
 
     /// Between attempts to reach a service. One on the same machine is started again within
     /// moments, and an attempt costs next to nothing.
-    pub(super) fn between_dials(addresses: &Addresses) -> Self {
+    pub fn between_dials(addresses: &Addresses) -> Self {
         let max = match addresses.socket() {
             Some(_) => Duration::from_millis(100),
             None => Duration::from_secs(1),
@@ -26,27 +26,28 @@ impl Backoff {
         Self { next: Duration::ZERO, max }
     }
 
-    pub(super) fn next(&mut self) -> Duration {
+    /// Returns the pause before the next attempt.
+    pub fn next_pause(&mut self) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).clamp(Self::MIN, self.max);
         pause
     }
 
-    /// As `next`, for a client that the next owner of its locks waits for. The pause differs from
-    /// client to client.
-    pub(super) fn next_in_takeover(&mut self, random: u64) -> Duration {
-        let half = self.next().min(Self::TAKEOVER_MAX) / 2;
+    /// Returns the pause of a client that the next owner of its locks waits for: shorter, and
+    /// different from client to client.
+    pub fn next_in_takeover(&mut self, random: u64) -> Duration {
+        let half = self.next_pause().min(Self::TAKEOVER_MAX) / 2;
         half + jitter(half, random)
     }
 
     /// The next attempt is made at once.
-    pub(super) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.next = Duration::ZERO;
     }
 
     /// A connection was there for so long. One that broke off at once is no reason to hurry: then
     /// returns false.
-    pub(super) fn after(&mut self, lasted: Duration) -> bool {
+    pub fn after(&mut self, lasted: Duration) -> bool {
         let is_reason = lasted >= self.max;
         if is_reason {
             self.restart();
@@ -56,7 +57,7 @@ impl Backoff {
 }
 
 /// Returns a time up to `max`, by a random number.
-pub(super) fn jitter(max: Duration, random: u64) -> Duration {
+pub fn jitter(max: Duration, random: u64) -> Duration {
     let share = random >> 32;
     Duration::from_nanos((max.as_nanos() as u64 >> 8).saturating_mul(share) >> 24)
 }
@@ -64,7 +65,7 @@ pub(super) fn jitter(max: Duration, random: u64) -> Duration {
 /// When a service is restarted: at once, and then after longer and longer pauses, so that a broken
 /// one does not keep the machine busy.
 #[derive(Debug)]
-pub(super) struct Starts {
+pub struct Starts {
     backoff: Backoff,
     not_before: Moment,
 }
@@ -77,17 +78,18 @@ impl Default for Starts {
 }
 
 impl Starts {
-    pub(super) fn is_due(&self, now: Moment) -> bool {
+    /// Returns true if the pause since the last attempt is over.
+    pub fn is_due(&self, now: Moment) -> bool {
         now >= self.not_before
     }
 
     /// Notes an attempt.
-    pub(super) fn done(&mut self, now: Moment) {
-        self.not_before = now.saturating_add(self.backoff.next());
+    pub fn done(&mut self, now: Moment) {
+        self.not_before = now.saturating_add(self.backoff.next_pause());
     }
 
     /// Notes how long a connection lasted.
-    pub(super) fn after(&mut self, lasted: Duration) {
+    pub fn after(&mut self, lasted: Duration) {
         if lasted >= self.backoff.max {
             *self = Self::default();
         }
@@ -103,7 +105,7 @@ mod tests {
     fn service_on_the_same_machine_is_dialled_ten_times_a_second() {
         let here = Addresses::one(Url::Unix("/nowhere".into()));
         let mut backoff = Backoff::between_dials(&here);
-        let longest = (0..100).map(|_| backoff.next()).max();
+        let longest = (0..100).map(|_| backoff.next_pause()).max();
         assert_eq!(longest, Some(Duration::from_millis(100)));
     }
 
@@ -115,6 +117,6 @@ mod tests {
         let longest = longest.unwrap_or_default();
         assert!(longest <= Duration::from_millis(200), "{longest:?}");
         assert!(longest >= Duration::from_millis(100), "{longest:?}");
-        assert_eq!(backoff.next(), Duration::from_secs(1));
+        assert_eq!(backoff.next_pause(), Duration::from_secs(1));
     }
 }

@@ -5,27 +5,42 @@ use std::path::PathBuf;
 
 /// The address of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Url {
+pub enum Url {
     /// `unix:/run/user/1000/navlocks/navlocks.sock`
     Unix(PathBuf),
     /// `ws://127.0.0.1:7400` or `wss://locks.example:7400`
-    Web { text: String, host: String, port: u16, tls: bool },
+    Web {
+        /// The whole address.
+        text: String,
+        /// The host; an IPv6 address has no brackets.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Whether all messages are encrypted.
+        tls: bool,
+    },
 }
 
 impl Url {
     /// Returns the host if all messages go to another machine unencrypted.
-    pub(crate) fn is_in_clear(&self) -> Option<&str> {
+    pub fn is_in_clear(&self) -> Option<&str> {
         let Self::Web { host, tls: false, .. } = self else { return None };
         let address = host.parse::<std::net::IpAddr>();
         let here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
         (!here).then_some(host)
     }
 
-    pub(crate) fn is_encrypted(&self) -> bool {
+    /// Returns true if all messages are encrypted.
+    pub fn is_encrypted(&self) -> bool {
         matches!(self, Self::Web { tls: true, .. })
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Parses an address.
+    ///
+    /// # Errors
+    ///
+    /// The text names the address and its problem.
+    pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return if path.is_empty() {
