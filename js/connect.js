@@ -3,6 +3,7 @@
 import { hostname } from 'node:os';
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
 import { checkToken, hidesToken, readAddresses } from './addresses.js';
+import { WeakValues } from './collections.js';
 import { Deliveries } from './delivery.js';
 import { dial, parseAddress } from './dial.js';
 import { readOptions, readPartition } from './options.js';
@@ -82,6 +83,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
   function openHost(partitions, session, client) {
     return {
       ...common,
+      partitions: () => new WeakValues(),
       traceHandles: common.traceHandles || Boolean(settingsOf.get(session).traceHandles),
       transport: new ServiceTransport(session, client),
       openPartition(name) {

@@ -5,11 +5,19 @@ import { fullSnapshot, isRequestKey, standardSnapshot } from './wire.js';
 
 export class ServiceTransport {
   #session;
-  #client;
+  #partition;
+  #number;
 
   constructor(session, client) {
     this.#session = session;
-    this.#client = client;
+    this.#partition = session.partitionOf(client);
+    this.#number = client;
+  }
+
+  /** The number of the client, which is opened again if its session closed it while it was idle. */
+  get #client() {
+    this.#number = this.#session.keepClient(this.#number, this.#partition);
+    return this.#number;
   }
 
   get clientId() {

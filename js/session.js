@@ -8,6 +8,7 @@
 // requests, and sends a restarted service all of them.
 
 import { Clients } from './clients.js';
+import { KeptSet } from './collections.js';
 import { Lease, Moment } from './lease.js';
 import { Link } from './link.js';
 import { each } from './lists.js';
@@ -171,9 +172,28 @@ export class Session {
   }
 
   openClient(partition) {
+    // While the service is away, its view of the clients is not known.
+    if (this.#clients.areMany && this.#standing.isUp) this.#closeIdleClients();
     const client = this.#clients.add(partition);
     this.#send(write.open(client, this.#clients.placeOf(client)));
     return client;
+  }
+
+  /** Closes clients without a request, a query and a stream. */
+  #closeIdleClients() {
+    const busy = new KeptSet();
+    this.#wants.addClients(busy);
+    this.#subscriptions.addClients(busy);
+    each(this.#clients.removeIdle(busy), (text) => this.#send(text));
+  }
+
+  /** Returns the number of a client in this partition: the given one if it is still open. */
+  keepClient(client, partition) {
+    return this.#clients.has(client) ? client : this.openClient(partition);
+  }
+
+  partitionOf(client) {
+    return this.#clients.partitionOf(client);
   }
 
   request(client, entry) {

@@ -27,6 +27,14 @@ export class Subscriptions {
     return subscription.streams.length === 0 ? write.unlisten(client) : undefined;
   }
 
+  /** Adds the clients with a stream to a set, and forgets all others. */
+  addClients(found) {
+    this.#clients.forEach(({ streams }, client) => {
+      if (streams.length > 0) found.add(client);
+      else if (client !== 0 && !found.has(client)) this.#clients.delete(client);
+    });
+  }
+
   /** Notes that the service answered a subscription. Answers come in order. */
   answered(client) {
     const subscription = this.#clients.get(client);

@@ -94,6 +94,12 @@ export class Wants {
     return this.#requests.has(id) ? write.contention(id) : undefined;
   }
 
+  /** Adds the clients of all requests, locks and queries to a set. */
+  addClients(found) {
+    this.#requests.forEach(({ client }) => found.add(client));
+    this.#questions.forEach(({ client }) => found.add(client));
+  }
+
   /** Removes a request. False if there is nothing to abort. */
   abort({ id }) {
     const request = this.#requests.get(id);

@@ -40,6 +40,7 @@ export const write = {
       hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), secret, process, resume },
     }),
   open: (client, partition) => stringify({ open: { client, partition: unless(partition, '') } }),
+  close: (client) => stringify({ close: client }),
   /** In a claim a request has its age, and its token or its place if it is known. */
   request: (id, client, { scope, mode, wait, tag }, { token, place, ms } = {}) =>
     stringify({

@@ -223,6 +223,29 @@ test('close() loses locks, aborts requests, lets others be granted, and refuses 
   }
 });
 
+test('idle clients of other partitions are closed, and those with a lock, a waiter or a stream stay', async () => {
+  const locks = await connect(service.unix);
+  const other = await connect(service.unix);
+  const held = await locks.partition('held').hold('a');
+  const waiting = locks.partition('held').request('a', ({ name }) => name);
+  const stream = locks.partition('stream').events();
+  const again = locks.partition('again');
+  const token = () => again.request('a', ({ fencingToken }) => fencingToken);
+  const before = await token();
+  // A tenant has at most 2,500 partitions.
+  for (let number = 0; number < 2600; number++) {
+    assert.equal(await locks.partition(`used once ${number}`).request('a', ({ name }) => name), 'a');
+  }
+  assert.ok((await token()) > before);
+  assert.equal(await other.partition('held').request('a', { ifAvailable: true }, (lock) => lock), null);
+  await other.partition('stream').request('a', () => {});
+  assert.equal((await stream.next()).value.type, 'requested');
+  await stream.return();
+  assert.ok(held.release());
+  assert.equal(await waiting, 'a');
+  await Promise.all([locks.close(), other.close()]);
+});
+
 test('a victim reads the tag and the process of its thief', async () => {
   const [victim, thief] = await Promise.all([connect(service.unix), connect(service.unix)]);
   const held = await victim.hold('robbed');

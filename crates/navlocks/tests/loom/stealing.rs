@@ -89,7 +89,7 @@ fn steal_races_with_request() {
         let victim = victim.join().unwrap();
         let stolen = Loss::Stolen { by: thief.request_id().into() };
         if let Some(victim) = victim {
-            assert_eq!(victim.loss(), Some(stolen));
+            assert_eq!(victim.loss(), Some(stolen.clone()));
             assert_eq!(victim.release(), Err(stolen));
         }
         assert_eq!(held(&locks), [thief.request_id()]);
