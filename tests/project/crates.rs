@@ -13,7 +13,7 @@ const DEFAULT_DEPENDENCIES_MAX: usize = 10;
 const ARROWS: [(&str, &[&str]); 8] = [
     ("crates/navlocks-core", &[]),
     ("crates/navlocks-wire", &["navlocks-core"]),
-    ("crates/navlocks-client", &["navlocks-wire"]),
+    ("crates/navlocks-client", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks", &["navlocks-client", "navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-server", &["navlocks-core", "navlocks-wire"]),
     ("crates/navlocks-etcd", &["navlocks-server"]),

@@ -24,6 +24,7 @@ mod backoff;
 mod keepalive;
 mod lease;
 mod moment;
+mod requests;
 mod route;
 mod url;
 
@@ -32,5 +33,6 @@ pub use backoff::{Backoff, Starts, jitter};
 pub use keepalive::{Due, Keepalive, SIGN_OF_LIFE};
 pub use lease::Lease;
 pub use moment::Moment;
+pub use requests::{KnownRequest, Lapsed, Stage, is_steal};
 pub use route::{DialError, Next, Route, Target, code_of_status};
 pub use url::Url;

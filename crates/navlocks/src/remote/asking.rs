@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
+use super::clock;
 use super::session::{LinkState, Session, State};
 use crate::error::QueryError;
 use crate::wakes::Wakes;
@@ -69,7 +70,7 @@ impl Session {
             let text = wire::write(&message);
             state.fits(&text).map_err(|fault| QueryError::Refused(fault.into()))?;
             state.say_text(text);
-            state.begin_silence();
+            state.keepalive.begin(clock::now());
             if let ToService::Ask(ask) = message {
                 let sent = state.link == LinkState::Up;
                 let asked = Asked { ask, reply: None, waker: None, sent, failure: None };

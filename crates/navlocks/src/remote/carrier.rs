@@ -171,7 +171,7 @@ impl Carrier<'_> {
             if self.session.is_leaving() && matches!(message, ToClient::Error(_)) {
                 return Poll::Ready(self.over());
             }
-            if !self.session.receive(message) {
+            if !self.session.receive(message, clock::now()) {
                 return if self.heard_all { self.poll_end(cx) } else { Poll::Ready(End::Broken) };
             }
         }

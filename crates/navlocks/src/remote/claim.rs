@@ -3,9 +3,10 @@
 //! Everything follows from the state of the session. A resumed session gets a claim: what the
 //! service does not find in it, it releases.
 
-use super::entry::{Over, Stage};
+use super::entry::Over;
 use super::session::{LinkState, State};
 use crate::error::{Loss, RequestErrorKind};
+use navlocks_client::{Moment, Stage};
 use navlocks_wire::{self as wire, ToService};
 
 /// The most that is sent with a hello: it must fit into the buffer of a socket.
@@ -14,7 +15,7 @@ const EARLY_BYTES_MAX: usize = 4 << 10;
 impl State {
     /// Sends the whole state: the service has got the `early` requests. Returns how many locks are
     /// lost because this service does not take their claims.
-    pub(super) fn say_all(&mut self, resumed: bool, early: &[u64]) -> u64 {
+    pub(super) fn say_all(&mut self, resumed: bool, early: &[u64], now: Moment) -> u64 {
         if self.presence.is_some() {
             self.say(&ToService::Present);
         }
@@ -23,7 +24,7 @@ impl State {
         let mut lost = 0;
         if resumed {
             // A request that is over is left out, which releases it.
-            lost = alive.iter().filter(|&&number| !self.claim(number)).count() as u64;
+            lost = alive.iter().filter(|&&number| !self.claim(number, now)).count() as u64;
             self.say(&ToService::Claimed);
             self.listen_again(true);
         } else {
@@ -77,8 +78,8 @@ impl State {
 
     /// Claims a held or pending request. Returns false if that loses its lock, because this service
     /// refuses messages of that length.
-    fn claim(&mut self, number: u64) -> bool {
-        let Some(request) = self.entries.get(&number).and_then(|entry| entry.claim()) else {
+    fn claim(&mut self, number: u64, now: Moment) -> bool {
+        let Some(request) = self.entries.get(&number).and_then(|entry| entry.claim(now)) else {
             return true;
         };
         let held = request.token.is_some();

@@ -7,10 +7,12 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
+use navlocks_client::{Stage, is_steal};
 use navlocks_core::{Blockers, ClientId, Name, Request, RequestId};
 use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
 
-use super::entry::{Entry, Over, Stage, is_steal};
+use super::clock;
+use super::entry::{Entry, Over};
 use super::partitions::Partitions;
 use super::runtime::Carrier;
 use super::session::{Client, LinkState, Session, State};
@@ -147,13 +149,14 @@ impl Backend for Handle {
             }
             state.next_request += 1;
             state.say_text(text);
-            state.begin_silence();
+            let now = clock::now();
+            state.keepalive.begin(now);
             if let ToService::Request(request) = message {
                 if is_steal(&request) {
                     state.thieves.insert(number);
                 }
                 let sent = state.link == LinkState::Up;
-                state.entries.insert(number, Entry::new(request, sent, waker.clone()));
+                state.entries.insert(number, Entry::new(request, sent, now, waker.clone()));
             }
             Answer::Pending(RequestId::foreign(state.number, number))
         })

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::clock;
-use super::entry::{Entry, Over, Stage};
+use super::entry::Over;
 use super::presence::Presence;
 use super::secret;
 use super::session::{LinkState, Session, Standing, State};
 use crate::error::{Loss, Refusal};
-use navlocks_client::{Lease, Moment};
+use navlocks_client::{Lease, Moment, Stage};
 use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
 
 impl Session {
@@ -126,9 +126,10 @@ impl Session {
             }
             state.outbox.clear();
             let early = std::mem::take(&mut state.early);
-            let lost = state.say_all(resumed, &early);
+            let now = clock::now();
+            let lost = state.say_all(resumed, &early, now);
             self.losses.fetch_add(lost, Ordering::Release);
-            state.begin_silence();
+            state.keepalive.begin(now);
         });
     }
 
@@ -195,7 +196,7 @@ impl Session {
     /// Returns true if something here needs a service: a lock, a request or a question.
     pub(super) fn needs_service(&self) -> bool {
         let state = self.lock();
-        !state.asked.is_empty() || state.entries.values().any(Entry::is_alive)
+        !state.asked.is_empty() || state.entries.values().any(|entry| entry.is_alive())
     }
 
     /// Returns for how long no other client can be granted the locks of the latest lease.

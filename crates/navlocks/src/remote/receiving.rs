@@ -3,25 +3,27 @@
 use navlocks_core::{FencingToken, RequestId};
 
 use super::clock;
-use super::entry::{Entry, Over, Stage};
+use super::entry::{Entry, Over};
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestErrorKind};
-use navlocks_client::Lease;
+use navlocks_client::{Lease, Moment, Stage};
 use navlocks_wire::{Fault, FaultCode, Granted, Pending, Refused, ToClient};
 
 impl Session {
     /// Takes one message, and wakes the affected tasks. Returns false when the session is over, and
     /// with it the connection.
-    pub(super) fn receive(&self, message: ToClient) -> bool {
+    pub(super) fn receive(&self, message: ToClient, now: Moment) -> bool {
         // A grant that was buffered while the lease ran out is void.
-        self.check_lease();
+        if now >= self.lease_deadline() {
+            self.check_lease();
+        }
         self.input(|state| {
             if !state.link.carries() {
                 return false;
             }
-            state.break_silence();
+            state.keepalive.received(now);
             match message {
-                ToClient::Granted(Granted { id, token }) => state.granted(id, token),
+                ToClient::Granted(Granted { id, token }) => state.granted(id, token, now),
                 ToClient::Pending(Pending { id, place }) => {
                     if let Some(entry) = state.entries.get_mut(&id) {
                         entry.place = Some(place);
@@ -85,7 +87,7 @@ impl Session {
                 // for this client.
                 ToClient::Error(Fault { code: FaultCode::LeaseLapsed, .. }) => {
                     self.lapse(state, Loss::LeaseLapsed);
-                    state.lease_over = Some(clock::now());
+                    state.lease_over = Some(now);
                 }
                 ToClient::Error(fault) => {
                     state.fault = Some(fault).filter(|fault| fault.code.is_of_client());
@@ -112,14 +114,14 @@ impl Session {
 }
 
 impl State {
-    fn granted(&mut self, id: u64, token: u64) {
+    fn granted(&mut self, id: u64, token: u64, now: Moment) {
         let Self { entries, thieves, wakes, .. } = self;
         thieves.remove(&id);
         // A request that was dropped meanwhile is gone, and the service knows.
         if let Some(entry) = entries.get_mut(&id)
             && let Stage::Pending = entry.stage
         {
-            wakes.add_all(entry.grant(FencingToken::new(token)));
+            wakes.add_all(entry.grant(FencingToken::new(token), now));
         }
     }
 
@@ -128,7 +130,7 @@ impl State {
     pub(super) fn predicted_loss(&self, released: &Entry) -> Option<Loss> {
         let thieves = self.thieves.iter().filter_map(|thief| self.entries.get(thief));
         let mut pending = thieves.filter(|thief| matches!(thief.stage, Stage::Pending));
-        let thief = pending.find(|thief| released.is_robbed_by(&thief.request))?;
+        let thief = pending.find(|thief| released.is_stolen_by(&thief.request))?;
         Some(Loss::Stolen { by: RequestId::foreign(self.number, thief.request.id).into() })
     }
 

@@ -1,10 +1,10 @@
 //! The waits for a connected service that sends nothing.
 
 use super::clock;
-use super::entry::{Over, Stage};
+use super::entry::Over;
 use super::session::{Session, State};
 use crate::error::RequestErrorKind;
-use navlocks_client::{Due, Moment, SIGN_OF_LIFE};
+use navlocks_client::{Due, Moment, SIGN_OF_LIFE, Stage};
 use navlocks_wire::ToService;
 
 impl Session {
@@ -30,20 +30,6 @@ impl Session {
 }
 
 impl State {
-    /// Notes that a request begins to wait for the service.
-    pub(super) fn begin_silence(&mut self) {
-        if !self.keepalive.is_counting() {
-            self.keepalive.begin(clock::now());
-        }
-    }
-
-    /// Notes a message of the service.
-    pub(super) fn break_silence(&mut self) {
-        if self.keepalive.is_counting() {
-            self.keepalive.received(clock::now());
-        }
-    }
-
     fn is_waited_for(&self) -> bool {
         let pending = |entry: &super::entry::Entry| matches!(entry.stage, Stage::Pending);
         !self.asked.is_empty() || self.entries.values().any(pending)
