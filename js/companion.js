@@ -124,6 +124,10 @@ class Pair {
     return this.#entry.mode;
   }
 
+  get limit() {
+    return this.#entry.limit;
+  }
+
   get wait() {
     return this.#entry.wait;
   }
@@ -220,7 +224,8 @@ class Pair {
   #requestNative(name) {
     const { mode, wait } = this;
     const options = { mode };
-    if (wait === WAIT.steal || wait === WAIT.stealAll) options.steal = true;
+    // The browser steals in exclusive mode alone, and has no limits.
+    if (wait === WAIT.steal || wait === WAIT.stealAll) Object.assign(options, { steal: true, mode: 'exclusive' });
     else if (wait === WAIT.ifAvailable) options.ifAvailable = true;
     else options.signal = this.#controller.signal;
     return new Promise((resolve) => {

@@ -4,7 +4,7 @@
 //
 //   clientId            the id of this client in queries
 //   space               its lock space, { origin, partition }
-//   request(entry)      requests entry.scope with entry.mode, entry.wait and entry.tag
+//   request(entry)      requests entry.scope with entry.mode, entry.limit, entry.wait, entry.tag
 //   release(entry)      releases a lock; true if it was held
 //   abort(entry)        aborts a pending request. One that was granted, and not delivered yet, is
 //                       released now, or delivered: granted(token) then releases it
@@ -58,6 +58,8 @@ export class Entry {
     this.host = host;
     this.scope = scope;
     this.mode = options.mode;
+    /** The largest number of holders, for requests that are neither exclusive nor shared by all. */
+    this.limit = options.limit;
     this.wait = wait;
     this.tag = options.tag;
     this.signal = options.signal;

@@ -1,6 +1,6 @@
-// The extensions of this package: scopes, timeouts, tags, disposable handles, and queries for
-// blockers and deadlocks. They have a class of their own, so that LockManager has the standard's
-// members alone.
+// The extensions of this package: scopes, limits, timeouts, tags, disposable handles, and queries
+// for blockers and deadlocks. They have a class of their own, so that LockManager has the
+// standard's members alone.
 
 import { KeptMap } from './collections.js';
 import { Entry } from './entry.js';
@@ -60,6 +60,11 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return typeof scope === 'string' ? Object.freeze([scope]) : scope;
     }
 
+    /** The largest number of holders beside which it is held, if it has a limit above 1. */
+    get limit() {
+      return entryOf(this).limit;
+    }
+
     /** Aborts when the lock is lost. Its reason is an AbortError with the loss as `cause`. */
     get signal() {
       return entryOf(this).lossSignal;
@@ -107,7 +112,7 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   class Locks extends LockManager {
     #partitions;
 
-    /** Extends the standard's by an array of names, and by `timeout`, `tag` and `overtake`. */
+    /** Extends the standard's by an array of names, `limit`, `timeout`, `tag` and `overtake`. */
     request(scope, options, callback = undefined) {
       try {
         return requestMethodSteps(hostOf(this), arguments, true);

@@ -19,6 +19,11 @@ export interface LockOptions {
 
 /** The options of this package's own `locks`. */
 export interface ExtendedLockOptions extends LockOptions {
+  /**
+   * The largest number of holders, itself included, beside which the lock may be held: a semaphore.
+   * 1 is exclusive. Its `mode` is `shared`; with `exclusive` it is a TypeError.
+   */
+  limit?: number;
   /** Milliseconds that the request waits before a TimeoutError. Zero tries once. */
   timeout?: number;
   /** A text that `inspect()` shows. */
@@ -33,6 +38,8 @@ export type Scope = string | Iterable<string>;
 export interface LockInfo {
   name: string;
   mode: LockMode;
+  /** Of requests with a limit above 1; their mode is `shared`. */
+  limit?: number;
   clientId: string;
 }
 
@@ -52,6 +59,8 @@ export class Lock {
 export class ExtendedLock extends Lock {
   /** All names, sorted; frozen. */
   readonly scope: readonly string[];
+  /** The largest number of holders beside which it is held, if it has a limit above 1. */
+  readonly limit: number | undefined;
   /**
    * The token of this grant, larger than that of every earlier grant. A resource that remembers the
    * largest token can refuse a late writer.
@@ -145,6 +154,7 @@ export interface LockDetails {
   id: RequestId;
   scope: string[];
   mode: LockMode;
+  limit?: number;
   clientId: string;
   /** When it was granted, or requested if it is pending: milliseconds since 1970, roughly. */
   since: number;
@@ -175,6 +185,7 @@ interface LockEventAbout {
   id: RequestId;
   scope: string[];
   mode: LockMode;
+  limit?: number;
   clientId: string;
   tag: string | undefined;
   /** The client's process, if the service knows it. */

@@ -157,24 +157,25 @@ export function createInterfaces(realm = globalThis) {
     return checkOptions(options);
   }
 
-  function checkOptions({ steal, ifAvailable, mode, signal, timeout, overtake }) {
+  function checkOptions({ steal, ifAvailable, mode, limit, signal, timeout, overtake }) {
     // Step 6. If both steal and ifAvailable are true, reject with a NotSupportedError.
     if (steal && ifAvailable) {
       throw exception('NotSupportedError', "'steal' and 'ifAvailable' cannot be used together: a steal never waits");
     }
-    // Step 7. If steal is true and mode is not "exclusive", reject with a NotSupportedError.
-    if (steal && mode !== 'exclusive') throw exception('NotSupportedError', "'steal' needs mode 'exclusive'");
+    // Step 7. If steal is true and mode is not "exclusive", reject with a NotSupportedError. One
+    // with a limit may steal.
+    if (steal && mode !== 'exclusive' && limit === undefined) throw exception('NotSupportedError', "'steal' needs mode 'exclusive'");
     // Step 8. If signal exists, and either of steal or ifAvailable is true, reject with a
     // NotSupportedError. The same holds for a timeout.
     if (steal || ifAvailable) {
       const option = steal ? 'steal' : 'ifAvailable';
-      const limit = signal !== undefined ? 'signal' : timeout !== undefined ? 'timeout' : undefined;
-      if (limit !== undefined) {
-        throw exception('NotSupportedError', `'${limit}' and '${option}' cannot be used together: such a request never waits`);
+      const patience = signal !== undefined ? 'signal' : timeout !== undefined ? 'timeout' : undefined;
+      if (patience !== undefined) {
+        throw exception('NotSupportedError', `'${patience}' and '${option}' cannot be used together: such a request never waits`);
       }
     }
-    if (overtake && (mode !== 'shared' || steal || ifAvailable)) {
-      throw exception('NotSupportedError', "'overtake' needs mode 'shared', and neither 'steal' nor 'ifAvailable'");
+    if (overtake && (mode !== 'shared' || limit !== undefined || steal || ifAvailable)) {
+      throw exception('NotSupportedError', "'overtake' needs mode 'shared', and neither 'limit', 'steal' nor 'ifAvailable'");
     }
     // Step 9. If signal exists and is aborted, reject with its abort reason.
     if (signal?.aborted) throw signal.reason;

@@ -13,7 +13,6 @@ const { addon, problem } = loadAddon();
 
 export { problem };
 
-const MODES = ['exclusive', 'shared'];
 const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'];
 /** Types of events, as in native/src/inbox.rs. */
 const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost'];
@@ -123,7 +122,7 @@ class NativeTransport {
   }
 
   request(entry) {
-    const how = (entry.mode === 'shared' ? 1 : 0) + 2 * entry.wait;
+    const how = entry.wait + 8 * (entry.limit ?? (entry.mode === 'shared' ? 0 : 1));
     const id = asSmi(addon.request(this.#open(), entry.scope, how, entry.tag));
     entry.id = id;
     entry.slot = asSmi(answer[SLOT]);
@@ -166,12 +165,12 @@ class NativeTransport {
     let start = 0;
     for (let at = 0; at < numbers.length; at += NUMBERS) {
       const rows = at < held * NUMBERS ? snapshot.held : snapshot.pending;
-      const mode = MODES[numbers[at + 1]];
+      const sharing = sharingOf(numbers[at + 1]);
       const clientId = clients[numbers[at + 2]];
       // The standard's snapshot has one name in each row.
       for (const beyond = next + numbers[at + 3]; next < beyond; next++) {
         const end = ends[next];
-        rows.push({ name: text.slice(start, end), mode, clientId });
+        rows.push({ name: text.slice(start, end), ...sharing, clientId });
         start = end;
       }
     }
@@ -184,10 +183,10 @@ class NativeTransport {
     const snapshot = { held: [], pending: [] };
     let next = 0;
     for (let at = 0, entry = 0; at < numbers.length; at += NUMBERS, entry++) {
-      const [id, mode, client, count, fencingToken, since] = numbers.subarray(at, at + NUMBERS);
+      const [id, limit, client, count, fencingToken, since] = numbers.subarray(at, at + NUMBERS);
       const scope = names.slice(next, next + count);
       next += count;
-      const row = { id, scope, mode: MODES[mode], clientId: clients[client], since, tag: tags[entry] };
+      const row = { id, scope, ...sharingOf(limit), clientId: clients[client], since, tag: tags[entry] };
       if (entry < held) snapshot.held.push({ ...row, fencingToken });
       else snapshot.pending.push(row);
     }
@@ -335,10 +334,18 @@ function asSmi(number) {
   return integer === number ? integer : number;
 }
 
+const EXCLUSIVE = { mode: 'exclusive' };
+const SHARED = { mode: 'shared' };
+
+/** Returns the mode, and the limit if there is one, of a limit as in native/src/report.rs. */
+function sharingOf(limit) {
+  return limit === 0 ? SHARED : limit === 1 ? EXCLUSIVE : { mode: 'shared', limit };
+}
+
 /** Returns an event for streams. */
-function eventOf([[kind, id, mode, value, thief], scope, clientId, tag], time) {
+function eventOf([[kind, id, limit, value, thief], scope, clientId, tag], time) {
   const type = EVENT_TYPES[kind];
-  const event = { type, id, scope, mode: MODES[mode], clientId, tag, pid: undefined, time };
+  const event = { type, id, scope, ...sharingOf(limit), clientId, tag, pid: undefined, time };
   if (type === 'granted') event.fencingToken = value;
   if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: CAUSES[value], thief: thief === 0 ? undefined : thief });
   return event;

@@ -3,6 +3,9 @@
 
 import { append, each, sortStrings } from './lists.js';
 
+/** The largest limit of a request, as in the engine. */
+const LIMIT_MAX = 2 ** 30 - 2;
+
 /** @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is required */
 export function createConversions(realm) {
   const { TypeError } = realm;
@@ -51,6 +54,13 @@ export function createConversions(realm) {
     return milliseconds === Infinity ? undefined : milliseconds;
   }
 
+  /** Converts the largest number of holders. */
+  function limit(value) {
+    const holders = +value;
+    if (Number.isInteger(holders) && holders >= 1 && holders <= LIMIT_MAX) return holders;
+    throw new TypeError(`'limit' is not a number of holders from 1 to ${LIMIT_MAX}`);
+  }
+
   function tag(value) {
     return domString(value, "'tag'");
   }
@@ -75,6 +85,7 @@ export function createConversions(realm) {
   function lockOptions(value, extended) {
     const options = {
       ifAvailable: false,
+      limit: undefined,
       mode: 'exclusive',
       overtake: false,
       signal: undefined,
@@ -88,8 +99,13 @@ export function createConversions(realm) {
     }
     let member = value.ifAvailable;
     if (member !== undefined) options.ifAvailable = Boolean(member);
+    if (extended) {
+      member = value.limit;
+      if (member !== undefined) options.limit = limit(member);
+    }
     member = value.mode;
     if (member !== undefined) options.mode = mode(member);
+    if (options.limit !== undefined) addLimit(options, member !== undefined);
     if (extended) {
       member = value.overtake;
       if (member !== undefined) options.overtake = Boolean(member);
@@ -105,6 +121,15 @@ export function createConversions(realm) {
       if (member !== undefined) options.timeout = timeout(member);
     }
     return options;
+  }
+
+  /** Gives a request with a limit its mode. A limit of 1 is exclusive. */
+  function addLimit(options, hasMode) {
+    if (hasMode && options.mode === 'exclusive') {
+      throw new TypeError("'limit' and mode 'exclusive' contradict each other: leave out the mode");
+    }
+    options.mode = options.limit === 1 ? 'exclusive' : 'shared';
+    if (options.limit === 1) options.limit = undefined;
   }
 
   /** Converts the option `capacity` of a stream: a number of events, at least one. */

@@ -42,13 +42,13 @@ export const write = {
   open: (client, partition) => stringify({ open: { client, partition: unless(partition, '') } }),
   close: (client) => stringify({ close: client }),
   /** In a claim a request has its age, and its token or its place if it is known. */
-  request: (id, client, { scope, mode, wait, tag }, { token, place, ms } = {}) =>
+  request: (id, client, { scope, mode, limit, wait, tag }, { token, place, ms } = {}) =>
     stringify({
       request: {
         id,
         client: unless(client, 0),
         names: plainList(typeof scope === 'string' ? [scope] : scope),
-        mode: unless(mode, 'exclusive'),
+        mode: limit === undefined ? unless(mode, 'exclusive') : { limit },
         wait: WAITS[wait],
         tag,
         token,
@@ -101,10 +101,15 @@ export function causeOf(cause) {
   return typeof cause === 'object' && cause !== null && 'stolen' in cause ? 'Stolen' : (CAUSES[cause] ?? String(cause));
 }
 
+/** Returns the mode in a word of the standard, and the limit if there is one. */
+function sharingOf(mode = 'exclusive') {
+  return typeof mode === 'string' ? { mode } : { mode: 'shared', limit: mode.limit };
+}
+
 /** Returns an event for streams. */
-export function eventOf({ about: { request, client, names, mode = 'exclusive', tag, pid }, what }, time) {
+export function eventOf({ about: { request, client, names, mode, tag, pid }, what }, time) {
   const type = typeof what === 'string' ? what : Object.keys(what)[0];
-  const event = { type, id: request, scope: names, mode, clientId: client, tag, pid, time };
+  const event = { type, id: request, scope: names, ...sharingOf(mode), clientId: client, tag, pid, time };
   const detail = what[type];
   if (type === 'granted') event.fencingToken = detail;
   else if (type === 'lost' || type === 'aborted') Object.assign(event, { cause: causeOf(detail), thief: detail.stolen });
@@ -116,8 +121,8 @@ export function eventOf({ about: { request, client, names, mode = 'exclusive', t
 export function standardSnapshot({ held, pending }) {
   const rows = (entries) => {
     const found = [];
-    each(entries, ({ about: { names, mode = 'exclusive', client: clientId } }) => {
-      each(names, (name) => append(found, { name, mode, clientId }));
+    each(entries, ({ about: { names, mode, client: clientId } }) => {
+      each(names, (name) => append(found, { name, ...sharingOf(mode), clientId }));
     });
     return found;
   };
@@ -126,10 +131,10 @@ export function standardSnapshot({ held, pending }) {
 
 /** Returns a snapshot with all details. */
 export function fullSnapshot({ held, pending }, now) {
-  const row = ({ about: { request, client, names, mode = 'exclusive', tag, pid, process }, ms }) => ({
+  const row = ({ about: { request, client, names, mode, tag, pid, process }, ms }) => ({
     id: request,
     scope: names,
-    mode,
+    ...sharingOf(mode),
     clientId: client,
     since: now - ms,
     tag,

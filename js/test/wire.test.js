@@ -33,6 +33,7 @@ test('messages to the service are the documented ones', () => {
     write.request(3, 0, entry('\ud800', 'exclusive', WAIT.steal)),
     write.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
     write.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
+    write.request(6, 0, { ...entry('build', 'shared'), limit: 4 }),
     write.request(1, 0, entry('invoice/42'), { token: 1789000000000001, ms: 1500 }),
     write.request(2, 0, entry('till'), { place: [5, 17], ms: 20 }),
     write.claimed,

@@ -51,7 +51,7 @@ fn waits_have_the_same_names_and_numbers() {
     let wire = read("js/wire.js");
     let names = items(between(&wire, "const WAITS = [", "]"));
     let functions = read("js/native/src/functions.rs");
-    let numbers = arms(between(&functions, "let wait = match how >> 1 {", "_ =>"));
+    let numbers = arms(between(&functions, "let wait = match how & 7 {", "_ =>"));
     assert_eq!((names.len(), numbers.len()), (WAITS.len(), WAITS.len()));
     for (number, wait) in WAITS.into_iter().enumerate() {
         let scope = Names("a".into());

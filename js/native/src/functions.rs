@@ -316,17 +316,20 @@ fn get_request_id(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<Re
     Ok(RequestId::from_parts(env.get_number(slot)? as u32, env.get_number(serial)? as u64))
 }
 
-/// Reads a scope, which is a string or an array of strings, and `how`: 1 for a shared lock, plus
-/// twice the number of the wait.
+/// Reads a scope, which is a string or an array of strings, and `how`: the number of the wait, plus
+/// eight times the limit, which is 0 for a shared lock.
 #[inline]
 fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request> {
     let scope = match env.read_string(scope, Name::from_utf16) {
         Some(name) => Scope::from(name),
         None => get_scope(env, scope)?,
     };
-    let how = env.get_number(how)? as u32;
-    let mode = if how & 1 == 1 { Mode::Shared } else { Mode::Exclusive };
-    let wait = match how >> 1 {
+    let how = env.get_number(how)? as u64;
+    let mode = match how >> 3 {
+        0 => Mode::Shared,
+        limit => Mode::limited(limit as u32).map_err(|_| Failure("there is no such limit"))?,
+    };
+    let wait = match how & 7 {
         0 => Wait::Queue,
         1 => Wait::IfAvailable,
         2 => Wait::Steal,

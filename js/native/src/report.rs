@@ -10,7 +10,7 @@ use crate::inbox::Event;
 use crate::napi::{Env, Failure, Result, Value};
 use crate::space::Report;
 
-/// The numbers of each entry: serial, mode, index of the client's name, count of names, token,
+/// The numbers of each entry: serial, limit, index of the client's name, count of names, token,
 /// time.
 const NUMBERS: usize = 6;
 
@@ -35,7 +35,7 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
     for (entry, info) in snapshot.held.iter().chain(&snapshot.pending).enumerate() {
         numbers.extend([
             info.request.serial() as f64,
-            f64::from(u8::from(info.mode == Mode::Shared)),
+            limit(info.mode),
             known.index(info.client) as f64,
             info.scope.names().len() as f64,
             info.token.map_or(0.0, |token| token.get() as f64),
@@ -61,7 +61,7 @@ pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'
     list(env, &[env.number(held as f64)?, numbers, names, ends, client_names, tag_list])
 }
 
-/// Returns `[count of missing events, event, …]`. An event is its numbers (kind, serial, mode,
+/// Returns `[count of missing events, event, …]`. An event is its numbers (kind, serial, limit,
 /// token or cause, serial of the thief), its names, the name of its client, its tag.
 pub(crate) fn events<'call>(
     env: Env<'call>,
@@ -76,7 +76,7 @@ pub(crate) fn events<'call>(
         let numbers = env.numbers(&[
             f64::from(event.kind),
             event.request.serial() as f64,
-            f64::from(u8::from(about.mode == Mode::Shared)),
+            limit(about.mode),
             event.value,
             event.thief.map_or(0.0, |thief| thief.serial() as f64),
         ])?;
@@ -89,6 +89,11 @@ pub(crate) fn events<'call>(
         rows.push(list(env, &row)?);
     }
     list(env, &rows)
+}
+
+/// The limit of a request; 0 for shared ones, which have none.
+fn limit(mode: Mode) -> f64 {
+    mode.limit().unwrap_or_default().into()
 }
 
 /// The clients that occur, each numbered by its first occurrence.

@@ -14,6 +14,9 @@ same<typeof number, Promise<number>>(true);
 const text = locks.request(['a', 'b'], { mode: 'shared', timeout: 10, tag: 'report' }, (lock) => lock.scope.join());
 same<typeof text, Promise<string>>(true);
 
+const slot = locks.request('a', { limit: 4 }, (lock) => lock.limit);
+same<typeof slot, Promise<number | undefined>>(true);
+
 const maybe = locks.request('a', { ifAvailable: true }, (lock) => {
   // @ts-expect-error: it may be null
   lock.name;
@@ -38,6 +41,8 @@ export async function scoped(): Promise<void> {
 const manager: LockManager = install(globalThis);
 // @ts-expect-error: the standard knows no scopes
 manager.request(['a'], () => {});
+// @ts-expect-error: nor limits
+manager.request('a', { limit: 4 }, () => {});
 // @ts-expect-error: nor timeouts
 manager.request('a', { timeout: 5 }, () => {});
 // @ts-expect-error: nor tokens

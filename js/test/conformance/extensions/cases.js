@@ -2,8 +2,9 @@
 
 import { events } from './events.js';
 import { handles } from './handles.js';
+import { limits } from './limits.js';
 import { reports } from './reports.js';
 import { scopes } from './scopes.js';
 import { timeouts } from './timeouts.js';
 
-export const extensions = [scopes, timeouts, handles, reports, events].flat();
+export const extensions = [scopes, limits, timeouts, handles, reports, events].flat();
