@@ -26,6 +26,7 @@ mod lease;
 mod moment;
 mod requests;
 mod route;
+mod session;
 mod url;
 
 pub use addresses::Addresses;
@@ -35,4 +36,5 @@ pub use lease::Lease;
 pub use moment::Moment;
 pub use requests::{KnownRequest, Lapsed, Stage, is_steal};
 pub use route::{DialError, Next, Route, Target, code_of_status};
+pub use session::KnownSession;
 pub use url::Url;

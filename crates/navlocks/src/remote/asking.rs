@@ -68,7 +68,7 @@ impl Session {
             state.next_ask += 1;
             let message = ToService::Ask(Ask { id: number, client, question });
             let text = wire::write(&message);
-            state.fits(&text).map_err(|fault| QueryError::Refused(fault.into()))?;
+            state.known.fits(&text).map_err(|fault| QueryError::Refused(fault.into()))?;
             state.say_text(text);
             state.keepalive.begin(clock::now());
             if let ToService::Ask(ask) = message {
@@ -153,7 +153,7 @@ impl State {
         for ask in asks {
             let id = ask.id;
             let text = wire::write(&ToService::Ask(ask));
-            match self.fits(&text) {
+            match self.known.fits(&text) {
                 Ok(()) => self.say_text(text),
                 Err(fault) => self.answered(Answer { id, reply: Reply::Refused(fault) }),
             }

@@ -103,7 +103,7 @@ impl State {
     fn say_request(&mut self, request: wire::Request) -> bool {
         let number = request.id;
         let text = wire::write(&ToService::Request(request));
-        match self.fits(&text) {
+        match self.known.fits(&text) {
             Ok(()) => {
                 self.say_text(text);
                 if let Some(entry) = self.entries.get_mut(&number) {

@@ -196,7 +196,8 @@ async fn reconnect(
     let mut next = Next::AfterPause;
     loop {
         if next == Next::AfterPause {
-            attended(session, since, sleep(next_pause(session, route, backoff))).await?;
+            let is_awaited = session.is_resumable() || session.needs_service();
+            attended(session, since, sleep(next_pause(is_awaited, route, backoff))).await?;
         }
         let failure = match attended(session, since, greet(session, route)).await? {
             Ok(link) => return Some(link),
@@ -233,8 +234,7 @@ async fn reconnect(
 
 /// Returns the pause before the next attempt. The next owner of a cluster's locks grants nothing
 /// until all sessions have claimed theirs.
-fn next_pause(session: &Session, route: &Route, backoff: &mut Backoff) -> Duration {
-    let is_awaited = session.is_resumable() || session.needs_service();
+fn next_pause(is_awaited: bool, route: &Route, backoff: &mut Backoff) -> Duration {
     match route.is_cluster() && is_awaited {
         true => backoff.next_in_takeover(own::random()),
         false => backoff.next_pause(),
@@ -287,12 +287,11 @@ mod tests {
 
     #[test]
     fn session_that_a_takeover_waits_for_makes_short_pauses() {
-        let longest = |list: &str, is_resumable: bool| {
+        let longest = |list: &str, is_awaited: bool| {
             let session = Session::new(Options::to(Addresses::parse(list).unwrap()));
-            session.lock().secret = is_resumable.then(|| "secret".to_owned());
             let route = session.options.route();
             let mut backoff = Backoff::between_dials(&session.options.addresses);
-            (0..100).map(|_| next_pause(&session, &route, &mut backoff)).max().unwrap()
+            (0..100).map(|_| next_pause(is_awaited, &route, &mut backoff)).max().unwrap()
         };
         assert!(longest("ws://a,b", true) <= Duration::from_millis(200));
         assert_eq!(longest("ws://a,b", false), Duration::from_secs(1));

@@ -108,7 +108,7 @@ impl Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // Without a lease the end of the process informs the service as well.
-        let waits = self.options.own_thread && self.lock().lease.is_some();
+        let waits = self.options.own_thread && self.lock().known.lease_length().is_some();
         self.session.leave();
         self.partitions.forget(&self.options.partition);
         if waits && tokio::runtime::Handle::try_current().is_err() {
@@ -144,7 +144,7 @@ impl Backend for Handle {
                 ms: None,
             });
             let text = wire::write(&message);
-            if let Err(fault) = state.fits(&text) {
+            if let Err(fault) = state.known.fits(&text) {
                 return Answer::Failed(RequestErrorKind::Refused(fault.into()));
             }
             state.next_request += 1;
@@ -158,7 +158,7 @@ impl Backend for Handle {
                 let sent = state.link == LinkState::Up;
                 state.entries.insert(number, Entry::new(request, sent, now, waker.clone()));
             }
-            Answer::Pending(RequestId::foreign(state.number, number))
+            Answer::Pending(RequestId::foreign(state.known.number(), number))
         })
     }
 
@@ -166,7 +166,7 @@ impl Backend for Handle {
         self.check_lease();
         let losses = self.losses.load(Ordering::Relaxed);
         self.input(|state| {
-            let State { entries, wakes, number: session, .. } = state;
+            let State { entries, wakes, known, .. } = state;
             let number = number_of(id);
             let Some(entry) = entries.get_mut(&number) else {
                 return Answer::Failed(RequestErrorKind::ClientEnded);
@@ -183,7 +183,7 @@ impl Backend for Handle {
                 Stage::Granted(token) | Stage::Held(token) => {
                     let token = *token;
                     entry.stage = Stage::Held(token);
-                    let id = RequestId::foreign(*session, number);
+                    let id = RequestId::foreign(known.number(), number);
                     Answer::Granted(Grant { id, token, losses })
                 }
                 Stage::Over(over) => {
@@ -302,11 +302,11 @@ impl Backend for Handle {
 
     /// Ids of a session begin with its number, which another connection may change.
     fn shown_id(&self, client: ClientId) -> ClientId {
-        ClientId::foreign(self.lock().number, client.serial())
+        ClientId::foreign(self.lock().known.number(), client.serial())
     }
 
     fn shown_request(&self, id: RequestId) -> RequestId {
-        RequestId::foreign(self.lock().number, number_of(id))
+        RequestId::foreign(self.lock().known.number(), number_of(id))
     }
 
     /// Subscribes at the service when a stream begins, and unsubscribes when the last one ends.

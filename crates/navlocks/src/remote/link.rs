@@ -12,8 +12,8 @@ use super::presence::Presence;
 use super::secret;
 use super::session::{LinkState, Session, Standing, State};
 use crate::error::{Loss, Refusal};
-use navlocks_client::{Lease, Moment, Stage};
-use navlocks_wire::{self as wire, Fault, Hello, Resume, Welcome};
+use navlocks_client::{KnownSession, Moment, Stage};
+use navlocks_wire::{self as wire, Fault, Hello, Welcome};
 
 impl Session {
     /// Ends all locks when the lease is over. Returns true if it just was.
@@ -23,7 +23,7 @@ impl Session {
         }
         self.input(|state| {
             // Another task may have ended it, or a renewal may have come in time.
-            let over = state.lease.as_ref().is_some_and(|lease| clock::has_come(lease.until()));
+            let over = clock::has_come(state.known.lease_deadline());
             if over {
                 self.lapse(state, Loss::LeaseLapsed);
             }
@@ -33,15 +33,8 @@ impl Session {
 
     /// Ends the session: held locks are lost, and pending requests wait for the next session.
     pub(super) fn lapse(&self, state: &mut State, loss: Loss) {
-        let secret = state.secret.take();
-        if state.cluster && secret.is_some() {
-            // The next owner ends the session that had this secret, and does not wait for it.
-            state.chosen = secret;
-        }
+        state.known.lapse();
         state.presence = None;
-        if let Some(lease) = state.lease.take() {
-            state.lease_over = Some(lease.over());
-        }
         // Later messages of the connection belong to a session that is over.
         state.link_down();
         let State { entries, wakes, driver, .. } = state;
@@ -62,27 +55,22 @@ impl Session {
     pub(super) fn hello(&self, carry: bool) -> Hello {
         let mut state = self.lock();
         state.early.clear();
-        let (session, epoch) = (state.number, state.epoch);
-        let resume = state.secret.clone().map(|secret| Resume { session, secret, epoch });
         let lease = self.options.lease;
-        // A session over a Unix socket ends with its process.
-        let chooses = resume.is_none() && self.options.addresses.socket().is_none();
-        if chooses && state.chosen.is_none() {
-            state.chosen = secret::draw();
-        }
-        let secret = state.chosen.clone().filter(|_| chooses);
         let is_far = self.options.addresses.socket().is_none();
-        Hello {
+        let hello = Hello {
             version: wire::VERSION,
             partition: self.options.partition.clone(),
             parent: self.options.parent,
             carry,
-            secret,
+            secret: None,
             // Over a Unix socket the kernel tells.
             process: is_far.then(own_process),
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
-            resume,
-        }
+            resume: None,
+        };
+        // A session over a Unix socket ends with its process.
+        let hello = state.known.hello(hello, || is_far.then(secret::draw)?);
+        Hello { secret: hello.secret.filter(|_| is_far), ..hello }
     }
 
     /// Returns the requests that were made so far, to be sent with the first hello.
@@ -93,36 +81,25 @@ impl Session {
     /// The largest epoch that a service had here: a smaller one is that of a service that has a
     /// successor.
     pub(super) fn epoch(&self) -> u64 {
-        self.lock().epoch
+        self.lock().known.epoch()
     }
 
     /// Takes the answer to this hello, which was sent at `said`, and sends the whole state again.
     pub(super) fn welcome(&self, welcome: Welcome, hello: &Hello, said: Moment) {
         self.input(|state| {
-            let Welcome { session, secret, epoch, lease_ms, resumed, .. } = welcome;
-            let Welcome { presence, limits, cluster, .. } = welcome;
-            let asked = hello.resume.as_ref().is_some_and(|resume| resume.session == session);
-            let resumed = resumed && asked;
+            let resumed = KnownSession::is_resumed(&welcome, hello);
             if !resumed {
                 // The early requests belong to the session that begins, so their steals go on.
                 state.mark_early(false);
                 self.lapse(state, Loss::ServiceGone);
                 state.mark_early(true);
             }
-            state.number = session;
-            state.chosen = None;
-            state.epoch = epoch;
-            state.cluster = cluster;
-            state.message_bytes_max = limits.message_bytes_max;
-            state.secret = Some(secret).filter(|secret| !secret.is_empty());
-            let length = lease_ms.map(Duration::from_millis);
-            state.lease = length.map(|length| Lease::new(length, said));
-            state.lease_over = None;
+            state.known.welcomed(&welcome, said);
             if state.link != LinkState::Leaving {
                 state.link = LinkState::Up;
                 // A service elsewhere must not name paths of this machine.
                 let local = self.options.addresses.socket().is_some();
-                state.show_presence(presence.filter(|_| local));
+                state.show_presence(welcome.presence.filter(|_| local));
             }
             state.outbox.clear();
             let early = std::mem::take(&mut state.early);
@@ -141,7 +118,7 @@ impl Session {
             state.link_down();
             state.doubt_effects();
             // Without a secret the session cannot be resumed.
-            if state.secret.is_none() {
+            if !state.known.is_resumable() {
                 self.lapse(state, Loss::ServiceGone);
             }
         });
@@ -201,18 +178,17 @@ impl Session {
 
     /// Returns for how long no other client can be granted the locks of the latest lease.
     pub(super) fn lease_left(&self) -> Option<Duration> {
-        let state = self.lock();
-        let over = state.lease.as_ref().map(Lease::over).or(state.lease_over)?;
+        let over = self.lock().known.lease_over()?;
         Some(over.saturating_since(clock::now()))
     }
 
     pub(super) fn is_resumable(&self) -> bool {
-        self.lock().secret.is_some()
+        self.lock().known.is_resumable()
     }
 
     /// Returns the length of the lease, or of the one that was asked for.
     pub(super) fn lease_length(&self) -> Option<Duration> {
-        self.lock().lease.as_ref().map(Lease::length).or(self.options.lease)
+        self.lock().known.lease_length().or(self.options.lease)
     }
 
     /// Takes the refusal of a service that ended the connection because the locks are elsewhere.
@@ -248,13 +224,13 @@ impl Session {
     /// would wait for a session that has not ended, and other clients with it.
     pub(super) fn may_end(&self) -> bool {
         let state = self.lock();
-        state.link == LinkState::Leaving && !(state.cluster && state.secret.is_some())
+        state.link == LinkState::Leaving && !(state.known.is_cluster && state.known.is_resumable())
     }
 
     /// Returns when the connection counts as dead although it is open, unless the service answers
     /// before.
     pub(super) fn silent_from(&self) -> Moment {
-        self.lock().lease.as_ref().map_or(Moment::NEVER, Lease::silent_from)
+        self.lock().known.silent_from()
     }
 
     /// Returns until when the client may take its locks for held.
@@ -327,21 +303,6 @@ mod tests {
         session.leave();
         session.check_patience(long_ago);
         assert!(session.is_leaving());
-    }
-
-    #[test]
-    fn client_of_a_cluster_begins_again_with_its_secret() {
-        for cluster in [true, false] {
-            let address = Url::parse("ws://node.example:7400").expect("an address");
-            let session = Session::new(Options::to(Addresses::one(address)));
-            session.input(|state| {
-                (state.secret, state.cluster) = (Some("s".to_owned()), cluster);
-                session.lapse(state, Loss::LeaseLapsed);
-            });
-            let hello = session.hello(false);
-            assert_eq!(hello.secret.as_deref() == Some("s"), cluster, "{hello:?}");
-            assert!(hello.resume.is_none());
-        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Handle {
     fn begin_beside(&self, partition: &str) -> Self {
         let options = Options { partition: partition.to_owned(), ..self.options.clone() };
         let session = Arc::new(Session::new(options));
-        session.input(|state| state.cluster = true);
+        session.input(|state| state.known.is_cluster = true);
         let begun = Begun::new(session.clone());
         self.carrier.spawn(begun.drive());
         Self { session, carrier: self.carrier.clone(), partitions: self.partitions.clone() }

@@ -6,7 +6,7 @@ use super::clock;
 use super::entry::{Entry, Over};
 use super::session::{Session, State};
 use crate::error::{Loss, Refusal, RequestErrorKind};
-use navlocks_client::{Lease, Moment, Stage};
+use navlocks_client::{Moment, Stage};
 use navlocks_wire::{Fault, FaultCode, Granted, Pending, Refused, ToClient};
 
 impl Session {
@@ -69,7 +69,7 @@ impl Session {
                     }
                 }
                 ToClient::Pong(number) => {
-                    if let Some(lease) = &mut state.lease {
+                    if let Some(lease) = state.known.lease() {
                         lease.pong(number);
                     }
                 }
@@ -77,7 +77,7 @@ impl Session {
                 ToClient::Welcome(_) => {}
                 // The session goes on with the successor; until then its locks are in doubt.
                 ToClient::Error(fault)
-                    if state.secret.is_some()
+                    if state.known.is_resumable()
                         && matches!(fault.code, FaultCode::ShuttingDown | FaultCode::Moved) =>
                 {
                     state.moved = Some(fault).filter(|fault| fault.code == FaultCode::Moved);
@@ -87,7 +87,7 @@ impl Session {
                 // for this client.
                 ToClient::Error(Fault { code: FaultCode::LeaseLapsed, .. }) => {
                     self.lapse(state, Loss::LeaseLapsed);
-                    state.lease_over = Some(now);
+                    state.known.ended(now);
                 }
                 ToClient::Error(fault) => {
                     state.fault = Some(fault).filter(|fault| fault.code.is_of_client());
@@ -101,7 +101,7 @@ impl Session {
     /// Sends the next ping, if there is a lease.
     pub(super) fn ping(&self) {
         self.input(|state| {
-            if let Some(lease) = &mut state.lease {
+            if let Some(lease) = state.known.lease() {
                 let number = lease.ping(clock::now());
                 state.say(&navlocks_wire::ToService::Ping(number));
             }
@@ -109,7 +109,7 @@ impl Session {
     }
 
     pub(super) fn ping_interval(&self) -> Option<std::time::Duration> {
-        self.input(|state| state.lease.as_ref().map(Lease::ping_interval))
+        self.input(|state| state.known.lease().map(|lease| lease.ping_interval()))
     }
 }
 
@@ -131,7 +131,7 @@ impl State {
         let thieves = self.thieves.iter().filter_map(|thief| self.entries.get(thief));
         let mut pending = thieves.filter(|thief| matches!(thief.stage, Stage::Pending));
         let thief = pending.find(|thief| released.is_stolen_by(&thief.request))?;
-        Some(Loss::Stolen { by: RequestId::foreign(self.number, thief.request.id).into() })
+        Some(Loss::Stolen { by: RequestId::foreign(self.known.number(), thief.request.id).into() })
     }
 
     /// Ends a request without a lock. A held lock is not affected.

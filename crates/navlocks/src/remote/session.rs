@@ -16,8 +16,8 @@ use super::presence::Presence;
 use crate::error::{Loss, Refusal, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::wakes::Wakes;
-use navlocks_client::{Keepalive, Lease, Moment};
-use navlocks_wire::{self as wire, Fault, FaultCode, Open, ToService};
+use navlocks_client::{Keepalive, KnownSession, Moment};
+use navlocks_wire::{self as wire, Fault, Open, ToService};
 
 /// The state that the users of a connection and its driver share. It outlives connections, and
 /// sessions of the service.
@@ -32,23 +32,12 @@ pub(crate) struct Session {
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// The session's number at the service; that of the last one while there is none.
-    pub(super) number: u32,
-    /// The proof that the session belongs to this client, while it can be resumed.
-    pub(super) secret: Option<String>,
-    /// The secret of the next session, from its first hello to a welcome.
-    pub(super) chosen: Option<String>,
-    /// The largest epoch of a service so far.
-    pub(super) epoch: u64,
-    pub(super) lease: Option<Lease>,
-    /// When a service may grant the locks of the latest lease to other clients.
-    pub(super) lease_over: Option<Moment>,
+    /// The session at the service.
+    pub(super) known: KnownSession,
     /// The socket of the presence, as long as the session lives.
     pub(super) presence: Option<Presence>,
     /// The silence of the service, while a request may wait for it.
     pub(super) keepalive: Keepalive,
-    /// The service is a cluster, where a session has one partition.
-    pub(super) cluster: bool,
     /// The service ended the connection with this refusal, because the locks are elsewhere.
     pub(super) moved: Option<Fault>,
     /// The service ended the session because of this client's messages, and may do so again.
@@ -56,9 +45,6 @@ pub(super) struct State {
     pub(super) link: LinkState,
     /// The state of the connection that users see.
     pub(super) changes: Changes,
-    /// The longest message that the service accepts; a longer one would end the session, and then
-    /// the next.
-    pub(super) message_bytes_max: usize,
     /// The messages to send, while there is a connection.
     pub(super) outbox: VecDeque<Utf8Bytes>,
     /// The waker of the driver.
@@ -123,20 +109,13 @@ impl Session {
         Self {
             options,
             state: Mutex::new(State {
-                number: 0,
-                secret: None,
-                chosen: None,
-                epoch: 0,
-                lease: None,
-                lease_over: None,
+                known: KnownSession::default(),
                 presence: None,
                 keepalive,
-                cluster: false,
                 moved: None,
                 fault: None,
                 link: LinkState::Down,
                 changes: Changes::new(),
-                message_bytes_max: usize::MAX,
                 outbox: VecDeque::new(),
                 driver: None,
                 leavers: Vec::new(),
@@ -166,7 +145,7 @@ impl Session {
         let mut state = self.lock();
         let result = input(&mut state);
         state.note_link();
-        let until = state.lease.as_ref().map_or(Moment::NEVER, Lease::until);
+        let until = state.known.lease_deadline();
         self.lease_deadline.store(until.nanoseconds(), Ordering::Release);
         if !state.outbox.is_empty() || state.link == LinkState::Leaving {
             let driver = state.driver.take();
@@ -211,7 +190,7 @@ impl Session {
     /// Returns true if further partitions take sessions of their own.
     pub(super) fn has_one_partition(&self) -> bool {
         let state = self.lock();
-        state.cluster && !state.link.is_over() && state.link != LinkState::Leaving
+        state.known.is_cluster && !state.link.is_over() && state.link != LinkState::Leaving
     }
 
     /// Returns whether the last connection has ended; if not, wakes `waker` when it has.
@@ -265,18 +244,6 @@ impl State {
         for client in clients.values_mut() {
             wakes.add_all(client.inboxes.take_wakers());
         }
-    }
-
-    /// Returns an error if the service refuses messages of this length.
-    pub(super) fn fits(&self, text: &str) -> Result<(), Fault> {
-        let (bytes, max) = (text.len(), self.message_bytes_max);
-        if bytes <= max {
-            return Ok(());
-        }
-        let sentence = format!(
-            "this takes a message of {bytes} bytes, and the service takes {max}: use shorter names"
-        );
-        Err(Fault::new(FaultCode::Limit, sentence))
     }
 
     /// Returns an error if a request cannot succeed.
