@@ -62,6 +62,21 @@ describe('a page of the dashboard', { skip: missing }, () => {
     await pages.close(page);
   });
 
+  test('L11 a name with limited holders shows how many of the limit hold', async () => {
+    const limited = await client('limits');
+    const mode = { limit: 4 };
+    for (const tag of ['one', 'two', 'three']) await limited.hold('build', { mode, tag });
+    limited.request('build', { mode: { limit: 2 }, tag: 'pair' });
+    const page = await pages.open();
+    await page.goto(`${http()}/#/names?partition=limits&mode=shared`);
+    await shows(page, 'build', '3 of 4');
+    await page.getByRole('link', { name: 'build' }).click();
+    const text = await shows(page, '3 of 4 holders, 1 waiter', 'limit 4', 'limit 2');
+    assert.ok(!text.includes('object'), text);
+    limited.close();
+    await pages.close(page);
+  });
+
   test('a click is not lost when an answer changes the rows under the pressed pointer', async () => {
     const { page, swap, end } = await openTwoNames('clicks');
     await page.getByRole('link', { name: 'steady' }).hover();

@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { count, exact, moment } from './format.js';
-import { copyJson, empty, isDefaultSpace, mode, names, spaceName, spaceOf, text, clientOf } from './parts.js';
+import { copyJson, empty, isDefaultSpace, mode, names, sharing, spaceName, spaceOf, text, clientOf } from './parts.js';
 
 const KEPT = 300;
 
@@ -57,6 +57,6 @@ function rowOf({ number, at, what, entry, author, space }) {
     h('td', {}, h('span', { class: `what ${what.split(' ')[0]}` }, what), author === undefined ? undefined : h('span', { class: 'space' }, ' by ', text(author, 40))),
     h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : names(entry, space), isDefaultSpace(space) ? undefined : h('span', { class: 'space' }, ` ${spaceName(space)}`)),
     h('td', { class: entry === undefined ? 'void' : '' }, entry === undefined ? '' : clientOf(entry)),
-    h('td', { class: 'wide' }, entry === undefined ? '' : h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
+    h('td', { class: 'wide' }, entry === undefined ? '' : h('span', { class: `mode ${mode(entry)}` }, sharing(entry))),
     h('td', { class: 'wide' }, entry?.request ?? ''));
 }

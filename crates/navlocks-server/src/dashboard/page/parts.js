@@ -40,7 +40,13 @@ export function names(entry, space) {
   return [joined, entry.more > 0 ? h('span', { class: 'space' }, ` and ${entry.more} more`) : undefined];
 }
 
-export const mode = (entry) => entry.mode ?? 'exclusive';
+/** Returns the limit of a request, if it has one above 1. */
+export const limit = (entry) => entry.mode?.limit;
+
+export const mode = (entry) => (limit(entry) === undefined ? entry.mode ?? 'exclusive' : 'shared');
+
+/** Returns the mode in words; with the number of holders, how many of the limit hold. */
+export const sharing = (entry, held) => (limit(entry) === undefined ? mode(entry) : held === undefined ? `limit ${limit(entry)}` : `${held} of ${limit(entry)}`);
 
 /** Returns a mark for a client whose process is stopped, as by Ctrl-Z. */
 export const stopped = (client) => (client.stopped ? [' ', h('span', { class: 'pill warn', title: 'Its process is stopped, as by Ctrl-Z, and keeps its locks' }, 'stopped')] : undefined);

@@ -3,7 +3,7 @@
 import { act } from './acting.js';
 import { h } from './dom.js';
 import { count, plain, plural } from './format.js';
-import { age, copyJson, empty, isDefaultSpace, level, link, mode, names, shortAge, spaceName, spaceOf, text, clientOf } from './parts.js';
+import { age, copyJson, empty, isDefaultSpace, level, limit, link, mode, names, sharing, shortAge, spaceName, spaceOf, text, clientOf } from './parts.js';
 
 const ROWS = 50;
 
@@ -28,7 +28,7 @@ export function render(data, { query, rights, link: link_, refresh }) {
   return [
     h('div', { class: 'head' },
       h('h1', {}, h('bdi', { class: `name ${whole ? 'whole' : ''}` }, text(name, Infinity))),
-      h('span', { class: 'note' }, plural(held, 'holder'), ', ', plural(waiting, 'waiter'), isDefaultSpace(space) ? '' : ` in ${spaceName(space)}`),
+      h('span', { class: 'note' }, holdersOf(held, holders), ', ', plural(waiting, 'waiter'), isDefaultSpace(space) ? '' : ` in ${spaceName(space)}`),
       h('span', { class: 'end' }, copyJson(data))),
     h('section', { class: 'card' },
       h('header', {}, h('h2', {}, 'The queue'), h('span', { class: 'note' }, 'Holders are solid. Waiters follow in queue order; shared neighbours are granted together.')),
@@ -39,6 +39,12 @@ export function render(data, { query, rights, link: link_, refresh }) {
   ];
 }
 
+/** Returns the number of holders, and of how many if they have limits. */
+function holdersOf(held, holders) {
+  const limits = holders.map(limit).filter((most) => most !== undefined);
+  return limits.length === 0 ? plural(held, 'holder') : `${count(held)} of ${plural(Math.min(...limits), 'holder')}`;
+}
+
 const more = (number) => (number > 0 ? h('span', { class: 'note' }, `and ${count(number)} more`) : undefined);
 
 /** Groups shared neighbours into one box. */
@@ -46,8 +52,8 @@ function runs(entries, kind) {
   const groups = [];
   for (const entry of entries) {
     const last = groups.at(-1);
-    if (mode(entry) === 'shared' && last?.shared) last.entries.push(entry);
-    else groups.push({ shared: mode(entry) === 'shared', entries: [entry] });
+    if (sharing(entry) === 'shared' && last?.shared) last.entries.push(entry);
+    else groups.push({ shared: sharing(entry) === 'shared', entries: [entry] });
   }
   return groups.map(({ shared, entries: members }) => {
     const chips = members.map((entry) => chip(entry, kind));
@@ -59,7 +65,7 @@ function chip(entry, kind) {
   const others = entry.names.length + (entry.more ?? 0) - 1;
   return h('span', { key: entry.request, class: `chip ${kind} ${mode(entry)}`, title: `request ${entry.request}` },
     h('b', {}, entry.tag ? text(entry.tag, 40) : entry.pid === undefined ? `client ${entry.client}` : `pid ${entry.pid}`),
-    h('small', {}, mode(entry), ' · ', shortAge(entry.ms), entry.stopped ? ' · stopped' : '', others > 0 ? ` · tied to ${plural(others, 'other name')}` : ''));
+    h('small', {}, sharing(entry), ' · ', shortAge(entry.ms), entry.stopped ? ' · stopped' : '', others > 0 ? ` · tied to ${plural(others, 'other name')}` : ''));
 }
 
 function holdersTable(holders, name, { rights, link: link_, refresh }) {
@@ -72,7 +78,7 @@ function holdersTable(holders, name, { rights, link: link_, refresh }) {
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Client'), h('th', { scope: 'col' }, 'Mode'), h('th', { class: 'num', scope: 'col' }, 'Held for'), h('th', { class: 'num wide', scope: 'col' }, 'Token'), h('th', { class: 'wide', scope: 'col' }, 'Request'), h('th', { scope: 'col' }, 'Names'), rights?.acts ? h('th', {}, h('span', { class: 'sr' }, 'Actions')) : undefined)),
       h('tbody', {}, holders.map((entry) => h('tr', { key: entry.request },
         h('td', { class: 'lead' }, clientOf(entry)),
-        h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
+        h('td', {}, h('span', { class: `mode ${mode(entry)}` }, sharing(entry))),
         h('td', { class: 'num', 'data-label': 'for' }, age(entry.ms)),
         h('td', { class: 'num wide' }, String(entry.token ?? '')),
         h('td', { class: 'wide' }, entry.request),
@@ -92,7 +98,7 @@ function waitersTable(waiters, { waiting }, query) {
       h('tbody', {}, waiters.map(({ entry, hard, soft, by }, index) => h('tr', { key: entry.request, class: level(entry.ms) },
         h('td', { class: 'num' }, count((page - 1) * ROWS + index + 1)),
         h('td', {}, clientOf(entry)),
-        h('td', {}, h('span', { class: `mode ${mode(entry)}` }, mode(entry))),
+        h('td', {}, h('span', { class: `mode ${mode(entry)}` }, sharing(entry))),
         h('td', { class: 'num heat', 'data-label': 'waits' }, age(entry.ms)),
         h('td', { class: 'num', 'data-label': 'hard' }, count(hard)),
         h('td', { class: 'num', 'data-label': 'soft' }, count(soft)),

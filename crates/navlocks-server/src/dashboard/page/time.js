@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { count, duration, exact, moment, plain, plural, short } from './format.js';
-import { copyJson, empty, link, mode, name, names, spaceName, spaceOf, clientOf } from './parts.js';
+import { copyJson, empty, link, mode, name, names, sharing, spaceName, spaceOf, clientOf } from './parts.js';
 
 const WINDOW_MS = 60_000;
 
@@ -81,7 +81,7 @@ function atMoment({ moment: { held, waiting, spans }, 'lanes-ms': reach, 'record
         h('td', {}, h('span', { class: `pill ${isHeld(span) ? 'good' : 'warn'}` }, isHeld(span) ? 'held' : 'waits')),
         h('td', {}, names(span.entry, space)),
         h('td', {}, clientOf(span.entry)),
-        h('td', { class: 'wide' }, h('span', { class: `mode ${mode(span.entry)}` }, mode(span.entry))),
+        h('td', { class: 'wide' }, h('span', { class: `mode ${mode(span.entry)}` }, sharing(span.entry))),
         h('td', { class: 'num' }, `for ${duration(span[isHeld(span) ? 'granted-ms' : 'asked-ms'] - ago)}`))),
       held + waiting > spans.length ? h('tr', {}, h('td', { colspan: 5, class: 'note' }, `and ${count(held + waiting - spans.length)} more: ${count(held)} held, ${count(waiting)} waiting in all`)) : undefined)));
 }

@@ -111,7 +111,9 @@ impl Wanted {
     }
 
     pub(super) fn wants_mode(&self, mode: Mode) -> bool {
-        self.mode.is_none_or(|wanted| wanted == mode)
+        // A request with a limit shares its lock.
+        let excludes = |mode| mode == Mode::Exclusive;
+        self.mode.is_none_or(|wanted| excludes(wanted) == excludes(mode))
     }
 
     /// Returns true if a request decides whether its name is wanted.
