@@ -46,6 +46,14 @@ impl Mode {
             Self::Limited(limit) => Some(limit.get()),
         }
     }
+
+    /// Returns the mode of one request that stands for all of these in an engine that knows only a
+    /// part of the holders of a name: shared if all are, and exclusive if one has a limit, because
+    /// such an engine cannot count the holders.
+    pub fn standing_for(modes: impl IntoIterator<Item = Self>) -> Self {
+        let limited = modes.into_iter().any(|mode| mode.limit().is_some());
+        if limited { Self::Exclusive } else { Self::Shared }
+    }
 }
 
 impl From<Mode> for Allowance {

@@ -8,7 +8,7 @@ use std::vec;
 use navlocks_wire::{Fault, FaultCode};
 
 use super::Hub;
-use super::partitions::{PartitionIndex, Walks};
+use super::partitions::PartitionIndex;
 use super::sessions::{Client, Known};
 use super::shares::Share;
 use crate::config::{Access, TokenId};
@@ -24,8 +24,8 @@ pub(crate) enum Unfinished {
     Effects(PartitionIndex),
     /// A session gives up clients or requests.
     Ending(Ending),
-    /// A partition has held-back requests that may enter the engine, on these walks.
-    Admission(PartitionIndex, Walks),
+    /// Requests in the room may go on to a partition.
+    Admission(PartitionIndex),
     /// Sessions of tokens that are gone are over.
     Revocation(Revocation),
 }
@@ -124,8 +124,8 @@ impl Hub {
                 self.end_some(ending, now);
                 self.settle(now);
             }
-            Some(Unfinished::Admission(partition, walks)) => {
-                self.admit_places(partition, walks, now);
+            Some(Unfinished::Admission(partition)) => {
+                self.admit_to(partition, WORK_PER_TURN, now);
                 self.settle(now);
             }
             Some(Unfinished::Revocation(revocation)) => {

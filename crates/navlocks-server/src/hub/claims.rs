@@ -3,19 +3,18 @@
 //! The client sends all its requests again and then `claimed`. Only then does the claim count, as a
 //! whole: what it does not name is released.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use navlocks_core::{Name, Request, Wait};
+use navlocks_core::Request;
 use navlocks_wire::{
     self as wire, Cause, ClientKey, Fault, FaultCode, Granted, Lost, RequestKey, ToClient,
 };
 
 use super::Hub;
-use super::backlog::{Ending, Unfinished, WORK_PER_TURN};
-use super::partitions::{Around, Asking, PartitionIndex, Walks};
+use super::backlog::{Ending, WORK_PER_TURN};
+use super::partitions::{Asking, PartitionIndex};
 use super::resuming::unknown_session;
 use super::sessions::{Claim, Client, Known, Peer, Secret, Session};
 use crate::store::{RequestRecord, SessionRecord, Slot, Standing};
@@ -90,72 +89,75 @@ impl Hub {
             return Ok(());
         }
         let Some(claim) = session.claim.take() else { return self.end_unnamed(number, now) };
-        let Some((unclaimed, mut freed)) = self.recovery.take(number) else {
-            return Err(unknown_session());
-        };
+        let Some(unclaimed) = self.recovery.take(number) else { return Err(unknown_session()) };
         self.sessions.unreserve(number);
         self.metrics.reclaimed_sessions.inc();
         let mut records = unclaimed.requests;
-        let mut waiting: BTreeMap<PartitionIndex, Walks> = BTreeMap::new();
         for request in claim.into_values() {
             let record = records.remove(&request.id);
-            if let Some((partition, place)) = self.claim_one(number, request, record, now) {
-                let walks = self.partitions[partition].early.walks_from(place);
-                waiting.entry(partition).or_default().extend(walks);
-            }
+            self.claim_one(number, request, record, now);
         }
-        for record in records.into_values() {
-            self.registry.end_request(record.slot);
-        }
-        freed.sort_unstable();
-        freed.dedup();
-        for (partition, walks) in waiting {
-            self.admit_places(partition, walks, now);
-        }
-        self.admit(&freed, now);
+        self.end_records(records.into_values());
+        self.admit(now);
         self.add_family(number);
         Ok(())
     }
 
-    /// Judges one claimed request by its record. Returns where it stands if it is to be queued.
+    /// Judges one claimed request by its record.
     fn claim_one(
         &mut self,
         number: u32,
         claimed: wire::Request,
         record: Option<RequestRecord>,
         now: Instant,
-    ) -> Option<(PartitionIndex, u64)> {
+    ) {
         let (id, mode, token) = (claimed.id, claimed.mode, claimed.token);
         let slot = record.as_ref().map_or(0, |record| record.slot);
-        let (partition, mut asking) = self.claimed_asking(number, claimed, slot, now)?;
-        let hashes: Vec<u64> = self.partitions[partition].hashes(&asking.request.scope).collect();
+        let found = self.claimed_asking(number, claimed, slot, now);
+        let Some((partition, mut asking)) = found else {
+            record.iter().for_each(|record| self.room.dismiss(record));
+            return;
+        };
+        let hashes = self.hashes_of(partition, &asking);
         // A record of other names or another mode is of another request.
-        let known = record.filter(|record| match record.standing {
+        let known = record.as_ref().filter(|record| match record.standing {
             Standing::Lost(_) => true,
             _ => record.hashes == hashes && record.mode == mode,
         });
-        match (known.map(|record| record.standing), token) {
+        let standing = known.map(|record| record.standing);
+        if let (Some(Standing::Pending(place)), None) = (standing, token) {
+            asking.place = place;
+            let key = asking.key();
+            match self.room.adopt(partition, asking) {
+                Ok(()) => self.note_guest(partition, key),
+                Err(asking) => self.wait_for_admission(partition, asking, &hashes, now),
+            }
+            return;
+        }
+        record.iter().for_each(|record| self.room.dismiss(record));
+        match (standing, token) {
             (Some(Standing::Lost(cause)), _) => self.lose_claimed(&asking, cause),
             (Some(Standing::Held(held)), _) if token.is_none_or(|token| token == held) => {
                 self.restore(partition, &asking, (held, token.is_none()), now);
             }
-            (Some(Standing::Pending(place)), None) => {
-                asking.place = place;
-                return Some(self.hold_back(partition, asking, hashes));
-            }
             (_, Some(_)) => self.lose_claimed(&asking, Cause::NotReclaimed),
             (_, None) => {
                 self.registry.end_request(slot);
-                return match self.register(partition, &mut asking) {
-                    Ok(()) => Some(self.hold_back(partition, asking, hashes)),
-                    Err(fault) => {
-                        self.refuse(number, id, fault);
-                        None
-                    }
-                };
+                match self.register(partition, &mut asking) {
+                    // It goes on when the whole claim was judged.
+                    Ok(()) => self.wait_for_admission(partition, asking, &hashes, now),
+                    Err(fault) => self.refuse(number, id, fault),
+                }
             }
         }
-        None
+    }
+
+    /// Ends requests that an earlier service left.
+    fn end_records(&mut self, records: impl Iterator<Item = RequestRecord>) {
+        for record in records {
+            self.room.dismiss(&record);
+            self.registry.end_request(record.slot);
+        }
     }
 
     /// Makes a claimed request one that can enter the engine. One of a closed client is refused or
@@ -254,13 +256,11 @@ impl Hub {
 
     /// Removes a session of an earlier service, and admits what it held back.
     pub(super) fn forget_unclaimed(&mut self, number: u32, now: Instant) {
-        let Some((unclaimed, freed)) = self.recovery.take(number) else { return };
+        let Some(unclaimed) = self.recovery.take(number) else { return };
         self.sessions.unreserve(number);
         self.registry.end_session(unclaimed.record.slot, false);
-        for record in unclaimed.requests.into_values() {
-            self.registry.end_request(record.slot);
-        }
-        self.admit(&freed, now);
+        self.end_records(unclaimed.requests.into_values());
+        self.admit(now);
         self.check_grace(now);
     }
 
@@ -276,132 +276,15 @@ impl Hub {
     /// Ends the sessions of an earlier service whose leases have passed, as many as one turn takes.
     /// Returns how long it takes until the next one has: no time at all if more have passed.
     pub fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
-        let before = self.admission_steps;
+        let before = self.admitted;
         for (ended, number) in self.recovery.lapsed(now).into_iter().enumerate() {
-            if ended + self.admission_steps - before >= WORK_PER_TURN {
+            if ended + self.admitted - before >= WORK_PER_TURN {
                 return Some(Duration::ZERO);
             }
             self.metrics.lapsed_leases.inc();
             self.end_unclaimed(number, now);
         }
         self.recovery.next_lapse(now)
-    }
-
-    /// Holds a request back. Returns where it stands.
-    pub(super) fn hold_back(
-        &mut self,
-        partition: PartitionIndex,
-        asking: Asking,
-        hashes: Vec<u64>,
-    ) -> (PartitionIndex, u64) {
-        let (number, place, memory) = (asking.number, asking.place, asking.memory());
-        let asking = self.tell_place(asking);
-        if let Some(session) = self.sessions.get_mut(asking.client.session) {
-            session.requests.insert(number, Known::Early { partition, place }, memory as u32);
-        }
-        self.partitions.holding_back.insert(partition);
-        let partition_of = &mut self.partitions[partition];
-        partition_of.changes += 1;
-        partition_of.early.push(asking, hashes);
-        (partition, place)
-    }
-
-    /// Admits held-back requests that want one of these names, unless something else holds them
-    /// back.
-    pub(super) fn admit(&mut self, freed: &[u64], now: Instant) {
-        for partition in self.partitions.holding_back.clone() {
-            let walks = self.partitions[partition].early.walks(freed);
-            self.admit_places(partition, walks, now);
-        }
-    }
-
-    /// Admits the held-back requests on these walks that nothing else holds back: at once as many
-    /// as one turn takes, and the others in turns.
-    pub(super) fn admit_places(
-        &mut self,
-        partition: PartitionIndex,
-        mut walks: Walks,
-        now: Instant,
-    ) {
-        let mut room = WORK_PER_TURN;
-        if !walks.is_empty() {
-            let Self {
-                sessions, partitions, tokens, metrics, registry, recovery, unfinished, ..
-            } = self;
-            let epoch = registry.log.as_ref().map(|log| log.epoch());
-            let mut around = Around { sessions, tokens, metrics, registry, unfinished, epoch, now };
-            partitions[partition].admit_early(&mut walks, recovery, &mut room, &mut around);
-            self.admission_steps += WORK_PER_TURN - room;
-        }
-        if !walks.is_empty() {
-            self.unfinished.push_back(Unfinished::Admission(partition, walks));
-        } else if self.partitions[partition].early.len() == 0 {
-            self.partitions.holding_back.remove(&partition);
-        }
-    }
-
-    /// Removes a held-back request that its client gives up.
-    pub(super) fn remove_held_back(&mut self, partition: PartitionIndex, place: u64, now: Instant) {
-        self.partitions[partition].changes += 1;
-        let Some((asking, hashes)) = self.partitions[partition].early.remove(place) else { return };
-        self.registry.end_request(asking.slot);
-        let walks = self.partitions[partition].early.walks(&hashes);
-        self.admit_places(partition, walks, now);
-    }
-
-    /// Steals from unclaimed sessions, then from those that the engine knows.
-    pub(super) fn rob_unclaimed(
-        &mut self,
-        partition: PartitionIndex,
-        thief: Asking,
-        hashes: &[u64],
-        now: Instant,
-    ) {
-        let (number, request, memory) = (thief.client.session, thief.number, thief.memory());
-        let cause = Cause::Stolen(RequestKey::new(number, request));
-        let all = thief.request.wait == Wait::StealAll;
-        let (_, mut freed) = self.recovery.rob(hashes, all, cause, &mut self.registry);
-        if all {
-            freed.extend(self.lose_held_back(partition, hashes, cause));
-        }
-        let (partitions, mut around) = self.around(now);
-        let id = partitions[partition].request(thief, &mut around);
-        if let (Some(id), Some(session)) = (id, self.sessions.get_mut(number)) {
-            session.requests.insert(request, Known::Live { partition, id }, memory as u32);
-        }
-        self.admit(&freed, now);
-    }
-
-    /// Takes away all held-back requests that want one of these names. Returns the hashes of all
-    /// names that they no longer hold back.
-    fn lose_held_back(
-        &mut self,
-        partition: PartitionIndex,
-        hashes: &[u64],
-        cause: Cause,
-    ) -> Vec<u64> {
-        let mut freed = Vec::new();
-        for place in self.partitions[partition].early.places(hashes) {
-            if let Some((asking, hashes)) = self.partitions[partition].early.remove(place) {
-                self.lose_claimed(&asking, cause);
-                freed.extend(hashes);
-            }
-        }
-        freed
-    }
-
-    /// Takes away what unclaimed sessions hold on a name. Returns how many locks there were.
-    pub(super) fn force_release_unclaimed(
-        &mut self,
-        partition: PartitionIndex,
-        name: &Name,
-        now: Instant,
-    ) -> usize {
-        let hashes: Vec<u64> = self.partitions[partition].hashes(&name.clone().into()).collect();
-        let cause = Cause::ForceReleased;
-        let (count, freed) = self.recovery.rob(&hashes, false, cause, &mut self.registry);
-        self.admit(&freed, now);
-        count
     }
 
     /// Links a session with the clients under whose locks it runs, or which run under its locks.

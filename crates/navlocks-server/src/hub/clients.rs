@@ -133,37 +133,20 @@ impl Hub {
 
     /// Ends a client in its partition. Returns the numbers of its requests.
     pub(super) fn end_client(&mut self, client: &Client, now: Instant) -> Vec<u64> {
-        let (early, freed) = self.remove_early(client);
+        let guests = self.remove_guests(client);
         let (partitions, mut around) = self.around(now);
         let partition = &mut partitions[client.partition];
         let mut ended = partition.end_client(client.id, &mut around);
-        ended.extend(early);
+        ended.extend(guests);
         if partition.manager().client_count() == 0 {
             let (key, history) = (partition.key.clone(), partition.history.take());
             partitions.remove(client.partition);
             if let Some(history) = history {
                 self.common.views.borrow_mut().keep_history(key, history, now);
             }
-        } else {
-            let walks = partition.early.walks(&freed);
-            self.admit_places(client.partition, walks, now);
         }
+        self.admit(now);
         ended
-    }
-
-    /// Removes the held-back requests of a client. Returns their numbers, and the hashes of names
-    /// that they no longer hold back.
-    fn remove_early(&mut self, client: &Client) -> (Vec<u64>, Vec<u64>) {
-        let early = &mut self.partitions[client.partition].early;
-        let (mut numbers, mut freed) = (Vec::new(), Vec::new());
-        for place in early.places_of(client.id) {
-            if let Some((asking, hashes)) = early.remove(place) {
-                self.registry.end_request(asking.slot);
-                numbers.push(asking.number);
-                freed.extend(hashes);
-            }
-        }
-        (numbers, freed)
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use navlocks_core::Wait;
 use navlocks_wire::{
-    self as wire, Answer, Ask, Cause, Fault, FaultCode, Pending, Question, QueuePlace, Reply,
-    RequestKey, ToClient,
+    self as wire, Answer, Ask, Cause, Fault, FaultCode, Question, QueuePlace, Reply, RequestKey,
+    ToClient,
 };
 
 use super::Hub;
@@ -42,10 +42,7 @@ impl Hub {
             self.seat(claimed, now);
         }
         self.queue(pending, now);
-        for partition in self.partitions.indices() {
-            let places = self.partitions[partition].early.all_places();
-            self.admit_places(partition, places, now);
-        }
+        self.admit(now);
         for (number, ask) in std::mem::take(&mut self.questions) {
             // A session that asked something wrong would have ended when it asked.
             let _answered = self.ask(number, ask, now);
@@ -126,9 +123,9 @@ impl Hub {
                 self.lose_claimed(&asking, cause);
                 continue;
             }
-            let hashes: Vec<u64> =
-                self.partitions[partition].hashes(&asking.request.scope).collect();
-            self.hold_back(partition, Asking { place, is_placed, ..asking }, hashes);
+            let hashes = self.hashes_of(partition, &asking);
+            self.room.enter_first(partition, Asking { place, is_placed, ..asking }, &hashes);
+            self.note_guest(partition, key);
             place += 1;
         }
     }
@@ -147,15 +144,6 @@ impl Hub {
         let reply = Reply::Refused(Fault::new(FaultCode::Limit, text));
         self.sessions.say(number, &ToClient::Answer(Answer { id: ask.id, reply }));
         Ok(())
-    }
-
-    /// Sends a held-back request its place, if its client must know it.
-    pub(super) fn tell_place(&mut self, asking: Asking) -> Asking {
-        let epoch = self.registry.log.as_ref().map(|log| log.epoch());
-        let Some(place) = asking.queue_place(epoch) else { return asking };
-        let pending = ToClient::Pending(Pending { id: asking.number, place });
-        self.sessions.say(asking.client.session, &pending);
-        Asking { is_placed: true, ..asking }
     }
 }
 

@@ -26,7 +26,7 @@ impl Hub {
                         assert!(manager.state(id).is_some(), "{number}.{request} is over");
                         requests += 1;
                     }
-                    Known::Early { .. } => requests += 1,
+                    Known::Guest { .. } => requests += 1,
                     Known::Lost { client, .. } => {
                         let owner = session.clients.get(&client);
                         assert!(owner.is_some_and(|owner| owner.lost.contains(&request)));
@@ -56,10 +56,10 @@ impl Hub {
         assert_eq!(self.partitions.len(), used.count());
     }
 
-    /// Returns how many requests a client has, those that are held back included.
+    /// Returns how many requests a client has, those in the room included.
     fn requests_of(&self, client: &Client) -> usize {
         let partition = &self.partitions[client.partition];
-        let early = partition.early.iter().filter(|asking| asking.owner == client.id);
-        partition.manager().requests_of(client.id).count() + early.count()
+        let guests = self.room.guests_of(client.partition, client.id).len();
+        partition.manager().requests_of(client.id).count() + guests
     }
 }

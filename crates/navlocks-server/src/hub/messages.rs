@@ -119,15 +119,11 @@ impl Hub {
             self.refuse(number, request, fault);
             return Ok(());
         }
-        if !self.recovery.is_over() || self.partitions[partition].early.len() > 0 {
+        if self.recovery.hides_holders() || !self.room.is_empty() {
             let Some(free) = self.recover(partition, asking, now) else { return Ok(()) };
             asking = free;
         }
-        let (partitions, mut around) = self.around(now);
-        let id = partitions[partition].request(asking, &mut around);
-        if let (Some(id), Some(session)) = (id, self.sessions.get_mut(number)) {
-            session.requests.insert(request, Known::Live { partition, id }, memory as u32);
-        }
+        self.go_on_to(partition, asking, now);
         Ok(())
     }
 
@@ -155,30 +151,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Holds a request back if it conflicts with one that an earlier service left. Otherwise
-    /// returns it.
-    #[cold]
-    fn recover(
-        &mut self,
-        partition: PartitionIndex,
-        asking: Asking,
-        now: Instant,
-    ) -> Option<Asking> {
-        let Request { scope, mode, wait } = &asking.request;
-        let hashes: Vec<u64> = self.partitions[partition].hashes(scope).collect();
-        let early = &self.partitions[partition].early;
-        if matches!(wait, Wait::Steal | Wait::StealAll) && !self.recovery.hides_holders() {
-            self.rob_unclaimed(partition, asking, &hashes, now);
-            return None;
-        }
-        let place = asking.place;
-        if self.recovery.blocks(&hashes, place, *mode) || early.blocks(&hashes, place, *mode) {
-            self.hold_back(partition, asking, hashes);
-            return None;
-        }
-        Some(asking)
-    }
-
     pub(super) fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
         self.metrics.refused_requests.inc();
         let refused = Refused { id: request, fault, cycle: None };
@@ -194,7 +166,10 @@ impl Hub {
                 let (partitions, mut around) = self.around(now);
                 partitions[partition].give_up(id, &mut around);
             }
-            Some(Known::Early { partition, place }) => self.remove_held_back(partition, place, now),
+            Some(Known::Guest { .. }) => {
+                self.remove_guest(RequestKey::new(number, request));
+                self.admit(now);
+            }
             Some(Known::Lost { slot, .. }) => {
                 self.registry.end_lost(RequestKey::new(number, request), slot);
             }

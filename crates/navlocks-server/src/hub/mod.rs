@@ -16,6 +16,7 @@ mod clients;
 mod common;
 mod frame;
 mod grace;
+mod guests;
 mod invariants;
 mod lease;
 mod lifecycle;
@@ -27,13 +28,13 @@ mod questions;
 mod quotas;
 pub(crate) mod recovery;
 mod resuming;
+mod room;
 mod sessions;
 pub(crate) mod shares;
 mod slots;
 mod tokens;
 mod turns;
 mod views;
-mod wanted;
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -51,6 +52,7 @@ use backlog::Unfinished;
 pub(crate) use partitions::PartitionKey;
 use partitions::{Around, Partition, Partitions};
 use recovery::Recovery;
+use room::Room;
 use sessions::Sessions;
 use tokens::Tokens;
 
@@ -80,13 +82,14 @@ pub struct Hub {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) recovery: Recovery,
+    room: Room,
     places: Places,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
     /// The work that inputs left, in turn.
     unfinished: VecDeque<Unfinished>,
-    /// Counts the held-back requests that were looked at to admit them.
-    admission_steps: usize,
+    /// Counts the requests that went on from the room to their partitions.
+    admitted: usize,
     /// Questions that wait for the end of grace.
     questions: Vec<(u32, Ask)>,
     /// Whether new sessions are taken.
@@ -157,6 +160,7 @@ impl Hub {
         let sessions: HashSet<u32> = found.sessions.iter().map(|it| it.number).collect();
         let recovery = Recovery::new(found, now);
         recovery.note_waits(&mut registry);
+        let room = Room::new(recovery.requests());
         Self {
             sessions: Sessions::new(sessions),
             partitions: Partitions::default(),
@@ -167,12 +171,13 @@ impl Hub {
             limits,
             deadlocks,
             recovery,
+            room,
             store,
             registry,
             places,
             hashes: Vec::new(),
             unfinished: VecDeque::new(),
-            admission_steps: 0,
+            admitted: 0,
             questions: Vec::new(),
             open: true,
             next_connection: 1,
@@ -187,11 +192,7 @@ impl Hub {
             log.end_grace();
         }
         self.recovery.blind = false;
-        for partition in self.partitions.holding_back.clone() {
-            let walks = self.partitions[partition].early.all_places();
-            self.unfinished.push_back(Unfinished::Admission(partition, walks));
-        }
-        self.go_on(now);
+        self.admit(now);
         self.settle(now);
     }
 

@@ -97,7 +97,7 @@ impl Hub {
             None => {
                 self.metrics.snapshots.inc();
                 let looks = &mut Looks::default();
-                let snapshot = partition.snapshot(&self.sessions, looks, now, max);
+                let snapshot = partition.snapshot(&self.sessions, &self.room, looks, now, max);
                 let written = snapshot.and_then(|(held, pending)| {
                     wire::write_within(&Reply::Snapshot { held, pending }, max)
                 });
@@ -122,7 +122,7 @@ impl Hub {
                 let (Some(hub), Some(partition)) = (sight.hub_of(&key), sight.find(&key)) else {
                     continue;
                 };
-                let snapshot = partition.snapshot(&hub.sessions, &mut looks, now, left);
+                let snapshot = partition.snapshot(&hub.sessions, &hub.room, &mut looks, now, left);
                 let (held, pending) = snapshot.ok_or_else(|| too_long(max))?;
                 left = left.saturating_sub(partition.bytes());
                 all.push(wire::Partition { held, pending, ..key.describe() });
@@ -145,7 +145,7 @@ impl Hub {
             // Both are answered by frames of their own.
             Question::Query | Question::QueryAll | Question::View(_) => return Err(too_long(0)),
             Question::Place if self.recovery.blind => return Err(self.withheld()),
-            Question::Blockers(key) | Question::PlaceOf(key) if self.is_early(index, key) => {
+            Question::Blockers(key) | Question::PlaceOf(key) if self.is_guest(index, key) => {
                 return Err(self.withheld());
             }
             Question::Blockers(key) => {
@@ -161,7 +161,10 @@ impl Hub {
             }
             Question::Place => {
                 let place = partition.place(client, &self.sessions, now, max);
-                Reply::Place(place.map_err(|TooMany| too_many(max))?)
+                let place = place.map_err(|TooMany| too_many(max))?;
+                let is_guest = || !self.room.guests_of(index, client).is_empty();
+                let in_room = || wire::Place { before: 0, holders: 0, held: Vec::new() };
+                Reply::Place(place.or_else(|| is_guest().then(in_room)))
             }
             Question::PlaceOf(key) => {
                 let pending = |id: &RequestId| {
@@ -189,7 +192,7 @@ impl Hub {
             Question::ForceRelease(name) => {
                 let (partitions, mut around) = self.around(now);
                 let count = partitions[index].force_release(&name, &mut around);
-                let unclaimed = self.force_release_unclaimed(index, &name, now);
+                let unclaimed = self.force_release_absent(index, &name, now);
                 Reply::Released((count + unclaimed) as u64)
             }
             // It is about sessions, and was answered before.
@@ -213,9 +216,9 @@ impl Hub {
     }
 
     /// Returns true for a request of this partition that waits until locks are granted at all.
-    fn is_early(&self, index: PartitionIndex, key: RequestKey) -> bool {
+    fn is_guest(&self, index: PartitionIndex, key: RequestKey) -> bool {
         let known = self.sessions.get(key.session).and_then(|it| it.requests.get(key.request));
-        matches!(known, Some(Known::Early { partition, .. }) if partition == index)
+        matches!(known, Some(Known::Guest { partition }) if partition == index)
     }
 
     /// A living request of this partition, whoever's it is. Those of other partitions are nobody's

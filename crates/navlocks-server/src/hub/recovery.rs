@@ -1,16 +1,14 @@
 //! Recovery: the sessions of an earlier service whose clients have not claimed yet.
 //!
 //! The earlier service left a registry of its sessions and of their live requests. A request that
-//! conflicts with one of them is held back, and no other. A session leaves this list when its
+//! conflicts with one of them waits in the room, and no other. A session leaves this list when its
 //! client has claimed, when its lease has passed, or when its process is gone.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use navlocks_core::Mode;
 use navlocks_wire::{self as wire, Cause, RequestKey};
 
-use super::wanted::Wanted;
 use crate::store::{
     Found, Registry, RequestRecord, SessionRecord, Standing, Unknown, boot_ms, millis, with_margin,
 };
@@ -21,9 +19,6 @@ pub(crate) struct Recovery {
     unclaimed: HashMap<u32, Unclaimed>,
     /// How many of them have claimed, and wait for the others.
     claimed: usize,
-    /// Their live requests, by the hashes of the names. One that holds the name has the place
-    /// before all others.
-    wanted: HashMap<u64, Wanted<(u32, u64)>>,
     /// The registry was lost: clients of the earlier service may hold any name.
     pub(crate) blind: bool,
     /// The registry has no requests, so nothing is granted before all sessions have claimed.
@@ -45,18 +40,6 @@ pub(crate) struct Unclaimed {
     claiming: bool,
     /// Its claim is whole, and waits for those of the other sessions.
     claimed: bool,
-}
-
-/// The place of a request that holds its names.
-const HELD: u64 = 0;
-
-/// Returns the place of a live request.
-fn place(request: &RequestRecord) -> Option<u64> {
-    match request.standing {
-        Standing::Pending(place) => Some(place),
-        Standing::Held(_) => Some(HELD),
-        Standing::Lost(_) => None,
-    }
 }
 
 impl Unclaimed {
@@ -89,7 +72,6 @@ impl Recovery {
             recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
         }
         for request in requests {
-            recovery.want(&request);
             if let Some(unclaimed) = recovery.unclaimed.get_mut(&request.session) {
                 unclaimed.requests.insert(request.number, request);
             }
@@ -103,26 +85,6 @@ impl Recovery {
         for record in self.unclaimed.values().map(|it| &it.record) {
             if let (Some(lease), 0) = (record.lease, record.until_ms) {
                 registry.set_until(record.slot, boot_ms() + millis(with_margin(lease)));
-            }
-        }
-    }
-
-    fn want(&mut self, request: &RequestRecord) {
-        let Some(place) = place(request) else { return };
-        for &hash in &request.hashes {
-            let key = (request.session, request.number);
-            self.wanted.entry(hash).or_default().insert(place, key, request.mode);
-        }
-    }
-
-    fn unwant(&mut self, request: &RequestRecord) {
-        let Some(place) = place(request) else { return };
-        for hash in &request.hashes {
-            if let Some(wanted) = self.wanted.get_mut(hash) {
-                wanted.remove(place, (request.session, request.number), request.mode);
-                if wanted.is_empty() {
-                    self.wanted.remove(hash);
-                }
             }
         }
     }
@@ -158,14 +120,9 @@ impl Recovery {
         !self.unclaimed.is_empty()
     }
 
-    /// Returns true if an unclaimed request conflicts with one of this mode on these names, and
-    /// comes before this place.
-    pub(crate) fn blocks(&self, hashes: &[u64], place: u64, mode: Mode) -> bool {
-        self.hides_holders()
-            || hashes
-                .iter()
-                .filter_map(|hash| self.wanted.get(hash))
-                .any(|wanted| wanted.blocks(place, mode))
+    /// Returns the requests of all sessions that are waited for.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = &RequestRecord> {
+        self.unclaimed.values().flat_map(|it| it.requests.values())
     }
 
     /// Returns the session of a cluster with this proof, if no connection claims it.
@@ -178,50 +135,25 @@ impl Recovery {
         self.unclaimed.get(&session)
     }
 
-    /// Takes a session off the list. Returns it, and the hashes of names that it no longer holds
-    /// back.
-    pub(crate) fn take(&mut self, session: u32) -> Option<(Unclaimed, Vec<u64>)> {
+    /// Takes a session off the list.
+    pub(crate) fn take(&mut self, session: u32) -> Option<Unclaimed> {
         let unclaimed = self.unclaimed.remove(&session)?;
         self.claimed -= usize::from(unclaimed.claimed);
-        for request in unclaimed.requests.values() {
-            self.unwant(request);
-        }
-        let hashes = unclaimed.requests.values().flat_map(|request| request.hashes.clone());
-        let hashes = hashes.collect();
-        Some((unclaimed, hashes))
+        Some(unclaimed)
     }
 
-    /// Takes away what unclaimed sessions hold on these names, and with `all` what they wait for
-    /// too. Returns how many requests that were, and the hashes of names that they no longer hold
-    /// back.
-    pub(crate) fn rob(
+    /// Takes a live request away from a session that is waited for. Returns what it was.
+    pub(crate) fn lose(
         &mut self,
-        hashes: &[u64],
-        all: bool,
+        key: RequestKey,
         cause: Cause,
         registry: &mut Registry,
-    ) -> (usize, Vec<u64>) {
-        let wanted = hashes.iter().filter_map(|hash| self.wanted.get(hash));
-        let mut victims: Vec<(u32, u64)> = wanted
-            .flat_map(Wanted::iter)
-            .filter(|(place, _)| *place == HELD || all)
-            .map(|(_, key)| key)
-            .collect();
-        victims.sort_unstable();
-        victims.dedup();
-        let mut freed = Vec::new();
-        for &(session, number) in &victims {
-            let unclaimed = self.unclaimed.get_mut(&session);
-            let request = unclaimed.and_then(|unclaimed| unclaimed.requests.get_mut(&number));
-            if let Some(request) = request {
-                registry.lose(RequestKey::new(session, number), request.slot, cause);
-                let lost = request.clone();
-                request.standing = Standing::Lost(cause);
-                freed.extend(&lost.hashes);
-                self.unwant(&lost);
-            }
-        }
-        (victims.len(), freed)
+    ) -> Option<RequestRecord> {
+        let request = self.unclaimed.get_mut(&key.session)?.requests.get_mut(&key.request)?;
+        registry.lose(key, request.slot, cause);
+        let lost = request.clone();
+        request.standing = Standing::Lost(cause);
+        Some(lost)
     }
 
     /// Notes that a connection claims a session: from now on its client may count its lease anew.

@@ -131,7 +131,7 @@ impl Hub {
                 Some(State::Held(token)) => Some(token.get()),
                 _ => None,
             },
-            Known::Early { .. } => None,
+            Known::Guest { .. } => None,
             Known::Lost { cause, .. } => {
                 self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
                 return;

@@ -24,6 +24,10 @@ pub(crate) struct RequestRecord {
 }
 
 impl RequestRecord {
+    pub(crate) fn key(&self) -> RequestKey {
+        RequestKey::new(self.session, self.number)
+    }
+
     /// Returns true if it held its lock.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.standing, Standing::Held(_))

@@ -1,10 +1,9 @@
 //! All partitions, by what they belong to.
 
-mod early;
 mod partition;
 mod subscribers;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::RandomState;
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
@@ -16,7 +15,6 @@ use crate::cluster::slot_of;
 use crate::hub::Peer;
 use crate::hub::questions::Answered;
 use crate::hub::shares::Share;
-pub(crate) use early::Walks;
 pub(crate) use partition::{Around, Asking, Looks, Partition, TooMany};
 
 /// The tenant, the origin and the name of a lock space.
@@ -78,7 +76,7 @@ impl PartitionKey {
 }
 
 /// The position of a partition. Used again once its partition is gone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PartitionIndex(u32);
 
 /// All partitions that have a client.
@@ -88,8 +86,6 @@ pub(crate) struct Partitions {
     /// A partition that is gone leaves an empty one behind.
     partitions: Vec<Partition>,
     free: Vec<PartitionIndex>,
-    /// Those that may have held-back requests.
-    pub(crate) holding_back: BTreeSet<PartitionIndex>,
     /// The last answer to a query.
     pub(crate) answered: Option<Answered>,
 }
@@ -136,7 +132,6 @@ impl Partitions {
     /// Forgets a partition without clients.
     pub(crate) fn remove(&mut self, index: PartitionIndex) {
         self.answered.take_if(|answered| answered.partition == index);
-        self.holding_back.remove(&index);
         let slot = &mut self.partitions[index.0 as usize];
         self.indices.remove(&slot.key);
         slot.share.partitions.sub(1);
@@ -163,7 +158,7 @@ impl Partitions {
 }
 
 /// Makes an engine with a hash key that clients cannot guess.
-fn manager() -> LockManager {
+pub(crate) fn manager() -> LockManager {
     LockManager::new(HashKey::drawn_from(&RandomState::new()))
 }
 

@@ -16,12 +16,9 @@ use navlocks_core::{
 };
 use navlocks_wire::{ClientKey, Fault, FaultCode, Pending, Refused, RequestKey, ToClient};
 
-use super::early::{Early, Walks};
 use super::subscribers::Subscribers;
 use super::{PartitionIndex, PartitionKey};
 use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
-use crate::hub::recovery::Recovery;
-use crate::hub::sessions::Known;
 use crate::hub::shares::Share;
 use crate::hub::views::{History, Noted};
 use address::{Address, Owner, Served, Thief, address, noted, process_of};
@@ -38,9 +35,9 @@ pub(crate) struct Partition {
     /// The owners of clients, by [`ClientId::slot`].
     clients: Vec<Owner>,
     subscribers: Subscribers,
-    /// Requests that came before anything may be granted.
-    pub(crate) early: Early,
-    /// Bytes of names and tags of live requests.
+    /// How many requests are on their way to it, in the room.
+    guests: usize,
+    /// Bytes of names and tags of live requests, and of those in the room.
     bytes: usize,
     /// The share in which the partition counts: of the tenant that opened it.
     pub(crate) share: Rc<Share>,
@@ -74,7 +71,7 @@ impl Partition {
             space: Space::new(manager, deadlocks),
             clients: Vec::new(),
             subscribers: Subscribers::default(),
-            early: Early::default(),
+            guests: 0,
             bytes: 0,
             share,
             index: PartitionIndex::default(),
@@ -95,12 +92,12 @@ impl Partition {
     /// Returns how many requests there are, held and pending.
     #[inline]
     pub(crate) fn requests(&self) -> usize {
-        self.manager().held_count() + self.manager().pending_count() + self.early.len()
+        self.manager().held_count() + self.manager().pending_count() + self.guests
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes + self.early.bytes()
+        self.bytes
     }
 
     /// Adds a client, with the process that it says to be.
@@ -317,30 +314,18 @@ impl Partition {
         scope.names().iter().map(move |name| key.hash_name(name))
     }
 
-    /// Gives the engine those held-back requests on these walks that need not wait any more, in
-    /// order of their places. Requests for which there is no room stay on the walks.
-    pub(crate) fn admit_early(
-        &mut self,
-        walks: &mut Walks,
-        recovery: &Recovery,
-        room: &mut usize,
-        around: &mut Around<'_>,
-    ) {
-        while let Some(asking) = self.early.take_ready(walks, recovery, room) {
-            let (session, number) = (asking.client.session, asking.number);
-            let id = self.request(asking, around);
-            let Some(owner) = around.sessions.get_mut(session) else { continue };
-            match id {
-                Some(id) => {
-                    owner.requests.set(number, Known::Live { partition: self.index, id });
-                }
-                // Lost already, or refused.
-                None if matches!(owner.requests.get(number), Some(Known::Early { .. })) => {
-                    owner.requests.remove(number);
-                }
-                None => {}
-            }
-        }
+    /// Counts a request that is on its way to it, in the room.
+    pub(crate) fn take_guest(&mut self, asking: &Asking) {
+        self.changes += 1;
+        self.guests += 1;
+        self.bytes += asking.bytes();
+    }
+
+    /// Counts a request in the room no more.
+    pub(crate) fn lose_guest(&mut self, asking: &Asking) {
+        self.changes += 1;
+        self.guests -= 1;
+        self.bytes -= asking.bytes();
     }
 
     /// Gives the space one input, whose notices go to the outboxes of sessions.

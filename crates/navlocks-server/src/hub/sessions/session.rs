@@ -94,8 +94,8 @@ pub(crate) struct Client {
 pub(crate) enum Known {
     /// The engine has it.
     Live { partition: PartitionIndex, id: RequestId },
-    /// It is held back after a start, at this place.
-    Early { partition: PartitionIndex, place: u64 },
+    /// It waits in the room, on its way to this partition.
+    Guest { partition: PartitionIndex },
     /// It was taken away and its owner has not taken note. The registry has that in this slot.
     Lost { client: u64, cause: Cause, slot: Slot },
 }

@@ -9,6 +9,7 @@ use navlocks_wire::{self as wire, ClientKey, Cycle, RequestKey};
 
 use super::Partition;
 use super::address::{address, cycle, process_of, request_key, told};
+use crate::hub::room::Room;
 use crate::hub::sessions::Sessions;
 
 /// Bytes of the shortest description of a request, its names aside.
@@ -53,6 +54,7 @@ impl Partition {
     pub(crate) fn snapshot(
         &self,
         sessions: &Sessions,
+        room: &Room,
         looks: &mut Looks,
         now: Instant,
         bytes_max: usize,
@@ -68,13 +70,13 @@ impl Partition {
             let parent = sessions.get(session).and_then(|it| it.parent).filter(|_| client == 0);
             wire::Info { parent, ..info }
         };
-        let early = self.early.iter().map(|asking| wire::Info {
+        let guests = room.guests(self.index).into_iter().map(|asking| wire::Info {
             token: None,
             ms: age(asking.since, now),
             parent: None,
             stopped: false,
             about: wire::About {
-                request: RequestKey::new(asking.client.session, asking.number),
+                request: asking.key(),
                 client: asking.client,
                 names: wire::Names(asking.request.scope.clone()),
                 mode: asking.request.mode,
@@ -84,7 +86,8 @@ impl Partition {
             },
         });
         let mut held: Vec<_> = snapshot.held.into_iter().map(describe).collect();
-        let mut pending: Vec<_> = snapshot.pending.into_iter().map(describe).chain(early).collect();
+        let mut pending: Vec<_> =
+            snapshot.pending.into_iter().map(describe).chain(guests).collect();
         looks.note(&mut held, sessions);
         looks.note(&mut pending, sessions);
         Some((held, pending))
@@ -115,8 +118,7 @@ impl Partition {
         let manager = self.manager();
         let pending = |id: &RequestId| manager.state(*id) == Some(State::Pending);
         let Some(request) = manager.requests_of(client).find(pending) else {
-            let early = !self.early.places_of(client).is_empty();
-            return Ok(early.then(|| wire::Place { before: 0, holders: 0, held: Vec::new() }));
+            return Ok(None);
         };
         self.place_of(request, sessions, now, entries_max).map(Some)
     }

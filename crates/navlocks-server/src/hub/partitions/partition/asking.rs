@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use navlocks_core::kit::Space;
 use navlocks_core::{ClientId, Name, Request, Wait};
-use navlocks_wire::{ClientKey, QueuePlace};
+use navlocks_wire::{ClientKey, QueuePlace, RequestKey};
 
 use super::address::Served;
 use crate::store::Slot;
@@ -31,6 +31,10 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
+    pub(crate) fn key(&self) -> RequestKey {
+        RequestKey::new(self.client.session, self.number)
+    }
+
     /// Returns the bytes of its names and tag.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {

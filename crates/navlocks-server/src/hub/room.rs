@@ -1,0 +1,313 @@
+//! The waiting room: after a start, requests wait here for absent sessions of the earlier service.
+//!
+//! What an absent session holds or waits for stands in an engine of its own, as a *ghost*. A request
+//! that comes meanwhile is a *guest* behind the ghosts. The engine decides which guest may go on to
+//! its partition; there another engine decides whether it holds its lock. The registry keeps hashes
+//! of names, so they are the names here.
+//!
+//! Neither engine knows all holders of a name, so a request with a limit is exclusive here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use navlocks_core::{
+    Answer, ClientId, Event, LockManager, Mode, Name, Request, RequestId, Scope, Wait,
+};
+use navlocks_wire::RequestKey;
+
+use super::partitions::{Asking, PartitionIndex, manager};
+use crate::store::{RequestRecord, Standing};
+
+/// The ghosts of absent sessions, and the guests behind them.
+#[derive(Debug)]
+pub(crate) struct Room {
+    engine: LockManager,
+    /// The client of the engine that has all entries.
+    client: ClientId,
+    /// What absent sessions hold, by the hash of the name.
+    holds: HashMap<u64, Hold>,
+    /// What absent sessions wait for.
+    ghosts: HashMap<RequestKey, Ghost>,
+    guests: HashMap<RequestKey, Guest>,
+    /// Whose the seats of ghosts and guests are.
+    seats: HashMap<RequestId, RequestKey>,
+    groups: HashMap<PartitionIndex, Group>,
+    /// Groups whose first guest has become ready since they were last looked at.
+    woken: BTreeSet<PartitionIndex>,
+}
+
+/// A name that absent sessions hold: one entry for all of them.
+#[derive(Debug)]
+struct Hold {
+    id: RequestId,
+    ghosts: HashSet<RequestKey>,
+}
+
+/// A request that an absent session waits for. It wants one more name, its door, which is locked
+/// until the session claims: it is never granted before.
+#[derive(Clone, Copy, Debug)]
+struct Ghost {
+    seat: RequestId,
+    door: RequestId,
+}
+
+#[derive(Debug)]
+struct Guest {
+    seat: RequestId,
+    partition: PartitionIndex,
+    asking: Asking,
+}
+
+/// The guests that are on their way to one partition.
+#[derive(Debug, Default)]
+struct Group {
+    guests: BTreeSet<(ClientId, RequestKey)>,
+    /// Those that may go on, in order of their places.
+    ready: BTreeSet<(u64, RequestKey)>,
+}
+
+impl Room {
+    /// Seats the live requests of absent sessions.
+    pub(crate) fn new<'r>(records: impl Iterator<Item = &'r RequestRecord>) -> Self {
+        let mut engine = manager();
+        let mut room = Self {
+            client: engine.add_client(),
+            engine,
+            holds: HashMap::new(),
+            ghosts: HashMap::new(),
+            guests: HashMap::new(),
+            seats: HashMap::new(),
+            groups: HashMap::new(),
+            woken: BTreeSet::new(),
+        };
+        let mut held: BTreeMap<u64, Vec<&RequestRecord>> = BTreeMap::new();
+        let mut pending = BTreeMap::new();
+        for record in records {
+            match record.standing {
+                Standing::Held(_) => record
+                    .hashes
+                    .iter()
+                    .for_each(|hash| held.entry(*hash).or_default().push(record)),
+                Standing::Pending(place) => drop(pending.insert((place, record.key()), record)),
+                Standing::Lost(_) => {}
+            }
+        }
+        for (hash, records) in held {
+            let mode = Mode::standing_for(records.iter().map(|record| record.mode));
+            let ghosts = records.iter().map(|record| record.key()).collect();
+            if let Some((id, _)) = room.seat([name(hash)], mode, Wait::Queue) {
+                room.holds.insert(hash, Hold { id, ghosts });
+            }
+        }
+        for ((_, key), record) in pending {
+            let (door, names) = (Name::from(key.to_string()), record.hashes.iter().copied());
+            let names = names.map(name).chain([door.clone()]);
+            let mode = Mode::standing_for([record.mode]);
+            if let Some((door, _)) = room.seat([door], Mode::Exclusive, Wait::Queue)
+                && let Some((seat, _)) = room.seat(names, mode, Wait::Queue)
+            {
+                room.seats.insert(seat, key);
+                room.ghosts.insert(key, Ghost { seat, door });
+            }
+        }
+        room
+    }
+
+    /// Returns true if nothing in it holds back a request.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.holds.is_empty() && self.ghosts.is_empty() && self.guests.is_empty()
+    }
+
+    fn seat(
+        &mut self,
+        names: impl IntoIterator<Item = Name>,
+        mode: Mode,
+        wait: Wait,
+    ) -> Option<(RequestId, bool)> {
+        let scope = Scope::new(names).ok()?;
+        let (id, answer) = self.engine.request(self.client, Request { scope, mode, wait }).ok()?;
+        Some((id, matches!(answer, Answer::Granted(_))))
+    }
+
+    /// Ends an entry of the engine, and notes which guests may go on now.
+    fn unseat(&mut self, id: RequestId) {
+        self.seats.remove(&id);
+        let _over = self.engine.release(id) || self.engine.abort(id);
+        while let Some(event) = self.engine.poll_event() {
+            if let Event::Granted { request, .. } = event
+                && let Some(&key) = self.seats.get(&request)
+            {
+                self.wake(key);
+            }
+        }
+    }
+
+    /// Notes that a guest may go on.
+    fn wake(&mut self, key: RequestKey) {
+        if let Some(Guest { partition, asking, .. }) = self.guests.get(&key)
+            && let Some(group) = self.groups.get_mut(partition)
+        {
+            if group.ready.is_empty() {
+                self.woken.insert(*partition);
+            }
+            group.ready.insert((asking.place, key));
+        }
+    }
+
+    /// Takes a guest in. Gives it back if it need not wait in an open room, or if the engine does
+    /// not take it.
+    pub(crate) fn enter(
+        &mut self,
+        partition: PartitionIndex,
+        asking: Asking,
+        hashes: &[u64],
+        open: bool,
+    ) -> Result<(), Asking> {
+        let Request { mode, wait, .. } = asking.request;
+        // All others wait their turn here, and the partition does the rest.
+        let wait = if wait == Wait::Overtake { wait } else { Wait::Queue };
+        let mode = Mode::standing_for([mode]);
+        let names = hashes.iter().copied().map(name);
+        let Some((seat, granted)) = self.seat(names, mode, wait) else { return Err(asking) };
+        if granted && open {
+            self.unseat(seat);
+            return Err(asking);
+        }
+        let key = self.welcome(Guest { seat, partition, asking });
+        if granted {
+            self.wake(key);
+        }
+        Ok(())
+    }
+
+    /// Takes a guest in that goes on before all others: its place is the smallest.
+    pub(crate) fn enter_first(
+        &mut self,
+        partition: PartitionIndex,
+        asking: Asking,
+        hashes: &[u64],
+    ) {
+        let mode = Mode::standing_for([asking.request.mode]);
+        let names = hashes.iter().copied().map(name);
+        if let Some((seat, _)) = self.seat(names, mode, Wait::Queue) {
+            let key = self.welcome(Guest { seat, partition, asking });
+            self.wake(key);
+        }
+    }
+
+    /// Gives a claimed request the seat of its ghost. Gives it back if there is none.
+    pub(crate) fn adopt(
+        &mut self,
+        partition: PartitionIndex,
+        asking: Asking,
+    ) -> Result<(), Asking> {
+        let Some(Ghost { seat, door }) = self.ghosts.remove(&asking.key()) else {
+            return Err(asking);
+        };
+        self.welcome(Guest { seat, partition, asking });
+        self.unseat(door);
+        Ok(())
+    }
+
+    fn welcome(&mut self, guest: Guest) -> RequestKey {
+        let key = guest.asking.key();
+        let group = self.groups.entry(guest.partition).or_default();
+        group.guests.insert((guest.asking.owner, key));
+        self.seats.insert(guest.seat, key);
+        self.guests.insert(key, guest);
+        key
+    }
+
+    /// Returns a guest, to change what is known of it.
+    pub(crate) fn guest_mut(&mut self, key: RequestKey) -> Option<&mut Asking> {
+        self.guests.get_mut(&key).map(|guest| &mut guest.asking)
+    }
+
+    /// Takes a guest out.
+    pub(crate) fn leave(&mut self, key: RequestKey) -> Option<(PartitionIndex, Asking)> {
+        let Guest { seat, partition, asking } = self.guests.remove(&key)?;
+        if let Some(group) = self.groups.get_mut(&partition) {
+            group.guests.remove(&(asking.owner, key));
+            group.ready.remove(&(asking.place, key));
+            if group.guests.is_empty() {
+                self.groups.remove(&partition);
+                self.woken.remove(&partition);
+            }
+        }
+        self.unseat(seat);
+        Some((partition, asking))
+    }
+
+    /// Takes the ghost of a recorded request out, if it has one.
+    pub(crate) fn dismiss(&mut self, record: &RequestRecord) {
+        let key = record.key();
+        if let Some(Ghost { seat, door }) = self.ghosts.remove(&key) {
+            self.unseat(seat);
+            self.unseat(door);
+        }
+        if !record.is_held() {
+            return;
+        }
+        for hash in &record.hashes {
+            let Some(hold) = self.holds.get_mut(hash) else { continue };
+            hold.ghosts.remove(&key);
+            if hold.ghosts.is_empty() {
+                let id = hold.id;
+                self.holds.remove(hash);
+                self.unseat(id);
+            }
+        }
+    }
+
+    /// Returns the requests of absent sessions that hold one of these names.
+    pub(crate) fn holders(&self, hashes: &[u64]) -> BTreeSet<RequestKey> {
+        let holds = hashes.iter().filter_map(|hash| self.holds.get(hash));
+        holds.flat_map(|hold| hold.ghosts.iter().copied()).collect()
+    }
+
+    /// Returns the ghosts and guests that wait for one of these names.
+    pub(crate) fn waiters(&self, hashes: &[u64]) -> BTreeSet<RequestKey> {
+        let queues = hashes.iter().filter_map(|&hash| self.engine.queue_of(&name(hash)));
+        let entries = queues.flat_map(|queue| queue.requests());
+        entries.filter_map(|entry| self.seats.get(&entry.request).copied()).collect()
+    }
+
+    /// Returns the next partition with guests that may go on, once for each time that it has some.
+    pub(crate) fn next_woken(&mut self) -> Option<PartitionIndex> {
+        self.woken.pop_first()
+    }
+
+    /// Takes out the next guest that may go on to a partition.
+    pub(crate) fn next(&mut self, partition: PartitionIndex) -> Option<Asking> {
+        let &(_, key) = self.groups.get(&partition)?.ready.first()?;
+        self.leave(key).map(|(_, asking)| asking)
+    }
+
+    /// Returns true if a guest may go on to a partition.
+    pub(crate) fn is_ready(&self, partition: PartitionIndex) -> bool {
+        self.groups.get(&partition).is_some_and(|group| !group.ready.is_empty())
+    }
+
+    /// Returns the guests that are on their way to a partition, in order of their places.
+    pub(crate) fn guests(&self, partition: PartitionIndex) -> Vec<&Asking> {
+        let keys = self.groups.get(&partition).into_iter().flat_map(|group| &group.guests);
+        let guests = keys.filter_map(|(_, key)| self.guests.get(key));
+        let mut guests: Vec<&Asking> = guests.map(|guest| &guest.asking).collect();
+        guests.sort_by_key(|asking| asking.place);
+        guests
+    }
+
+    /// Returns the guests of a client.
+    pub(crate) fn guests_of(&self, partition: PartitionIndex, client: ClientId) -> Vec<RequestKey> {
+        let Some(group) = self.groups.get(&partition) else { return Vec::new() };
+        let (first, last) = (RequestKey::new(0, 0), RequestKey::new(u32::MAX, u64::MAX));
+        let own = group.guests.range((client, first)..=(client, last));
+        own.map(|&(_, key)| key).collect()
+    }
+}
+
+/// Returns the name in the room for a name with this hash. It differs from the names of doors, which
+/// have a dot.
+fn name(hash: u64) -> Name {
+    Name::from(format!("{hash:x}"))
+}
