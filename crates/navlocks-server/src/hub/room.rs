@@ -5,7 +5,9 @@
 //! its partition; there another engine decides whether it holds its lock. The registry keeps hashes
 //! of names, so they are the names here.
 //!
-//! Neither engine knows all holders of a name, so a request with a limit is exclusive here.
+//! Neither engine knows all holders of a name, so a request with a limit is exclusive here: it waits
+//! until no ghost wants its names. Beside a holder with a limit, two shared requests may change
+//! their order if the first of them waits here for another name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -83,10 +85,10 @@ impl Room {
         let mut pending = BTreeMap::new();
         for record in records {
             match record.standing {
-                Standing::Held(_) => record
-                    .hashes
-                    .iter()
-                    .for_each(|hash| held.entry(*hash).or_default().push(record)),
+                Standing::Held(_) => {
+                    let hashes = record.hashes.iter();
+                    hashes.for_each(|&hash| held.entry(hash).or_default().push(record));
+                }
                 Standing::Pending(place) => drop(pending.insert((place, record.key()), record)),
                 Standing::Lost(_) => {}
             }
@@ -311,3 +313,6 @@ impl Room {
 fn name(hash: u64) -> Name {
     Name::from(format!("{hash:x}"))
 }
+
+#[cfg(test)]
+mod tests;
