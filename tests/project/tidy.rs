@@ -5,6 +5,7 @@
 use crate::files::{self, File};
 use crate::source::{functions, shipped_code, test_modules};
 
+mod rule;
 mod words;
 
 const STANDARD: &str = "https://w3c.github.io/web-locks/#";

@@ -50,6 +50,15 @@ impl Mode {
     /// Returns the mode of one request that stands for all of these in an engine that knows only a
     /// part of the holders of a name: shared if all are, and exclusive if one has a limit, because
     /// such an engine cannot count the holders.
+    ///
+    /// ```
+    /// use navlocks_core::Mode;
+    ///
+    /// let limited = Mode::limited(4)?;
+    /// assert_eq!(Mode::standing_for([Mode::Shared, Mode::Shared]), Mode::Shared);
+    /// assert_eq!(Mode::standing_for([Mode::Shared, limited]), Mode::Exclusive);
+    /// # Ok::<(), navlocks_core::BadLimit>(())
+    /// ```
     pub fn standing_for(modes: impl IntoIterator<Item = Self>) -> Self {
         let limited = modes.into_iter().any(|mode| mode.limit().is_some());
         if limited { Self::Exclusive } else { Self::Shared }

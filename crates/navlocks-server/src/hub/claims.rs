@@ -129,8 +129,8 @@ impl Hub {
             asking.place = place;
             let key = asking.key();
             match self.room.adopt(partition, asking) {
-                Ok(()) => self.note_guest(partition, key),
-                Err(asking) => self.wait_for_admission(partition, asking, &hashes, now),
+                None => self.note_guest(partition, key),
+                Some(asking) => self.wait_for_admission(partition, asking, &hashes, now),
             }
             return;
         }

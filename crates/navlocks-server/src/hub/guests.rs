@@ -47,11 +47,11 @@ impl Hub {
         open: bool,
     ) -> Option<Asking> {
         let key = asking.key();
-        if let Err(asking) = self.room.enter(partition, asking, hashes, open) {
-            return Some(asking);
+        let passed = self.room.enter(partition, asking, hashes, open);
+        if passed.is_none() {
+            self.note_guest(partition, key);
         }
-        self.note_guest(partition, key);
-        None
+        passed
     }
 
     /// Seats a request in the room until [`admit`](Self::admit), even if it may pass.
@@ -94,8 +94,8 @@ impl Hub {
         }
     }
 
-    /// Lets at most so many guests go on to a partition, and the others later. Returns how many more
-    /// there could have been.
+    /// Lets at most so many guests go on to a partition, and the others later. Returns how many
+    /// more there could have been.
     pub(super) fn admit_to(
         &mut self,
         partition: PartitionIndex,

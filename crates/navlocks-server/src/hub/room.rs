@@ -1,13 +1,13 @@
 //! The waiting room: after a start, requests wait here for absent sessions of the earlier service.
 //!
-//! What an absent session holds or waits for stands in an engine of its own, as a *ghost*. A request
-//! that comes meanwhile is a *guest* behind the ghosts. The engine decides which guest may go on to
-//! its partition; there another engine decides whether it holds its lock. The registry keeps hashes
-//! of names, so they are the names here.
+//! The requests of absent sessions, held or pending, stand in an engine of its own as *ghosts*. A
+//! request that comes meanwhile is a *guest* behind the ghosts. The engine decides which guest may
+//! go on to its partition; there another engine decides whether it holds its lock. The registry
+//! keeps hashes of names, so they are the names here.
 //!
-//! Neither engine knows all holders of a name, so a request with a limit is exclusive here: it waits
-//! until no ghost wants its names. Beside a holder with a limit, two shared requests may change
-//! their order if the first of them waits here for another name.
+//! Neither engine knows all holders of a name, so a request with a limit is exclusive here: it
+//! waits until no ghost wants its names. Beside a holder with a limit, two shared requests may
+//! change their order if the first of them waits here for another name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -25,12 +25,12 @@ pub(crate) struct Room {
     engine: LockManager,
     /// The client of the engine that has all entries.
     client: ClientId,
-    /// What absent sessions hold, by the hash of the name.
+    /// The names that absent sessions hold, by the hash of the name.
     holds: HashMap<u64, Hold>,
-    /// What absent sessions wait for.
+    /// The pending requests of absent sessions.
     ghosts: HashMap<RequestKey, Ghost>,
     guests: HashMap<RequestKey, Guest>,
-    /// Whose the seats of ghosts and guests are.
+    /// The request that each seat of a ghost or guest belongs to.
     seats: HashMap<RequestId, RequestKey>,
     groups: HashMap<PartitionIndex, Group>,
     /// Groups whose first guest has become ready since they were last looked at.
@@ -164,22 +164,22 @@ impl Room {
         asking: Asking,
         hashes: &[u64],
         open: bool,
-    ) -> Result<(), Asking> {
+    ) -> Option<Asking> {
         let Request { mode, wait, .. } = asking.request;
         // All others wait their turn here, and the partition does the rest.
         let wait = if wait == Wait::Overtake { wait } else { Wait::Queue };
         let mode = Mode::standing_for([mode]);
         let names = hashes.iter().copied().map(name);
-        let Some((seat, granted)) = self.seat(names, mode, wait) else { return Err(asking) };
+        let Some((seat, granted)) = self.seat(names, mode, wait) else { return Some(asking) };
         if granted && open {
             self.unseat(seat);
-            return Err(asking);
+            return Some(asking);
         }
         let key = self.welcome(Guest { seat, partition, asking });
         if granted {
             self.wake(key);
         }
-        Ok(())
+        None
     }
 
     /// Takes a guest in that goes on before all others: its place is the smallest.
@@ -198,17 +198,13 @@ impl Room {
     }
 
     /// Gives a claimed request the seat of its ghost. Gives it back if there is none.
-    pub(crate) fn adopt(
-        &mut self,
-        partition: PartitionIndex,
-        asking: Asking,
-    ) -> Result<(), Asking> {
+    pub(crate) fn adopt(&mut self, partition: PartitionIndex, asking: Asking) -> Option<Asking> {
         let Some(Ghost { seat, door }) = self.ghosts.remove(&asking.key()) else {
-            return Err(asking);
+            return Some(asking);
         };
         self.welcome(Guest { seat, partition, asking });
         self.unseat(door);
-        Ok(())
+        None
     }
 
     fn welcome(&mut self, guest: Guest) -> RequestKey {
@@ -308,8 +304,8 @@ impl Room {
     }
 }
 
-/// Returns the name in the room for a name with this hash. It differs from the names of doors, which
-/// have a dot.
+/// Returns the name in the room for a name with this hash. It differs from the names of doors,
+/// which have a dot.
 fn name(hash: u64) -> Name {
     Name::from(format!("{hash:x}"))
 }

@@ -183,7 +183,7 @@ impl World {
         } else if self
             .room
             .enter(PartitionIndex::default(), self.asking(key), &hashes, true)
-            .is_err()
+            .is_some()
         {
             self.enter_partition(key);
         }
@@ -207,7 +207,10 @@ impl World {
                     made.here = self.partition.restore(self.clients.1, &made.request, token);
                     assert!(made.here.is_some(), "{key} lost its lock");
                 }
-                _ => self.room.adopt(PartitionIndex::default(), self.asking(key)).expect("a ghost"),
+                _ => {
+                    let asking = self.room.adopt(PartitionIndex::default(), self.asking(key));
+                    assert!(asking.is_none(), "{key} has no ghost");
+                }
             }
         }
     }
