@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
-    Blockers, ClientId, FencingToken, LockManager, Name, Request, RequestId, Scope,
+    Blockers, ClientId, FencingToken, LockManager, Mode, Name, Request, RequestId, Scope,
 };
 
 use crate::connection::Connection;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestErrorKind};
+use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot};
 
@@ -46,6 +46,11 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// Releases a lock, or returns how it was lost.
     fn release(&self, id: RequestId) -> Result<(), Loss>;
+
+    /// Gives a lock a mode with a larger limit, in place.
+    fn downgrade(&self, _id: RequestId, _mode: Mode) -> Result<(), DowngradeError> {
+        Err(DowngradeError::Unsupported)
+    }
 
     /// Returns how many locks were lost here: while it does not change, no holder has lost its
     /// lock.

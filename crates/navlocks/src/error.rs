@@ -117,6 +117,32 @@ impl fmt::Display for Loss {
 
 impl Error for Loss {}
 
+/// Why a lock was not downgraded. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DowngradeError {
+    /// The lock was lost, with this cause.
+    Lost(Loss),
+    /// The new mode allows fewer holders. Two holders that upgrade would wait for each other.
+    Upgrade,
+    /// A service keeps the lock: only locks in process can be downgraded so far.
+    Unsupported,
+}
+
+impl fmt::Display for DowngradeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(loss) => write!(f, "there is nothing to downgrade: {loss}"),
+            Self::Upgrade => navlocks_core::DowngradeError::Upgrade.fmt(f),
+            Self::Unsupported => f.write_str(
+                "a lock of a service cannot be downgraded: release it, then request the other mode",
+            ),
+        }
+    }
+}
+
+impl Error for DowngradeError {}
+
 /// Why a request failed: the kind of failure, and the names. Nothing of the request is left.
 ///
 /// ```

@@ -100,7 +100,7 @@ pub mod lineage;
 pub use acquire::{Acquire, TryAcquire};
 pub use connection::Connection;
 pub use deadlock::DeadlockPolicy;
-pub use error::{Loss, QueryError, Refusal, RequestError, RequestErrorKind, Thief};
+pub use error::{DowngradeError, Loss, QueryError, Refusal, RequestError, RequestErrorKind, Thief};
 pub use events::Event;
 pub use lock::{Contended, Lock, Lost};
 pub use locks::{Builder, Locks};

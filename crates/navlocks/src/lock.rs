@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use navlocks_core::{FencingToken, Mode, Request, RequestId, Scope};
 
 use crate::backend::{Grant, Watched};
-use crate::error::{Loss, QueryError};
+use crate::error::{DowngradeError, Loss, QueryError};
 use crate::owner::Owner;
 use crate::watch::LossWatch;
 
@@ -53,6 +53,37 @@ impl Lock {
     /// Returns the id of the lock in queries and events.
     pub fn request_id(&self) -> RequestId {
         self.grant.id
+    }
+
+    /// Gives the lock a mode that allows more holders, in place: exclusive to limited or shared, or
+    /// a larger limit. It keeps its token, no other request comes between, and waiters that fit now
+    /// are granted.
+    ///
+    /// There is no upgrade, because two holders that upgrade would wait for each other: release the
+    /// lock, request the stricter one, and look again at what it protects.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// use navlocks::Mode;
+    ///
+    /// let mut cache = locks.request("cache").await?;
+    /// // … fill the cache …
+    /// cache.downgrade(Mode::Shared).await?; // readers come in, and no other writer
+    /// let reader = locks.request("cache").shared().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The lock is lost, or the new mode allows fewer holders, or a service keeps the lock: so far
+    /// only locks in process can be downgraded. Nothing has changed then.
+    #[allow(clippy::unused_async, reason = "a service would have to be asked")]
+    pub async fn downgrade(&mut self, mode: Mode) -> Result<(), DowngradeError> {
+        self.owner.backend.downgrade(self.grant.id, mode)?;
+        self.request.mode = mode;
+        Ok(())
     }
 
     /// Releases the lock.

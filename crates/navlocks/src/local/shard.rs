@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use navlocks_core::kit::{About, Embedder, Notes, Notice, Refusal, Sink, Space};
 use navlocks_core::{
-    Answer, Blockers, ClientId, DeadlockPolicy, LockManager, Name, Request, RequestId,
+    Answer, Blockers, ClientId, DeadlockPolicy, LockManager, Mode, Name, Request, RequestId,
     State as Stage,
 };
 
 use super::watchers::Watchers;
 use crate::backend::Watched;
 use crate::clock::Moment;
-use crate::error::Loss;
+use crate::error::{DowngradeError, Loss};
 use crate::events::{Event, Kind};
 use crate::inbox::Inboxes;
 use crate::query::{LockInfo, Place};
@@ -138,6 +138,21 @@ impl Shard {
         } else {
             Err(self.take_loss(id))
         }
+    }
+
+    pub(super) fn downgrade(
+        &mut self,
+        id: RequestId,
+        mode: Mode,
+        losses: &AtomicU64,
+    ) -> Result<(), DowngradeError> {
+        let downgraded = self.input(losses, |space, sink| space.downgrade(id, mode, sink));
+        downgraded.map_err(|error| match error {
+            navlocks_core::DowngradeError::Upgrade => DowngradeError::Upgrade,
+            navlocks_core::DowngradeError::NotHeld => {
+                DowngradeError::Lost(self.loss(id).unwrap_or(Loss::ClientEnded))
+            }
+        })
     }
 
     pub(super) fn abort(&mut self, id: RequestId, losses: &AtomicU64) -> bool {

@@ -22,7 +22,7 @@ use navlocks_core::kit::Refusal;
 use navlocks_core::kit::spin;
 use navlocks_core::{
     Answer as Decided, Blockers, ClientId, DeadlockPolicy, FencingToken, HashKey, LockManager,
-    Name, Request, RequestId, State as Stage,
+    Mode, Name, Request, RequestId, State as Stage,
 };
 
 use super::registry::Registry;
@@ -30,7 +30,7 @@ use super::shard::Shard;
 use crate::backend::{Answer, Backend, Grant, Reply, SHARDS, Sender, Watched};
 use crate::clock::Moment;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, QueryError, RequestErrorKind};
+use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
@@ -167,6 +167,13 @@ impl Backend for Space {
         let released = shard.release(id, &self.losses);
         self.settle(shard);
         released
+    }
+
+    fn downgrade(&self, id: RequestId, mode: Mode) -> Result<(), DowngradeError> {
+        let mut shard = self.lock(shard_of(id));
+        let downgraded = shard.downgrade(id, mode, &self.losses);
+        self.settle(shard);
+        downgraded
     }
 
     #[inline]
