@@ -22,7 +22,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{Error, ProtocolError};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::config::Limits;
@@ -155,7 +157,7 @@ enum End {
     /// The other side closed it. That says nothing of the session: a client that waited for an
     /// answer in vain closes too, and goes on elsewhere.
     Closed,
-    /// The client said `bye`.
+    /// The client said `bye`, or its browser that the page or worker is gone.
     Left,
     /// The service ends it, and says why.
     Fault(Fault),
@@ -164,6 +166,13 @@ enum End {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Returns what a close frame means. A worker that is terminated cannot send `bye`, but its
+    /// browser closes with a code that no script can send.
+    fn closed(&self, close: Option<&CloseFrame>) -> End {
+        let is_gone = close.is_some_and(|close| close.code == CloseCode::Away);
+        if is_gone && !self.peer.origin.is_empty() { End::Left } else { End::Closed }
+    }
+
     fn new(stream: WebSocketStream<S>, peer: Peer, share: Rc<Share>, shared: Rc<Shared>) -> Self {
         let limits = &shared.config.limits;
         let outbox = Outbox::of(share.clone(), limits);
@@ -255,7 +264,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     }
                 }
                 Message::Pong(_) => continue,
-                Message::Close(_) => return Poll::Ready(End::Closed),
+                Message::Close(close) => return Poll::Ready(self.closed(close.as_ref())),
                 Message::Binary(_) | Message::Frame(_) => {
                     let text = "messages are text frames, and this is a binary one";
                     Err(Fault::new(FaultCode::BadMessage, text))
