@@ -1,11 +1,10 @@
 //! Entries: all live requests, pending and held, and their seats in the queues.
 
-use core::ops::{Index as IndexTrait, IndexMut};
+use core::ops::{BitOr, Index as IndexTrait, IndexMut};
 
-use crate::RequestId;
 use crate::id::{Index, NIL, Shard};
-use crate::limit::Allowance;
 use crate::slots::Slots;
+use crate::{Limit, Mode, RequestId};
 
 /// One slot of the slab. Each further name of an entry takes another slot of which only the seat is
 /// used, so that queues link seats of one kind.
@@ -29,54 +28,105 @@ pub(crate) struct Seat {
     marks: Marks,
 }
 
-/// Facts of a seat in four bytes: a bit that says whether it is clear, one that says whether its
-/// entry overtakes, and the entry's limit, so that a walk along a queue touches nothing else.
+/// Facts of a seat in four bytes: three marks and the entry's limit, so that a walk along a queue
+/// touches nothing else.
 #[derive(Clone, Copy, Debug)]
-struct Marks(u32);
+pub(crate) struct Marks(u32);
 
-const CLEAR: u32 = 1;
-const OVERTAKES: u32 = 2;
-const LIMIT_SHIFT: u32 = 2;
+impl Marks {
+    /// The seat is one of those that may be held together, from the head of its queue on.
+    const CLEAR: u32 = 1;
+    /// The entry stands before the pending entries that do not overtake.
+    const OVERTAKES: u32 = 1 << 1;
+    /// The entry allows no other holder.
+    const EXCLUSIVE: u32 = 1 << 2;
+    /// The entry has a limit of two or more, which is in the bits above.
+    const LIMITED: u32 = 1 << 3;
+    const LIMIT_SHIFT: u32 = u32::BITS - Limit::BITS;
+
+    /// Returns true if an entry with these marks allows no other holder.
+    #[inline]
+    pub(crate) fn is_exclusive(self) -> bool {
+        self.0 & Self::EXCLUSIVE != 0
+    }
+
+    /// Returns true if an entry with these marks has a limit of two or more.
+    #[inline]
+    pub(crate) fn is_limited(self) -> bool {
+        self.0 & Self::LIMITED != 0
+    }
+
+    #[inline]
+    fn of(mode: Mode) -> Self {
+        Self(match mode {
+            Mode::Exclusive => Self::EXCLUSIVE,
+            Mode::Shared => 0,
+            Mode::Limited(limit) => Self::LIMITED | limit.get() << Self::LIMIT_SHIFT,
+        })
+    }
+}
+
+/// The marks of either seat.
+impl BitOr for Marks {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
 
 impl Seat {
-    fn new(entry: Index, limit: Allowance, overtakes: bool) -> Self {
-        let overtakes = if overtakes { OVERTAKES } else { 0 };
-        let marks = Marks(limit.bits() << LIMIT_SHIFT | overtakes);
+    #[inline]
+    fn new(entry: Index, marks: Marks) -> Self {
         Self { queue: NIL, prev: NIL, next: NIL, entry, sibling: NIL, marks }
     }
 
     /// Returns a seat of the same entry that stands in no queue.
     fn copy(&self, entry: Index) -> Self {
-        Self::new(entry, self.limit(), self.overtakes())
+        Self::new(entry, Marks(self.marks.0 & !Marks::CLEAR))
     }
 
     /// Returns true if the seat is one of those that may be held together, from the head of its
     /// queue on.
     #[inline]
     pub(crate) fn is_clear(&self) -> bool {
-        self.marks.0 & CLEAR != 0
+        self.marks.0 & Marks::CLEAR != 0
     }
 
     #[inline]
-    pub(crate) fn set_clear(&mut self, clear: bool) {
-        self.marks.0 = self.marks.0 & !CLEAR | u32::from(clear);
-    }
-
-    /// Returns the entry's limit.
-    #[inline]
-    pub(crate) fn limit(&self) -> Allowance {
-        Allowance::from_bits(self.marks.0 >> LIMIT_SHIFT)
+    pub(crate) fn set_clear(&mut self) {
+        self.marks.0 |= Marks::CLEAR;
     }
 
     #[inline]
-    pub(crate) fn set_limit(&mut self, limit: Allowance) {
-        self.marks.0 = self.marks.0 & (CLEAR | OVERTAKES) | limit.bits() << LIMIT_SHIFT;
+    pub(crate) fn set_blocked(&mut self) {
+        self.marks.0 &= !Marks::CLEAR;
+    }
+
+    #[inline]
+    pub(crate) fn marks(&self) -> Marks {
+        self.marks
+    }
+
+    #[inline]
+    pub(crate) fn mode(&self) -> Mode {
+        match Limit::new(self.marks.0 >> Marks::LIMIT_SHIFT) {
+            Some(limit) => Mode::Limited(limit),
+            None if self.marks.is_exclusive() => Mode::Exclusive,
+            None => Mode::Shared,
+        }
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
+        let kept = self.marks.0 & (Marks::CLEAR | Marks::OVERTAKES);
+        self.marks.0 = Marks::of(mode).0 | kept;
     }
 
     /// Returns true if the entry stands before the pending entries that do not overtake.
     #[inline]
     pub(crate) fn overtakes(&self) -> bool {
-        self.marks.0 & OVERTAKES != 0
+        self.marks.0 & Marks::OVERTAKES != 0
     }
 }
 
@@ -118,7 +168,7 @@ impl Life {
 
 impl Slot {
     fn free() -> Self {
-        Self { seat: Seat::new(NIL, Allowance::ONE, false), life: Life::NONE }
+        Self { seat: Seat::new(NIL, Marks(0)), life: Life::NONE }
     }
 
     /// Returns the place among pending entries: overtakers first, each group in order of arrival.
@@ -183,16 +233,20 @@ impl Entries {
     }
 
     /// Takes the [vacant](Self::vacant) slot for a new entry that stands in no queue yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         serial: u64,
         client: Index,
-        limit: Allowance,
+        mode: Mode,
         overtakes: bool,
     ) -> &mut Slot {
         let (entry, slot) = self.slots.occupy(Slot::free);
-        slot.seat = Seat::new(entry, limit, overtakes);
+        let mut marks = Marks::of(mode);
+        if overtakes {
+            marks.0 |= Marks::OVERTAKES;
+        }
+        slot.seat = Seat::new(entry, marks);
         slot.life = Life { serial, member: Member::of(client), ..Life::NONE };
         slot
     }

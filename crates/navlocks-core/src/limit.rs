@@ -10,8 +10,11 @@ use core::num::NonZeroU32;
 pub struct Limit(NonZeroU32);
 
 impl Limit {
-    /// The largest limit. A seat stores it beside two marks.
-    pub const MAX: u32 = Allowance::NONE.0 - 1;
+    /// The largest limit.
+    pub const MAX: u32 = (1 << Self::BITS) - 1;
+
+    /// How many bits a seat has for it, beside its marks.
+    pub(crate) const BITS: u32 = 28;
 
     /// Makes a limit of 2 to [`MAX`](Self::MAX) holders.
     #[inline]
@@ -42,29 +45,21 @@ pub(crate) struct Allowance(u32);
 
 impl Allowance {
     pub(crate) const ONE: Self = Self(1);
-    /// All bits that a seat has for it.
-    pub(crate) const NONE: Self = Self(u32::MAX >> 2);
+    pub(crate) const NONE: Self = Self(u32::MAX);
 
-    #[inline]
-    pub(crate) const fn from_bits(bits: u32) -> Self {
-        Self(bits)
+    /// Makes one of a limit, if there is one.
+    pub(crate) fn new(limit: Option<u32>) -> Self {
+        limit.map_or(Self::NONE, Self)
     }
 
-    #[inline]
-    pub(crate) const fn bits(self) -> u32 {
+    /// Returns the most holders that it allows.
+    pub(crate) fn holders(self) -> u32 {
         self.0
     }
 
     /// Returns true if a request that allows this may be one of so many holders.
-    #[inline]
-    pub(crate) const fn covers(self, holders: u32) -> bool {
-        self.0 == Self::NONE.0 || holders <= self.0
-    }
-
-    /// Returns true for exclusive and shared requests: where all are, no holder is counted.
-    #[inline]
-    pub(crate) const fn is_plain(self) -> bool {
-        self.0 == Self::ONE.0 || self.0 == Self::NONE.0
+    pub(crate) fn covers(self, holders: u32) -> bool {
+        holders <= self.0
     }
 }
 

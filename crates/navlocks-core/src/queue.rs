@@ -55,6 +55,13 @@ impl Queue {
         founded
     }
 
+    /// Drops the count of the limits. Apart, so that queues without one do not pay for it.
+    #[cold]
+    #[inline(never)]
+    fn drop_tally(&mut self) {
+        self.tally = None;
+    }
+
     #[inline]
     fn is_used(&self) -> bool {
         self.first != NIL
@@ -201,7 +208,9 @@ impl Queues {
     pub(crate) fn leave(&mut self, index: Index) {
         let queue = &mut self.queues[index];
         queue.first = NIL;
-        queue.tally = None;
+        if queue.tally.is_some() {
+            queue.drop_tally();
+        }
         self.unused += 1;
         if queue.name.is_shared() {
             self.forget(index);

@@ -66,20 +66,8 @@ impl Mode {
 }
 
 impl From<Mode> for Allowance {
-    #[inline]
     fn from(mode: Mode) -> Self {
-        mode.limit().map_or(Self::NONE, Self::from_bits)
-    }
-}
-
-impl From<Allowance> for Mode {
-    #[inline]
-    fn from(allowance: Allowance) -> Self {
-        match Limit::new(allowance.bits()) {
-            Some(limit) => Self::Limited(limit),
-            None if allowance == Allowance::ONE => Self::Exclusive,
-            None => Self::Shared,
-        }
+        Self::new(mode.limit())
     }
 }
 

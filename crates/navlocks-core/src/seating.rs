@@ -140,7 +140,7 @@ impl Seating {
     }
 
     pub(crate) fn mode(&self, entry: Index) -> Mode {
-        self.limit(entry).into()
+        self.entries[entry].seat.mode()
     }
 
     /// Returns true if the entry stands before the pending entries that do not overtake.
@@ -171,7 +171,7 @@ impl Seating {
     }
 
     /// Adds an entry that stands in no queue yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         serial: u64,
@@ -181,7 +181,7 @@ impl Seating {
     ) -> Index {
         self.live += 1;
         self.overtaken |= overtakes;
-        self.entries.insert(serial, client, mode.into(), overtakes).seat.entry
+        self.entries.insert(serial, client, mode, overtakes).seat.entry
     }
 
     /// Seats a new entry in the queue of each name of `scope`. Returns true if it is clear on all
@@ -196,13 +196,14 @@ impl Seating {
             let (queue, founded) = self.queues.get_the_lock_request_queue(name, seat);
             let own = &mut self.entries[seat].seat;
             own.queue = queue;
-            own.set_clear(founded);
-            if !founded && self.is_counted(queue, seat) {
-                self.sit_counted(seat, queue, place);
+            if founded {
+                own.set_clear();
                 continue;
             }
             match place {
-                _ if founded => {}
+                Place::First | Place::BeforePending if self.is_counted(queue, seat) => {
+                    self.sit_counted(seat, queue, place);
+                }
                 Place::Last => {
                     self.sit_last(seat, queue);
                 }
@@ -231,9 +232,9 @@ impl Seating {
         queue: Index,
     ) -> Index {
         self.live += 1;
-        let seat = &mut self.entries.insert(serial, client, mode.into(), false).seat;
+        let seat = &mut self.entries.insert(serial, client, mode, false).seat;
         seat.queue = queue;
-        seat.set_clear(true);
+        seat.set_clear();
         seat.entry
     }
 
@@ -248,12 +249,7 @@ impl Seating {
     ) -> (Index, bool) {
         let entry = self.insert(serial, client, mode, false);
         self.entries[entry].seat.queue = queue;
-        let clear = if self.is_counted(queue, entry) {
-            self.sit_counted(entry, queue, Place::Last)
-        } else {
-            self.sit_last(entry, queue)
-        };
-        (entry, clear)
+        (entry, self.sit_last(entry, queue))
     }
 
     /// Seats an entry of another manager here, in the slot of its id. Returns the slot.
@@ -272,18 +268,24 @@ impl Seating {
         self.entries.make_room(slots);
     }
 
-    /// Appends a seat to a queue. Returns true if the seat is clear.
-    #[inline]
+    /// Appends a seat to a queue. Returns true if the seat is clear. Inlined, because a call costs
+    /// as much as the work.
+    #[inline(always)]
     fn sit_last(&mut self, seat: Index, queue: Index) -> bool {
+        let marks = self.entries[seat].seat.marks();
         let list = &mut self.queues[queue];
-        let last = core::mem::replace(&mut list.last, seat);
+        let last = list.last;
         let before = &mut self.entries[last].seat;
+        let both = marks | before.marks();
+        if list.tally.is_some() || both.is_limited() {
+            return self.sit_counted(seat, queue, Place::Last);
+        }
         before.next = seat;
-        let before_limit = before.limit();
+        list.last = seat;
         let own = &mut self.entries[seat].seat;
         own.prev = last;
-        if list.clear_end == last && !exclude(own.limit(), before_limit) {
-            own.set_clear(true);
+        if list.clear_end == last && !both.is_exclusive() {
+            own.set_clear();
             list.clear_end = seat;
             return true;
         }
@@ -293,12 +295,12 @@ impl Seating {
 
     fn sit_first(&mut self, seat: Index, queue: Index) {
         self.link(seat, queue, NIL);
-        self.entries[seat].seat.set_clear(true);
+        self.entries[seat].seat.set_clear();
         let mut passed = self.entries[seat].seat.next;
         if self.conflict(seat, passed) {
             // Nothing behind an exclusive seat is clear, and a clear exclusive seat was alone.
             while passed != NIL && self.entries[passed].seat.is_clear() {
-                self.entries[passed].seat.set_clear(false);
+                self.entries[passed].seat.set_blocked();
                 self.block(passed);
                 passed = self.entries[passed].seat.next;
             }
@@ -313,7 +315,7 @@ impl Seating {
         if !self.conflict(seat, end) {
             // The seat joins the run of shared seats, at its end.
             self.link(seat, queue, end);
-            self.entries[seat].seat.set_clear(true);
+            self.entries[seat].seat.set_clear();
             self.queues[queue].clear_end = seat;
         } else if self.is_held(self.entry(end)) {
             self.link(seat, queue, end);
@@ -385,10 +387,8 @@ impl Seating {
             self.queues.leave(index);
             return;
         }
-        if let Some(tally) = &mut queue.tally
-            && own.is_clear()
-        {
-            tally.remove(own.limit());
+        if queue.tally.is_some() {
+            limited::discount(queue, own);
         }
         if queue.clear_end == seat {
             queue.clear_end = prev;
@@ -443,9 +443,14 @@ impl Seating {
         let Some(queue) = self.queues.get(index) else { return };
         let mut end = queue.clear_end;
         let mut next = if end == NIL { queue.first } else { self.entries[end].seat.next };
-        while next != NIL && self.count_next(index, end, next) {
+        let counted = queue.tally.is_some();
+        let fits = |seating: &mut Self, end, next| match counted {
+            true => seating.count_next(index, next),
+            false => end == NIL || !seating.conflict(end, next),
+        };
+        while next != NIL && fits(self, end, next) {
             let seat = &mut self.entries[next].seat;
-            seat.set_clear(true);
+            seat.set_clear();
             let (entry, following) = (seat.entry, seat.next);
             let life = &mut self.entries[entry].life;
             life.blocked -= 1;
@@ -476,20 +481,13 @@ impl Seating {
         self.entries[seat].seat.entry
     }
 
-    #[inline]
     fn limit(&self, seat: Index) -> Allowance {
-        self.entries[seat].seat.limit()
+        self.entries[seat].seat.mode().into()
     }
 
     /// Returns true if two neighbours in a queue that is not counted exclude each other.
     #[inline]
     fn conflict(&self, a: Index, b: Index) -> bool {
-        exclude(self.limit(a), self.limit(b))
+        (self.entries[a].seat.marks() | self.entries[b].seat.marks()).is_exclusive()
     }
-}
-
-/// Returns true if at least one of two limits allows no second holder.
-#[inline]
-fn exclude(a: Allowance, b: Allowance) -> bool {
-    a == Allowance::ONE || b == Allowance::ONE
 }

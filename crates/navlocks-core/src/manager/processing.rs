@@ -44,7 +44,7 @@ impl LockManager {
 
     /// Gives a held lock a larger limit in place, and lets the queue go on.
     pub(super) fn raise_limit(&mut self, lock: Index, mode: Mode) {
-        self.seating.raise_limit(lock, mode.into());
+        self.seating.raise_limit(lock, mode);
         self.process_the_lock_request_queue();
         self.evict_sleeping_with_waiters();
     }

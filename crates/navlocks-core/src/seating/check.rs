@@ -36,19 +36,20 @@ impl Seating {
         for seat in self.seats_from(queue.first) {
             let own = &self.entries[seat].seat;
             assert_eq!((own.queue, own.prev), (index, prev), "a queue's list is broken");
+            let limit = self.limit(seat);
             // The rule: the entries up to this one are no more than the smallest limit among them.
-            smallest = smallest.min(own.limit());
+            smallest = smallest.min(limit);
             let clear = smallest.covers(count as u32 + 1);
             assert_eq!(own.is_clear(), clear, "{}: a seat is wrongly clear or not", queue.name);
-            limited |= !own.limit().is_plain();
+            limited |= own.marks().is_limited();
             if clear {
                 clear_end = seat;
-                tally.add(own.limit());
+                tally.add(limit);
             }
             let place = Some(self.order(own.entry));
             // Clear seats may have any order. Behind them, only seats without a limit that no seat
             // with a limit or an exclusive one stands between may.
-            let exclusive = own.limit() == Allowance::ONE;
+            let exclusive = limit == Allowance::ONE;
             let before = match queue.tally {
                 Some(_) if clear => None,
                 None if !exclusive => latest_exclusive,

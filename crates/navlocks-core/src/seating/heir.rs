@@ -46,7 +46,7 @@ impl Seating {
         let queue = &mut self.queues[self.entries[leaving].seat.queue];
         (queue.first, queue.clear_end) = (heir, heir);
         let Slot { seat, life } = &mut self.entries[heir];
-        seat.set_clear(true);
+        seat.set_clear();
         (seat.prev, life.blocked) = (NIL, 0);
         self.entries.remove(leaving);
     }

@@ -7,7 +7,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Place, Seating, exclude};
+use super::{Place, Seating};
+use crate::Mode;
 use crate::entry::{Seat, Slot};
 use crate::id::{Index, NIL};
 use crate::limit::{Allowance, Tally};
@@ -19,29 +20,29 @@ impl Seating {
         if let Some(tally) = &queue.tally {
             return tally.admits(limit);
         }
-        let last = self.limit(queue.last);
-        if limit.is_plain() && last.is_plain() {
-            return !exclude(limit, last);
-        }
         // All are shared, or there is one: no more than the limit need be counted.
-        let enough = limit.min(last).bits() as usize;
-        self.seats_from(queue.first).take(enough).count() < enough
+        let limit = limit.min(self.limit(queue.last));
+        limit == Allowance::NONE || {
+            let enough = limit.holders() as usize;
+            self.seats_from(queue.first).take(enough).count() < enough
+        }
     }
 
     /// Returns true if the clear seats of the queue are counted, or must be from this new seat on.
     #[inline]
     pub(super) fn is_counted(&self, queue: Index, new: Index) -> bool {
         let queue = &self.queues[queue];
-        queue.tally.is_some() || !self.limit(new).is_plain() || !self.limit(queue.last).is_plain()
+        let both = self.entries[new].seat.marks() | self.entries[queue.last].seat.marks();
+        queue.tally.is_some() || both.is_limited()
     }
 
-    /// Returns true if the seat `next` can follow `end`, the last clear one; counts it then.
-    #[inline]
-    pub(super) fn count_next(&mut self, queue: Index, end: Index, next: Index) -> bool {
-        let Some(tally) = &mut self.queues[queue].tally else {
-            return end == NIL || !self.conflict(end, next);
-        };
-        let limit = self.entries[next].seat.limit();
+    /// Returns true if the seat `next` can follow the clear ones of a counted queue; counts it
+    /// then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn count_next(&mut self, queue: Index, next: Index) -> bool {
+        let limit = self.limit(next);
+        let Some(tally) = &mut self.queues[queue].tally else { return false };
         let admitted = tally.admits(limit);
         if admitted {
             tally.add(limit);
@@ -50,6 +51,8 @@ impl Seating {
     }
 
     /// Seats a new entry in a queue whose clear seats are counted. Returns true if it is clear.
+    #[cold]
+    #[inline(never)]
     pub(super) fn sit_counted(&mut self, seat: Index, queue: Index, place: Place) -> bool {
         let mut tally = self.take_tally(queue);
         let limit = self.limit(seat);
@@ -69,7 +72,7 @@ impl Seating {
         let joins = prev == NIL || self.entries[prev].seat.is_clear();
         self.link(seat, queue, prev);
         if joins {
-            self.entries[seat].seat.set_clear(true);
+            self.entries[seat].seat.set_clear();
             tally.add(limit);
             if end == prev {
                 self.queues[queue].clear_end = seat;
@@ -84,17 +87,17 @@ impl Seating {
 
     /// Gives a held entry a larger limit. [`next_ready`](Self::next_ready) then returns the entries
     /// that became grantable.
-    pub(crate) fn raise_limit(&mut self, entry: Index, limit: Allowance) {
+    pub(crate) fn raise_limit(&mut self, entry: Index, mode: Mode) {
         let mut next = entry;
         while next != NIL {
             let Seat { queue, sibling, .. } = self.entries[next].seat;
-            if self.queues[queue].tally.is_some() || !limit.is_plain() {
+            if self.queues[queue].tally.is_some() || matches!(mode, Mode::Limited(_)) {
                 let mut tally = self.take_tally(queue);
                 tally.remove(self.limit(next));
-                tally.add(limit);
+                tally.add(mode.into());
                 self.queues[queue].tally = Some(tally);
             }
-            self.entries[next].seat.set_limit(limit);
+            self.entries[next].seat.set_mode(mode);
             self.disturbed.push(queue);
             next = sibling;
         }
@@ -105,8 +108,8 @@ impl Seating {
         while tally.is_exceeded() {
             let end = self.queues[queue].clear_end;
             let seat = &mut self.entries[end].seat;
-            seat.set_clear(false);
-            tally.remove(seat.limit());
+            seat.set_blocked();
+            tally.remove(seat.mode().into());
             self.queues[queue].clear_end = seat.prev;
             self.block(end);
         }
@@ -182,5 +185,16 @@ impl Seating {
     /// Returns the clear seats of the queue with this first seat.
     pub(super) fn clear_seats(&self, first: Index) -> impl Iterator<Item = Index> + '_ {
         self.seats_from(first).take_while(|&seat| self.entries[seat].seat.is_clear())
+    }
+}
+
+/// Takes a seat that leaves a counted queue out of the count.
+#[cold]
+#[inline(never)]
+pub(super) fn discount(queue: &mut Queue, seat: &Seat) {
+    if let Some(tally) = &mut queue.tally
+        && seat.is_clear()
+    {
+        tally.remove(seat.mode().into());
     }
 }

@@ -150,7 +150,7 @@ impl Seating {
         blocked.all(|seat| {
             let own = &self.entries[seat].seat;
             let before = &self.entries[own.prev].seat;
-            let covers = before.limit() == Allowance::ONE || own.limit() != Allowance::ONE;
+            let covers = before.marks().is_exclusive() || !own.marks().is_exclusive();
             covers && self.life(before.entry).member.client == client
         })
     }
