@@ -168,7 +168,11 @@ impl Stage {
             let message: ToClient = wire::read(&text).expect("what a service says is a message");
             assert_eq!(wire::write(&message), text);
             match message {
-                ToClient::Welcome(welcome) => actor.welcome = Some(welcome),
+                ToClient::Welcome(welcome) => {
+                    // A resumed session may name a request that it had ended, which is a new one.
+                    self.tokens.retain(|&(session, _), _| session != welcome.session);
+                    actor.welcome = Some(welcome);
+                }
                 ToClient::Granted(Granted { id, token }) => {
                     let session = actor.welcome.as_ref().expect("a welcome comes first").session;
                     let known = *self.tokens.entry((session, id)).or_insert(token);

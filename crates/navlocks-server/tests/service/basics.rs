@@ -61,7 +61,7 @@ fn a_thief_is_named() {
         thief.hold(6 + tag.len() as u64, "b");
         let request =
             format!(r#"{{"id":{},"names":["b"],"wait":"steal","tag":"{tag}"}}"#, 1 + tag.len());
-        second.say(&format!(r#"{{"request":{request}}}"#));
+        second.say(format!(r#"{{"request":{request}}}"#));
         second.granted(1 + tag.len() as u64);
         let ToClient::Lost(Lost { thief: Some(words), .. }) = thief.hear() else {
             panic!("no loss")
@@ -73,7 +73,7 @@ fn a_thief_is_named() {
         };
         assert!(words.starts_with(&name), "{words}");
         assert!(words.ends_with(&format!(" (pid {})", std::process::id())), "{words}");
-        second.say(&format!(r#"{{"release":{}}}"#, 1 + tag.len()));
+        second.say(format!(r#"{{"release":{}}}"#, 1 + tag.len()));
     }
     // Taking note is no release of the thief's.
     first.say(r#"{"release":1}"#);

@@ -1,6 +1,8 @@
 //! `Locks::connect` against a scripted peer: it answers late, in pieces, wrongly or not at all, and
 //! breaks off in the middle. Each test lists step by step the messages that are sent and received.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+
 mod peer;
 mod client;
 

@@ -79,7 +79,7 @@ impl Thief {
     pub(super) fn new(address: Address, tag: Option<&Name>, process: Option<Box<str>>) -> Self {
         const TAG_CHARS_MAX: usize = 100;
         let key = RequestKey::new(address.session, address.number);
-        let program = || Some(crate::store::program(address.pid?.get())?.into());
+        let program = || crate::store::program(address.pid?.get());
         let mut words =
             match tag.map(ToString::to_string).filter(|tag| !tag.is_empty()).or_else(program) {
                 Some(name) => escaped(&name, TAG_CHARS_MAX),
