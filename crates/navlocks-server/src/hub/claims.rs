@@ -17,6 +17,7 @@ use super::backlog::{Ending, WORK_PER_TURN};
 use super::partitions::{Asking, PartitionIndex};
 use super::resuming::unknown_session;
 use super::sessions::{Claim, Client, Known, Peer, Secret, Session};
+use super::verdict::{Verdict, judge};
 use crate::store::{RequestRecord, SessionRecord, Slot, Standing};
 
 /// The largest age of a request that a client can claim: a year.
@@ -124,24 +125,23 @@ impl Hub {
             Standing::Lost(_) => true,
             _ => record.hashes == hashes && record.mode == mode,
         });
-        let standing = known.map(|record| record.standing);
-        if let (Some(Standing::Pending(place)), None) = (standing, token) {
-            asking.place = place;
-            let key = asking.key();
-            match self.room.adopt(partition, asking) {
-                None => self.note_guest(partition, key),
-                Some(asking) => self.wait_for_admission(partition, asking, &hashes, now),
-            }
-            return;
+        let verdict = judge(known.map(|record| record.standing), None, token);
+        if !matches!(verdict, Verdict::Queue(_)) {
+            record.iter().for_each(|record| self.room.dismiss(record));
         }
-        record.iter().for_each(|record| self.room.dismiss(record));
-        match (standing, token) {
-            (Some(Standing::Lost(cause)), _) => self.lose_claimed(&asking, cause),
-            (Some(Standing::Held(held)), _) if token.is_none_or(|token| token == held) => {
-                self.restore(partition, &asking, (held, token.is_none()), now);
+        match verdict {
+            Verdict::Lost(cause) => self.lose_claimed(&asking, cause),
+            Verdict::Keep(held) => self.restore(partition, &asking, (held, false), now),
+            Verdict::Tell(held) => self.restore(partition, &asking, (held, true), now),
+            Verdict::Queue(place) => {
+                asking.place = place;
+                let key = asking.key();
+                match self.room.adopt(partition, asking) {
+                    None => self.note_guest(partition, key),
+                    Some(asking) => self.wait_for_admission(partition, asking, &hashes, now),
+                }
             }
-            (_, Some(_)) => self.lose_claimed(&asking, Cause::NotReclaimed),
-            (_, None) => {
+            Verdict::New => {
                 self.registry.end_request(slot);
                 match self.register(partition, &mut asking) {
                     // It goes on when the whole claim was judged.

@@ -15,6 +15,8 @@ use navlocks_wire::{
 
 use super::Hub;
 use super::partitions::Asking;
+use super::verdict::{Verdict, judge};
+use crate::store::Standing;
 
 /// The most questions that wait for the end of grace, of one session and in all.
 const QUESTIONS_PER_SESSION_MAX: usize = 16;
@@ -92,19 +94,27 @@ impl Hub {
         let Some((partition, asking)) = self.claimed_asking(session, request, 0, now) else {
             return;
         };
-        let key = RequestKey::new(asking.client.session, asking.number);
-        if let Some(&cause) = self.recovery.taken.get(&key) {
-            self.lose_claimed(&asking, cause);
-        } else if token > self.recovery.given {
-            tracing::error!(
-                session = key.session,
-                token,
-                "a token is claimed that was never given"
-            );
-            self.lose_claimed(&asking, Cause::NotReclaimed);
-        } else {
-            self.restore(partition, &asking, (token, false), now);
+        let given = (token <= self.recovery.given).then_some(Standing::Held(token));
+        match self.judge_in_grace(&asking, given, Some(token)) {
+            Verdict::Lost(cause) => {
+                if given.is_none() {
+                    let session = asking.client.session;
+                    tracing::error!(session, token, "a token is claimed that was never given");
+                }
+                self.lose_claimed(&asking, cause);
+            }
+            _ => self.restore(partition, &asking, (token, false), now),
         }
+    }
+
+    /// Judges a claimed request of a slot, whose registry knows only what was taken away.
+    fn judge_in_grace(
+        &self,
+        asking: &Asking,
+        known: Option<Standing>,
+        token: Option<u64>,
+    ) -> Verdict {
+        judge(known, self.recovery.taken.get(&asking.key()).copied(), token)
     }
 
     /// Queues claimed requests before all that came during grace.
@@ -118,11 +128,11 @@ impl Hub {
             let Claimed { session, request } = claimed;
             let claimed = self.claimed_asking(session, request, 0, now);
             let Some((partition, asking)) = claimed else { continue };
-            let key = RequestKey::new(asking.client.session, asking.number);
-            if let Some(&cause) = self.recovery.taken.get(&key) {
+            if let Verdict::Lost(cause) = self.judge_in_grace(&asking, None, None) {
                 self.lose_claimed(&asking, cause);
                 continue;
             }
+            let key = asking.key();
             let hashes = self.hashes_of(partition, &asking);
             self.room.enter_first(partition, Asking { place, is_placed, ..asking }, &hashes);
             self.note_guest(partition, key);

@@ -34,6 +34,7 @@ pub(crate) mod shares;
 mod slots;
 mod tokens;
 mod turns;
+mod verdict;
 mod views;
 
 use std::collections::{HashSet, VecDeque};

@@ -7,12 +7,14 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::State;
-use navlocks_wire::{self as wire, Cause, Fault, FaultCode, Granted, Lost, Resume, ToClient};
+use navlocks_wire::{self as wire, Fault, FaultCode, Granted, Lost, Resume, ToClient};
 
 use crate::hub::Hub;
 use crate::hub::Peer;
 use crate::hub::backlog::Ending;
 use crate::hub::sessions::{Known, Secret};
+use crate::hub::verdict::{Verdict, judge};
+use crate::store::Standing;
 
 /// A client that reports a larger epoch is wrong: no owner of a slot had it. Epochs stay below the
 /// numbers that JavaScript knows exactly.
@@ -126,33 +128,26 @@ impl Hub {
         let known = self.sessions.get(number).and_then(|session| session.requests.get(id));
         // Its answer was sent over this connection.
         let Some(known) = known else { return };
-        let held = match known {
+        let standing = match known {
             Known::Live { partition, id } => match self.partitions[partition].manager().state(id) {
-                Some(State::Held(token)) => Some(token.get()),
-                _ => None,
+                Some(State::Held(token)) => Standing::Held(token.get()),
+                _ => Standing::Pending(0),
             },
-            Known::Guest { .. } => None,
-            Known::Lost { cause, .. } => {
-                self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
-                return;
-            }
+            Known::Guest { .. } => Standing::Pending(0),
+            Known::Lost { cause, .. } => Standing::Lost(cause),
         };
-        match (held, named.token) {
-            (Some(token), None) => {
+        match judge(Some(standing), None, named.token) {
+            Verdict::Tell(token) => {
                 self.sessions.say(number, &ToClient::Granted(Granted { id, token }));
             }
-            (held, Some(token)) if held != Some(token) => {
-                tracing::error!(
-                    session = number,
-                    id,
-                    token,
-                    "a token is claimed that was not given"
-                );
-                self.give_up(number, id, now);
-                let cause = Cause::NotReclaimed;
+            Verdict::Lost(cause) => {
+                if !matches!(known, Known::Lost { .. }) {
+                    tracing::error!(session = number, id, "a token is claimed that was not given");
+                    self.give_up(number, id, now);
+                }
                 self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
             }
-            _ => {}
+            Verdict::Keep(_) | Verdict::Queue(_) | Verdict::New => {}
         }
     }
 }

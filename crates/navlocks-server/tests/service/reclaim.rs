@@ -446,12 +446,14 @@ fn services_killed_in_turn_wait_for_one_lease_in_all() {
         (asked + Duration::from_millis(left), Instant::now() + Duration::from_millis(left))
     };
     let (_, latest) = left(&service);
+    let begin = Instant::now();
     for _ in 0..5 {
         service = restart(service);
     }
+    let restarts = begin.elapsed();
     let (earliest, _) = left(&service);
-    // Both are the end of one lease, in whole milliseconds.
-    assert!(earliest <= latest + Duration::from_millis(2), "{:?}", earliest - latest);
+    // Both are the end of one lease. A lease that begins anew ends later by all the restarts.
+    assert!(earliest <= latest + restarts / 2, "{:?} of {restarts:?}", earliest - latest);
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! Verdicts: what becomes of a request that a client names when it comes back.
+//!
+//! The same for a session that lives here, for one that a registry knows, and in a cluster.
+
+use navlocks_wire::Cause;
+
+use crate::store::Standing;
+
+/// The fate of a named request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Its client goes on holding the lock under this token.
+    Keep(u64),
+    /// It holds the lock under this token, and its client does not know yet.
+    Tell(u64),
+    /// It goes on waiting at this place.
+    Queue(u64),
+    /// It is over.
+    Lost(Cause),
+    /// It is not known, and counts as a new one.
+    New,
+}
+
+/// Judges a request by what is known of it, by why it was taken away if it was, and by the token
+/// that its client believes in.
+pub(super) fn judge(
+    known: Option<Standing>,
+    taken: Option<Cause>,
+    believed: Option<u64>,
+) -> Verdict {
+    match (taken, known, believed) {
+        (Some(cause), _, _) | (None, Some(Standing::Lost(cause)), _) => Verdict::Lost(cause),
+        (None, Some(Standing::Held(token)), None) => Verdict::Tell(token),
+        (None, Some(Standing::Held(token)), Some(believed)) if token == believed => {
+            Verdict::Keep(token)
+        }
+        (None, _, Some(_)) => Verdict::Lost(Cause::NotReclaimed),
+        (None, Some(Standing::Pending(place)), None) => Verdict::Queue(place),
+        (None, None, None) => Verdict::New,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_has_its_verdict() {
+        const FORCED: Cause = Cause::ForceReleased;
+        const OTHER: Cause = Cause::NotReclaimed;
+        let (held, pending) = (Some(Standing::Held(7)), Some(Standing::Pending(3)));
+        let lost = Some(Standing::Lost(FORCED));
+        // The standing that is known, and the verdict for no token, the right one, and another one.
+        let table = [
+            (None, [Verdict::New, Verdict::Lost(OTHER), Verdict::Lost(OTHER)]),
+            (held, [Verdict::Tell(7), Verdict::Keep(7), Verdict::Lost(OTHER)]),
+            (pending, [Verdict::Queue(3), Verdict::Lost(OTHER), Verdict::Lost(OTHER)]),
+            (lost, [Verdict::Lost(FORCED); 3]),
+        ];
+        for (known, verdicts) in table {
+            for (believed, verdict) in [None, Some(7), Some(8)].into_iter().zip(verdicts) {
+                assert_eq!(judge(known, None, believed), verdict, "{known:?} {believed:?}");
+                let taken = judge(known, Some(Cause::Evicted), believed);
+                assert_eq!(taken, Verdict::Lost(Cause::Evicted), "{known:?} {believed:?}");
+            }
+        }
+    }
+}
