@@ -7,38 +7,38 @@ use super::clock;
 use super::session::{LinkState, Session, State};
 use crate::error::QueryError;
 use crate::wakes::Wakes;
+use navlocks_client::{KnownQuery, QueryFailure};
 use navlocks_wire::{self as wire, Answer, Ask, Question, Reply, ToService};
 
-/// A question without an answer yet.
+/// A question without an answer yet, with the task that waits for it.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// The question, to be sent again over another connection.
-    pub(super) ask: Ask,
-    reply: Option<Reply>,
+    known: KnownQuery,
     waker: Option<Waker>,
-    /// Whether a service may have received it.
-    sent: bool,
-    /// Why no answer is awaited any more.
-    failure: Option<QueryError>,
 }
 
 impl Asked {
-    /// Ends the wait because the service is silent, and wakes the waiting task.
-    pub(super) fn give_up(&mut self, wakes: &mut Wakes) {
-        let unknown = self.is_in_doubt();
-        let failure = if unknown { QueryError::OutcomeUnknown } else { QueryError::Unreachable };
-        self.failure.get_or_insert(failure);
-        self.wake(wakes);
+    pub(super) fn client(&self) -> u64 {
+        self.known.client()
     }
 
-    /// Returns true if the service may have changed locks for it, and its answer is missing.
-    fn is_in_doubt(&self) -> bool {
-        let has_effect = matches!(self.ask.question, Question::ForceRelease(_));
-        has_effect && self.sent && self.reply.is_none()
+    /// Ends the wait because the service is silent, and wakes the waiting task.
+    pub(super) fn give_up(&mut self, wakes: &mut Wakes) {
+        self.known.give_up();
+        self.wake(wakes);
     }
 
     pub(super) fn wake(&mut self, wakes: &mut Wakes) {
         wakes.add_all(self.waker.take());
+    }
+}
+
+impl From<QueryFailure> for QueryError {
+    fn from(failure: QueryFailure) -> Self {
+        match failure {
+            QueryFailure::Unreachable => Self::Unreachable,
+            QueryFailure::OutcomeUnknown => Self::OutcomeUnknown,
+        }
     }
 }
 
@@ -73,8 +73,8 @@ impl Session {
             state.keepalive.begin(clock::now());
             if let ToService::Ask(ask) = message {
                 let sent = state.link == LinkState::Up;
-                let asked = Asked { ask, reply: None, waker: None, sent, failure: None };
-                state.asked.insert(number, asked);
+                let known = KnownQuery::new(ask, sent);
+                state.asked.insert(number, Asked { known, waker: None });
             }
             Ok(number)
         })?;
@@ -94,14 +94,14 @@ impl Session {
             let Some(asked) = asked.get_mut(&number) else {
                 return Poll::Ready(Err(QueryError::ClientEnded));
             };
-            if let Some(reply) = asked.reply.take() {
+            if let Some(reply) = asked.known.take_reply() {
                 return Poll::Ready(Ok(reply));
             }
-            if !clients.contains_key(&asked.ask.client) {
+            if !clients.contains_key(&asked.client()) {
                 return Poll::Ready(Err(QueryError::ClientEnded));
             }
-            if let Some(failure) = &asked.failure {
-                return Poll::Ready(Err(failure.clone()));
+            if let Some(failure) = asked.known.failure() {
+                return Poll::Ready(Err(failure.into()));
             }
             match link {
                 LinkState::Hopeless => return Poll::Ready(Err(QueryError::Unreachable)),
@@ -123,7 +123,7 @@ impl State {
     pub(super) fn answered(&mut self, answer: Answer) {
         let Answer { id, reply } = answer;
         if let Some(asked) = self.asked.get_mut(&id) {
-            asked.reply = Some(reply);
+            asked.known.answered(reply);
             asked.wake(&mut self.wakes);
         }
     }
@@ -133,7 +133,7 @@ impl State {
         let Self { asked, wakes, .. } = self;
         asked
             .values_mut()
-            .filter(|asked| asked.is_in_doubt())
+            .filter(|asked| asked.known.is_in_doubt())
             .for_each(|asked| asked.give_up(wakes));
     }
 
@@ -141,14 +141,8 @@ impl State {
     pub(super) fn ask_again(&mut self) {
         let clients = &self.clients;
         let asked = self.asked.values_mut();
-        let unanswered = asked.filter(|asked| asked.reply.is_none() && asked.failure.is_none());
-        let mut asks: Vec<Ask> = unanswered
-            .filter(|asked| clients.contains_key(&asked.ask.client))
-            .map(|asked| {
-                asked.sent = true;
-                asked.ask.clone()
-            })
-            .collect();
+        let of_clients = asked.filter(|asked| clients.contains_key(&asked.client()));
+        let mut asks: Vec<Ask> = of_clients.filter_map(|asked| asked.known.resend()).collect();
         asks.sort_unstable_by_key(|ask| ask.id);
         for ask in asks {
             let id = ask.id;

@@ -11,8 +11,9 @@
 //! change the state, wake it, and are woken.
 //!
 //! After a connection broke, all messages follow from the state of the session, so nothing is
-//! replayed. A service that is still running gets the list of live requests; its successor gets a
-//! claim of all requests, held ones with their tokens.
+//! replayed: a resumed session claims all its live requests, held ones with their tokens.
+//!
+//! The parts that need no clock, no socket and no task are in the crate `navlocks-client`.
 
 // In reading order.
 mod connect;

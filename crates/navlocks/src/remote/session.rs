@@ -166,7 +166,7 @@ impl Session {
                 self.count_loss();
             }
         }
-        for asked in asked.values_mut().filter(|asked| whose(asked.ask.client)) {
+        for asked in asked.values_mut().filter(|asked| whose(asked.client())) {
             asked.wake(wakes);
         }
     }
