@@ -201,3 +201,45 @@ fn tables_with_any_words_are_read_or_emptied() {
     }
     assert!(kept > rounds / 10 && kept < rounds, "{kept} of {rounds} were read");
 }
+
+/// Returns the token of the only grant among these messages.
+fn token(messages: &[String]) -> String {
+    let granted = messages.iter().find(|text| text.starts_with(r#"{"granted":"#)).expect("a grant");
+    let (_, token) = granted.split_once(r#""token":"#).expect("a token");
+    token.trim_end_matches('}').into()
+}
+
+#[test]
+fn holder_beside_a_limit_is_counted_until_it_has_claimed() {
+    let folder = Folder::new();
+    let mut hub_before = hub(&folder);
+    let (limited, shared) = (join(&mut hub_before), join(&mut hub_before));
+    let requests = [
+        r#"{"request":{"id":1,"names":["a"],"mode":{"limit":2}"#,
+        r#"{"request":{"id":1,"names":["a"],"mode":"shared""#,
+    ];
+    limited.say(&mut hub_before, &format!("{}}}}}", requests[0]));
+    shared.say(&mut hub_before, &format!("{}}}}}", requests[1]));
+    let tokens = [token(&limited.take()), token(&shared.take())];
+    drop(hub_before);
+    let mut hub = hub(&folder);
+    let claim = |session: Session, which: usize, hub: &mut Hub| {
+        let session = session.begin_resume(hub);
+        session.say(hub, r#"{"open":{"client":0}}"#);
+        session.take();
+        session.say(hub, &format!(r#"{},"token":{}}}}}"#, requests[which], tokens[which]));
+        session.say(hub, r#""claimed""#);
+        session
+    };
+    let limited = claim(limited, 0, &mut hub);
+    // A third holder would be one more than the first one allows.
+    let late = join(&mut hub);
+    late.say(&mut hub, &format!("{}}}}}", requests[1]));
+    assert_eq!(late.take(), [""; 0]);
+    let shared = claim(shared, 1, &mut hub);
+    assert_eq!([limited.take(), shared.take(), late.take()], [const { Vec::<String>::new() }; 3]);
+    hub.leave(limited.number, limited.connection, Instant::now());
+    turns(&mut hub);
+    assert_eq!(numbers(&late.take(), "granted"), [1]);
+    hub.check_invariants();
+}
