@@ -1,4 +1,4 @@
-//! Tokens and certificates that change while the service runs. Sessions go on, except those of a
+//! Tokens, origins and certificates that change while the service runs. Sessions go on, except those of a
 //! token that is gone.
 
 use std::fs::Metadata;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::config::Origins;
 use crate::connection::Shared;
 use crate::net;
 
@@ -56,14 +57,16 @@ pub(crate) async fn watch(shared: Rc<Shared>) {
         .flat_map(|files| [&files.certificate, &files.key])
         .map(|path| Watched::new(path))
         .collect();
-    let has_files = !tokens.is_empty() || !tls.is_empty();
+    let mut origins: Vec<Watched> =
+        shared.config.origins_file.iter().map(|path| Watched::new(path)).collect();
+    let has_files = !tokens.is_empty() || !tls.is_empty() || !origins.is_empty();
     loop {
         let told = tokio::select! {
             () = shared.reload.notified() => true,
             () = tokio::time::sleep(shared.config.limits.reload_interval), if has_files => false,
         };
         if !has_files {
-            tracing::info!("there is no file of tokens or of a certificate to read again");
+            tracing::info!("there is no file of tokens, origins or a certificate to read again");
         }
         // All are asked, so that a pair that changed together is read once.
         let is_due = |files: &mut [Watched]| {
@@ -75,6 +78,9 @@ pub(crate) async fn watch(shared: Rc<Shared>) {
         }
         if is_due(&mut tls) {
             read_certificate(&shared);
+        }
+        if is_due(&mut origins) {
+            read_origins(&shared);
         }
     }
 }
@@ -90,6 +96,17 @@ fn read_tokens(shared: &Shared) {
             tracing::info!("the tokens were read again");
         }
         Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+    }
+}
+
+/// Pages that are connected stay, because their origin was allowed when they came in.
+fn read_origins(shared: &Shared) {
+    match Origins::new(&shared.config) {
+        Ok(origins) => {
+            *shared.origins.borrow_mut() = origins;
+            tracing::info!("the origins were read again");
+        }
+        Err(error) => tracing::error!(%error, "the origins stay as they were"),
     }
 }
 

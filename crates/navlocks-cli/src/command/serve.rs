@@ -66,6 +66,9 @@ pub(super) struct Serve {
     /// A web origin whose pages may use the service, such as https://shop.example
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
+    /// A file with such origins, one on a line; it is read again when it changes
+    #[arg(long, value_name = "FILE")]
+    origins_file: Option<PathBuf>,
     /// Serve a dashboard at / of the addresses to listen on, under the same access rules as locks
     #[arg(long)]
     dashboard: bool,
@@ -250,6 +253,7 @@ impl Serve {
             hosts: self.host,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             allow_origins: self.allow_origin,
+            origins_file: self.origins_file,
             node_roots: None,
             shared_origins: self.share_origins,
             deadlocks: match self.deadlocks {

@@ -188,7 +188,7 @@ fn log_is_json_without_secrets() {
 }
 
 #[test]
-fn sighup_reads_the_tokens_again_and_sessions_go_on() {
+fn sighup_reads_tokens_and_origins_again_and_sessions_go_on() {
     let folder = Folder::new();
     let tokens = folder.path().join("tokens");
     let write = |text: &str| {
@@ -200,7 +200,11 @@ fn sighup_reads_the_tokens_again_and_sessions_go_on() {
     let mut command = Command::new(PROGRAM);
     command.stderr(std::fs::File::create(&log).unwrap());
     let file = tokens.display().to_string();
+    let origins = folder.path().join("origins");
+    std::fs::write(&origins, "# none yet\n").unwrap();
+    let listed = origins.display().to_string();
     let options = ["--fresh", "--listen", "127.0.0.1:0", "--token-file", &file];
+    let options = [&options[..], &["--origins-file", &listed]].concat();
     let mut process = Process::start_with(folder, command, &options);
     let until_logged = |process: &mut Process, text: &str| {
         while !std::fs::read_to_string(&log).unwrap().contains(text) {
@@ -213,6 +217,10 @@ fn sighup_reads_the_tokens_again_and_sessions_go_on() {
     // The file has not changed, so the service reads it because of the signal alone.
     process.signal(Signal::HUP);
     until_logged(&mut process, "the tokens were read again");
+    until_logged(&mut process, "the origins were read again");
+    std::fs::write(&origins, "no origin\n").unwrap();
+    process.signal(Signal::HUP);
+    until_logged(&mut process, "the origins stay as they were");
     write("short\n");
     process.signal(Signal::HUP);
     until_logged(&mut process, "the tokens stay as they were");

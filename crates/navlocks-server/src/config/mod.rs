@@ -39,6 +39,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// The origins of web pages that may come in, such as `https://shop.example`. No other page may.
     pub allow_origins: Vec<String>,
+    /// A file with more of them, one on a line. The service reads it again when it changes.
+    pub origins_file: Option<PathBuf>,
     /// Serves a dashboard at `/` of the TCP addresses. Over the Unix socket there always is one.
     pub dashboard: bool,
     /// Lets operators act from it: release and steal locks, end sessions.

@@ -1,9 +1,10 @@
 //! Web origins: which pages may come in, and which of them share their locks.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::path::Path;
+use std::{fs, io};
 
-use super::Config;
+use super::{Config, explain};
 
 /// The word for programs, which have no origin, among origins that share their locks.
 const PROGRAMS: &str = "programs";
@@ -57,7 +58,9 @@ impl Origins {
                 }
             }
         }
-        for origin in config.allow_origins.iter().map(|origin| normal(origin)) {
+        let listed = config.origins_file.as_deref().map(read_list).transpose()?;
+        let allowed = config.allow_origins.iter().map(|origin| normal(origin));
+        for origin in allowed.chain(listed.into_iter().flatten()) {
             spaces.entry(origin.clone()).or_insert(origin);
         }
         Ok(Self(spaces))
@@ -67,6 +70,14 @@ impl Origins {
     pub(crate) fn space(&self, origin: &str) -> Option<&str> {
         self.0.get(origin).map(String::as_str)
     }
+}
+
+/// Reads origins from a file, one on a line; empty lines and those that begin with # do not count.
+fn read_list(path: &Path) -> io::Result<Vec<String>> {
+    let unreadable = |error| explain(error, "cannot read the origins", path);
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let lines = text.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#'));
+    lines.map(checked).collect()
 }
 
 /// Returns the normal form: scheme and host do not care for case, and a slash at the end says

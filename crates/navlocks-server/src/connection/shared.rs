@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) fatal: RefCell<Option<io::Error>>,
     pub(crate) config: Config,
     /// Which pages may come in.
-    pub(crate) origins: Origins,
+    pub(crate) origins: RefCell<Origins>,
     /// The tokens of clients over TCP, as the file says now.
     pub(crate) access: RefCell<Access>,
     /// The certificate for TCP, as its files say now.
@@ -96,7 +96,7 @@ impl Shared {
         hubs: Hubs,
     ) -> Self {
         Self {
-            origins,
+            origins: RefCell::new(origins),
             hubs,
             dialer: Dialer::new(config.node_roots.clone()),
             fatal: RefCell::default(),

@@ -185,7 +185,7 @@ fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fa
     if let Some(carried) = headers.get(SECRET) {
         return carried_client(headers, carried.as_bytes(), shared);
     }
-    let origin = origin::origin(headers, &shared.origins)?;
+    let origin = origin::origin(headers, &shared.origins.borrow())?;
     if let Door::Unix(process) = door {
         return Ok(Peer::local().of_process(*process).of_origin(&origin));
     }
