@@ -4,7 +4,7 @@
 import { append, each, sortStrings } from './lists.js';
 
 /** The largest limit of a request, as in the engine. */
-const LIMIT_MAX = 2 ** 30 - 2;
+const LIMIT_MAX = 2 ** 28 - 1;
 
 /** @param {typeof globalThis} realm whose errors are thrown, and whose AbortSignal is required */
 export function createConversions(realm) {

@@ -194,14 +194,14 @@ export const limits = [
     id: 'L13',
     title: 'a number that is no limit is a TypeError, as is a limit of an exclusive lock',
     async run({ extended: locks, name, query }) {
-      for (const limit of [0, -1, 2.5, NaN, Infinity, 2 ** 30 - 1, 2 ** 32, 'many', {}, null, 2n, Symbol('limit')]) {
+      for (const limit of [0, -1, 2.5, NaN, Infinity, 2 ** 28, 2 ** 32, 'many', {}, null, 2n, Symbol('limit')]) {
         await rejects(locks.hold(name(), { limit }), 'TypeError', String(limit));
         await rejects(locks.request(name(), { limit }, () => {}), 'TypeError', String(limit));
       }
       for (const limit of [1, 2]) await rejects(locks.hold(name(), { limit, mode: 'exclusive' }), 'TypeError');
       await rejects(locks.hold(name(), { limit: 2, overtake: true }), 'NotSupportedError');
       same(await query(locks), { held: [], pending: [] });
-      for (const limit of ['4', 2 ** 30 - 2]) {
+      for (const limit of ['4', 2 ** 28 - 1]) {
         const handle = await locks.hold(name(), { limit, mode: 'shared' });
         equal(handle.limit, Number(limit));
         handle.release();
