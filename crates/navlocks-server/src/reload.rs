@@ -1,5 +1,5 @@
-//! Tokens, origins and certificates that change while the service runs. Sessions go on, except those of a
-//! token that is gone.
+//! Tokens, origins and certificates that change while the service runs. Sessions go on, except
+//! those of a token that is gone.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
