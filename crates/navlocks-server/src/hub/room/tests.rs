@@ -29,7 +29,7 @@ enum Kind {
     /// Shared and exclusive ones that wait for their turn: the same hold their locks at every step.
     Plain,
     /// Those, ones with limits, and ones that overtake or steal: the holders fit together at every
-    /// step, and nobody waits for ever.
+    /// step, and no waiter waits for ever.
     All,
 }
 
