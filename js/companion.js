@@ -43,6 +43,11 @@ export class CompanionTransport {
     this.#pairs.get(entry).abort();
   }
 
+  async downgrade({ host, name }) {
+    const message = `the lock '${name}' is one of the browser's own too, which cannot be downgraded: release it, then request the other mode`;
+    throw host.exception('NotSupportedError', message);
+  }
+
   check() {
     this.#inner.check();
   }

@@ -8,6 +8,8 @@
 //   release(entry)      releases a lock; true if it was held
 //   abort(entry)        aborts a pending request. One that was granted, and not delivered yet, is
 //                       released now, or delivered: granted(token) then releases it
+//   downgrade(entry, mode, limit)   gives a lock a mode that allows more holders; false, or a
+//                       promise of it, if the mode allows fewer
 //   query()             the standard's snapshot or a promise of it, after all earlier requests
 //   inspect()           the same with all details
 //   blockers(id), deadlocks(), forceRelease(name)
@@ -184,6 +186,24 @@ export class Entry {
     if (this.state !== PENDING) return;
     this.#stopListening();
     this.failTraced(this.host.exception('AbortError', `the request for '${this.name}' was aborted: ${describe(cause, this.thief)}`, cause));
+  }
+
+  /** Gives the held lock a mode that allows more holders, in place. */
+  async downgrade({ mode, limit }) {
+    if (!this.isHeld) throw this.downgradeError();
+    const allowed = await this.host.transport.downgrade(this, mode, limit);
+    if (this.loss !== undefined) throw this.downgradeError();
+    if (!allowed) {
+      const remedy = 'release it, then request the stricter one';
+      throw this.host.exception('InvalidStateError', `the lock '${this.name}' cannot be upgraded, because two holders that upgrade would wait for each other: ${remedy}`);
+    }
+    this.mode = mode;
+    this.limit = limit;
+  }
+
+  downgradeError() {
+    if (this.loss !== undefined) return this.lossError(this.loss);
+    return this.host.exception('InvalidStateError', `the lock '${this.name}' is not held, so there is nothing to downgrade`);
   }
 
   /** Called by the transport when a request waits for this lock. */

@@ -75,6 +75,14 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       return entryOf(this).isHeld;
     }
 
+    /**
+     * Gives the lock a mode that allows more holders, in place and with its token: shared, or the
+     * limit in the options.
+     */
+    async downgrade(options = undefined) {
+      await entryOf(this).downgrade(convert.sharing(options));
+    }
+
     /** Resolves with true when a request waits for the lock, with false if the lock ends first. */
     async contended() {
       return entryOf(this).contention();

@@ -70,6 +70,16 @@ export class ExtendedLock extends Lock {
   readonly signal: AbortSignal;
   /** Whether this client holds the lock. Reads the clock, in case the lease has ended. */
   readonly held: boolean;
+  /**
+   * Gives the lock a mode that allows more holders, in place: `shared`, or the limit in the
+   * options. It keeps its token, no other request comes between, and waiters that fit now are
+   * granted.
+   *
+   * There is no upgrade, because two holders that upgrade would wait for each other: release the
+   * lock, request the stricter one, and look again at what it protects. Such a call rejects with an
+   * InvalidStateError, and one for a lost lock with the AbortError of the loss.
+   */
+  downgrade(options?: { mode?: LockMode; limit?: number }): Promise<void>;
   /** Resolves with true when a request waits for the lock, with false if the lock ends first. */
   contended(): Promise<boolean>;
 }
@@ -207,7 +217,7 @@ export interface LockEventGap {
  * others, except `deadlock`, is the last.
  */
 export type LockEvent =
-  | (LockEventAbout & { type: 'requested' | 'unavailable' | 'released' | 'withdrawn' })
+  | (LockEventAbout & { type: 'requested' | 'unavailable' | 'downgraded' | 'released' | 'withdrawn' })
   | (LockEventAbout & { type: 'granted'; fencingToken: number })
   | (LockEventAbout & { type: 'lost' | 'aborted'; cause: Loss; /** The request that stole it. */ thief: RequestId | undefined })
   | (LockEventAbout & { type: 'deadlock'; clients: string[]; ids: RequestId[] })

@@ -15,15 +15,15 @@ export { problem };
 
 const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'];
 /** Types of events, as in native/src/inbox.rs. */
-const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost'];
+const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost', 'downgraded'];
 
 // The kinds of mail, as in native/src/inbox.rs: the number of a type of event, or a kind of mail
 // alone.
 const GRANTED = 1;
 const UNAVAILABLE = 2;
 const LOST = 6;
-const CONTENDED = 7;
-const EVENTS = 8;
+const CONTENDED = 8;
+const EVENTS = 9;
 
 // Layout of the addon's answer: slot of a new request, amount of mail, whether there is more, mail.
 const SLOT = 0;
@@ -122,7 +122,7 @@ class NativeTransport {
   }
 
   request(entry) {
-    const how = entry.wait + 8 * (entry.limit ?? (entry.mode === 'shared' ? 0 : 1));
+    const how = entry.wait + 8 * limitOf(entry.mode, entry.limit);
     const id = asSmi(addon.request(this.#open(), entry.scope, how, entry.tag));
     entry.id = id;
     entry.slot = asSmi(answer[SLOT]);
@@ -150,6 +150,12 @@ class NativeTransport {
       this.#stopWaiting(entry);
     }
     this.#deliverMail();
+  }
+
+  downgrade(entry, mode, limit) {
+    const downgraded = addon.downgrade(this.#handle, entry.slot, entry.id, limitOf(mode, limit));
+    this.#deliverMail();
+    return downgraded;
   }
 
   forceRelease(name) {
@@ -336,6 +342,11 @@ function asSmi(number) {
 
 const EXCLUSIVE = { mode: 'exclusive' };
 const SHARED = { mode: 'shared' };
+
+/** Returns a mode as a limit as in native/src/report.rs: 0 for shared. */
+function limitOf(mode, limit) {
+  return limit ?? (mode === 'shared' ? 0 : 1);
+}
 
 /** Returns the mode, and the limit if there is one, of a limit as in native/src/report.rs. */
 function sharingOf(limit) {

@@ -123,6 +123,18 @@ export function createConversions(realm) {
     return options;
   }
 
+  /** Converts the options of a downgrade: shared by default. */
+  function sharing(value) {
+    const options = { limit: undefined, mode: 'shared' };
+    if (value === undefined || value === null) return options;
+    if (typeof value !== 'object' && typeof value !== 'function') throw new TypeError('the options are not an object');
+    const { limit: holders, mode: given } = value;
+    if (holders !== undefined) options.limit = limit(holders);
+    if (given !== undefined) options.mode = mode(given);
+    if (options.limit !== undefined) addLimit(options, given !== undefined);
+    return options;
+  }
+
   /** Gives a request with a limit its mode. A limit of 1 is exclusive. */
   function addLimit(options, hasMode) {
     if (hasMode && options.mode === 'exclusive') {
@@ -156,7 +168,7 @@ export function createConversions(realm) {
     return options;
   }
 
-  return { domString, callback, mode, scope, lockOptions, dictionary, timeout, capacity };
+  return { domString, callback, mode, scope, sharing, lockOptions, dictionary, timeout, capacity };
 }
 
 function isSequence(value) {

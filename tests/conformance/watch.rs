@@ -94,6 +94,7 @@ pub(crate) fn words(events: &[Event]) -> Vec<String> {
             Granted(_) => "granted",
             Unavailable => "unavailable",
             Released => "released",
+            Downgraded => "downgraded",
             Withdrawn => "withdrawn",
             Aborted(_) => "aborted",
             Lost(_) => "lost",

@@ -39,6 +39,7 @@ pub(crate) fn words(notice: &Notice<'_, u64>) -> String {
         Notice::Granted { token, since } => format!("granted {token}, requested at {since}"),
         Notice::Unavailable => "unavailable".into(),
         Notice::Released { since } => format!("released, granted at {since}"),
+        Notice::Downgraded(mode) => format!("downgraded to {mode}"),
         Notice::Withdrawn => "withdrawn".into(),
         Notice::Aborted(cause) => format!("aborted, {cause}"),
         Notice::Lost { cause, since } => format!("lost, {cause}, granted at {since}"),

@@ -76,7 +76,8 @@ const RUNS_ON: [(&str, &[&str]); 24] = [
 ];
 
 /// The only surfaces that have a property that some JavaScript tests need.
-const NEEDED_ON: [(&str, &[&str]); 1] = [("resists", &["service", "Node"])];
+const NEEDED_ON: [(&str, &[&str]); 2] =
+    [("resists", &["service", "Node"]), ("downgrades", &["Node"])];
 
 fn ids() -> Vec<String> {
     let ranges = IDS.iter();

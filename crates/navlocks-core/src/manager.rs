@@ -28,7 +28,6 @@ use self::events::Events;
 use crate::client::{Clients, SuspendPolicy};
 use crate::hash::HashKey;
 use crate::id::{Index, Shard};
-use crate::limit::Allowance;
 use crate::numbers::Numbers;
 use crate::queue::Queues;
 use crate::seating::Seating;
@@ -229,7 +228,7 @@ impl LockManager {
     pub fn downgrade(&mut self, request: RequestId, mode: Mode) -> Result<(), DowngradeError> {
         let held = self.seating.find(request).filter(|&entry| self.seating.is_held(entry));
         let entry = held.ok_or(DowngradeError::NotHeld)?;
-        if Allowance::from(mode) < Allowance::from(self.seating.mode(entry)) {
+        if !self.seating.mode(entry).downgrades_to(mode) {
             return Err(DowngradeError::Upgrade);
         }
         self.raise_limit(entry, mode);

@@ -47,6 +47,13 @@ impl Mode {
         }
     }
 
+    /// Returns true if a lock of this mode can be [downgraded](crate::LockManager::downgrade) to
+    /// the other: that one allows as many holders, or more.
+    #[inline]
+    pub fn downgrades_to(self, other: Self) -> bool {
+        Allowance::from(other) >= Allowance::from(self)
+    }
+
     /// Returns the mode of one request that stands for all of these in an engine that knows only a
     /// part of the holders of a name: shared if all are, and exclusive if one has a limit, because
     /// such an engine cannot count the holders.

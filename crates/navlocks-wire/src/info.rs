@@ -68,6 +68,8 @@ pub enum What {
     Granted(u64),
     /// The request wanted the lock only if available, and it is not.
     Unavailable,
+    /// The holder gave the lock the mode that this event has.
+    Downgraded,
     /// The client released the lock.
     Released,
     /// The client aborted the pending request, or it was refused for a deadlock.

@@ -47,7 +47,9 @@ pub use to_client::{
     Answer, EventText, Granted, Limits, Lost, NotListening, Partition, Pending, Place, Refused,
     Reply, ToClient, Welcome,
 };
-pub use to_service::{Ask, Hello, Open, Question, QueuePlace, Request, Resume, ToService};
+pub use to_service::{
+    Ask, Downgrade, Hello, Open, Question, QueuePlace, Request, Resume, ToService,
+};
 pub use view::{
     Act, Action, EventsOf, Filter, ModeWord, Named, Order, QueueOf, Space, TimeOf, View,
 };

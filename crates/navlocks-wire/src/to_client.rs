@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::id::RequestKey;
 use super::info::{About, Cause, Cycle, Event, Info, Unclaimed, What};
 use super::shown::Shown;
-use super::to_service::{QueuePlace, is_zero};
+use super::to_service::{Downgrade, QueuePlace, is_zero};
 
 /// A message from the service to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub enum ToClient {
     Lost(Lost),
     /// A request was refused. It is over.
     Refused(Refused),
+    /// The answer to `downgrade`: the mode that the lock has now. It is not the one that was asked
+    /// for if that allows fewer holders.
+    Downgraded(Downgrade),
     /// A request waits for this lock.
     Contended(u64),
     /// The answer to a question.

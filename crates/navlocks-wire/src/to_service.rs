@@ -27,6 +27,9 @@ pub enum ToService {
     /// Aborts a request; if it was granted meanwhile, releases its lock. The service does not
     /// answer.
     Abort(u64),
+    /// Gives a held lock a mode that allows more holders, in place. Answered by `downgraded`,
+    /// unless the lock is lost.
+    Downgrade(Downgrade),
     /// Watches a lock once: `contended` follows when a request waits for it, at once if one does.
     Contention(u64),
     /// A question, answered by `answer`.
@@ -141,6 +144,17 @@ pub struct Request {
     /// In a claim: for how many milliseconds the request has been held or pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
+}
+
+/// A lock and the mode that it is to have, or has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Downgrade {
+    /// The request that holds the lock.
+    #[serde(deserialize_with = "number")]
+    pub id: u64,
+    /// The mode.
+    #[serde(with = "mode")]
+    pub mode: Mode,
 }
 
 /// The place of a pending request among all requests of a service: of two that conflict, the

@@ -32,7 +32,7 @@ pub struct Event {
 }
 
 /// The kinds of events. Each request begins with `Requested`; `Granted` comes once at most; exactly
-/// one of the others but `Deadlock` is the last.
+/// one of the others but `Downgraded` and `Deadlock` is the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -42,6 +42,8 @@ pub enum Kind {
     Granted(FencingToken),
     /// The request wanted the lock only if available, and it is not.
     Unavailable,
+    /// The holder gave the lock the mode that this event has, which allows more holders.
+    Downgraded,
     /// The client released the lock.
     Released,
     /// The client aborted the pending request: dropped, timed out, or refused for a deadlock.
@@ -69,6 +71,7 @@ impl fmt::Display for Event {
             Kind::Requested => f.write_str("requested"),
             Kind::Granted(token) => write!(f, "granted with token {token}"),
             Kind::Unavailable => f.write_str("unavailable"),
+            Kind::Downgraded => f.write_str("downgraded"),
             Kind::Released => f.write_str("released"),
             Kind::Withdrawn => f.write_str("withdrawn"),
             Kind::Aborted(loss) => write!(f, "aborted: {loss}"),

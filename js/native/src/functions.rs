@@ -162,6 +162,21 @@ function!(
 );
 
 function!(
+    /// `downgrade(handle, slot, serial, limit)`: gives a lock a larger limit, or none by 0. Returns
+    /// false if the limit would become smaller, or if no lock is held.
+    Downgrade,
+    c"downgrade",
+    |env, instance, &[handle, slot, serial, limit]| {
+        let request = get_request_id(env, slot, serial)?;
+        let mode = get_mode(env.get_number(limit)? as u64)?;
+        let client = instance.client(env, handle)?;
+        let downgraded =
+            client.with_mail(|space, client, mail| space.downgrade(client, request, mode, mail));
+        env.boolean(downgraded)
+    }
+);
+
+function!(
     /// `forceRelease(handle, name)`: returns how many locks were taken away.
     ForceRelease,
     c"forceRelease",
@@ -296,6 +311,7 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
         && exports.add::<MakeRequest>()
         && exports.add::<Release>()
         && exports.add::<Abort>()
+        && exports.add::<Downgrade>()
         && exports.add::<ForceRelease>()
         && exports.add::<WatchContention>()
         && exports.add::<Subscribe>()
@@ -325,10 +341,7 @@ fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request
         None => get_scope(env, scope)?,
     };
     let how = env.get_number(how)? as u64;
-    let mode = match how >> 3 {
-        0 => Mode::Shared,
-        limit => Mode::limited(limit as u32).map_err(|_| Failure("there is no such limit"))?,
-    };
+    let mode = get_mode(how >> 3)?;
     let wait = match how & 7 {
         0 => Wait::Queue,
         1 => Wait::IfAvailable,
@@ -338,6 +351,15 @@ fn get_request(env: Env<'_>, scope: Value<'_>, how: Value<'_>) -> Result<Request
         _ => return Err(Failure("there is no such wait")),
     };
     Ok(Request { scope, mode, wait })
+}
+
+/// Returns the mode with this limit; 0 stands for shared.
+#[inline]
+fn get_mode(limit: u64) -> Result<Mode> {
+    match limit {
+        0 => Ok(Mode::Shared),
+        limit => Mode::limited(limit as u32).map_err(|_| Failure("there is no such limit")),
+    }
 }
 
 fn get_scope(env: Env<'_>, array: Value<'_>) -> Result<Scope> {

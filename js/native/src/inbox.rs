@@ -28,10 +28,11 @@ const RELEASED: u8 = 3;
 const WITHDRAWN: u8 = 4;
 pub(crate) const ABORTED: u8 = 5;
 pub(crate) const LOST: u8 = 6;
+const DOWNGRADED: u8 = 7;
 /// For mail alone.
-pub(crate) const CONTENDED: u8 = 7;
+pub(crate) const CONTENDED: u8 = 8;
 /// There are events to take; for mail alone, and of no request.
-pub(crate) const EVENTS: u8 = 8;
+pub(crate) const EVENTS: u8 = 9;
 
 impl Event {
     /// Makes an event of a notice. Returns none for a notice that is not for subscribers.
@@ -51,6 +52,7 @@ impl Event {
             Notice::Lost { cause, .. } => (LOST, number(cause), Some(cause)),
             Notice::ClientEnded { held_since: Some(_) } => (LOST, CLIENT_ENDED, None),
             Notice::ClientEnded { held_since: None } => (ABORTED, CLIENT_ENDED, None),
+            Notice::Downgraded(_) => (DOWNGRADED, 0.0, None),
             Notice::Contended | Notice::Deadlock(_) => return None,
         };
         let thief = match cause {

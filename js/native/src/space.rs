@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coarsetime::Clock;
 use navlocks_core::kit::{self, About, Embedder, Notes, Notice, Sink};
 use navlocks_core::{
-    Blockers, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockManager, Name,
+    Blockers, ClientId, Deadlock, DeadlockPolicy, FencingToken, HashKey, LockManager, Mode, Name,
     Request, RequestId, Snapshot,
 };
 
@@ -217,6 +217,20 @@ impl Space {
         })
     }
 
+    /// Gives a lock of this client a mode that allows more holders. Returns false if it allows
+    /// fewer, or if the request holds none.
+    pub(crate) fn downgrade(
+        &self,
+        client: ClientId,
+        request: RequestId,
+        mode: Mode,
+        post: &mut Postbag<'_>,
+    ) -> bool {
+        self.input(Some(client), post, |space, mailboxes| {
+            owns(space, client, request) && space.downgrade(request, mode, mailboxes).is_ok()
+        })
+    }
+
     /// Takes away all locks held on a name. Returns how many there were.
     pub(crate) fn force_release(
         &self,
@@ -342,7 +356,10 @@ impl Sink<Threads> for Mailboxes {
             Notice::Lost { cause, .. } => (LOST, number(cause)),
             Notice::Aborted(cause) => (ABORTED, number(cause)),
             // The client did these itself, or is gone; all others are for watchers and subscribers.
-            Notice::Released { .. } | Notice::Withdrawn | Notice::ClientEnded { .. } => return,
+            Notice::Downgraded(_)
+            | Notice::Released { .. }
+            | Notice::Withdrawn
+            | Notice::ClientEnded { .. } => return,
             Notice::Contended => (CONTENDED, 0.0),
             Notice::Requested | Notice::Deadlock(_) => return,
         };

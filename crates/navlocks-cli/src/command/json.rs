@@ -230,6 +230,7 @@ fn what(what: &What) -> (&'static str, More) {
         What::Granted(token) => ("granted", More { token: Some(token.get()), ..More::default() }),
         What::Unavailable => ("unavailable", More::default()),
         What::Released => ("released", More::default()),
+        What::Downgraded => ("downgraded", More::default()),
         What::Withdrawn => ("withdrawn", More::default()),
         What::Aborted(loss) => ("aborted", cause(loss)),
         What::Lost(loss) => ("lost", cause(loss)),

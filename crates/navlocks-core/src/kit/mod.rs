@@ -60,7 +60,7 @@ pub use limits::{LimitExceeded, Limits};
 pub use notes::Notes;
 pub use space::{About, Refusal, Space};
 
-use crate::{Cause, ClientId, Deadlock, FencingToken, RequestId};
+use crate::{Cause, ClientId, Deadlock, FencingToken, Mode, RequestId};
 
 /// The types that an embedder attaches to each request.
 pub trait Embedder {
@@ -131,6 +131,8 @@ pub enum Notice<'a, Time> {
     },
     /// The request wanted the lock only if available, and it is not.
     Unavailable,
+    /// The holder gave its lock this mode, which allows as many holders or more.
+    Downgraded(Mode),
     /// The client released its lock.
     Released {
         /// When it was granted.
@@ -162,7 +164,11 @@ impl<Time> Notice<'_, Time> {
     /// Returns true if nothing happens to the request after this.
     pub fn is_last(&self) -> bool {
         match self {
-            Self::Requested | Self::Granted { .. } | Self::Contended | Self::Deadlock(_) => false,
+            Self::Requested
+            | Self::Granted { .. }
+            | Self::Downgraded(_)
+            | Self::Contended
+            | Self::Deadlock(_) => false,
             Self::Unavailable
             | Self::Released { .. }
             | Self::Withdrawn

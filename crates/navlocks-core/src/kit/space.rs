@@ -236,6 +236,9 @@ impl<E: Embedder> Space<E> {
         if let Some(about) = self.described.as_mut().and_then(|described| described.get_mut(&id)) {
             about.mode = mode;
         }
+        let notice = Notice::Downgraded(mode);
+        self.notify(id, &notice, sink);
+        self.publish(id, &notice, sink);
         self.drain(sink);
         Ok(())
     }

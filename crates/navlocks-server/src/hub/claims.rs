@@ -120,10 +120,12 @@ impl Hub {
             return;
         };
         let hashes = self.hashes_of(partition, &asking);
-        // A record of other names or another mode is of another request.
+        // A record of other names or another mode is of another request. A lock may have been
+        // downgraded meanwhile, in words that got lost.
         let known = record.as_ref().filter(|record| match record.standing {
             Standing::Lost(_) => true,
-            _ => record.hashes == hashes && record.mode == mode,
+            Standing::Held(_) => record.hashes == hashes && record.mode.downgrades_to(mode),
+            Standing::Pending(_) => record.hashes == hashes && record.mode == mode,
         });
         let verdict = judge(known.map(|record| record.standing), None, token);
         if !matches!(verdict, Verdict::Queue(_)) {
@@ -131,7 +133,10 @@ impl Hub {
         }
         match verdict {
             Verdict::Lost(cause) => self.lose_claimed(&asking, cause),
-            Verdict::Keep(held) => self.restore(partition, &asking, (held, false), now),
+            Verdict::Keep(held) => {
+                self.registry.set_mode(slot, mode);
+                self.restore(partition, &asking, (held, false), now);
+            }
             Verdict::Tell(held) => self.restore(partition, &asking, (held, true), now),
             Verdict::Queue(place) => {
                 asking.place = place;

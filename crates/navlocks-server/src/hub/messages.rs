@@ -39,6 +39,7 @@ impl Hub {
                 }
             }
             ToService::Close(client) => self.close(number, client, now)?,
+            ToService::Downgrade(asked) => self.downgrade(number, asked, now),
             ToService::Contention(request) => {
                 if let Some(Known::Live { partition, id }) = session.requests.get(request) {
                     let (partitions, mut around) = self.around(now);
@@ -155,6 +156,25 @@ impl Hub {
         self.metrics.refused_requests.inc();
         let refused = Refused { id: request, fault, cycle: None };
         self.sessions.say(number, &ToClient::Refused(refused));
+    }
+
+    /// Gives a lock a mode that allows more holders. A lock that is claimed has it from the claim.
+    pub(super) fn downgrade(&mut self, number: u32, asked: wire::Downgrade, now: Instant) {
+        let Some(session) = self.sessions.get_mut(number) else { return };
+        match session.requests.get(asked.id) {
+            Some(Known::Live { partition, id }) => {
+                let (partitions, mut around) = self.around(now);
+                partitions[partition].downgrade(id, asked.mode, &mut around);
+            }
+            Some(Known::Guest { .. } | Known::Lost { .. }) => {}
+            None => {
+                let claim = session.claim.as_mut();
+                if let Some(mode) = claim.and_then(|it| it.downgrade(asked)) {
+                    let answer = ToClient::Downgraded(wire::Downgrade { mode, ..asked });
+                    self.sessions.say(number, &answer);
+                }
+            }
+        }
     }
 
     /// The owner of a request lets go of it, whatever became of it.

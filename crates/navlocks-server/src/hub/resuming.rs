@@ -147,7 +147,11 @@ impl Hub {
                 }
                 self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
             }
-            Verdict::Keep(_) | Verdict::Queue(_) | Verdict::New => {}
+            // It may have been downgraded meanwhile, in words that got lost.
+            Verdict::Keep(_) => {
+                self.downgrade(number, wire::Downgrade { id, mode: named.mode }, now);
+            }
+            Verdict::Queue(_) | Verdict::New => {}
         }
     }
 }

@@ -279,6 +279,14 @@ impl Registry {
         }
     }
 
+    /// Notes that a lock has another mode, which allows as many holders or more.
+    pub(crate) fn set_mode(&mut self, slot: Index, mode: Mode) {
+        let Some(Tables { requests, .. }) = &mut self.tables else { return };
+        if slot != 0 {
+            requests.set_mode(slot, mode);
+        }
+    }
+
     /// Notes that a request was taken away: its client cannot claim it any more.
     pub(crate) fn lose(&mut self, request: RequestKey, slot: Index, cause: Cause) {
         if let Some(log) = &mut self.log {

@@ -162,15 +162,11 @@ impl RequestTable {
             },
             false => 0,
         };
-        let (mode, limit) = match mode {
-            Mode::Exclusive => (EXCLUSIVE, 0),
-            Mode::Shared => (SHARED, 0),
-            Mode::Limited(limit) => (LIMITED, limit.get()),
-        };
+        let (mode, limit) = mode_words(mode);
         let count = (hashes.len() as u64) << 16;
         let mut words: Slot = [0; WORDS];
         words[0] = PENDING | mode << 8 | count | u64::from(session) << 32;
-        words[LIMIT] = u64::from(limit);
+        words[LIMIT] = limit;
         words[NUMBER] = number;
         words[ORDER] = place;
         words[HASHES][..own].copy_from_slice(&hashes[..own]);
@@ -208,6 +204,17 @@ impl RequestTable {
         self.set(slot, ORDER, token);
         let word = self.get(slot, 0);
         self.set(slot, 0, word & !0xff | HELD);
+    }
+
+    /// Notes that a live request has another mode. Between the two stores it has its old mode, or a
+    /// limit of which only the number is new.
+    pub(super) fn set_mode(&mut self, slot: Index, mode: Mode) {
+        let (mode, limit) = mode_words(mode);
+        if limit != 0 {
+            self.set(slot, LIMIT, limit);
+        }
+        let word = self.get(slot, 0);
+        self.set(slot, 0, word & !0xff00 | mode << 8);
     }
 
     /// Notes that a request was taken away.
@@ -274,6 +281,15 @@ fn request_record(
     hashes.truncate(count);
     let session = (words[0] >> 32) as u32;
     Some(RequestRecord { slot, session, number: words[NUMBER], mode, standing, hashes })
+}
+
+/// Returns a mode as a slot has it, and its limit if there is one.
+fn mode_words(mode: Mode) -> (u64, u64) {
+    match mode {
+        Mode::Exclusive => (EXCLUSIVE, 0),
+        Mode::Shared => (SHARED, 0),
+        Mode::Limited(limit) => (LIMITED, u64::from(limit.get())),
+    }
 }
 
 fn count_names(words: &Slot) -> usize {

@@ -6,6 +6,7 @@ mod access;
 mod basics;
 mod dashboard;
 mod documents;
+mod downgrade;
 mod endings;
 mod hostile;
 mod http;

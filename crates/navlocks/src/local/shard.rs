@@ -287,7 +287,10 @@ impl Sink<Tasks> for Collect<'_> {
                 let Notices { watchers, wakes, .. } = &mut *self.notices;
                 watchers.contend(id, wakes);
             }
-            Notice::Requested | Notice::Unavailable | Notice::Deadlock(_) => {}
+            Notice::Requested
+            | Notice::Downgraded(_)
+            | Notice::Unavailable
+            | Notice::Deadlock(_) => {}
         }
     }
 
@@ -303,6 +306,7 @@ impl Sink<Tasks> for Collect<'_> {
             Notice::Requested => Kind::Requested,
             Notice::Granted { token, .. } => Kind::Granted(token),
             Notice::Unavailable => Kind::Unavailable,
+            Notice::Downgraded(_) => Kind::Downgraded,
             Notice::Released { .. } => Kind::Released,
             Notice::Withdrawn => Kind::Withdrawn,
             Notice::Aborted(cause) => Kind::Aborted(cause.into()),

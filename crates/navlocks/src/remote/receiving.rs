@@ -44,6 +44,7 @@ impl Session {
                     };
                     state.not_granted(id, Over::Failed(error));
                 }
+                ToClient::Downgraded(_) => {}
                 ToClient::Contended(id) => {
                     let State { entries, wakes, .. } = state;
                     if let Some(entry) = entries.get_mut(&id) {

@@ -69,6 +69,7 @@ impl From<wire::What> for Kind {
             What::Granted(token) => Self::Granted(FencingToken::new(token)),
             What::Unavailable => Self::Unavailable,
             What::Released => Self::Released,
+            What::Downgraded => Self::Downgraded,
             What::Withdrawn => Self::Withdrawn,
             What::Aborted(cause) => Self::Aborted(cause.into()),
             What::Lost(cause) => Self::Lost(cause.into()),

@@ -1,5 +1,6 @@
 // The cases of the package's extensions, for all extended locks.
 
+import { downgrades } from './downgrades.js';
 import { events } from './events.js';
 import { handles } from './handles.js';
 import { limits } from './limits.js';
@@ -7,4 +8,4 @@ import { reports } from './reports.js';
 import { scopes } from './scopes.js';
 import { timeouts } from './timeouts.js';
 
-export const extensions = [scopes, limits, timeouts, handles, reports, events].flat();
+export const extensions = [scopes, limits, downgrades, timeouts, handles, reports, events].flat();

@@ -11,10 +11,12 @@ use std::time::Instant;
 
 use navlocks_core::kit::{About, Refusal, Space};
 use navlocks_core::{
-    Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Name,
+    Answer, ClientId, DeadlockPolicy, FencingToken, HashKey, LockInfo, LockManager, Mode, Name,
     RequestId, Scope, Wait,
 };
-use navlocks_wire::{ClientKey, Fault, FaultCode, Pending, Refused, RequestKey, ToClient};
+use navlocks_wire::{
+    self as wire, ClientKey, Fault, FaultCode, Pending, Refused, RequestKey, ToClient,
+};
 
 use super::subscribers::Subscribers;
 use super::{PartitionIndex, PartitionKey};
@@ -214,6 +216,19 @@ impl Partition {
     #[inline]
     pub(crate) fn give_up(&mut self, id: RequestId, around: &mut Around<'_>) {
         self.with(around, |space, sink| space.release(id, sink) || space.abort(id, sink));
+    }
+
+    /// Gives a lock a mode that allows more holders, and answers with the mode that it has then.
+    /// The loss of a lost one is on its way.
+    pub(crate) fn downgrade(&mut self, id: RequestId, mode: Mode, around: &mut Around<'_>) {
+        let refused = self.with(around, |space, sink| space.downgrade(id, mode, sink)).is_err();
+        let held = self.manager().info(id).filter(|info| info.token.is_some());
+        if let Some(LockInfo { mode, .. }) = held {
+            let Address { session, number, .. } = address(self.space.notes(), id);
+            tracing::debug!(session, number, %mode, refused, "a lock is downgraded");
+            let answer = ToClient::Downgraded(wire::Downgrade { id: number, mode });
+            around.sessions.say(session, &answer);
+        }
     }
 
     /// Takes away all held locks that have this name. Returns how many there were.

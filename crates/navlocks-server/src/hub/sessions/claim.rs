@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use navlocks_core::Name;
-use navlocks_wire::Request;
+use navlocks_core::{Mode, Name};
+use navlocks_wire::{Downgrade, Request};
 
 use crate::hub::shares::Share;
 
@@ -40,6 +40,15 @@ impl Claim {
         self.share.claimed.add(bytes);
         self.requests.insert(request.id, request);
         self.share.claimed.get() <= tenant_bytes_max
+    }
+
+    /// Gives a claimed lock a mode that allows more holders. Returns the mode that it has then.
+    pub(crate) fn downgrade(&mut self, asked: Downgrade) -> Option<Mode> {
+        let lock = self.requests.get_mut(&asked.id).filter(|it| it.token.is_some())?;
+        if lock.mode.downgrades_to(asked.mode) {
+            lock.mode = asked.mode;
+        }
+        Some(lock.mode)
     }
 
     /// Removes a request that its client gives up or that has no room. Its bytes count until the

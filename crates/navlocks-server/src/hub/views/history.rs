@@ -207,6 +207,7 @@ impl History {
                 ("granted", None, false)
             }
             Notice::Unavailable => ("unavailable", None, false),
+            Notice::Downgraded(_) => ("downgraded", None, false),
             Notice::Released { since } => ("released", Some(since), false),
             Notice::Withdrawn => ("withdrawn", None, false),
             Notice::Aborted(_) => ("aborted", None, true),

@@ -64,6 +64,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
                 let granted = Granted { id: number, token: token.get() };
                 sessions.say(session, &ToClient::Granted(granted));
             }
+            Notice::Downgraded(mode) => registry.set_mode(slot, mode),
             Notice::Unavailable => sessions.say(session, &ToClient::Unavailable(number)),
             Notice::Contended => sessions.say(session, &ToClient::Contended(number)),
             Notice::Released { since } | Notice::ClientEnded { held_since: Some(since) } => {
@@ -109,6 +110,7 @@ impl Sink<Served> for Outboxes<'_, '_> {
             Notice::Requested => What::Requested,
             Notice::Granted { token, .. } => What::Granted(token.get()),
             Notice::Unavailable => What::Unavailable,
+            Notice::Downgraded(_) => What::Downgraded,
             Notice::Released { .. } => What::Released,
             Notice::Withdrawn => What::Withdrawn,
             Notice::Aborted(cause) => What::Aborted(told_cause(cause, notes)),
