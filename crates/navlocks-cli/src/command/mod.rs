@@ -1,5 +1,6 @@
 //! The subcommands. Their definitions are the help, the completions and the manual at once.
 
+mod acquire;
 mod cluster;
 mod completions;
 mod dashboard;

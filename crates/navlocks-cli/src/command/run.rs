@@ -1,39 +1,25 @@
 //! `navlocks run`.
 
 use std::ffi::OsString;
-use std::future::{IntoFuture, poll_fn};
-use std::io::IsTerminal;
 use std::path::Path;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use navlocks::{
-    Limit, Lock, LockInfo, Locks, Mode, RequestError, RequestErrorKind, Scope, Snapshot,
-};
-use navlocks_wire::{self as wire, Names};
-
+use navlocks::Scope;
 use rustix::process::Signal;
 
-use super::target::{self, Stay, Target};
-use super::{duration, names, short};
+use super::acquire::{Acquire, environment};
+use super::target::Target;
+use super::{duration, short};
 use crate::exit::{Exit, Failure};
-use crate::run::{Ending, OnLoss, Signals, Waiting, supervise, who};
-
-/// The pause before a new session with a service that was out of reach.
-const RESTART_PAUSE: Duration = Duration::from_millis(50);
-
-/// The bounds of the time in which the service must answer before a request times out; it is half
-/// of the timeout.
-const ANSWER_MIN: Duration = Duration::from_millis(250);
-const ANSWER_MAX: Duration = Duration::from_secs(1);
+use crate::run::{Ending, OnLoss, Rules, supervise};
 
 /// Run a command while holding a lock
 ///
 /// Waits until the lock is free and its turn has come, runs COMMAND, and releases the lock as soon
 /// as COMMAND ends, even if it left processes in the background. Each name is first come, first
-/// served; several names are locked at once or not at all.
+/// served; several names are locked at once or not at all. The options of flock(1) mean the same
+/// here, such as in navlocks run --nb backup -c 'tar c . | gzip >b'.
 ///
 /// COMMAND has the terminal, the input, the signals and the exit status that it would have without
 /// navlocks. Its environment says what it holds: NAVLOCKS_FENCING_TOKEN, a number larger than that
@@ -56,37 +42,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(override_usage = "navlocks run [OPTIONS] NAME... -- COMMAND [ARGUMENT]...")]
 pub(super) struct Run {
-    /// The names to lock
-    #[arg(value_name = "NAME")]
-    names: Vec<OsString>,
+    #[command(flatten)]
+    acquire: Acquire,
     /// The command, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Share the lock with other requests that do
-    #[arg(short, long)]
-    shared: bool,
-    /// Share the lock with no other request; that is the default
-    #[arg(short = 'x', short_alias = 'e', long, conflicts_with = "shared")]
-    exclusive: bool,
-    /// Share the lock, while no more than NUMBER hold it, this one included: a semaphore
-    #[arg(long, value_name = "NUMBER", value_parser = limit, allow_negative_numbers = true)]
-    #[arg(conflicts_with_all = ["shared", "exclusive"])]
-    limit: Option<Mode>,
-    /// Do not wait: end with the conflict's exit code if the lock is not free
-    #[arg(short = 'n', long, conflicts_with_all = ["timeout", "steal"])]
-    if_available: bool,
-    /// Wait no longer than this: 10 or 10s, 500ms, 5m, 1h
-    #[arg(short = 'w', long, value_name = "DURATION", value_parser = duration::parse)]
-    timeout: Option<Duration>,
-    /// Steal the lock from its holder, whose command is ended
-    #[arg(long, conflicts_with = "shared")]
-    steal: bool,
-    /// The name of the holder for other users [default: the name of COMMAND]
-    #[arg(short, long, value_name = "TEXT")]
-    tag: Option<String>,
-    /// The exit code when the lock is not free in time
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = Exit::Conflict.code())]
-    conflict_exit_code: u8,
+    /// Run this line in the shell that SHELL names, or else sh
+    #[arg(short = 'c', long = "command", value_name = "STRING", conflicts_with = "command")]
+    line: Option<OsString>,
     /// The fate of COMMAND when the lock is lost: terminate, continue, or the name of a signal to
     /// send, such as USR1
     #[arg(long, value_name = "ACTION", default_value = "terminate", value_parser = on_loss)]
@@ -94,22 +57,29 @@ pub(super) struct Run {
     /// How long COMMAND may take to end when the lock is lost
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     grace: Duration,
-    /// Do not print the holder and the queue while waiting
-    #[arg(short, long)]
-    quiet: bool,
+    /// Hold the lock until every process has ended that COMMAND started
+    #[arg(long)]
+    wait_for_children: bool,
     #[command(flatten)]
     target: Target,
 }
 
 impl Run {
-    pub(super) async fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
+    pub(super) async fn perform(mut self, arguments: &[OsString]) -> Result<u8, Failure> {
+        if let Some(line) = self.line.take() {
+            let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+            self.command = vec![shell.unwrap_or_else(|| "/bin/sh".into()), "-c".into(), line];
+        }
         let scope = self.check(arguments)?;
-        let (lock, signals) = self.acquire(&scope).await?;
-        let mut environment = environment(&lock);
-        environment.push((target::PARENT_VARIABLE, self.target.lineage(&lock.locks())));
-        environment.extend(self.target.variables());
-        let ending =
-            supervise(&self.command, environment, &lock, signals, self.on_loss, self.grace).await;
+        self.acquire.tag.get_or_insert_with(|| tag(&self.command));
+        let (lock, signals) = self.acquire.acquire(&self.target, &scope).await?;
+        let environment = environment(&lock, &self.target);
+        let rules = Rules {
+            on_loss: self.on_loss,
+            grace: self.grace,
+            waits_for_all: self.wait_for_children,
+        };
+        let ending = supervise(&self.command, environment, &lock, signals, rules).await;
         let locks = lock.locks();
         drop(lock);
         Target::finish(locks).await;
@@ -128,7 +98,7 @@ impl Run {
 
     /// Checks names and command. Each mistake has an exit code of its own.
     fn check(&self, arguments: &[OsString]) -> Result<Scope, Failure> {
-        let scope = names::scope(&self.names)?;
+        let scope = self.acquire.scope()?;
         if !self.command.is_empty() {
             return Ok(scope);
         }
@@ -140,167 +110,15 @@ impl Run {
             "the command goes after --, as in: navlocks run NAME -- COMMAND",
         ))
     }
-
-    /// Waits for the lock. If the user's own service is out of reach for long, a new session shows
-    /// the cause.
-    async fn acquire(&self, scope: &Scope) -> Result<(Lock, Signals), Failure> {
-        let until = self.timeout.map(|timeout| Instant::now() + timeout);
-        loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let asked = left.filter(|left| !left.is_zero());
-            let limit = asked.map_or(self.target.patience, |left| left.max(ANSWER_MIN));
-            let limit = limit.min(self.target.patience);
-            #[allow(clippy::async_yields_async, reason = "it is awaited after the greeting")]
-            let early = async |locks: &Locks| {
-                let mut requested = self.request(locks, scope, left);
-                requested.begin().await;
-                requested
-            };
-            let (locks, requested) = self.target.connect_within(limit, Stay::Long, early).await?;
-            let wait = self.wait(&locks, scope, requested, left);
-            let (waited, signals) = self.attended(&locks, wait).await?;
-            match waited {
-                Err(Missed::Request(error))
-                    if error == RequestErrorKind::Unreachable && self.target.place()?.is_some() =>
-                {
-                    tokio::time::sleep(RESTART_PAUSE).await;
-                }
-                Err(Missed::Request(error)) => return Err(no_lock(&error)),
-                Err(Missed::NotFree(now)) => {
-                    return Err(self.conflict(&not_free(scope, self.timeout, now)));
-                }
-                Err(Missed::Failed(failure)) => return Err(failure),
-                Ok(lock) => return Ok((lock, signals)),
-            }
-        }
-    }
-
-    /// Waits, and disconnects from a remote service if a signal ends this command: its request
-    /// would stay in the queue for its lease. Returns the signals.
-    async fn attended<T>(
-        &self,
-        locks: &Locks,
-        wait: impl Future<Output = T>,
-    ) -> Result<(T, Signals), Failure> {
-        if !self.target.is_remote() {
-            return Ok((wait.await, Signals::default()));
-        }
-        let mut signals = Signals::ending()?;
-        let waited = tokio::select! {
-            biased;
-            caught = signals.next() => {
-                Target::finish(locks.clone()).await;
-                crate::system::die_of(caught)
-            }
-            waited = wait => waited,
-        };
-        Ok((waited, signals))
-    }
-
-    fn mode(&self) -> Mode {
-        self.limit.unwrap_or(if self.shared { Mode::Shared } else { Mode::Exclusive })
-    }
-
-    /// Returns true if the request does not wait.
-    fn tries_once(&self, timeout: Option<Duration>) -> bool {
-        self.if_available || timeout == Some(Duration::ZERO)
-    }
-
-    fn request(&self, locks: &Locks, scope: &Scope, timeout: Option<Duration>) -> Requested {
-        let mut request = locks.request(scope).tag(self.tag()).mode(self.mode());
-        if self.tries_once(timeout) {
-            return Requested::new(request.if_available().into_future());
-        }
-        if self.steal {
-            request = request.steal();
-        }
-        if let Some(timeout) = timeout {
-            request = request.timeout(timeout);
-        }
-        let request = request.into_future();
-        Requested::new(async { request.await.map(Some) })
-    }
-
-    async fn wait(
-        &self,
-        locks: &Locks,
-        scope: &Scope,
-        mut request: Requested,
-        timeout: Option<Duration>,
-    ) -> Result<Lock, Missed> {
-        if self.tries_once(timeout) {
-            let limit = self.target.patience;
-            let answer = tokio::time::timeout(limit, &mut request).await;
-            let Ok(answer) = answer else {
-                // A service that waits for an earlier session does not answer, but knows a reason.
-                return Err(match tokio::time::timeout(ANSWER_MAX, state(locks)).await {
-                    Ok(now) => Missed::NotFree(now),
-                    Err(_) => Missed::Failed(self.target.silent(limit)),
-                });
-            };
-            let Some(lock) = answer? else {
-                let now = tokio::time::timeout(limit, state(locks)).await;
-                return Err(Missed::NotFree(now.ok().flatten()));
-            };
-            return Ok(lock);
-        }
-        let mut waiting = Waiting::new(locks, scope, self.mode(), std::io::stderr().is_terminal());
-        let mut told = pin!(async {
-            if self.quiet { std::future::pending().await } else { waiting.tell().await }
-        });
-        // The service is asked for the holder shortly before the timeout. An answer tells a lock
-        // that is not free from a service that hangs.
-        let answered_within = timeout.map(|timeout| (timeout / 2).clamp(ANSWER_MIN, ANSWER_MAX));
-        let mut asked = pin!(async {
-            let (Some(timeout), Some(within)) = (timeout, answered_within) else {
-                return std::future::pending().await;
-            };
-            tokio::time::sleep(timeout.saturating_sub(within)).await;
-            tokio::time::timeout(within, state(locks)).await
-        });
-        let mut answer = None;
-        loop {
-            tokio::select! {
-                biased;
-                lock = &mut request => match lock {
-                    Ok(Some(lock)) => return Ok(lock),
-                    Ok(None) => break,
-                    Err(error) if matches!(error.kind(), RequestErrorKind::TimedOut { .. }) => break,
-                    Err(error) => return Err(error.into()),
-                },
-                answered = &mut asked, if answer.is_none() => answer = Some(answered),
-                never = &mut told => match never {},
-            }
-        }
-        let answer = match answer {
-            Some(answer) => answer,
-            None => asked.await,
-        };
-        match answer {
-            Ok(answer) => Err(Missed::NotFree(answer)),
-            Err(_) => Err(Missed::Failed(self.target.silent(answered_within.unwrap_or_default()))),
-        }
-    }
-
-    fn conflict(&self, message: &str) -> Failure {
-        let message = if self.quiet { String::new() } else { message.to_owned() };
-        Failure { code: self.conflict_exit_code, message }
-    }
-
-    /// Returns the tag: the command's file name, because its arguments may be secret.
-    fn tag(&self) -> String {
-        let program = self.command.first().map(Path::new).and_then(Path::file_name);
-        let program = program.map(|name| name.to_string_lossy().into_owned());
-        self.tag.clone().or(program).unwrap_or_default()
-    }
 }
 
-fn limit(text: &str) -> Result<Mode, String> {
-    let mode = text.parse().ok().and_then(|holders| Mode::limited(holders).ok());
-    mode.ok_or_else(|| format!("it is a number of holders from 1 to {}", Limit::MAX))
+/// Returns the tag: the command's file name, because its arguments may be secret.
+fn tag(command: &[OsString]) -> String {
+    let program = command.first().map(Path::new).and_then(Path::file_name);
+    program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn on_loss(text: &str) -> Result<OnLoss, String> {
+pub(super) fn on_loss(text: &str) -> Result<OnLoss, String> {
     const SIGNALS: [(&str, Signal); 7] = [
         ("HUP", Signal::HUP),
         ("INT", Signal::INT),
@@ -322,111 +140,4 @@ fn on_loss(text: &str) -> Result<OnLoss, String> {
             }
         },
     }
-}
-
-/// A request that may be sent before its answer is awaited.
-struct Requested {
-    request: Pin<Box<dyn Future<Output = Result<Option<Lock>, RequestError>>>>,
-    answer: Option<Result<Option<Lock>, RequestError>>,
-}
-
-impl Requested {
-    fn new(request: impl Future<Output = Result<Option<Lock>, RequestError>> + 'static) -> Self {
-        Self { request: Box::pin(request), answer: None }
-    }
-
-    /// Sends the request, without waiting for its answer.
-    async fn begin(&mut self) {
-        let polled = poll_fn(|cx| Poll::Ready(self.request.as_mut().poll(cx))).await;
-        if let Poll::Ready(answer) = polled {
-            self.answer = Some(answer);
-        }
-    }
-}
-
-impl Future for Requested {
-    type Output = Result<Option<Lock>, RequestError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.answer.take() {
-            Some(answer) => Poll::Ready(answer),
-            None => self.request.as_mut().poll(cx),
-        }
-    }
-}
-
-/// The reason why there is no lock.
-enum Missed {
-    Request(RequestError),
-    /// Other requests hold it or wait for it, or no lock is granted. With the snapshot and the
-    /// reason, where the service answered.
-    NotFree(Option<(Snapshot, Option<String>)>),
-    Failed(Failure),
-}
-
-impl From<RequestError> for Missed {
-    fn from(error: RequestError) -> Self {
-        Self::Request(error)
-    }
-}
-
-/// Asks for a snapshot, and for the reason why a request waits without a holder.
-async fn state(locks: &Locks) -> Option<(Snapshot, Option<String>)> {
-    let now = locks.query().await.ok()?;
-    let reason = target::reason(locks).await;
-    Some((now, reason))
-}
-
-/// Returns a sentence about a lock that was not free, with its holders.
-fn not_free(
-    scope: &Scope,
-    timeout: Option<Duration>,
-    now: Option<(Snapshot, Option<String>)>,
-) -> String {
-    let shown = short(scope);
-    let mut text = match timeout {
-        Some(timeout) => format!("'{shown}' was not free within {}", duration::say(timeout)),
-        None => format!("'{shown}' is not free"),
-    };
-    let Some((now, reason)) = now else { return text };
-    let meets = |info: &&LockInfo| scope.names().iter().any(|name| info.scope.contains(name));
-    let holders: Vec<String> = now.held.iter().filter(meets).map(held_by).collect();
-    if !holders.is_empty() {
-        text.push_str(&format!(": held by {}", holders.join(", ")));
-    } else if let Some(reason) = reason {
-        text.push_str(&format!(": {reason}"));
-    } else if !now.pending.iter().any(|info| meets(&info)) {
-        text.push_str(
-            ", although it is not held: it was released just now, or nothing is granted yet after a crash of the service",
-        );
-    }
-    text
-}
-
-fn held_by(info: &LockInfo) -> String {
-    format!("{} for {}", who(info), duration::say(info.age))
-}
-
-fn no_lock(error: &RequestError) -> Failure {
-    let exit = match error.kind() {
-        RequestErrorKind::Unreachable | RequestErrorKind::OutcomeUnknown => Exit::Unavailable,
-        RequestErrorKind::Refused(_) => Exit::Limit,
-        _ => Exit::Withdrawn,
-    };
-    Failure::new(exit, error.to_string())
-}
-
-/// Returns the variables of the command. One without a value is removed: it may be from a lock
-/// around this one.
-fn environment(lock: &Lock) -> Vec<(&'static str, Option<String>)> {
-    let single = match lock.scope().names() {
-        [name] => name.to_str().map(str::to_owned),
-        _ => None,
-    };
-    vec![
-        ("NAVLOCKS_FENCING_TOKEN", Some(lock.fencing_token().to_string())),
-        ("NAVLOCKS_NAMES", Some(wire::write(&Names(lock.scope().clone())))),
-        ("NAVLOCKS_NAME", single),
-        ("NAVLOCKS_MODE", Some(lock.mode().to_string())),
-    ]
 }

@@ -152,10 +152,15 @@ impl Child {
         let _gone = kill_process_group(self.pid, signal);
     }
 
+    /// Returns true if a descendant lives after the child's own end.
+    pub(crate) fn has_orphans(&self) -> bool {
+        self.reap_orphans();
+        !self.descendants().is_empty()
+    }
+
     /// Returns true if a process of its group or a descendant lives after the child's own end.
     pub(crate) fn others_live(&self) -> bool {
-        self.reap_orphans();
-        test_kill_process_group(self.pid) != Err(Errno::SRCH) || !self.descendants().is_empty()
+        self.has_orphans() || test_kill_process_group(self.pid) != Err(Errno::SRCH)
     }
 }
 

@@ -35,6 +35,16 @@ pub(crate) enum OnLoss {
     Signal(Signal),
 }
 
+/// The rules for a command and its lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) on_loss: OnLoss,
+    /// The time for the end of the command after a loss.
+    pub(crate) grace: Duration,
+    /// The lock is held until every process of the command has ended.
+    pub(crate) waits_for_all: bool,
+}
+
 /// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -48,7 +58,7 @@ pub(crate) enum Ending {
     Lost(Loss),
 }
 
-/// Runs the command until it ends, or until `grace` after the loss of the lock.
+/// Runs the command until it ends, or until the grace after the loss of the lock is over.
 ///
 /// The main thread has to call it: the kernel kills the command when the calling thread ends.
 pub(crate) async fn supervise(
@@ -56,8 +66,7 @@ pub(crate) async fn supervise(
     environment: Vec<(&'static str, Option<String>)>,
     lock: &Lock,
     signals: Signals,
-    on_loss: OnLoss,
-    grace: Duration,
+    rules: Rules,
 ) -> Result<Ending, Failure> {
     // Installed before the child starts, so that no signal is missed.
     let mut signals = signals.listen()?;
@@ -67,7 +76,8 @@ pub(crate) async fn supervise(
     let _only_its_group_is_found = set_child_subreaper(Some(rustix::process::getpid()));
     let presence = lock.locks().descriptor();
     let child = Child::spawn(command, environment, presence, &mut terminal)?;
-    let mut run = Run { child, terminal, on_loss, grace, lost: None, resumed: false, passed: None };
+    let (own_end, lost, resumed, passed) = (None, None, false, None);
+    let mut run = Run { child, terminal, rules, own_end, lost, resumed, passed };
     let mut known = false;
     loop {
         let lost = run.lost.as_ref().map(|&(_, until)| until);
@@ -99,8 +109,9 @@ pub(crate) async fn supervise(
 struct Run {
     child: Child,
     terminal: Option<Terminal>,
-    on_loss: OnLoss,
-    grace: Duration,
+    rules: Rules,
+    /// The end of the command, whose other processes are waited for.
+    own_end: Option<Status>,
     /// The loss of the lock, and the end of the grace.
     lost: Option<(Loss, Instant)>,
     /// The command was continued after a stop, and the SIGCONT of this process is not read yet.
@@ -110,17 +121,28 @@ struct Run {
 }
 
 impl Run {
-    /// Handles changes of the child. Returns its status when it has ended.
+    /// Handles changes of the child. Returns its status when the lock is not needed any more.
     fn child_changed(&mut self) -> Result<Option<Status>, Failure> {
-        loop {
+        while self.own_end.is_none() {
             match self.child.change().map_err(refused)? {
                 Change::None => {
                     self.child.reap_orphans();
                     return Ok(None);
                 }
-                Change::Ended(status) => return Ok(Some(status)),
+                Change::Ended(status) => self.own_end = Some(status),
                 Change::Stopped(by) => self.child_stopped(by),
             }
+        }
+        // Orphans of the command are children of this process, so the end of each is a signal.
+        let waits = self.rules.waits_for_all && self.lost.is_none();
+        Ok(self.own_end.filter(|_| !(waits && self.child.has_orphans())))
+    }
+
+    /// Sends a signal to the command, or to its other processes after its own end.
+    fn signal(&self, signal: Signal) {
+        match self.own_end {
+            None => self.child.signal(signal),
+            Some(_) => self.child.signal_all(signal),
         }
     }
 
@@ -160,7 +182,7 @@ impl Run {
         // In a pipeline Ctrl-C is for the whole group; other signals are for their receiver alone.
         match &self.terminal {
             Some(terminal) if !terminal.is_lent() => self.child.signal_group(caught),
-            _ => self.child.signal(caught),
+            _ => self.signal(caught),
         }
     }
 
@@ -172,19 +194,19 @@ impl Run {
                 short(lock.scope())
             ));
         };
-        match self.on_loss {
+        match self.rules.on_loss {
             OnLoss::Terminate => {}
             OnLoss::Continue => return tell("goes on without it"),
             OnLoss::Signal(signal) => {
                 tell("is told by a signal");
-                return self.child.signal(signal);
+                return self.signal(signal);
             }
         }
         // No other client is granted while the rest of the lease lasts.
         let grace = match (&loss, lock.locks().lease_left()) {
             // The rest of the time is for the processes to end, and for clocks of other speed.
-            (Loss::LeaseLapsed, Some(left)) => self.grace.min(left / 2),
-            _ => self.grace,
+            (Loss::LeaseLapsed, Some(left)) => self.rules.grace.min(left / 2),
+            _ => self.rules.grace,
         };
         tell(&format!("has {} to end", crate::command::say(grace)));
         self.lost = Some((loss, Instant::now() + grace));

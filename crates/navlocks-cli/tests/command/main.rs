@@ -5,6 +5,7 @@ mod support;
 mod child;
 mod crowd;
 mod death;
+mod flock;
 mod hanging;
 mod help;
 mod input;
