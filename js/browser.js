@@ -2,7 +2,7 @@
 // A page can load this ES module without a bundler.
 
 import { Activation } from './activation.js';
-import { checkToken, hidesToken, readAddresses } from './addresses.js';
+import { checkToken, hidesToken, readAddresses } from './service/addresses.js';
 import { partitionOf } from './ancestry.js';
 import { installBuckets } from './buckets.js';
 import { KeptWeakMap } from './collections.js';
@@ -13,10 +13,9 @@ import { append, each } from './lists.js';
 import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
 import { readOptions, readPartition } from './options.js';
 import { Partitions } from './partitions.js';
-import { Route } from './route.js';
-import { ServiceTransport } from './service.js';
-import { Session } from './session.js';
-import { subprotocols } from './wire.js';
+import { Driver } from './service/driver.js';
+import { ServiceTransport } from './service/transport.js';
+import { subprotocols } from './service/wire.js';
 
 /** A browser writes each failed attempt to its console, so a page dials less often. */
 const PAUSES = { pauseMin: 500, pauseMax: 5000 };
@@ -80,13 +79,13 @@ function createEnvironment(realm) {
     checkToken(addresses, settings, exception);
     const companion = readNative(settings.native);
     const placed = settings.partitioned === false ? undefined : placeWithin(ownPartition());
-    const createRoute = () => new Route(addresses, hidesToken(settings), parseAddress);
-    return beginSession({ ...settings, companion, placed, createRoute, dial: ({ url: { href } }) => dial(href, settings.token) });
+    const way = { addresses, hidesToken: hidesToken(settings), parse: parseAddress, dial: ({ url: { href } }) => dial(href, settings.token) };
+    return beginSession({ ...settings, companion, placed, ...way });
   }
 
   function beginSession(settings) {
     let unfollow = () => {};
-    const session = new Session({ ...settings, ...PAUSES }, { ...createPlatform(), ended: () => unfollow() });
+    const session = new Driver({ ...settings, ...PAUSES }, { ...createPlatform(), ended: () => unfollow() });
     settingsOf.set(session, settings);
     activation.run(() => {
       if (document !== undefined && !session.isOver) unfollow = followPage(session);
@@ -96,7 +95,7 @@ function createEnvironment(realm) {
 
   /** The session of another partition of a cluster. */
   function startBeside(partition, beside) {
-    const session = beginSession({ ...settingsOf.get(beside), partition, beside });
+    const session = beginSession({ ...settingsOf.get(beside), partition, beside: beside.machine.session });
     start(session);
     return session;
   }
@@ -112,8 +111,8 @@ function createEnvironment(realm) {
     return native;
   }
 
-  function createTransport(session, client) {
-    const transport = new ServiceTransport(session, client);
+  function createTransport(session, client, partition) {
+    const transport = new ServiceTransport(session, client, partition);
     const { companion } = settingsOf.get(session);
     return companion === undefined ? transport : new CompanionTransport(transport, companion);
   }
@@ -219,19 +218,19 @@ function createEnvironment(realm) {
   }
 
   function openFirstHost(session) {
-    return openHost(new Partitions(session, startBeside), session, 0);
+    return openHost(new Partitions(session, startBeside), session, 0, settingsOf.get(session).partition);
   }
 
-  function openHost(partitions, session, client) {
+  function openHost(partitions, session, client, partition) {
     return {
       activation,
       refusal,
       warn: (text) => console.warn(text),
       traceHandles: Boolean(settingsOf.get(session).traceHandles),
-      transport: createTransport(session, client),
+      transport: createTransport(session, client, partition),
       openPartition(name) {
         const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
-        return openHost(partitions, other, opened);
+        return openHost(partitions, other, opened, name);
       },
       close: () => partitions.close(),
     };

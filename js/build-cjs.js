@@ -1,23 +1,30 @@
 // Writes the package as CommonJS to cjs/, for jest and TypeScript with `module: node16`. Node loads
 // the ES modules by require() too, so that a process has one instance.
 
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transformSync } from 'esbuild';
+import { shipped } from './scripts/shipped.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const folder = join(here, 'cjs');
 
 /** Returns code for `import.meta.url`. The addon and other packages are beside the ES modules. */
-const urlOf = (name) => (['addon.js', 'platforms.js'].includes(name) ? "new URL('../', pathToFileURL(__filename)).href" : 'pathToFileURL(__filename).href');
+function urlOf(name) {
+  if (!/\b(addon|platforms)\.js$/.test(name)) return 'pathToFileURL(__filename).href';
+  return `new URL('${name.replaceAll(/[^/]+/g, '..')}/${name}', pathToFileURL(__filename)).href`;
+}
 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder);
 writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n');
-for (const name of readdirSync(here)) {
-  if (name.endsWith('.d.ts')) cpSync(join(here, name), join(folder, name));
-  if (!name.endsWith('.js') || name.startsWith('build')) continue;
+for (const name of shipped(here)) {
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  if (name.endsWith('.d.ts')) {
+    cpSync(join(here, name), join(folder, name));
+    continue;
+  }
   const { code } = transformSync(readFileSync(join(here, name), 'utf8'), {
     format: 'cjs',
     platform: 'node',

@@ -7,10 +7,11 @@
 // release is built.
 
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nameOf, packageOf, PLATFORMS } from './platforms.js';
+import { shipped } from './scripts/shipped.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
@@ -72,8 +73,7 @@ function buildPlatform() {
 function buildMain() {
   run(process.execPath, 'build-cjs.js');
   const place = begin('navlocks');
-  const isShipped = (name) => (name.endsWith('.js') && !name.startsWith('build')) || name.endsWith('.d.ts') || name === 'cjs';
-  for (const name of readdirSync(here).filter(isShipped)) cpSync(join(here, name), join(place, name), { recursive: true });
+  for (const name of [...shipped(here), 'cjs']) cpSync(join(here, name), join(place, name), { recursive: true });
   cpSync(join(here, 'bin', 'navlocks.js'), join(place, 'bin', 'navlocks.js'));
   for (const name of PAGES) cpSync(join(root, 'docs', name), join(place, 'docs', name), { recursive: true });
   // The pages are beside the README in a package, and above it in a checkout.

@@ -2,7 +2,7 @@
 
 import { hostname } from 'node:os';
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
-import { checkToken, hidesToken, readAddresses } from './addresses.js';
+import { checkToken, hidesToken, readAddresses } from './service/addresses.js';
 import { WeakValues } from './collections.js';
 import { Deliveries } from './delivery.js';
 import { dial, parseAddress } from './dial.js';
@@ -10,9 +10,8 @@ import { readOptions, readPartition } from './options.js';
 import { Partitions } from './partitions.js';
 import { socketOfUser, Starter } from './place.js';
 import { Presence } from './presence.js';
-import { Route } from './route.js';
-import { ServiceTransport } from './service.js';
-import { Session } from './session.js';
+import { Driver } from './service/driver.js';
+import { ServiceTransport } from './service/transport.js';
 import { createTurns } from './turns.js';
 
 /** The longest delay that setInterval takes. */
@@ -62,33 +61,33 @@ export function createServices({ internals: { convert, exception } }, extended, 
   }
 
   function beginSession(settings) {
-    const session = new Session(settings, createPlatform());
+    const session = new Driver(settings, createPlatform());
     settingsOf.set(session, settings);
     return session;
   }
 
   function openFirstHost(session) {
     const partitions = new Partitions(session, startBeside);
-    return openHost(partitions, session, 0);
+    return openHost(partitions, session, 0, settingsOf.get(session).partition);
   }
 
   /** The session of another partition of a cluster. */
   function startBeside(partition, beside) {
-    const session = beginSession({ ...settingsOf.get(beside), partition, beside });
+    const session = beginSession({ ...settingsOf.get(beside), partition, beside: beside.machine.session });
     sessions.add(session);
     session.start();
     return session;
   }
 
-  function openHost(partitions, session, client) {
+  function openHost(partitions, session, client, partition) {
     return {
       ...common,
       partitions: () => new WeakValues(),
       traceHandles: common.traceHandles || Boolean(settingsOf.get(session).traceHandles),
-      transport: new ServiceTransport(session, client),
+      transport: new ServiceTransport(session, client, partition),
       openPartition(name) {
         const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
-        return openHost(partitions, other, opened);
+        return openHost(partitions, other, opened, name);
       },
       async close() {
         await partitions.close();
@@ -99,10 +98,8 @@ export function createServices({ internals: { convert, exception } }, extended, 
 
   /** How a session reaches its service. */
   function createWay(url, settings) {
-    if (url === undefined) {
-      const createRoute = () => new Route([{ path: '' }], hidesToken(settings), parseAddress);
-      return { ...LOCAL, createRoute, dial: createOwnDial(settings) };
-    }
+    const way = { hidesToken: hidesToken(settings), parse: parseAddress };
+    if (url === undefined) return { ...LOCAL, ...way, addresses: [{ path: '' }], dial: createOwnDial(settings) };
     if (settings.start) throw new TypeError("'start' is for this user's own service: leave the address out");
     const addresses = readAddresses(url, parseAddress, (sentence) => {
       throw exception('SyntaxError', sentence);
@@ -110,7 +107,8 @@ export function createServices({ internals: { convert, exception } }, extended, 
     checkToken(addresses, settings, exception);
     return {
       ...(addresses[0].path === undefined ? { process: `${process.pid}@${hostname()}` } : LOCAL),
-      createRoute: () => new Route(addresses, hidesToken(settings), parseAddress),
+      ...way,
+      addresses,
       dial: (address) => dial(address, settings),
     };
   }

@@ -13,15 +13,14 @@ export class Partitions {
    * @param create begins the session of another partition, beside another one
    */
   constructor(session, create) {
-    this.#sessions.set(session.partition, session);
+    this.#sessions.set(session.machine.clients.partitionOf(0), session);
     this.#create = create;
   }
 
   /** A new client in this partition: { session, client }. */
   open(session, partition) {
-    if (!session.hasOnePartition) return { session, client: session.openClient(partition) };
-    const known = this.#sessions.get(partition);
-    if (known !== undefined) return { session: known, client: known.openClient(partition) };
+    const known = session.machine.hasOnePartition ? this.#sessions.get(partition) : session;
+    if (known !== undefined) return { session: known, client: known.machine.clients.open(partition) };
     const other = this.#create(partition, session);
     this.#sessions.set(partition, other);
     return { session: other, client: 0 };

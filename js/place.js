@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Pauses } from './pauses.js';
+import { Backoff } from './service/backoff.js';
 import { findFile } from './platforms.js';
 
 /** The variable that names another folder. */
@@ -70,7 +70,7 @@ function check(folder, found) {
 
 /** Starts and restarts the user's service, with a back-off if it ends at once. */
 export class Starter {
-  #pauses = new Pauses(START_PAUSE_MS_MAX);
+  #backoff = new Backoff(START_PAUSE_MS_MAX);
   #starting;
   #startedAt = -Infinity;
   #notBefore = -Infinity;
@@ -87,13 +87,13 @@ export class Starter {
     if (await listens(path)) return;
     const now = performance.now();
     if (now < this.#notBefore) return;
-    if (now - this.#startedAt >= LIFE_MS_MIN) this.#pauses.restart();
+    if (now - this.#startedAt >= LIFE_MS_MIN) this.#backoff.restart();
     await sleep(Math.random() * START_JITTER_MS_MAX, undefined, { ref: false });
     try {
       await startOwn(path, command);
     } finally {
       this.#startedAt = performance.now();
-      this.#notBefore = this.#startedAt + this.#pauses.next();
+      this.#notBefore = this.#startedAt + this.#backoff.nextPause();
     }
   }
 }

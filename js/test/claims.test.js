@@ -253,3 +253,53 @@ test('a refused subscription ends its stream with the error, and the session con
   await locks.close();
   script.close();
 });
+
+test('what exceeds a limit of the welcome fails alone, and is not sent', async () => {
+  const { script, url } = await startScript();
+  const limits = {
+    'message-bytes-max': 300,
+    'name-bytes-max': 9,
+    'names-per-request-max': 2,
+    'tag-bytes-max': 4,
+    'requests-per-session-max': 2,
+    'clients-per-session-max': 3,
+  };
+  const [locks, peer] = await script.connect(url, { ...SESSION, limits });
+  const held = await hold(locks, peer, 'ninebytes', 71);
+  const excess = async (promise, sentence) => assert.match((await fails(promise, 'QuotaExceededError')).message, sentence);
+  await excess(locks.hold('ten-bytes!'), /^the name 'ten-bytes!' has 10 bytes, and the service takes 9: /);
+  await excess(locks.hold(['a', 'b', 'c']), /^a request of 3 names, and the service takes 2: /);
+  await excess(locks.hold('a', { tag: 'long!' }), /^the tag has 5 bytes, and the service takes 4: /);
+  await excess(locks.forceRelease('x'.repeat(300)), /^this takes a message of \d+ bytes, and the service takes 300: /);
+  const second = await hold(locks, peer, 'second', 72);
+  await excess(locks.hold('third'), /^the connection has 2 requests, and the service takes 2: /);
+  assert.ok(second.release());
+  assert.deepEqual(await peer.receive(), { release: 2 });
+  // Idle clients make room; without an idle one a partition gets none.
+  const builds = locks.partition('builds');
+  assert.deepEqual(await peer.receive(), { open: { client: 1, partition: 'builds' } });
+  const stream = builds.events();
+  assert.deepEqual(await peer.receive(), { listen: 1 });
+  locks.partition('idle');
+  assert.deepEqual(await peer.receive(), { open: { client: 2, partition: 'idle' } });
+  const other = locks.partition('other');
+  assert.deepEqual([await peer.receive(), await peer.receive()], [{ close: 2 }, { open: { client: 3, partition: 'other' } }]);
+  const waits = other.query();
+  await peer.receive();
+  const none = locks.partition('none');
+  await excess(none.hold('a'), /^the connection has 3 clients, and the service takes 3: /);
+  await excess(none.query(), /clients/);
+  await excess(none.events().next(), /clients/);
+  peer.send({ answer: { id: 1, reply: { snapshot: { held: [], pending: [] } } } });
+  await waits;
+  const later = none.query();
+  assert.deepEqual([await peer.receive(), await peer.receive()], [{ close: 3 }, { open: { client: 4, partition: 'none' } }]);
+  assert.deepEqual(await peer.receive(), { ask: { id: 2, client: 4, question: 'query' } });
+  peer.send({ answer: { id: 2, reply: { snapshot: { held: [], pending: [] } } } });
+  await later;
+  assert.ok(held.held);
+  stream.return();
+  peer.drop();
+  await locks.close();
+  script.close();
+});

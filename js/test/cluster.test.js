@@ -8,12 +8,12 @@ import { hostname } from 'node:os';
 import { test } from 'node:test';
 import { connect } from 'navlocks';
 import WebSocket from 'ws';
-import { readAddresses } from '../addresses.js';
+import { readAddresses } from '../service/addresses.js';
 import { parseAddress } from '../dial.js';
-import { Pauses } from '../pauses.js';
-import { codeOfStatus } from '../refusals.js';
-import { Route } from '../route.js';
-import { Session } from '../session.js';
+import { Backoff } from '../service/backoff.js';
+import { Machine } from '../service/machine.js';
+import { codeOfStatus } from '../service/refusals.js';
+import { Route } from '../service/route.js';
 import { becomes, fails, lost } from './outcomes.js';
 import { hold, Script } from './script.js';
 
@@ -58,7 +58,7 @@ async function hearClaim(peer, expected) {
 
 function createRoute(list, token = false) {
   const addresses = readAddresses(list, parseAddress, (sentence) => assert.fail(sentence));
-  return new Route(addresses, token, parseAddress);
+  return new Route(addresses, token, parseAddress, Math.random());
 }
 
 function dialled({ target: { address, carries } }) {
@@ -280,15 +280,15 @@ test('a round dials each address once and begins with the last good one', () => 
   for (let count = 0; count < 2; count++) {
     const round = [];
     do round.push(dialled(route)[0]);
-    while (route.failed(GONE, false));
+    while (route.failed(GONE, false, 0));
     rounds.push(round);
     assert.deepEqual([...round].sort(), ['ws://a/', 'ws://b/', 'ws://c/']);
   }
   assert.deepEqual(rounds[0], rounds[1]);
-  while (dialled(route)[0] !== rounds[0][1]) route.failed(GONE, false);
+  while (dialled(route)[0] !== rounds[0][1]) route.failed(GONE, false, 0);
   route.reached();
   assert.deepEqual(dialled(route), [rounds[0][1], false]);
-  assert.equal(route.failed(GONE, false), true);
+  assert.equal(route.failed(GONE, false, 0), true);
   assert.deepEqual(dialled(route), [rounds[0][0], false]);
   const firsts = new Set(Array.from({ length: 200 }, () => dialled(createRoute('ws://a,b,c'))[0]));
   assert.equal(firsts.size, 3);
@@ -301,10 +301,10 @@ test('a route follows the stories of both clients', () => {
   let route;
   const known = (word) => (word === '-' ? undefined : word);
   const inputs = {
-    moved: (to) => route.failed({ code: 'moved', to: known(to) }, true),
-    left: (to) => route.moved(known(to)),
-    gone: () => route.failed(GONE, false),
-    refused: () => route.failed({ code: 'unauthorized' }, false),
+    moved: (to) => route.failed({ code: 'moved', to: known(to) }, true, 0),
+    left: (to) => route.moved(known(to), 0),
+    gone: () => route.failed(GONE, false, 0),
+    refused: () => route.failed({ code: 'unauthorized' }, false, 0),
     reached: () => route.reached(),
   };
   for (const [index, line] of STORIES.split('\n').entries()) {
@@ -333,30 +333,32 @@ test('a route follows the stories of both clients', () => {
 test('the way to a node may take longer after a round in vain', () => {
   const route = createRoute('ws://a,b,c,d,e');
   const first = route.limit(8000);
-  for (let count = 0; count < 5; count++) route.failed(GONE, false);
+  for (let count = 0; count < 5; count++) route.failed(GONE, false, 0);
   assert.equal(route.limit(8000), 2 * first);
 });
 
-test('a session that a take-over waits for makes short pauses', async () => {
-  const pauses = [];
-  const longest = await new Promise((resolve) => {
-    // Timers of attempts are longer, and run never; those of pauses run at once.
-    const runAtOnce = (work, milliseconds) => {
-      if (milliseconds > 1000) return;
-      if (pauses.push(milliseconds) === 50) resolve(Math.max(...pauses));
-      else queueMicrotask(work);
-    };
-    const platform = { exception: (name, message) => new DOMException(message, name), Promise, setTimeout: runAtOnce, clearTimeout() {} };
-    const dial = () => Promise.reject(GONE);
-    const options = { createRoute: () => createRoute('ws://a,b'), dial, partition: '', patience: Infinity };
-    new Session(options, { ...platform, deliveries: { add() {} }, keepAlive() {} }).start();
-  });
+test('a session that a take-over waits for makes short pauses', () => {
+  const ignore = () => {};
+  const output = { dial: ignore, drop: ignore, presence: ignore, changed: ignore, wait: ignore, deliver: ignore, random: Math.random };
+  const addresses = readAddresses('ws://a,b', parseAddress);
+  const machine = new Machine({ addresses, parse: parseAddress, partition: '', patience: Infinity }, { ...output, error: ignore }, 0);
+  machine.start(0);
+  machine.request(0, { scope: 'x', mode: 'exclusive' }, 0);
+  let longest = 0;
+  for (let count = 0, time = 0; count < 50; count++) {
+    machine.broken(GONE, time);
+    // An attempt lasts longer than every pause.
+    if (machine.deadline - time > 1000) continue;
+    longest = Math.max(longest, machine.deadline - time);
+    time = machine.deadline;
+    machine.elapsed(time);
+  }
   assert.ok(longest >= 100 && longest <= 200, `${longest}`);
 });
 
 test('a cluster is dialled five times a second during a take-over', () => {
-  const pauses = new Pauses(1000);
-  const longest = Math.max(...Array.from({ length: 100 }, () => pauses.nextInTakeover()));
+  const backoff = new Backoff(1000);
+  const longest = Math.max(...Array.from({ length: 100 }, () => backoff.nextInTakeover(Math.random())));
   assert.ok(longest >= 100 && longest <= 200, `${longest}`);
-  assert.equal(pauses.next(), 1000);
+  assert.equal(backoff.nextPause(), 1000);
 });

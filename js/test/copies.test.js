@@ -3,11 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { shipped } from '../scripts/shipped.js';
 import { scratch, Service } from './service.js';
 
 const source = fileURLToPath(new URL('..', import.meta.url));
@@ -18,7 +19,7 @@ const source = fileURLToPath(new URL('..', import.meta.url));
 function copyPackage(addon = 'real') {
   const folder = join(scratch(), 'navlocks');
   mkdirSync(join(folder, 'native'), { recursive: true });
-  for (const name of readdirSync(source).filter((name) => /\.js$|^package\.json$/.test(name))) cpSync(join(source, name), join(folder, name));
+  for (const name of [...shipped(source), 'package.json']) cpSync(join(source, name), join(folder, name));
   symlinkSync(join(source, 'node_modules'), join(folder, 'node_modules'));
   if (addon === 'real') cpSync(join(source, 'native/navlocks.node'), join(folder, 'native/navlocks.node'));
   else if (addon !== 'none') writeFileSync(join(folder, 'native/navlocks.node'), addon);

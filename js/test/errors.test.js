@@ -103,7 +103,7 @@ test('every cause is in the types and on the page about outages', async () => {
   const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');
   const types = read('../index.d.ts');
   const page = read('../../docs/javascript/outages.md');
-  const codes = [...read('../refusals.js').matchAll(/^ {2}'?([a-z-]+)'?: \{ error/gm)].map(([, code]) => code);
+  const codes = [...read('../service/refusals.js').matchAll(/^ {2}'?([a-z-]+)'?: \{ error/gm)].map(([, code]) => code);
   const losses = [...read('../entry.js').matchAll(/case '(\w+)':/g)].map(([, loss]) => loss);
   assert.ok(codes.length > 15 && losses.length > 5);
   for (const cause of [...codes, ...losses]) {

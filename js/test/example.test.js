@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { connect } from 'navlocks';
 import WebSocket from 'ws';
 import { Browsers, missing } from './browser/chromium.js';
-import { read, write, SUBPROTOCOL } from '../wire.js';
+import { read, write, SUBPROTOCOL } from '../service/wire.js';
 import { command } from './service.js';
 
 /** Starts the example. Resolves with the addresses that it prints. */

@@ -48,7 +48,7 @@ fn kebab(value: &impl serde::Serialize) -> String {
 
 #[test]
 fn waits_have_the_same_names_and_numbers() {
-    let wire = read("js/wire.js");
+    let wire = read("js/service/wire.js");
     let names = items(between(&wire, "const WAITS = [", "]"));
     let functions = read("js/native/src/functions.rs");
     let numbers = arms(between(&functions, "let wait = match how & 7 {", "_ =>"));
@@ -68,14 +68,14 @@ fn waits_have_the_same_names_and_numbers() {
         };
         let said = serde_json::to_value(&request).expect("a request is JSON");
         let name = said.get("wait").and_then(|name| name.as_str()).unwrap_or("undefined");
-        assert_eq!(names[number], name, "{wait:?} in js/wire.js");
+        assert_eq!(names[number], name, "{wait:?} in js/service/wire.js");
         assert_eq!(numbers[number], (number.to_string(), format!("Wait::{wait:?}")));
     }
 }
 
 #[test]
 fn causes_of_loss_have_the_same_names_and_numbers() {
-    let wire = members(between(&read("js/wire.js"), "const CAUSES = {", "};"));
+    let wire = members(between(&read("js/service/wire.js"), "const CAUSES = {", "};"));
     let told = [
         Cause::ForceReleased,
         Cause::Evicted,
@@ -85,7 +85,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
     ];
     let expected: BTreeMap<String, String> =
         told.iter().map(|cause| (kebab(cause), format!("{cause:?}"))).collect();
-    assert_eq!(wire, expected, "js/wire.js; a theft has its own form");
+    assert_eq!(wire, expected, "js/service/wire.js; a theft has its own form");
 
     let native = items(between(&read("js/native.js"), "const CAUSES = [", "]"));
     let inbox = read("js/native/src/inbox.rs");
@@ -103,7 +103,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
 
 #[test]
 fn faults_are_the_same_errors() {
-    let refusals = read("js/refusals.js");
+    let refusals = read("js/service/refusals.js");
     let table = members(between(&refusals, "const REFUSALS = {", "// ----"));
     let expected: BTreeMap<String, String> = FaultCode::ALL
         .iter()

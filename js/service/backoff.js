@@ -1,13 +1,16 @@
-// The pauses between attempts: an exponential back-off.
+// The pauses between attempts to reach a service.
 
 /** The first pause after a failed attempt. */
 const PAUSE_MS_MIN = 10;
 
+/** The longest pause. */
+const PAUSE_MS_MAX = 1000;
+
 /** While a cluster chooses another owner of the locks. */
 const TAKEOVER_MS_MAX = 200;
 
-/** Not at all before the first attempt, then longer and longer. */
-export class Pauses {
+/** No pause before the first attempt, then longer and longer ones. */
+export class Backoff {
   #max;
   #min;
   #next = 0;
@@ -16,25 +19,25 @@ export class Pauses {
    * @param max the longest pause in milliseconds
    * @param min the first pause after a failed attempt
    */
-  constructor(max, min = PAUSE_MS_MIN) {
+  constructor(max = PAUSE_MS_MAX, min = PAUSE_MS_MIN) {
     this.#max = max;
     this.#min = min;
   }
 
   /** Returns the milliseconds before the next attempt, and doubles the pause. */
-  next() {
+  nextPause() {
     const pause = this.#next;
     this.#next = Math.min(Math.max(pause * 2, this.#min), this.#max);
     return pause;
   }
 
   /**
-   * As next(), for a client that the next owner of its locks waits for. The pause differs from
-   * client to client.
+   * As nextPause(), for a client that the next owner of its locks waits for: shorter, and different
+   * from client to client.
    */
-  nextInTakeover() {
-    const half = Math.min(this.next(), TAKEOVER_MS_MAX) / 2;
-    return half + half * Math.random();
+  nextInTakeover(random) {
+    const half = Math.min(this.nextPause(), TAKEOVER_MS_MAX) / 2;
+    return half + half * random;
   }
 
   /** The next attempt is made at once. */

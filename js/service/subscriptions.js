@@ -1,7 +1,7 @@
 // The event streams of a session's clients, and the messages that subscribe to them.
 
-import { KeptMap } from './collections.js';
-import { append, each, removed } from './lists.js';
+import { KeptMap } from '../collections.js';
+import { append, each, removed } from '../lists.js';
 import { eventOf, write } from './wire.js';
 
 export class Subscriptions {
@@ -42,7 +42,7 @@ export class Subscriptions {
   }
 
   /** The service refused a subscription: its streams end with the error. */
-  refused({ client }, error) {
+  refused(client, error) {
     this.answered(client);
     const subscription = this.#clients.get(client);
     if (subscription === undefined) return;
@@ -53,17 +53,17 @@ export class Subscriptions {
     });
   }
 
-  event(body) {
+  event(body, time) {
     const subscription = this.#clients.get(body.client);
     if (subscription === undefined) return;
-    const event = eventOf(body, Date.now());
+    const event = eventOf(body, time);
     each(subscription.streams, ({ stream, begins }) => {
       if (begins <= subscription.answered) stream.push(event);
     });
   }
 
   /** Adds a gap to the streams after a reconnect. Returns the messages for the service. */
-  restart() {
+  repeated() {
     const texts = [];
     this.#clients.forEach((subscription, client) => {
       const { streams, answered } = subscription;

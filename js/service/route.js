@@ -5,8 +5,7 @@
 //                   └── moved, without one ───┴──── carry ◀── out of reach ─────┘
 
 import { isEncrypted, isInClear } from './addresses.js';
-import { Moment } from './lease.js';
-import { append, dropFirst, each, removed, some } from './lists.js';
+import { append, dropFirst, each, removed, some } from '../lists.js';
 import { refusalOf } from './refusals.js';
 
 /**
@@ -40,7 +39,7 @@ export class Route {
   /** The address that last welcomed the session. */
   #good;
   #hops = 0;
-  /** Owners that were out of reach: { key, since }. */
+  /** Owners that were out of reach: { key, until }. */
   #unreachable = [];
   /** The address to dial; the node that named it as an owner; whether it carries the messages. */
   target;
@@ -51,12 +50,13 @@ export class Route {
    * @param addresses what readAddresses() made
    * @param hidesToken whether the client has a token that must not be sent in clear
    * @param parse     parses an address that a node names
+   * @param random    below 1
    */
-  constructor(addresses, hidesToken, parse) {
+  constructor(addresses, hidesToken, parse, random) {
     this.#addresses = addresses;
     this.#hidesToken = hidesToken;
     this.#parse = parse;
-    this.#first = Math.floor(Math.random() * addresses.length);
+    this.#first = Math.floor(random * addresses.length);
     this.isCluster = addresses.length > 1;
     this.#beginRound();
   }
@@ -95,22 +95,22 @@ export class Route {
   }
 
   /** Chooses the next target after an attempt that failed. Returns whether to dial it at once. */
-  failed({ code, to }, isGreeted) {
+  failed({ code, to }, isGreeted, now) {
     const { address, namedBy, carries } = this.target;
-    if (code === 'moved') return this.#follow(address, carries, to);
+    if (code === 'moved') return this.#follow(address, carries, to, now);
     if (namedBy === undefined || isGreeted) return this.#advance();
-    append(this.#unreachable, { key: keyOf(address), since: new Moment() });
+    append(this.#unreachable, { key: keyOf(address), until: now + UNREACHABLE_MS });
     this.target = { address: namedBy, carries: true };
     return true;
   }
 
   /** Chooses the next target after the node that had welcomed the session sent `moved`. */
-  moved(to) {
-    return this.#follow(this.#good, false, to);
+  moved(to, now) {
+    return this.#follow(this.#good, false, to, now);
   }
 
   /** Follows a node to the owner that it named, or lets the node carry the messages there. */
-  #follow(from, carried, to) {
+  #follow(from, carried, to, now) {
     this.isCluster = true;
     this.#rounds = 0;
     const owner = typeof to === 'string' ? this.#parse(to) : undefined;
@@ -120,7 +120,7 @@ export class Route {
       return false;
     }
     this.#hops++;
-    this.#unreachable = removed(this.#unreachable, ({ since }) => since.age >= UNREACHABLE_MS);
+    this.#unreachable = removed(this.#unreachable, ({ until }) => until <= now);
     const isUnreachable = some(this.#unreachable, ({ key }) => key === keyOf(owner));
     if (this.#mayFollow(owner) && !isUnreachable) this.target = { address: owner, namedBy: from, carries: false };
     else if (!carried) this.target = { address: from, carries: true };

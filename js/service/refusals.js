@@ -62,6 +62,18 @@ export function codeOfStatus(status, sentence) {
   }
 }
 
+/** The failure of an effect that must not be repeated, because the service may have done it. */
+export const UNKNOWN_OUTCOME = {
+  code: 'unknown-outcome',
+  message: 'the connection to the lock service broke before its answer, and the outcome is not known: query the locks before another attempt',
+};
+
+/** Returns { name, message, cause } of the error for a refused request, query or stream. */
+export function describeFault({ code, message }, cycle) {
+  const cause = cycle === undefined ? code : { code, clients: cycle.clients, ids: cycle.requests };
+  return { name: refusalOf(code).error, message, cause };
+}
+
 /** Returns { name, message, cause } of the error for a connection that failed or ended. */
 export function describeFailure({ code, message }) {
   const sentence = {

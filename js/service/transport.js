@@ -1,79 +1,82 @@
 // The transport of one client of a lock service. Clients of several partitions share a session.
 
-import { mapped } from './lists.js';
+import { mapped } from '../lists.js';
 import { fullSnapshot, isRequestKey, standardSnapshot } from './wire.js';
 
 export class ServiceTransport {
-  #session;
+  #driver;
+  #machine;
   #partition;
   #number;
 
-  constructor(session, client) {
-    this.#session = session;
-    this.#partition = session.partitionOf(client);
+  /** @param client its number; undefined if the service takes no more clients */
+  constructor(driver, client, partition) {
+    this.#driver = driver;
+    this.#machine = driver.machine;
+    this.#partition = partition;
     this.#number = client;
   }
 
-  /** The number of the client, which is opened again if its session closed it while it was idle. */
+  /** The number of the client, which is opened again if it was closed while it was idle. */
   get #client() {
-    this.#number = this.#session.keepClient(this.#number, this.#partition);
+    this.#number = this.#machine.clients.keep(this.#number, this.#partition);
     return this.#number;
   }
 
   get clientId() {
-    return this.#session.clientId(this.#client);
+    return `${this.#machine.session.number}.${this.#client}`;
   }
 
   get space() {
-    return this.#session.spaceOf(this.#client);
+    return Object.freeze({ origin: this.#machine.session.origin, partition: this.#machine.clients.placed(this.#partition) });
   }
 
   request(entry) {
-    this.#session.request(this.#client, entry);
+    this.#driver.request(this.#client, entry);
   }
 
   release(entry) {
-    return this.#session.release(entry);
+    return this.#driver.release(entry);
   }
 
   abort(entry) {
-    this.#session.abort(entry);
+    this.#machine.abort(entry);
   }
 
   check() {
-    this.#session.check();
+    this.#driver.check();
   }
 
   get connection() {
-    return this.#session.connection;
+    return this.#driver.connection;
   }
 
   /** The reason why the service is unreachable now, if so. */
   get outage() {
-    return this.#session.outage;
+    return this.#driver.outage;
   }
 
   watchContention(entry) {
-    this.#session.watchContention(entry);
+    this.#machine.watchContention(entry);
   }
 
   subscribe(stream) {
-    this.#session.subscribe(this.#client, stream);
+    this.#machine.subscribe(this.#client, stream);
   }
 
   unsubscribe(stream) {
-    this.#session.unsubscribe(this.#client, stream);
+    this.#machine.unsubscribe(this.#number, stream);
   }
 
   keepAlive(more) {
-    this.#session.keepAlive(more);
+    this.#driver.wait(more);
   }
 
   /** Runs `work` after the service has answered all earlier messages. */
   async task(work) {
     try {
       // The cheapest query, because no request has this id.
-      await this.#session.ask(this.#client, { blockers: '0.0' });
+      await this.#driver.ask(this.#client, { blockers: '0.0' });
     } catch {
       // The service is unreachable, so no earlier answer can follow.
     }
@@ -103,6 +106,6 @@ export class ServiceTransport {
   }
 
   async #ask(question, read) {
-    return read(await this.#session.ask(this.#client, question));
+    return read(await this.#driver.ask(this.#client, question));
   }
 }

@@ -1,0 +1,12 @@
+// The files of the package, of which each build makes a form.
+
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FOLDERS = ['', 'service', 'internal'];
+
+/** Returns the paths of modules and types below the package's folder. */
+export function shipped(root) {
+  const isShipped = (name) => (name.endsWith('.js') && !name.startsWith('build')) || name.endsWith('.d.ts');
+  return FOLDERS.flatMap((folder) => readdirSync(join(root, folder)).filter(isShipped).map((name) => join(folder, name)));
+}

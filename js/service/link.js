@@ -1,0 +1,85 @@
+// The state of the link between a client and its service: whether it is reached, and since when.
+
+import { describeFailure } from './refusals.js';
+
+export const UP = 'up';
+export const DOWN = 'down';
+/** The client still retries, and its patience has ended. */
+export const GAVE_UP = 'gave-up';
+export const REFUSED = 'refused';
+/** The page is frozen or cached, and the client does not retry. */
+export const SUSPENDED = 'suspended';
+export const CLOSED = 'closed';
+
+/** The failure before the end of the first attempt. */
+const NO_ANSWER = { code: 'unreachable', message: 'there was no answer yet' };
+
+export class LinkState {
+  #now = DOWN;
+  #downSince;
+  #upSince;
+  /** The failure of the last attempt. */
+  failure;
+  /** The failure for which requests are refused at once, if any. */
+  refusal;
+
+  constructor(now) {
+    this.#downSince = now;
+  }
+
+  get isUp() {
+    return this.#now === UP;
+  }
+
+  get isDown() {
+    return this.#now === DOWN;
+  }
+
+  get isSuspended() {
+    return this.#now === SUSPENDED;
+  }
+
+  get isClosed() {
+    return this.#now === CLOSED;
+  }
+
+  /** Whether the session has ended for ever. */
+  get isOver() {
+    return this.isClosed || this.#now === REFUSED;
+  }
+
+  /** Whether the service was ever reached. */
+  get wasUp() {
+    return this.#upSince !== undefined;
+  }
+
+  /** Since when the service is, or was last, out of reach. */
+  get downSince() {
+    return this.#downSince;
+  }
+
+  /** For how many milliseconds the connection has lasted. */
+  upFor(now) {
+    return now - this.#upSince;
+  }
+
+  /** The current outage of the service, if any: { ms, failure }. */
+  outage(now) {
+    if (this.isUp || this.isClosed) return undefined;
+    return { ms: now - this.#downSince, failure: describeFailure(this.failure ?? NO_ANSWER) };
+  }
+
+  /** Counts the outage from now on. */
+  beginOutage(now) {
+    this.#downSince = now;
+  }
+
+  become(state, now) {
+    if (this.isUp && state === DOWN) this.beginOutage(now);
+    this.#now = state;
+    if (state !== UP) return;
+    this.failure = undefined;
+    this.refusal = undefined;
+    this.#upSince = now;
+  }
+}

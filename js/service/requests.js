@@ -1,0 +1,311 @@
+// The requests and locks of a session's clients.
+
+import { KeptMap, KeptSet } from '../collections.js';
+import { append, includes, some } from '../lists.js';
+import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
+import { write } from './wire.js';
+
+// The stages of a request.
+const PENDING = 0;
+/** Granted, and not delivered yet: if the session ends first, the request is pending again. */
+const GRANTED = 1;
+const HELD = 2;
+const OVER = 3;
+
+export class Requests {
+  /** { id, client, entry, stage, token, place, isSent, since } by number, in request order. */
+  #known = new KeptMap();
+  #next = 1;
+  #pending = 0;
+  /** The pending requests that steal. */
+  #steals = new KeptSet();
+  /** Granted requests that a pending steal of the same client takes: delivered with its outcome. */
+  #crossing = new KeptSet();
+  #limits;
+  #output;
+
+  constructor(limits, output) {
+    this.#limits = limits;
+    this.#output = output;
+  }
+
+  /** The number of requests and locks. */
+  get size() {
+    return this.#known.size;
+  }
+
+  /** The number of pending requests. */
+  get pending() {
+    return this.#pending;
+  }
+
+  // ---- calls of clients
+
+  /**
+   * Adds a request. Returns its message; undefined if the client refuses it.
+   *
+   * @param isSent whether the message is sent now
+   */
+  add(client, entry, isSent, now) {
+    const text = write.request(this.#next, client, entry);
+    const fault = this.#limits.ofRequest(entry, text, this.size);
+    if (fault !== undefined) {
+      this.refuse(entry, describeFault(fault));
+      return undefined;
+    }
+    const id = this.#next++;
+    entry.id = id;
+    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent, since: now };
+    if (entry.steal) this.#steals.add(request);
+    this.#known.set(id, request);
+    this.#wait(1);
+    return text;
+  }
+
+  /** Removes a lock. False if it is lost all the same, undefined if it is unknown. */
+  release({ id }) {
+    const request = this.#known.get(id);
+    if (request === undefined) return undefined;
+    this.#known.delete(id);
+    // The service receives a pending steal of the same client before this release.
+    const isStolen = this.#isStolen(request);
+    if (isStolen) this.#lose(request.entry, 'Stolen');
+    return !isStolen;
+  }
+
+  /** Removes a request. False if there is nothing to abort. */
+  abort({ id }) {
+    const request = this.#known.get(id);
+    if (request === undefined) return false;
+    this.#forget(request);
+    request.stage = OVER;
+    return true;
+  }
+
+  /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
+  watchContention({ id }) {
+    return this.#known.has(id) ? write.contention(id) : undefined;
+  }
+
+  /** Adds the clients of all requests and locks to a set. */
+  addClients(found) {
+    this.#known.forEach(({ client }) => found.add(client));
+  }
+
+  /** Delivers a refusal to an entry. */
+  refuse(entry, refusal) {
+    this.#output.deliver(deliverRefused, entry, refusal);
+  }
+
+  // ---- messages of the service
+
+  granted({ id, token }, now) {
+    const request = this.#pendingOf(id);
+    if (request === undefined) return;
+    this.#wait(-1);
+    request.stage = GRANTED;
+    request.token = token;
+    request.since = now;
+    this.#endSteal(request);
+    // The service granted this before it received the steal, so the loss may follow.
+    if (this.#isStolen(request)) this.#crossing.add(request);
+    else this.#output.deliver(this.#deliverGranted, request, token);
+  }
+
+  /** Notes the place of a pending request in its queue, for a claim. */
+  placed({ id, place }) {
+    const request = this.#pendingOf(id);
+    if (request !== undefined) request.place = place;
+  }
+
+  contended(id) {
+    const request = this.#known.get(id);
+    if (request !== undefined) this.#output.deliver(deliverContended, request.entry);
+  }
+
+  unavailable(id) {
+    const request = this.#pendingOf(id);
+    if (request === undefined) return;
+    this.#forget(request);
+    this.#output.deliver(deliverUnavailable, request.entry);
+  }
+
+  refused({ id, fault, cycle }) {
+    const request = this.#pendingOf(id);
+    if (request === undefined) return;
+    this.#forget(request);
+    this.refuse(request.entry, describeFault(fault, cycle));
+  }
+
+  /** Removes a lost lock or request. False if it is unknown. */
+  lost(id, cause, thief) {
+    const request = this.#known.get(id);
+    if (request === undefined) return false;
+    const { entry, stage } = request;
+    this.#deliverCrossing(request);
+    this.#forget(request);
+    entry.thief = thief;
+    if (stage === PENDING) this.#output.deliver(deliverAborted, entry, cause);
+    else this.#lose(entry, cause);
+    return true;
+  }
+
+  // ---- the end of a connection or of a session
+
+  /**
+   * Loses all held locks, and keeps pending requests for the next session. A sent steal fails: the
+   * service may have done it, and another client may hold the lock.
+   */
+  lapse(cause) {
+    this.#known.forEach((request) => {
+      request.place = undefined;
+      if (request.stage === HELD) {
+        this.#known.delete(request.id);
+        this.#lose(request.entry, cause);
+      } else if (request.isSent && request.entry.steal && cause !== 'ClientEnded') {
+        this.#forget(request);
+        request.stage = OVER;
+        this.refuse(request.entry, describeFault(UNKNOWN_OUTCOME));
+      } else if (request.stage === GRANTED) {
+        request.stage = PENDING;
+        this.#crossing.delete(request);
+        this.#wait(1);
+      }
+    });
+  }
+
+  /**
+   * Ends all pending requests: aborted if there is a cause, refused otherwise. Returns their
+   * numbers.
+   */
+  end(refusal, cause) {
+    const ended = [];
+    this.#known.forEach((request) => {
+      if (request.stage !== PENDING) return;
+      this.#forget(request);
+      append(ended, request.id);
+      if (cause === undefined) this.refuse(request.entry, refusal);
+      else this.#output.deliver(deliverAborted, request.entry, cause);
+    });
+    return ended;
+  }
+
+  /** Returns the claim of a resumed session. A lock with an oversized message is lost. */
+  claimed(now) {
+    return this.#repeated(({ stage, token, place, since }) => {
+      const ms = Math.max(Math.floor(now - since), 0);
+      return stage === PENDING ? { place, ms } : { token, ms };
+    });
+  }
+
+  /** Returns the messages of pending requests, for a new session. */
+  repeated() {
+    return this.#repeated(({ stage }) => (stage === PENDING ? {} : undefined));
+  }
+
+  /** Returns the messages of all requests, with the further members that a function returns. */
+  #repeated(describe) {
+    const texts = [];
+    this.#known.forEach((request) => {
+      const { id, client, entry, stage, isSent } = request;
+      const more = describe(request);
+      if (more === undefined) return;
+      const text = write.request(id, client, entry, more);
+      // A service has checked what it was sent before, and may be another one now.
+      const fault = isSent ? this.#limits.ofMessage(text) : this.#limits.ofRequest(entry, text, texts.length);
+      request.isSent ||= fault === undefined;
+      if (fault === undefined) append(texts, text);
+      else if (stage === PENDING) this.refused({ id, fault });
+      else this.lost(id, 'ServiceGone');
+    });
+    return texts;
+  }
+
+  /** Returns the messages for watched locks. */
+  watched() {
+    const texts = [];
+    this.#known.forEach(({ id, entry, stage }) => {
+      if (stage === HELD && entry.watchesContention) append(texts, write.contention(id));
+    });
+    return texts;
+  }
+
+  #deliverGranted = (request, token) => {
+    // The lease may have ended while the process was stopped.
+    this.#output.check();
+    if (request.stage !== GRANTED || request.token !== token) return;
+    request.stage = HELD;
+    request.entry.granted(token);
+  };
+
+  /** Whether a pending steal of the same client takes this lock, unless it fails. */
+  #isStolen(request) {
+    let isStolen = false;
+    this.#steals.forEach((steal) => (isStolen ||= steals(steal, request)));
+    return isStolen;
+  }
+
+  /** Notes the outcome of a steal: grants that it does not take are delivered. */
+  #endSteal(request) {
+    if (!this.#steals.delete(request)) return;
+    this.#crossing.forEach((granted) => {
+      if (!this.#isStolen(granted)) this.#deliverCrossing(granted);
+    });
+  }
+
+  #deliverCrossing(request) {
+    if (this.#crossing.delete(request)) this.#output.deliver(this.#deliverGranted, request, request.token);
+  }
+
+  #lose(entry, cause) {
+    entry.loss = cause;
+    this.#output.deliver(deliverLost, entry, cause);
+  }
+
+  #pendingOf(id) {
+    const request = this.#known.get(id);
+    return request?.stage === PENDING ? request : undefined;
+  }
+
+  #forget(request) {
+    this.#known.delete(request.id);
+    this.#crossing.delete(request);
+    this.#endSteal(request);
+    if (request.stage === PENDING) this.#wait(-1);
+  }
+
+  #wait(more) {
+    this.#pending += more;
+    this.#output.wait(more);
+  }
+}
+
+/** Returns whether a request steals the lock of an earlier request of the same client. */
+function steals(steal, { id, client, entry }) {
+  return steal.id > id && steal.client === client && intersect(steal.entry.scope, entry.scope);
+}
+
+function intersect(one, other) {
+  if (typeof one === 'string') return typeof other === 'string' ? one === other : includes(other, one);
+  return typeof other === 'string' ? includes(one, other) : some(one, (name) => includes(other, name));
+}
+
+function deliverUnavailable(entry) {
+  entry.unavailable();
+}
+
+function deliverContended(entry) {
+  entry.contended();
+}
+
+function deliverLost(entry, cause) {
+  entry.lost(cause);
+}
+
+function deliverAborted(entry, cause) {
+  entry.aborted(cause);
+}
+
+function deliverRefused(entry, refusal) {
+  entry.refused(refusal);
+}
