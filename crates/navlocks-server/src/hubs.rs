@@ -13,7 +13,7 @@ use crate::hub::{Common, Hub, PartitionKey, Peer, SharedHub, Slots};
 use crate::store::{Registry, StateFile, Store};
 
 /// The hubs of a service.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hubs {
     pub(crate) common: Common,
     /// The only hub; in a cluster that of dashboards, which has no locks.
@@ -79,6 +79,18 @@ impl Hubs {
     pub(crate) fn all(&self) -> Vec<SharedHub> {
         let owned = self.slots.iter().flat_map(|slots| slots.hubs());
         std::iter::once(self.first.clone()).chain(owned).collect()
+    }
+
+    /// Returns why no lock can be granted now, if none can.
+    pub(crate) fn unready(&self) -> Option<String> {
+        let Some(slots) = &self.slots else { return self.first.borrow().unready() };
+        let mut reason = Some(
+            "no lock is granted: the node owns no slot, because it is new, is drained, or cannot reach a quorum of etcd".to_owned(),
+        );
+        for hub in slots.hubs() {
+            reason = Some(hub.borrow().unready()?);
+        }
+        reason
     }
 
     /// Returns the hub for the sessions of a peer in this partition.

@@ -50,6 +50,7 @@ compile_error!(
 );
 
 // The way of a message, from the outside in.
+mod audit;
 mod config;
 mod service;
 mod net;

@@ -113,6 +113,7 @@ async fn watch(registry: Rc<dyn Registry>, gate: Rc<Gate>, hub: SharedHub) {
 /// Stops to serve a slot, and gives it away when its changes are durable.
 async fn give(shared: Rc<Shared>, slot: u32, to: String) {
     let Some(slots) = shared.hubs.slots() else { return };
+    tracing::warn!(audit = "drain", slot, to, "gives the slot away");
     let Some(hub) = slots.remove(slot, Some(to), Instant::now()) else { return };
     hand_over(slots, slot, &hub).await;
     dissolve(hub).await;

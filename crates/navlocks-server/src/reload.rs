@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::config::Origins;
+use crate::config::{Config, Origins};
 use crate::connection::Shared;
+use crate::hub::Metrics;
 use crate::net;
 
 /// The identity of a version of a file: it changes when the file is written or replaced.
@@ -110,10 +111,18 @@ fn read_origins(shared: &Shared) {
     }
 }
 
+/// Notes in the metrics when the certificate expires.
+pub(crate) fn note_expiry(config: &Config, metrics: &Metrics) {
+    if let Some(expiry) = config.tls.as_ref().and_then(net::certificate_expiry) {
+        metrics.set_certificate_expiry(expiry);
+    }
+}
+
 fn read_certificate(shared: &Shared) {
     match shared.config.tls.as_ref().map(net::tls_acceptor).transpose() {
         Ok(tls) => {
             *shared.tls.borrow_mut() = tls;
+            note_expiry(&shared.config, shared.metrics());
             tracing::info!("the certificate was read again");
         }
         Err(error) => tracing::error!(%error, "the certificate stays as it was"),

@@ -44,12 +44,7 @@ impl Service {
     ///
     /// A socket or a folder cannot be had; the error says what to do about it.
     pub async fn bind(config: Config) -> io::Result<Self> {
-        if config.dashboard_actions && !config.access.has_operators() {
-            let text = "a dashboard that acts takes operators: name their tokens with --operator-token-file";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
-        let origins = Origins::new(&config)?;
+        let (tls, origins) = read_files(&config)?;
         // Before anything is touched: another service may have the place.
         let state = match &config.state_dir {
             Some(folder) => Some(take_state(folder, config.inherit).await?),
@@ -107,6 +102,20 @@ impl Service {
         })
     }
 
+    /// Checks the configuration and the files that it names. No socket and no folder is touched.
+    ///
+    /// # Errors
+    ///
+    /// A service with this configuration would not start.
+    pub fn check(config: &Config) -> io::Result<()> {
+        let (tls, _) = read_files(config)?;
+        config.tcp.iter().try_for_each(|&address| check_reach(address, config, tls.is_some()))?;
+        match &config.state_dir {
+            Some(folder) => StateFile::check(folder),
+            None => Ok(()),
+        }
+    }
+
     /// Makes the service a node of a cluster, which serves the slots that it owns. The cluster
     /// keeps what must outlive a node, so the configuration should name no state folder.
     ///
@@ -123,6 +132,13 @@ impl Service {
     pub fn reload(&self) -> impl Fn() + use<> {
         let reload = self.shared.reload.clone();
         move || reload.notify_one()
+    }
+
+    /// Returns a function that tells why the service can grant no lock now, if it cannot: as
+    /// `/readyz` does.
+    pub fn unready(&self) -> impl Fn() -> Option<String> + use<> {
+        let hubs = self.shared.hubs.clone();
+        move || hubs.unready()
     }
 
     /// Where the service can be reached.
@@ -159,6 +175,7 @@ impl Service {
         }
         let pacing = shared.clone();
         spawn_local(async move { pacing.pacing.run(pacing.config.limits.tenant_turn_max).await });
+        reload::note_expiry(&shared.config, shared.metrics());
         spawn_local(reload::watch(shared.clone()));
         spawn_local(keep_state(shared.clone()));
         spawn_local(send_rest(shared.clone()));
@@ -201,6 +218,29 @@ impl Service {
     }
 }
 
+/// Reads the certificate and the origins of a configuration.
+fn read_files(config: &Config) -> io::Result<(Option<TlsAcceptor>, Origins)> {
+    if config.dashboard_actions && !config.access.has_operators() {
+        let text =
+            "a dashboard that acts takes operators: name their tokens with --operator-token-file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let tls = config.tls.as_ref().map(net::tls_acceptor).transpose()?;
+    Ok((tls, Origins::new(config)?))
+}
+
+/// Checks a TCP address. Beyond this machine it takes tokens to know who comes in, and TLS to keep
+/// them secret.
+fn check_reach(address: SocketAddr, config: &Config, has_tls: bool) -> io::Result<()> {
+    if address.ip().is_loopback() || (!config.access.is_open() && has_tls) {
+        return Ok(());
+    }
+    let text = format!(
+        "{address} can be reached from other machines: that takes access tokens (--token-file) and TLS (--tls-cert, --tls-key)"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
 /// Listens on an address. All clients of a node that has died connect to the others at once.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     const QUEUE_MAX: u32 = 65_535;
@@ -228,6 +268,7 @@ async fn keep_state(shared: Rc<Shared>) {
     let mut is_kept = true;
     loop {
         sleep(KEEP_EVERY).await;
+        shared.hubs.common.audit.report_floods(Instant::now());
         let hub = &mut *shared.hubs.first().borrow_mut();
         let kept = hub.store.kept_file().map(|_| ()).and_then(|()| hub.keep_registry());
         if let (Err(error), true) = (&kept, is_kept) {
@@ -330,16 +371,10 @@ impl Sockets {
         Ok(())
     }
 
-    /// Adds a TCP port. Beyond this machine it takes tokens to know who comes in, and TLS to keep
-    /// them secret.
+    /// Adds a TCP port.
     fn add_tcp(&mut self, listener: TcpListener, config: &Config) -> io::Result<()> {
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() && (config.access.is_open() || self.tls.is_none()) {
-            let text = format!(
-                "{address} can be reached from other machines: that takes access tokens (--token-file) and TLS (--tls-cert, --tls-key)"
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
+        check_reach(address, config, self.tls.is_some())?;
         self.addresses.push(Address::Tcp(address));
         self.listeners.push(Listener::Tcp(listener));
         Ok(())

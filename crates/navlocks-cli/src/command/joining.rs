@@ -80,6 +80,25 @@ impl Joining {
         }
     }
 
+    /// Checks what can be checked without the cluster.
+    #[cfg(feature = "etcd")]
+    pub(super) fn check(&self, session_lease: Duration) -> Result<(), Failure> {
+        if !self.is_wanted() {
+            return Ok(());
+        }
+        let (address, _) = self.etcd.address()?;
+        let config = navlocks_etcd::Config::new(address, "", "");
+        let config = navlocks_etcd::Config { node_lease: self.node_lease, ..config };
+        let checked = config.check_timing(session_lease, ALLOWANCE);
+        checked.map_err(|error| super::etcd::failure(&error))
+    }
+
+    /// Says how to get a command that can join.
+    #[cfg(not(feature = "etcd"))]
+    pub(super) fn check(&self, _session_lease: Duration) -> Result<(), Failure> {
+        if self.is_wanted() { Err(super::etcd::missing()) } else { Ok(()) }
+    }
+
     /// Joins the cluster.
     #[cfg(feature = "etcd")]
     pub(super) async fn join(

@@ -109,9 +109,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Runs the command with these arguments. Returns the exit code.
 pub(crate) fn perform(arguments: Vec<OsString>) -> u8 {
-    let done = match parse(&arguments) {
-        Ok(command) => command.perform(&arguments),
-        Err(error) => usage::explain(&error, &arguments),
+    let done = match arguments.get(1) {
+        Some(word) if word == "serve" => perform_serve(&arguments),
+        _ => match parse(&arguments) {
+            Ok(command) => command.perform(&arguments),
+            Err(error) => usage::explain(&error, &arguments),
+        },
     };
     done.unwrap_or_else(|failure| {
         if !failure.message.is_empty() {
@@ -119,6 +122,24 @@ pub(crate) fn perform(arguments: Vec<OsString>) -> u8 {
         }
         failure.code
     })
+}
+
+/// Performs `navlocks serve`, which takes settings from the environment and a file, too.
+fn perform_serve(typed: &[OsString]) -> Result<u8, Failure> {
+    let completed = serve::settings::complete(typed)?;
+    match parse(&completed.arguments) {
+        Ok(command) => command.perform(typed),
+        Err(error) => usage::explain(&error, typed).map_err(|failure| {
+            let option = usage::argument(&error);
+            match completed.source(&option) {
+                Some(origin) => Failure {
+                    message: format!("{}; {option} is set in {origin}", failure.message),
+                    ..failure
+                },
+                None => failure,
+            }
+        }),
+    }
 }
 
 /// Parses the arguments. Only help, errors and other commands need all definitions.

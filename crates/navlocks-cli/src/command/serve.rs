@@ -1,8 +1,12 @@
 //! `navlocks serve`.
 
+pub(super) mod settings;
+mod supervisor;
+
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -14,6 +18,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use self::supervisor::Supervisor;
 use super::duration;
 use super::joining::Joining;
 use crate::exit::{Exit, Failure};
@@ -32,8 +37,19 @@ const LOG_VARIABLE: &str = "NAVLOCKS_LOG";
 /// standard output when it listens, a line for each address of the dashboard, and its log to
 /// standard error. SIGTERM and SIGINT end it in good order. SIGHUP makes it read its token files
 /// and its certificate again, so a service goes on when its terminal is closed.
+///
+/// Each option is also a setting of the file of --config and a variable: --lease-max 30s is
+/// lease-max = "30s" in the file, and NAVLOCKS_LEASE_MAX=30s. Arguments have precedence over
+/// variables, and variables over the file. Several values of one option are a list in the file, and
+/// have spaces between them in a variable.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
+    /// A file with settings in TOML [default: the variable NAVLOCKS_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Check the settings and the files that they name, and serve nothing
+    #[arg(long)]
+    check: bool,
     /// The Unix socket to listen on [default: the user's own]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -79,6 +95,10 @@ pub(super) struct Serve {
     /// dashboard
     #[arg(long, value_name = "FILE", env = "NAVLOCKS_OPERATOR_TOKEN_FILE", hide_env_values = true)]
     operator_token_file: Option<PathBuf>,
+    /// A file with tokens that read /metrics and nothing else, one on a line, as TOKEN or NAME:TOKEN;
+    /// without this file tenants and operators read it, a tenant its own numbers
+    #[arg(long, value_name = "FILE")]
+    metrics_token_file: Option<PathBuf>,
     /// A name of this service, for browsers and for metrics; addresses in numbers and localhost are
     /// known
     #[arg(long, value_name = "NAME")]
@@ -145,7 +165,7 @@ impl Serve {
         raise_descriptor_limit();
         // The files of a service are private to its user under any umask.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
-        let joining = std::mem::take(&mut self.joining);
+        let (joining, check) = (std::mem::take(&mut self.joining), self.check);
         let lease = self.lease.unwrap_or_else(|| joining.lease().min(self.lease_max));
         self.lease = Some(lease);
         // A service that ends when it is idle leaves its place to others.
@@ -155,6 +175,11 @@ impl Serve {
             node_roots: joining.node_ca_file.clone(),
             ..self.config(joining.is_wanted())?
         };
+        if check {
+            joining.check(lease)?;
+            Service::check(&config).map_err(|error| no_start(&error))?;
+            return printer::print("the settings are right\n");
+        }
         let system = |error: io::Error| Failure::new(Exit::System, error.to_string());
         // Installed before a client can connect, so that an early signal is not lost.
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
@@ -182,18 +207,23 @@ impl Serve {
             tracing::warn!("--dashboard has no address for a browser without --listen");
         }
         printer::print(&format!("listening on {}\n{pages}", addresses.join(" ")))?;
-        let reload = service.reload();
+        let (reload, unready) = (service.reload(), service.unready());
         let told = async move {
-            loop {
+            let supervisor = Supervisor::of_environment();
+            let mut attended = pin!(supervisor.attend(unready));
+            let signal = loop {
                 tokio::select! {
-                    _ = terminate.recv() => return tracing::info!("SIGTERM"),
-                    _ = interrupt.recv() => return tracing::info!("SIGINT"),
+                    () = &mut attended => {}
+                    _ = terminate.recv() => break "SIGTERM",
+                    _ = interrupt.recv() => break "SIGINT",
                     _ = hangup.recv() => {
                         tracing::info!("SIGHUP");
                         reload();
                     }
                 }
-            }
+            };
+            tracing::info!("{signal}");
+            supervisor.stopping();
         };
         let ended = service.run(told).await;
         ended.map_err(|error| Failure::new(Exit::Service, error.to_string()))
@@ -236,7 +266,9 @@ impl Serve {
             None => {
                 let inherited = if handed_over { crate::system::inherited_socket() } else { None };
                 let folder = place::state_folder(unix.as_deref().or(inherited.as_deref()))?;
-                place::prepare(&folder)?;
+                if !self.check {
+                    place::prepare(&folder)?;
+                }
                 Some(folder)
             }
         };
@@ -247,7 +279,7 @@ impl Serve {
             inherit: handed_over,
             state_dir,
             fresh: self.fresh,
-            access: access(self.token_file, self.operator_token_file)?,
+            access: access(self.token_file, self.operator_token_file, self.metrics_token_file)?,
             dashboard: self.dashboard,
             dashboard_actions: self.dashboard_actions,
             hosts: self.host,
@@ -275,13 +307,22 @@ impl Serve {
     }
 }
 
-fn access(file: Option<PathBuf>, operators: Option<PathBuf>) -> Result<Access, Failure> {
-    let usage = |error: io::Error| Failure::new(Exit::Usage, error.to_string());
-    let access = tenants(file)?;
-    match operators {
-        Some(path) => Ok(access.with_operators(Access::from_file(&path).map_err(usage)?)),
-        None => Ok(access),
+fn access(
+    file: Option<PathBuf>,
+    operators: Option<PathBuf>,
+    scrapers: Option<PathBuf>,
+) -> Result<Access, Failure> {
+    let read = |path: &PathBuf| {
+        Access::from_file(path).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+    };
+    let mut access = tenants(file)?;
+    if let Some(path) = &operators {
+        access = access.with_operators(read(path)?);
     }
+    if let Some(path) = &scrapers {
+        access = access.with_scrapers(read(path)?);
+    }
+    Ok(access)
 }
 
 fn tenants(file: Option<PathBuf>) -> Result<Access, Failure> {

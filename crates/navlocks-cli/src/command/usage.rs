@@ -28,6 +28,14 @@ pub(super) fn explain(error: &clap::Error, arguments: &[OsString]) -> Result<u8,
     }
 }
 
+/// Returns the argument that a usage error is about; empty if it is about none.
+pub(super) fn argument(error: &clap::Error) -> String {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(text)) => short(text),
+        _ => String::new(),
+    }
+}
+
 fn sentence(error: &clap::Error, kind: ErrorKind, arguments: &[OsString]) -> String {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(short(text)),

@@ -83,3 +83,16 @@ fn folder_of_the_system_socket_can_be_entered_by_its_users() {
     assert_eq!(user, setting(&packaged("navlocks.service"), "User"));
     assert!(packaged("navlocks.sysusers").contains(&format!("u {user} ")));
 }
+
+#[test]
+fn units_are_sandboxed_to_systemd() {
+    let world = World::new();
+    for (scope, name) in [("--system", "navlocks.service"), ("--user", "navlocks-user.service")] {
+        fs::write(world.file(name), packaged(name)).unwrap();
+        let mut security = Command::new("systemd-analyze");
+        // In tenths: 2.0 is the worst that passes.
+        security.args([scope, "security", "--offline=yes", "--threshold=19"]);
+        security.arg(world.file(name)).env("XDG_RUNTIME_DIR", world.file(""));
+        assert_ended(&finish(security), 0, "");
+    }
+}

@@ -28,6 +28,17 @@ pub struct Access {
     file: Option<PathBuf>,
     /// The tokens of operators, each with the name of one.
     operators: Option<Box<Self>>,
+    /// The tokens that read metrics and nothing else.
+    scrapers: Option<Box<Self>>,
+}
+
+/// What a request for metrics may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All metrics of the service.
+    Service,
+    /// What one tenant uses.
+    Tenant(String),
 }
 
 #[derive(Clone)]
@@ -77,7 +88,7 @@ impl Access {
         if tokens.is_empty() {
             return bad("there is no token: write one on a line, or TENANT:TOKEN".to_owned());
         }
-        Ok(Self { tokens, file: None, operators: None })
+        Ok(Self { tokens, file: None, operators: None, scrapers: None })
     }
 
     /// The tokens in a file, as in [`from_text`](Self::from_text).
@@ -98,6 +109,12 @@ impl Access {
         Self { operators: Some(Box::new(operators)), ..self }
     }
 
+    /// The same with tokens that read metrics and nothing else: on each line one, or `NAME:TOKEN`.
+    #[must_use]
+    pub fn with_scrapers(self, scrapers: Self) -> Self {
+        Self { scrapers: Some(Box::new(scrapers)), ..self }
+    }
+
     /// Returns true if an operator has a token.
     pub(crate) fn has_operators(&self) -> bool {
         self.operators.is_some()
@@ -105,18 +122,19 @@ impl Access {
 
     /// The files of the tokens.
     pub(crate) fn files(&self) -> Vec<&Path> {
-        let operators = self.operators.iter().flat_map(|operators| &operators.file);
-        self.file.iter().chain(operators).map(PathBuf::as_path).collect()
+        let others = [&self.operators, &self.scrapers].into_iter().flatten();
+        let others = others.flat_map(|others| &others.file);
+        self.file.iter().chain(others).map(PathBuf::as_path).collect()
     }
 
     /// Reads the file again. A token that was there before stays the same.
     pub(crate) fn read_again(&mut self) -> io::Result<()> {
-        if let Some(operators) = &mut self.operators {
-            operators.read_again()?;
+        for others in [&mut self.operators, &mut self.scrapers].into_iter().flatten() {
+            others.read_again()?;
         }
         let Some(file) = &self.file else { return Ok(()) };
         let mut later = Self::from_file(file)?;
-        later.operators = self.operators.take();
+        (later.operators, later.scrapers) = (self.operators.take(), self.scrapers.take());
         let known: HashMap<(&str, &str), TokenId> =
             self.tokens.iter().map(|it| ((&*it.tenant, &*it.text), it.id)).collect();
         for token in &mut later.tokens {
@@ -156,6 +174,23 @@ impl Access {
     /// Returns the name of the operator that sent these headers, and its token.
     pub(crate) fn operator(&self, headers: &HeaderMap) -> Option<(&str, Option<TokenId>)> {
         self.operators.as_ref()?.find(headers)
+    }
+
+    /// Returns what the sender of these headers may read of the metrics, if anything. The token of a
+    /// tenant shows nothing of other tenants.
+    pub(crate) fn metrics(&self, headers: &HeaderMap) -> Option<Scope> {
+        let is_known = |known: &Option<Box<Self>>| {
+            known.as_ref().is_some_and(|known| known.find(headers).is_some())
+        };
+        if is_known(&self.scrapers) || is_known(&self.operators) {
+            return Some(Scope::Service);
+        }
+        if self.is_open() {
+            return self.scrapers.is_none().then_some(Scope::Service);
+        }
+        let (tenant, _) = self.find(headers)?;
+        let is_only = self.tokens.iter().all(|token| token.tenant == tenant);
+        Some(if is_only { Scope::Service } else { Scope::Tenant(tenant.to_owned()) })
     }
 
     fn find(&self, headers: &HeaderMap) -> Option<(&str, Option<TokenId>)> {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use navlocks_core::DeadlockPolicy;
 
-pub(crate) use access::TokenId;
 pub use access::{Access, read_secret};
+pub(crate) use access::{Scope, TokenId};
 pub use limits::Limits;
 pub use origins::SharedOrigins;
 pub(crate) use origins::{Origins, normal as normal_origin};

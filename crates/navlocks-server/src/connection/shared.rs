@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use navlocks_wire::{Fault, FaultCode};
 use rustix::process::{Resource, getrlimit};
@@ -16,6 +16,7 @@ use super::strangers::Strangers;
 use super::turns::Pacing;
 use crate::config::{Access, Config, Limits, Origins};
 use crate::dialing::Dialer;
+use crate::hub::metrics::Sessions;
 use crate::hub::{Hub, Metrics, Peer, Share};
 use crate::hubs::Hubs;
 
@@ -124,11 +125,17 @@ impl Shared {
     /// Brings what is counted on demand up to date.
     pub(crate) fn measure(&self) -> &Metrics {
         let metrics = self.metrics();
-        let Metrics { held, pending, partitions, sessions, slots, slots_recovering, .. } = metrics;
-        for gauge in [held, pending, partitions, sessions, slots, slots_recovering] {
+        let Metrics { held, pending, partitions, slots, slots_recovering, .. } = metrics;
+        let Sessions { connected, detached, unclaimed, .. } = &metrics.sessions;
+        let states = [connected, detached, unclaimed];
+        for gauge in [held, pending, partitions, slots, slots_recovering].into_iter().chain(states)
+        {
             gauge.set(0);
         }
-        self.hubs.all().iter().for_each(|hub| hub.borrow().measure());
+        metrics.oldest_waiter.set(0.0);
+        let now = Instant::now();
+        self.hubs.all().iter().for_each(|hub| hub.borrow_mut().measure(now));
+        metrics.recovering.set(i64::from(self.hubs.unready().is_some()));
         metrics.connections.set(self.connections() as i64);
         metrics.strangers.set(self.strangers() as i64);
         metrics

@@ -72,6 +72,7 @@ impl Hub {
     fn refuse_claimed(&mut self, number: u32, id: u64, is_held: bool, fault: Fault) {
         if is_held {
             tracing::error!(session = number, id, %fault, "a held lock cannot be claimed");
+            self.metrics.losses.not_reclaimed.inc();
             let lost = Lost::new(id, Cause::NotReclaimed);
             self.sessions.say(number, &ToClient::Lost(lost));
         } else {

@@ -9,12 +9,14 @@ use super::metrics::Metrics;
 use super::shares::Shares;
 use super::slots::Slots;
 use super::views::Views;
+use crate::audit::Audit;
 
 /// The state that all hubs of a service share: one hub, or one for each slot that a node owns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Common {
     pub(crate) shares: Rc<RefCell<Shares>>,
     pub(crate) metrics: Rc<Metrics>,
+    pub(crate) audit: Rc<Audit>,
     /// Notified when effects of a large input are left.
     pub(crate) left_over: Rc<Notify>,
     /// Notified when the service must end because no more tokens can be reserved.

@@ -91,6 +91,7 @@ impl Hub {
         let wire::Names(scope) = names;
         if token.is_some() {
             // The service has released this lock, and the client does not know yet.
+            self.metrics.losses.not_reclaimed.inc();
             let lost = Lost::new(request, Cause::NotReclaimed);
             self.sessions.say(number, &ToClient::Lost(lost));
             return Ok(());
@@ -153,7 +154,7 @@ impl Hub {
     }
 
     pub(super) fn refuse(&mut self, number: u32, request: u64, fault: Fault) {
-        self.metrics.refused_requests.inc();
+        self.metrics.requests.refused.inc();
         let refused = Refused { id: request, fault, cycle: None };
         self.sessions.say(number, &ToClient::Refused(refused));
     }

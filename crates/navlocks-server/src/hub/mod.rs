@@ -21,7 +21,7 @@ mod invariants;
 mod lease;
 mod lifecycle;
 mod messages;
-mod metrics;
+pub(crate) mod metrics;
 mod outbox;
 mod partitions;
 mod questions;
@@ -216,24 +216,48 @@ impl Hub {
     /// The partitions, and beside them what a step in one needs.
     #[inline]
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
-        let Self { sessions, partitions, tokens, metrics, registry, unfinished, .. } = self;
+        let Self { sessions, partitions, tokens, metrics, registry, unfinished, common, .. } = self;
         let epoch = registry.log.as_ref().map(|log| log.epoch());
-        (partitions, Around { sessions, tokens, metrics, registry, unfinished, epoch, now })
+        let audit = &*common.audit;
+        (partitions, Around { sessions, tokens, metrics, audit, registry, unfinished, epoch, now })
     }
 
     /// Adds what is counted on demand.
-    pub(crate) fn measure(&self) {
+    pub(crate) fn measure(&mut self, now: Instant) {
+        let oldest = self.partitions.iter_mut().filter_map(Partition::oldest_wait).min();
+        let age = oldest.map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64());
+        self.metrics.oldest_waiter.set(self.metrics.oldest_waiter.get().max(age));
         let held: usize =
             self.partitions.iter().map(|partition| partition.manager().held_count()).sum();
         let all: usize = self.partitions.iter().map(Partition::requests).sum();
         self.metrics.held.inc_by(held as i64);
         self.metrics.pending.inc_by((all - held) as i64);
         self.metrics.partitions.inc_by(self.partitions.len() as i64);
-        self.metrics.sessions.inc_by(self.sessions.len() as i64);
+        let connected = self.sessions.connected();
+        self.metrics.sessions.connected.inc_by(connected as i64);
+        self.metrics.sessions.detached.inc_by((self.sessions.len() - connected) as i64);
+        self.metrics.sessions.unclaimed.inc_by(self.recovery.unclaimed() as i64);
         if self.slot.is_some() {
             self.metrics.slots.inc();
             self.metrics.slots_recovering.inc_by(i64::from(self.recovery.hides_holders()));
         }
+    }
+
+    /// Returns why no lock can be granted here now, if none can.
+    pub(crate) fn unready(&self) -> Option<String> {
+        if self.recovery.blind {
+            return Some(self.withheld().message);
+        }
+        if self.recovery.hides_holders() {
+            let unclaimed = self.recovery.unclaimed();
+            return Some(format!(
+                "no lock is granted until clients of the earlier owner have come back or their leases have passed: {unclaimed} of them are missing"
+            ));
+        }
+        let cannot = self.gate().is_some_and(|gate| !gate.may_send());
+        cannot.then(|| {
+            "no lock is granted: the node cannot reach a quorum of etcd, and may have lost its slots".to_owned()
+        })
     }
 
     /// Returns the gate of its slot, in a cluster.

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use navlocks_core::{ClientId, RequestId};
+use navlocks_core::{ClientId, Name, RequestId};
 use navlocks_wire::{self as wire, Answer, Ask, Fault, FaultCode, Question, Reply, RequestKey};
 
+use crate::audit::Act;
 use crate::hub::frame::Text;
 use crate::hub::partitions::{Looks, PartitionIndex, TooMany};
 use crate::hub::sessions::{Client, Known};
@@ -193,6 +194,7 @@ impl Hub {
                 let (partitions, mut around) = self.around(now);
                 let count = partitions[index].force_release(&name, &mut around);
                 let unclaimed = self.force_release_absent(index, &name, now);
+                self.audit_force_release(index, client, &name, (count + unclaimed) as u64, now);
                 Reply::Released((count + unclaimed) as u64)
             }
             // It is about sessions, and was answered before.
@@ -200,8 +202,28 @@ impl Hub {
         })
     }
 
+    /// Writes who released which locks of others. A line for each loss has come before.
+    fn audit_force_release(
+        &self,
+        index: PartitionIndex,
+        client: ClientId,
+        name: &Name,
+        losses: u64,
+        now: Instant,
+    ) {
+        if !self.common.audit.admits(Act::ForceRelease, now) {
+            return;
+        }
+        let key = self.partitions[index].client_key(client);
+        let peer = self.sessions.get(key.session).map(|session| &session.peer);
+        let (tenant, from) = (peer.map(|peer| &*peer.tenant), peer.map(|peer| peer.address()));
+        let pid = peer.and_then(|peer| peer.pid());
+        let name = name.to_string();
+        tracing::warn!(audit = "force-release", client = %key, tenant, from, pid, name, losses, "a client releases locks of others");
+    }
+
     /// Returns the reason why nothing is granted after an unclean end.
-    fn withheld(&self) -> Fault {
+    pub(super) fn withheld(&self) -> Fault {
         let text = if self.recovery.blind {
             let seconds = self.store.earlier().as_secs_f64().ceil();
             format!(

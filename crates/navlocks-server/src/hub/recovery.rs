@@ -115,6 +115,11 @@ impl Recovery {
         }
     }
 
+    /// Returns how many sessions of the earlier service have not claimed.
+    pub(crate) fn unclaimed(&self) -> usize {
+        self.unclaimed.len() - self.claimed
+    }
+
     /// Returns true if sessions of the earlier service are waited for by name.
     pub(crate) fn has_sessions(&self) -> bool {
         !self.unclaimed.is_empty()

@@ -102,6 +102,12 @@ impl Shares {
         self.tenants.entry(peer.tenant.clone()).or_default().clone()
     }
 
+    /// Returns the shares of all tenants with their transports and names.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &str, &Share)> {
+        let tenants = self.tenants.iter().map(|(name, share)| ("tcp", &**name, &**share));
+        std::iter::once(("unix", "", &*self.local)).chain(tenants)
+    }
+
     /// Returns what all tenants use together. The Unix socket's user is apart, so that others
     /// cannot lock it out.
     pub(crate) fn together(&self, peer: &Peer, number: impl Fn(&Share) -> usize) -> usize {

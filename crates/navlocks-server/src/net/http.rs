@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Instant;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -23,11 +24,13 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::origin;
+use crate::audit::Act;
+use crate::config::Scope;
 use crate::connection::{self, Seat, Shared, websocket_config};
 use crate::dashboard::{self, Refusal};
 use crate::dialing::{NODE, PARTY, SECRET};
 use crate::hub::Outbox;
-use crate::hub::{Peer, Viewing};
+use crate::hub::{Metrics, Peer, Viewing};
 use crate::store::Process;
 
 /// Where a connection came in, and what is known of it by that.
@@ -40,11 +43,19 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    /// Returns the address at the other end, for the log.
-    fn address(&self) -> String {
+    /// Returns the address at the other end of a TCP connection.
+    fn address(&self) -> Option<IpAddr> {
         match self {
-            Self::Unix(_) => "the Unix socket".to_owned(),
-            Self::Tcp(address) => address.to_string(),
+            Self::Unix(_) => None,
+            Self::Tcp(address) => Some(*address),
+        }
+    }
+
+    /// Returns the process at the other end of the Unix socket.
+    fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Unix(process) => process.map(|process| process.pid),
+            Self::Tcp(_) => None,
         }
     }
 }
@@ -97,7 +108,6 @@ fn answer(
     shared: &Shared,
     upgrade: &RefCell<Option<(OnUpgrade, Result<Peer, Fault>)>>,
 ) -> Answer {
-    let access = shared.access.borrow();
     let is_head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !is_head {
         return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served here");
@@ -114,24 +124,25 @@ fn answer(
         return refuse(status, sentence);
     }
     match path.as_str() {
-        "/healthz" => return text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n".into()),
+        "/healthz" | "/livez" => return sentence(StatusCode::OK, "ok"),
+        "/readyz" => {
+            return match shared.hubs.unready() {
+                None => sentence(StatusCode::OK, "ready"),
+                Some(reason) => sentence(StatusCode::SERVICE_UNAVAILABLE, &reason),
+            };
+        }
         _ if shows && !upgrades && dashboard::file(&path).is_some() => {
             return page(&path, request.uri().query());
         }
         "/" => {}
         "/dashboard" | "/dashboard/act" if shows || matches!(door, Door::Unix(_)) => {}
-        "/metrics"
-            if matches!(door, Door::Tcp(_))
-                && access.tenant(request.headers()).is_none()
-                && access.operator(request.headers()).is_none() =>
-        {
-            return refuse(StatusCode::UNAUTHORIZED, "metrics take an access token, as locks do");
+        "/metrics" => return metrics(request.headers(), door, shared),
+        _ => {
+            return refuse(
+                StatusCode::NOT_FOUND,
+                "there is /, /livez, /readyz, /healthz and /metrics",
+            );
         }
-        "/metrics" => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            return text(StatusCode::OK, kind, shared.measure().text());
-        }
-        _ => return refuse(StatusCode::NOT_FOUND, "there is /, /healthz and /metrics"),
     }
     match handshake(request.headers()) {
         Ok(_) if is_head => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET opens a WebSocket"),
@@ -140,6 +151,10 @@ fn answer(
                 "/" => visitor(request.headers(), door, shared),
                 path => viewer(request.headers(), door, path, shared),
             };
+            let visitor = visitor.map(|peer| peer.at(door.address()));
+            if let Err(fault) = &visitor {
+                audit(&fault.message, door, shared);
+            }
             let is_carried = visitor.as_ref().is_ok_and(|peer: &Peer| peer.carried);
             *upgrade.borrow_mut() = Some((hyper::upgrade::on(request), visitor));
             let mut answer = dashboard::switch_protocols(&accept);
@@ -155,6 +170,34 @@ fn answer(
             *answer
         }
     }
+}
+
+/// Writes that an access was refused.
+fn audit(why: &str, door: &Door, shared: &Shared) {
+    if shared.hubs.common.audit.admits(Act::Refusal, Instant::now()) {
+        let from = door.address().map_or_else(|| "unix".to_owned(), |address| address.to_string());
+        tracing::warn!(audit = "refusal", from, pid = door.pid(), why, "an access was refused");
+    }
+}
+
+/// Answers with the metrics that the sender of these headers may read.
+fn metrics(headers: &HeaderMap, door: &Door, shared: &Shared) -> Answer {
+    let scope = match door {
+        Door::Unix(_) => Some(Scope::Service),
+        Door::Tcp(_) => shared.access.borrow().metrics(headers),
+    };
+    let metrics = match scope {
+        Some(Scope::Service) => shared.measure().text(&shared.hubs.common.shares.borrow()),
+        Some(Scope::Tenant(tenant)) => {
+            Metrics::text_of_tenant(&shared.hubs.common.shares.borrow(), &tenant)
+        }
+        None => {
+            let text = "metrics take an access token, as locks do, or one of --metrics-token-file";
+            audit(text, door, shared);
+            return refuse(StatusCode::UNAUTHORIZED, text);
+        }
+    };
+    text(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", metrics)
 }
 
 /// Checks a WebSocket handshake. Returns what proves that it was understood.
@@ -191,8 +234,6 @@ fn visitor(headers: &HeaderMap, door: &Door, shared: &Shared) -> Result<Peer, Fa
     }
     let access = shared.access.borrow();
     let Some((tenant, token)) = access.tenant(headers) else {
-        let from = door.address();
-        tracing::warn!(%from, "a client without a known access token was turned away");
         let text = "the service takes an access token, and this is none that it knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };
@@ -208,7 +249,6 @@ fn carried_client(headers: &HeaderMap, secret: &[u8], shared: &Shared) -> Result
     let party = headers.get(PARTY).and_then(|party| party.to_str().ok());
     let peer = party.filter(|_| is_node).and_then(Peer::carried);
     peer.ok_or_else(|| {
-        tracing::warn!("a connection pretends to be a node of the cluster");
         let text = "only nodes of this cluster carry messages of others, and this is none";
         Fault::new(FaultCode::Unauthorized, text)
     })
@@ -235,8 +275,6 @@ fn viewer(headers: &HeaderMap, door: &Door, path: &str, shared: &Shared) -> Resu
         return Ok(Peer::remote("", "").with_token(token).with_viewing(viewing));
     }
     let Some((tenant, token)) = access.tenant(headers) else {
-        let from = door.address();
-        tracing::warn!(%from, "a dashboard without a known access token was turned away");
         let text = "the dashboard takes an access token, and this is none that the service knows";
         return Err(Fault::new(FaultCode::Unauthorized, text));
     };
@@ -266,7 +304,12 @@ fn has_word(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
 }
 
 /// A refusal in one sentence.
-fn refuse(status: StatusCode, sentence: &str) -> Answer {
+fn refuse(status: StatusCode, text: &str) -> Answer {
+    sentence(status, text)
+}
+
+/// An answer in one sentence.
+fn sentence(status: StatusCode, sentence: &str) -> Answer {
     text(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
 }
 

@@ -5,12 +5,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::timeout;
 
 use super::http::{self, Door};
+use crate::audit::Act;
 use crate::connection::{Seat, Shared, in_turn, note_task};
 use crate::store::Process;
 
@@ -106,7 +107,7 @@ impl Listener {
         let tls = shared.tls.borrow().clone();
         let task = match (arrival, tls) {
             (Arrival::Unix(stream), _) => {
-                let Some(door) = knock(&stream) else { return };
+                let Some(door) = knock(&stream, &shared) else { return };
                 tokio::task::spawn_local(http::serve(stream, door, shared, seat))
             }
             (Arrival::Tcp(stream, from), Some(tls)) => {
@@ -150,11 +151,20 @@ impl Arrival {
 
 /// Returns the process at the other end of the Unix socket. Only the service's user and root may
 /// come in.
-fn knock(stream: &UnixStream) -> Option<Door> {
+fn knock(stream: &UnixStream, shared: &Shared) -> Option<Door> {
     let peer = stream.peer_cred().ok()?;
     let me = rustix::process::geteuid().as_raw();
     if peer.uid() != me && peer.uid() != 0 {
-        tracing::warn!(uid = peer.uid(), "a process of another user was turned away");
+        if shared.hubs.common.audit.admits(Act::Refusal, Instant::now()) {
+            let (uid, pid) = (peer.uid(), peer.pid());
+            tracing::warn!(
+                audit = "refusal",
+                from = "unix",
+                uid,
+                pid,
+                "a process of another user was refused"
+            );
+        }
         return None;
     }
     // Found out here, while the client still prepares its first message.

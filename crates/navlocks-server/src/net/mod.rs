@@ -11,4 +11,4 @@ pub(crate) use activation::{Inherited, sockets as inherited_sockets};
 pub use listener::Address;
 pub(crate) use listener::Listener;
 pub(crate) use socket::SocketFile;
-pub(crate) use tls::acceptor as tls_acceptor;
+pub(crate) use tls::{acceptor as tls_acceptor, expiry as certificate_expiry};

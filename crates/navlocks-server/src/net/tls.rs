@@ -19,6 +19,8 @@ use crate::config::explain;
 
 /// A certificate that expires within this time is warned about at the start of the service.
 const EXPIRES_SOON: Duration = Duration::from_secs(7 * SECONDS_OF_DAY);
+/// The year 9999: the last time that a certificate can name.
+const FAR_FUTURE: u64 = 253_402_300_800;
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
 /// Makes the acceptor of TLS connections with this certificate.
@@ -53,6 +55,17 @@ pub(crate) fn acceptor(files: &TlsFiles) -> io::Result<TlsAcceptor> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
         .map_err(|error| bad(certificate, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Returns when a certificate or one that it depends on expires, in seconds of Unix time.
+pub(crate) fn expiry(files: &TlsFiles) -> Option<u64> {
+    let chain = CertificateDer::pem_file_iter(&files.certificate).ok()?;
+    let far = UnixTime::since_unix_epoch(Duration::from_secs(FAR_FUTURE));
+    let ends = chain.filter_map(|one| match validity(&one.ok()?, far)? {
+        Validity::Expired { not_after } => Some(not_after),
+        Validity::NotYet => None,
+    });
+    ends.min()
 }
 
 /// Warns of a certificate that no client accepts at this time, or soon will not.

@@ -68,6 +68,7 @@ impl StateFile {
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         // Clients get paths in it, and have other working folders.
         let folder = &std::path::absolute(folder)?;
+        Self::check(folder)?;
         match FolderLock::take(folder) {
             Ok(Some(lock)) => Ok(Self { folder: folder.to_owned(), lock }),
             Ok(None) => {
@@ -79,6 +80,32 @@ impl StateFile {
             }
             Err(error) => Err(explain(error, "cannot use the state folder", folder)),
         }
+    }
+
+    /// Checks that no other user can write into the folder, if it exists: a file in it decides which
+    /// locks are granted.
+    ///
+    /// # Errors
+    ///
+    /// Others can, or the path is no folder.
+    pub(crate) fn check(folder: &Path) -> io::Result<()> {
+        let wrong = |error| Err(explain(error, "cannot use the state folder", folder));
+        let found = match fs::metadata(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return wrong(error),
+            Ok(found) => found,
+        };
+        let mode = found.mode() & 0o7777;
+        if found.is_dir() && mode & 0o022 == 0 {
+            return Ok(());
+        }
+        let text = match found.is_dir() {
+            true => {
+                format!("others can write into it (its mode is {mode:o}): close it with chmod 700")
+            }
+            false => "it is no folder".to_owned(),
+        };
+        wrong(io::Error::new(io::ErrorKind::PermissionDenied, text))
     }
 
     /// Checks that each client over a Unix socket can have its socket of presence in this folder.

@@ -40,7 +40,7 @@ fn connect(address: SocketAddr, headers: &[(&'static str, &str)]) -> Client {
     }
 }
 
-fn with_token(address: SocketAddr, token: &str) -> Client {
+pub(crate) fn with_token(address: SocketAddr, token: &str) -> Client {
     let mut client = connect(address, &[("Authorization", &format!("Bearer {token}"))]);
     client.hello();
     client

@@ -2,6 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 
+use navlocks_server::Access;
+
+use crate::access::with_token;
 use crate::client::{Client, tcp_stream, unix_stream};
 use crate::running::Running;
 
@@ -76,13 +79,20 @@ fn metrics_count_what_happens() {
     for line in [
         "navlocks_locks_held 1\n",
         "navlocks_requests_pending 0\n",
-        "navlocks_sessions 2\n",
+        "navlocks_sessions{state=\"connected\"} 2\n",
+        "navlocks_sessions{state=\"detached\"} 0\n",
+        "navlocks_sessions{state=\"unclaimed\"} 0\n",
         "navlocks_partitions 1\n",
         "navlocks_slots 0\n",
         "navlocks_slots_recovering 0\n",
-        "navlocks_grants_total 3\n",
+        "navlocks_requests_total{outcome=\"granted\"} 3\n",
+        "navlocks_recovering 0\n",
+        "navlocks_oldest_waiter_age_seconds 0.0\n",
+        "navlocks_tenant_requests{tenant=\"\",transport=\"tcp\"} 1\n",
+        "navlocks_tenant_connections{tenant=\"\",transport=\"unix\"} 1\n",
         "navlocks_steals_total 1\n",
-        "navlocks_losses_total 1\n",
+        "navlocks_losses_total{cause=\"stolen\"} 1\n",
+        "navlocks_losses_total{cause=\"client-ended\"} 0\n",
         "navlocks_frames_rejected_total 1\n",
         "navlocks_request_wait_seconds_count 3\n",
         "navlocks_lock_hold_seconds_count 2\n",
@@ -92,6 +102,137 @@ fn metrics_count_what_happens() {
         assert!(text.contains(line), "{line} is missing in {text}");
     }
     assert!(text.contains("navlocks_connections "), "{text}");
+    assert!(text.contains("navlocks_build_info{version="), "{text}");
+    assert!(!text.contains("certificate_expiry_timestamp_seconds "), "there is no certificate");
+    for name in [
+        "process_cpu_seconds_total",
+        "process_resident_memory_bytes",
+        "process_open_fds",
+        "process_max_fds",
+        "process_start_time_seconds",
+    ] {
+        assert!(number(&text, name) > 0.0, "{name} in {text}");
+    }
+}
+
+/// Returns the number of a metric.
+fn number(text: &str, name: &str) -> f64 {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let number = lines.next().unwrap_or_else(|| panic!("{name} is missing in {text}"));
+    number.parse().expect("a number")
+}
+
+#[test]
+fn metrics_count_outcomes_and_the_age_of_the_oldest_waiter() {
+    let service = Running::start();
+    let mut holder = Client::unix(service.unix());
+    holder.hold(1, "a");
+    let mut other = Client::unix(service.unix());
+    other.say_all([
+        r#"{"request":{"id":1,"names":["a"]}}"#,
+        r#"{"request":{"id":2,"names":["a"],"wait":"if-available"}}"#,
+        r#"{"request":{"id":3,"names":["a"]}}"#,
+    ]);
+    other.hear();
+    let age = || number(&get(&service, "/metrics"), "navlocks_oldest_waiter_age_seconds");
+    let first = age();
+    assert!(first > 0.0 && age() > first);
+    // The second waiter is the oldest now, and younger than the first.
+    other.say(r#"{"abort":1}"#);
+    holder.say(r#"{"ask":{"id":1,"question":"query"}}"#);
+    holder.hear();
+    let text = get(&service, "/metrics");
+    assert!(text.contains("navlocks_requests_total{outcome=\"aborted\"} 1\n"), "{text}");
+    assert!(text.contains("navlocks_requests_total{outcome=\"unavailable\"} 1\n"), "{text}");
+    drop(holder);
+    other.granted(3);
+    assert_eq!(age(), 0.0);
+    let ended = "navlocks_losses_total{cause=\"client-ended\"} 1\n";
+    let text = get(&service, "/metrics");
+    assert!(text.contains(ended), "{text}");
+}
+
+#[test]
+fn tenant_label_is_bounded() {
+    let tenants = (0..25).map(|number| format!("t{number}:secret-secret-{number:05}\n"));
+    let tokens: String = tenants.collect();
+    let service = Running::with(|config| config.access = Access::from_text(&tokens).unwrap());
+    let clients: Vec<Client> = (0..25)
+        .map(|number| {
+            let token = format!("secret-secret-{number:05}");
+            let mut client = with_token(service.tcp(), &token);
+            client.hold(1, "a");
+            client
+        })
+        .collect();
+    let mut stream = unix_stream(service.unix());
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert_eq!(text.matches("navlocks_tenant_requests{").count(), 21, "{text}");
+    let others = "navlocks_tenant_requests{tenant=\"other\",transport=\"\"} 5\n";
+    assert!(text.contains(others), "{text}");
+    drop(clients);
+}
+
+#[test]
+fn probes_answer_get_and_head() {
+    let service = Running::start();
+    for (path, said) in [("/livez", "ok\n"), ("/readyz", "ready\n"), ("/healthz", "ok\n")] {
+        let answer = get(&service, path);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(said), "{answer}");
+        let head = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let answer = ask(&service, &head);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+}
+
+#[test]
+fn service_that_grants_nothing_is_alive_and_not_ready() {
+    let service = Running::with(|config| config.fresh = false);
+    assert!(get(&service, "/livez").starts_with("HTTP/1.1 200"));
+    let answer = get(&service, "/readyz");
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("no lock is granted in the first 67s"), "{answer}");
+    assert_eq!(number(&get(&service, "/metrics"), "navlocks_recovering"), 1.0);
+}
+
+#[test]
+fn token_of_a_tenant_shows_no_counts_of_others() {
+    let tokens = "one:secret-of-the-first\ntwo:secret-of-the-second";
+    let access = Access::from_text(tokens).unwrap();
+    let access = access.with_scrapers(Access::from_text("secret-of-scrapers").unwrap());
+    let service = Running::with(|config| config.access = access);
+    let mut one = with_token(service.tcp(), "secret-of-the-first");
+    one.hold(1, "a");
+    let read = |token: &str| {
+        let line = format!("Authorization: Bearer {token}");
+        ask(&service, &format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{line}\r\n\r\n"))
+    };
+    let own = read("secret-of-the-first");
+    let mine = "navlocks_tenant_requests{tenant=\"one\",transport=\"tcp\"} 1\n";
+    assert!(own.contains(mine), "{own}");
+    assert!(!own.contains("two") && !own.contains("navlocks_locks_held"), "{own}");
+    let other = read("secret-of-the-second");
+    assert!(!other.contains("one") && !other.contains("navlocks_locks_held"), "{other}");
+    let all = read("secret-of-scrapers");
+    assert!(all.contains(mine) && all.contains("navlocks_locks_held 1\n"), "{all}");
+    assert!(get(&service, "/metrics").starts_with("HTTP/1.1 401"));
+    // The token opens nothing else.
+    let answer = ask(
+        &service,
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer nothing-that-is-known\r\n\r\n",
+    );
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+}
+
+#[test]
+fn token_of_scrapers_closes_metrics_of_an_open_service_and_opens_no_locks() {
+    let access = Access::default().with_scrapers(Access::from_text("secret-of-scrapers").unwrap());
+    let service = Running::with(|config| config.access = access);
+    assert!(get(&service, "/metrics").starts_with("HTTP/1.1 401"));
+    let (mut open, _) = Client::tcp(service.tcp());
+    open.hold(1, "a");
 }
 
 #[test]

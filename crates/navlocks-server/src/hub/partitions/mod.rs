@@ -147,6 +147,10 @@ impl Partitions {
         self.partitions.iter()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Partition> {
+        self.partitions.iter_mut()
+    }
+
     /// Returns those that are not gone.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Partition> {
         self.indices.values().map(|&index| &self[index])

@@ -4,6 +4,7 @@ mod address;
 mod answers;
 mod asking;
 mod outboxes;
+mod waiters;
 
 use std::num::NonZero;
 use std::rc::Rc;
@@ -28,6 +29,7 @@ pub(crate) use answers::{Looks, TooMany};
 pub(crate) use asking::Asking;
 pub(crate) use outboxes::Around;
 use outboxes::Outboxes;
+use waiters::Waiters;
 
 /// One lock space.
 #[derive(Debug)]
@@ -57,6 +59,7 @@ pub(crate) struct Partition {
     thief: Option<Thief>,
     /// The key of the hashes of its names in the registry.
     table_key: HashKey,
+    waiters: Waiters,
 }
 
 impl Partition {
@@ -69,6 +72,7 @@ impl Partition {
     ) -> Self {
         Self {
             table_key,
+            waiters: Waiters::default(),
             key,
             space: Space::new(manager, deadlocks),
             clients: Vec::new(),
@@ -129,6 +133,7 @@ impl Partition {
         let Asking { owner, request, tag, since, .. } = asking;
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
+            around.audit_steal(address, &request.scope);
             let process = process_of(owner, &self.clients);
             self.thief = Some(Thief::new(address, tag.as_ref(), process));
         }
@@ -142,8 +147,11 @@ impl Partition {
         match made {
             Ok((_, Answer::Unavailable)) => None,
             Ok((id, answer)) => {
-                if answer == Answer::Pending && since < around.now {
-                    self.space.set_since(id, since);
+                if answer == Answer::Pending {
+                    if since < around.now {
+                        self.space.set_since(id, since);
+                    }
+                    self.waiters.add(id, since, self.space.manager());
                 }
                 if let (Answer::Pending, Some(place)) = (answer, place) {
                     let pending = Pending { id: address.number, place };
@@ -207,6 +215,7 @@ impl Partition {
                 (FaultCode::ExclusiveOvertake, None)
             }
         };
+        around.metrics.requests.refused.inc();
         let fault = Fault::new(code, refusal.to_string());
         let refused = Refused { id: address.number, fault, cycle };
         around.sessions.say(address.session, &ToClient::Refused(refused));
@@ -287,6 +296,11 @@ impl Partition {
     /// Records nothing any more.
     pub(crate) fn end_recording(&mut self) {
         self.history = None;
+    }
+
+    /// Returns since when the oldest pending request waits.
+    pub(crate) fn oldest_wait(&mut self) -> Option<Instant> {
+        self.waiters.oldest(self.space.manager())
     }
 
     /// Returns since when a live request is held or pending.

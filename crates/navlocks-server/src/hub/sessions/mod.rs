@@ -71,6 +71,11 @@ impl Sessions {
         self.living.len()
     }
 
+    /// Returns how many sessions have a connection.
+    pub(crate) fn connected(&self) -> usize {
+        self.living.values().filter(|session| session.outbox.is_some()).count()
+    }
+
     /// Adds a session and gives it a number that no living one has.
     pub(crate) fn insert(&mut self, session: Session) -> u32 {
         while self.living.contains_key(&self.next) || self.reserved.contains(&self.next) {

@@ -1,5 +1,6 @@
 //! The peer of a connection, as far as the service knows it.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use base64::Engine as _;
@@ -26,6 +27,8 @@ pub struct Peer {
     pub(crate) viewing: Option<Viewing>,
     /// Another node carries its messages.
     pub(crate) carried: bool,
+    /// Its address, over TCP.
+    pub(crate) address: Option<IpAddr>,
 }
 
 /// The rights of a dashboard.
@@ -49,7 +52,7 @@ impl Peer {
     pub fn remote(tenant: &str, origin: &str) -> Self {
         let (tenant, origin) = (tenant.into(), origin.into());
         let (process, local, carried) = (None, false, false);
-        Self { tenant, origin, process, local, token: None, viewing: None, carried }
+        Self { tenant, origin, process, local, token: None, viewing: None, carried, address: None }
     }
 
     /// A client whose messages another node carries, as that node describes it.
@@ -68,6 +71,16 @@ impl Peer {
     /// Returns the number of its process, where the kernel tells.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.map(|process| process.pid)
+    }
+
+    /// Returns its address for people: that of a node for a client that the node carries.
+    pub(crate) fn address(&self) -> String {
+        self.address.map_or_else(|| "unix".to_owned(), |address| address.to_string())
+    }
+
+    /// The same with its address.
+    pub(crate) fn at(self, address: Option<IpAddr>) -> Self {
+        Self { address, ..self }
     }
 
     /// The same with its process.

@@ -73,7 +73,9 @@ impl Hub {
             return Ok(acted);
         }
         let what = if steal { "operator stole" } else { "operator released" };
-        tracing::warn!(%author, request = %key, losses = victims.len(), "{what}");
+        let audit = if steal { "steal" } else { "force-release" };
+        let losses = victims.len();
+        tracing::warn!(audit, %author, from = peer.address(), request = %key, losses, "{what}");
         self.record_act(index, what, Some(id), author, now);
         if steal {
             self.steal_for_a_moment(index, info.scope, now);
@@ -144,7 +146,8 @@ impl Hub {
         if preview {
             return Ok(acted);
         }
-        tracing::warn!(%author, session = number, losses = acted.count, "operator ended a session");
+        let (from, losses) = (peer.address(), acted.count);
+        tracing::warn!(audit = "force-release", %author, from, session = number, losses, "operator ended a session");
         for index in touched.into_iter().take(1) {
             self.record_act(index, "operator ended a session", None, author, now);
         }

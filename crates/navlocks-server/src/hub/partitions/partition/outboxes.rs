@@ -5,10 +5,11 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::kit::{About, Notes, Notice, Sink};
-use navlocks_core::{Name, RequestId};
+use navlocks_core::{Name, RequestId, Scope};
 use navlocks_wire::{Cause, Granted, Lost, RequestKey, ToClient, What};
 
 use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_cause};
+use crate::audit::{Act, Audit};
 use crate::hub::Metrics;
 use crate::hub::backlog::Unfinished;
 use crate::hub::partitions::subscribers::Subscribers;
@@ -23,12 +24,28 @@ pub(crate) struct Around<'a> {
     pub(crate) sessions: &'a mut Sessions,
     pub(crate) tokens: &'a mut Tokens,
     pub(crate) metrics: &'a Metrics,
+    pub(crate) audit: &'a Audit,
     pub(crate) registry: &'a mut Registry,
     /// The work that inputs left, in turn.
     pub(crate) unfinished: &'a mut VecDeque<Unfinished>,
     /// In a cluster: clients are told their places, of this epoch.
     pub(crate) epoch: Option<u64>,
     pub(crate) now: Instant,
+}
+
+impl Around<'_> {
+    /// Writes who steals which names. A line for each loss follows.
+    pub(super) fn audit_steal(&self, address: Address, scope: &Scope) {
+        if !self.audit.admits(Act::Steal, self.now) {
+            return;
+        }
+        let Address { session, number, .. } = address;
+        let peer = self.sessions.get(session).map(|session| &session.peer);
+        let (tenant, from) = (peer.map(|peer| &*peer.tenant), peer.map(|peer| peer.address()));
+        let pid = peer.and_then(|peer| peer.pid());
+        let (request, names) = (RequestKey::new(session, number), scope.to_string());
+        tracing::warn!(audit = "steal", %request, tenant, from, pid, names, "a request steals");
+    }
 }
 
 /// Where the notices of a partition go.
@@ -65,23 +82,32 @@ impl Sink<Served> for Outboxes<'_, '_> {
                 sessions.say(session, &ToClient::Granted(granted));
             }
             Notice::Downgraded(mode) => registry.set_mode(slot, mode),
-            Notice::Unavailable => sessions.say(session, &ToClient::Unavailable(number)),
+            Notice::Unavailable => {
+                metrics.requests.unavailable.inc();
+                sessions.say(session, &ToClient::Unavailable(number));
+            }
             Notice::Contended => sessions.say(session, &ToClient::Contended(number)),
-            Notice::Released { since } | Notice::ClientEnded { held_since: Some(since) } => {
+            Notice::Released { since } => metrics.observe_hold(age(since)),
+            Notice::ClientEnded { held_since: Some(since) } => {
                 metrics.observe_hold(age(since));
+                metrics.losses.client_ended.inc();
             }
             Notice::Lost { cause, since } => {
                 metrics.observe_hold(age(since));
-                metrics.losses.inc();
+                metrics.losses.count(cause);
                 self.lose((session, client, number), slot, told_cause(cause, notes));
             }
             Notice::Aborted(cause) => {
+                metrics.requests.aborted.inc();
                 self.lose((session, client, number), slot, told_cause(cause, notes));
             }
             Notice::Deadlock(_) => {
                 metrics.deadlocks.inc();
             }
-            Notice::Requested | Notice::Withdrawn | Notice::ClientEnded { held_since: None } => {}
+            Notice::Withdrawn | Notice::ClientEnded { held_since: None } => {
+                metrics.requests.aborted.inc();
+            }
+            Notice::Requested => {}
         }
         if notice.is_last() {
             *self.bytes -= bytes as usize;
@@ -129,8 +155,15 @@ impl Sink<Served> for Outboxes<'_, '_> {
 impl Outboxes<'_, '_> {
     /// Sends a loss, which session and registry remember until the client has taken note.
     fn lose(&mut self, (session, client, number): (u32, u64, u64), slot: Slot, cause: Cause) {
-        let Around { sessions, registry, .. } = &mut *self.around;
+        let Around { sessions, registry, audit, now, .. } = &mut *self.around;
         registry.lose(RequestKey::new(session, number), slot, cause);
+        if audit.admits(Act::Loss, *now) {
+            let peer = sessions.get(session).map(|session| &session.peer);
+            let (tenant, from) = (peer.map(|peer| &*peer.tenant), peer.map(|peer| peer.address()));
+            let pid = peer.and_then(|peer| peer.pid());
+            let (victim, cause) = (RequestKey::new(session, number), format!("{cause:?}"));
+            tracing::warn!(audit = "loss", %victim, tenant, from, pid, cause, "a lock is lost");
+        }
         let owner = sessions.get_mut(session);
         if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
             registry.end_lost(RequestKey::new(session, number), slot);
