@@ -5,8 +5,6 @@ import { Route } from './route.js';
 
 /** Limit for the connection and the first answer. */
 const GREETING_MS_MAX = 10_000;
-/** The least of that for a session whose lease goes by. */
-const GREETING_LEASED_MS_MIN = 250;
 
 export class Attempt {
   /** The hello of this connection once it was sent: { sentAt, resume }. */
@@ -40,9 +38,9 @@ export class Attempt {
     return this.#opening !== undefined;
   }
 
-  /** Whether the node at the target carries the messages to the owner. */
-  get carries() {
-    return this.#route.target.carries;
+  /** Returns the members of a hello by which a node leads the client on. */
+  way(now) {
+    return this.#route.way(now);
   }
 
   /** When an answer or another attempt is due. */
@@ -74,7 +72,7 @@ export class Attempt {
   greet(resume, now) {
     const { isResumable, lease } = this.#session;
     // The lease of a session goes by while an owner sends nothing.
-    const limit = isResumable && lease !== undefined ? Math.max(lease.length / 4, GREETING_LEASED_MS_MIN) : GREETING_MS_MAX;
+    const limit = isResumable && lease !== undefined ? this.#route.welcomeLimit(lease.length, now) : GREETING_MS_MAX;
     if (this.#route.isCluster) this.#expect(Math.min(limit, GREETING_MS_MAX), now);
     this.hello = { sentAt: now, resume };
   }

@@ -225,7 +225,7 @@ export class Machine {
     this.check(now);
     const { resume, secret } = this.session.hello(this.#output.draw);
     this.#attempt.greet(resume, now);
-    this.#output.send(write.hello(this.clients.placeOf(0), this.#options.lease, resume, this.#attempt.carries, secret, this.#options.process));
+    this.#output.send(write.hello(this.clients.placeOf(0), this.#options.lease, resume, this.#attempt.way(now), secret, this.#options.process));
   }
 
   /** Handles a message of the service. */

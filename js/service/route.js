@@ -5,7 +5,7 @@
 //                   └── moved, without one ───┴──── carry ◀── out of reach ─────┘
 
 import { isEncrypted, isInClear } from './addresses.js';
-import { append, dropFirst, each, removed, some } from '../lists.js';
+import { append, dropFirst, each, plainList, removed, some } from '../lists.js';
 import { refusalOf } from './refusals.js';
 
 /**
@@ -14,8 +14,12 @@ import { refusalOf } from './refusals.js';
  */
 const HOPS_MAX = 4;
 
-/** How many milliseconds an owner that was out of reach is not dialled again. */
-const UNREACHABLE_MS = 60_000;
+/** How many milliseconds a node out of reach is not dialled again, at first and at last. */
+const UNREACHABLE_MS_MIN = 5000;
+const UNREACHABLE_MS_MAX = 300_000;
+
+/** The most nodes that a hello names as out of reach. */
+const NAMED_MAX = 8;
 
 /** Limit for dialling an owner: another node can carry the messages. */
 const OWNER_MS_MAX = 1000;
@@ -25,6 +29,9 @@ const DIAL_MS_MAX = 10_000;
 /** The least limit for dialling one of several addresses, and the same with a lease. */
 const DIAL_ONE_MS_MIN = 2000;
 const DIAL_LEASED_MS_MIN = 250;
+
+/** The least limit for the answer to the hello of a session with a lease. */
+const WELCOME_LEASED_MS_MIN = 250;
 
 export class Route {
   #addresses;
@@ -39,7 +46,7 @@ export class Route {
   /** The address that last welcomed the session. */
   #good;
   #hops = 0;
-  /** Owners that were out of reach: { key, until }. */
+  /** The nodes that were out of reach: { key, until, pause }. */
   #unreachable = [];
   /** The address to dial; the node that named it as an owner; whether it carries the messages. */
   target;
@@ -98,14 +105,50 @@ export class Route {
   failed({ code, to }, isGreeted, now) {
     const { address, namedBy, carries } = this.target;
     if (code === 'moved') return this.#follow(address, carries, to, now);
+    if (!isGreeted && this.isCluster) this.#noteUnreachable(keyOf(address), now);
     if (namedBy === undefined || isGreeted) return this.#advance();
-    append(this.#unreachable, { key: keyOf(address), until: now + UNREACHABLE_MS });
     this.target = { address: namedBy, carries: true };
     return true;
   }
 
+  /** Notes that a node is out of reach: for longer, the more often in a row that is so. */
+  #noteUnreachable(key, now) {
+    let pause = UNREACHABLE_MS_MIN;
+    each(this.#unreachable, (it) => {
+      if (it.key === key) pause = Math.min(it.pause * 2, UNREACHABLE_MS_MAX);
+    });
+    this.#unreachable = removed(this.#unreachable, (it) => it.key === key);
+    append(this.#unreachable, { key, until: now + pause, pause });
+    if (this.#unreachable.length > NAMED_MAX) dropFirst(this.#unreachable, 1);
+  }
+
+  /** Returns the members of a hello by which a node leads the client on. */
+  way(now) {
+    const avoided = removed(this.#unreachable, ({ until }) => until <= now);
+    const carry = this.target.carries || undefined;
+    if (avoided.length === 0) return { carry };
+    const named = [];
+    let home = 0;
+    each(avoided, ({ key, until }) => {
+      append(named, key);
+      home = Math.max(home, Math.round(until - now));
+    });
+    return { carry, unreachable: plainList(named), 'home-ms': home };
+  }
+
+  /** Returns the limit in milliseconds for the answer to the hello of a session with this lease. */
+  welcomeLimit(lease, now) {
+    // A node keeps the hello until the locks of a node out of reach have another owner.
+    const isKept = some(this.#unreachable, ({ until }) => until > now);
+    return Math.max(lease / (isKept ? 2 : 4), WELCOME_LEASED_MS_MIN);
+  }
+
   /** Chooses the next target after the node that had welcomed the session sent `moved`. */
   moved(to, now) {
+    // A node that carried sends its client home.
+    each(this.#unreachable, (it) => {
+      it.until = now;
+    });
     return this.#follow(this.#good, false, to, now);
   }
 
@@ -120,8 +163,7 @@ export class Route {
       return false;
     }
     this.#hops++;
-    this.#unreachable = removed(this.#unreachable, ({ until }) => until <= now);
-    const isUnreachable = some(this.#unreachable, ({ key }) => key === keyOf(owner));
+    const isUnreachable = some(this.#unreachable, ({ key, until }) => until > now && key === keyOf(owner));
     if (this.#mayFollow(owner) && !isUnreachable) this.target = { address: owner, namedBy: from, carries: false };
     else if (!carried) this.target = { address: from, carries: true };
     else {

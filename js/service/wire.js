@@ -35,9 +35,9 @@ export function subprotocols(token) {
 
 /** Writes the messages of a client. Members with their default value are omitted. */
 export const write = {
-  hello: (partition, leaseMs, resume, carry = false, secret = undefined, process = undefined) =>
+  hello: (partition, leaseMs, resume, way = {}, secret = undefined, process = undefined) =>
     stringify({
-      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, carry: unless(carry, false), secret, process, resume },
+      hello: { version: VERSION, partition: unless(partition, ''), 'lease-ms': leaseMs, ...way, secret, process, resume },
     }),
   open: (client, partition) => stringify({ open: { client, partition: unless(partition, '') } }),
   close: (client) => stringify({ close: client }),

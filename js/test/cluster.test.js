@@ -194,6 +194,7 @@ test('a node carries for a client that cannot reach the owner, stopped or dead',
     moves((await greeted(node)).peer, owner);
     const { peer, hello } = await greeted(node);
     assert.equal(hello.carry, true);
+    assert.deepEqual([hello.unreachable, hello['home-ms'] > 4000], [[`${owner}/`], true]);
     peer.welcome(SESSION);
     const locks = await connected;
     await hold(locks, peer, 'a', 1);
@@ -319,6 +320,10 @@ test('a route follows the stories of both clients', () => {
       assert.equal(route.isFinal({ code }, false), expected === 'yes', place);
     } else if (word === 'final') {
       assert.equal(route.isFinal({ code: 'unauthorized' }, given === 'after'), expected === 'yes', place);
+    } else if (word === 'way') {
+      const { unreachable, 'home-ms': home } = route.way(0);
+      assert.equal(unreachable?.[0], known(expected), place);
+      assert.equal(home !== undefined, expected !== '-', place);
     } else if (word === 'limit') {
       assert.equal(route.limit(known(given) && Number(given)), Number(expected), place);
     } else {

@@ -22,9 +22,10 @@ test('messages to the service are the documented ones', () => {
   const sent = [
     write.hello('', undefined, undefined),
     write.hello('builds', 5000, undefined),
-    write.hello('builds', undefined, undefined, true),
-    write.hello('', undefined, undefined, false, '8hV1vPbQ2mT0n3Zc5yYt4A'),
-    write.hello('', undefined, undefined, false, undefined, '4711@build-7'),
+    write.hello('builds', undefined, undefined, { carry: true }),
+    write.hello('', undefined, undefined, { carry: true, unreachable: ['wss://node1.example:7400/'], 'home-ms': 5000 }),
+    write.hello('', undefined, undefined, {}, '8hV1vPbQ2mT0n3Zc5yYt4A'),
+    write.hello('', undefined, undefined, {}, undefined, '4711@build-7'),
     write.hello('', undefined, resume),
     write.open(1, 'builds'),
     write.close(1),

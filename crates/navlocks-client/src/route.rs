@@ -15,14 +15,18 @@ use std::time::Duration;
 use crate::addresses::Addresses;
 use crate::moment::Moment;
 use crate::url::Url;
-use navlocks_wire::{Fault, FaultCode};
+use navlocks_wire::{Fault, FaultCode, Hello};
 
 /// How often in a row an address that a node named is dialled without a pause: two nodes may
 /// disagree for a moment.
 const HOPS_MAX: u32 = 4;
 
-/// How long an owner that was out of reach is not dialled again.
-const UNREACHABLE_FOR: Duration = Duration::from_secs(60);
+/// How long an owner that was out of reach is not dialled again, at first and at last.
+const UNREACHABLE_MIN: Duration = Duration::from_secs(5);
+const UNREACHABLE_MAX: Duration = Duration::from_secs(300);
+
+/// The most nodes that a hello names as out of reach.
+const NAMED_MAX: usize = 8;
 
 /// For the way to an owner, where another node can carry the messages.
 const OWNER_MAX: Duration = Duration::from_secs(1);
@@ -31,6 +35,9 @@ const OWNER_MAX: Duration = Duration::from_secs(1);
 const DIAL_MAX: Duration = Duration::from_secs(10);
 const DIAL_ONE_MIN: Duration = Duration::from_secs(2);
 const DIAL_LEASED_MIN: Duration = Duration::from_millis(250);
+
+/// The least time for a node to answer the hello of a session whose lease goes by.
+const WELCOME_LEASED_MIN: Duration = Duration::from_millis(250);
 
 /// An address, and why it is dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +75,16 @@ pub struct DialError {
     pub greeted: bool,
 }
 
+/// A node that was out of reach.
+#[derive(Debug)]
+struct Unreachable {
+    url: Url,
+    /// Until then it is not dialled when another node names it.
+    until: Moment,
+    /// How long that was after the last attempt.
+    pause: Duration,
+}
+
 /// The way of a session to its service.
 #[derive(Debug)]
 pub struct Route {
@@ -84,8 +101,8 @@ pub struct Route {
     /// The address that was last welcoming.
     good: Option<Url>,
     hops: u32,
-    /// Owners that were out of reach, and until when that counts.
-    unreachable: Vec<(Url, Moment)>,
+    /// The nodes that were out of reach.
+    unreachable: Vec<Unreachable>,
     /// A node has answered `moved`.
     is_cluster: bool,
 }
@@ -141,7 +158,7 @@ impl Route {
     /// The target has welcomed the session.
     pub fn reached(&mut self) {
         let good = self.target.url.clone();
-        self.unreachable.retain(|(url, _)| *url != good);
+        self.unreachable.retain(|it| it.url != good);
         self.good = Some(good);
         self.rounds = 0;
         self.begin_round();
@@ -168,22 +185,59 @@ impl Route {
             let Target { url, role } = self.target.clone();
             return self.follow(url, role == Role::Carrier, to.as_deref(), now);
         }
+        if !error.greeted && self.is_cluster {
+            self.note_unreachable(now);
+        }
         match (&self.target.role, error.greeted) {
             (Role::Owner { named_by }, false) => {
-                let named_by = named_by.clone();
-                let until = now.saturating_add(UNREACHABLE_FOR);
-                self.unreachable.push((self.target.url.clone(), until));
-                self.target = Target { url: named_by, role: Role::Carrier };
+                self.target = Target { url: named_by.clone(), role: Role::Carrier };
                 Next::AtOnce
             }
             _ => self.advance(),
         }
     }
 
+    /// Notes that the target is out of reach: for longer, the more often in a row that is so.
+    fn note_unreachable(&mut self, now: Moment) {
+        let url = self.target.url.clone();
+        let last = self.unreachable.iter().position(|it| it.url == url);
+        let last = last.map(|at| self.unreachable.remove(at).pause * 2);
+        let pause = last.unwrap_or(UNREACHABLE_MIN).min(UNREACHABLE_MAX);
+        self.unreachable.push(Unreachable { url, until: now.saturating_add(pause), pause });
+        if self.unreachable.len() > NAMED_MAX {
+            self.unreachable.remove(0);
+        }
+    }
+
+    /// Returns the nodes that are not dialled when another node names them.
+    fn avoided(&self, now: Moment) -> impl Iterator<Item = &Unreachable> {
+        self.unreachable.iter().filter(move |it| now < it.until)
+    }
+
+    /// Completes a hello to the target with what a node must know to lead the client on.
+    pub fn complete(&self, hello: Hello, now: Moment) -> Hello {
+        let carry = self.target.role == Role::Carrier;
+        let unreachable = self.avoided(now).map(|it| it.url.to_string()).collect();
+        let left = self.avoided(now).map(|it| it.until.saturating_since(now)).max();
+        let home_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        Hello { carry, unreachable, home_ms, ..hello }
+    }
+
+    /// Returns how long a node may take to answer the hello of a session with this lease.
+    pub fn welcome_limit(&self, lease: Option<Duration>, now: Moment) -> Option<Duration> {
+        // A node keeps the hello until the locks of a node out of reach have another owner.
+        let part = if self.avoided(now).next().is_none() { 4 } else { 2 };
+        lease.map(|lease| (lease / part).max(WELCOME_LEASED_MIN))
+    }
+
     /// Chooses the next target after the node that had welcomed the session said `moved`.
     pub fn moved(&mut self, to: Option<&str>, now: Moment) -> Next {
         match self.good.clone() {
-            Some(from) => self.follow(from, false, to, now),
+            Some(from) => {
+                // A node that carried sends its client home.
+                self.unreachable.iter_mut().for_each(|it| it.until = now);
+                self.follow(from, false, to, now)
+            }
             None => self.advance(),
         }
     }
@@ -199,8 +253,7 @@ impl Route {
             return Next::AfterPause;
         };
         self.hops += 1;
-        self.unreachable.retain(|&(_, until)| now < until);
-        let is_unreachable = self.unreachable.iter().any(|(url, _)| *url == owner);
+        let is_unreachable = self.avoided(now).any(|it| it.url == owner);
         if self.may_follow(&owner) && !is_unreachable {
             self.target = Target { url: owner, role: Role::Owner { named_by: from } };
             Next::AtOnce
@@ -370,6 +423,13 @@ mod tests {
                     assert_eq!(found, answer == "yes", "line {}", index + 1);
                     continue;
                 }
+                ["way", ":", unreachable] => {
+                    let hello = route.complete(Hello::default(), NOW);
+                    let named = hello.unreachable.first().map_or("-", String::as_str);
+                    assert_eq!(named, unreachable, "line {}", index + 1);
+                    assert_eq!(hello.home_ms.is_some(), unreachable != "-", "line {}", index + 1);
+                    continue;
+                }
                 ["limit", lease, ":", limit] => {
                     let millis = |text: &str| Duration::from_millis(text.parse().unwrap());
                     let found = route.limit(known(lease).map(millis));
@@ -390,15 +450,22 @@ mod tests {
     }
 
     #[test]
-    fn owner_out_of_reach_is_dialled_again_after_a_minute() {
+    fn owner_out_of_reach_is_dialled_again_after_longer_and_longer_pauses() {
         let mut route = route("ws://a");
-        route.failed(&moved(Some("ws://b")), NOW);
-        route.failed(&unreachable(), NOW);
-        route.reached();
-        route.failed(&moved(Some("ws://b")), NOW.saturating_add(Duration::from_secs(59)));
-        assert_eq!(dialled(&route), ("ws://a/".into(), true));
-        route.failed(&moved(Some("ws://b")), NOW.saturating_add(Duration::from_secs(60)));
-        assert_eq!(dialled(&route), ("ws://b/".into(), false));
+        let mut now = NOW;
+        for seconds in [5, 10, 20, 40, 80, 160, 300, 300] {
+            route.failed(&moved(Some("ws://b")), now);
+            assert_eq!(dialled(&route), ("ws://b/".into(), false));
+            route.failed(&unreachable(), now);
+            route.reached();
+            route.settled();
+            let hello = route.complete(Hello::default(), now);
+            assert_eq!(hello.home_ms, Some(seconds * 1000));
+            now = now.saturating_add(Duration::from_secs(seconds - 1));
+            route.failed(&moved(Some("ws://b")), now);
+            assert_eq!(dialled(&route), ("ws://a/".into(), true));
+            now = now.saturating_add(Duration::from_secs(1));
+        }
     }
 
     #[test]

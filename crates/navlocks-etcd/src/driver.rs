@@ -41,6 +41,8 @@ pub enum Event {
         /// The address of the node that will take it.
         to: String,
     },
+    /// Slots have other owners than before.
+    Moved,
     /// The node is no part of the cluster any more and has to join again.
     Ended(Error),
 }

@@ -87,6 +87,12 @@ impl ClusterView {
         Self { slots: slots.collect(), nodes, node_lease: view.node_lease() }
     }
 
+    /// Returns true if each slot has the same owner as in another view.
+    pub(crate) fn has_owners_of(&self, other: &Self) -> bool {
+        let owners = self.slots.iter().map(|slot| &slot.address);
+        owners.eq(other.slots.iter().map(|slot| &slot.address))
+    }
+
     /// Returns true if each slot is owned by the node where it belongs, so that none will move.
     pub fn is_balanced(&self) -> bool {
         let staying = || self.nodes.iter().filter(|node| !node.is_draining);

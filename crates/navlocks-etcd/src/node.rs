@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use navlocks_server::cluster::{self, Epoch, Membership, Task};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -29,8 +29,22 @@ pub struct Node {
     secret: watch::Receiver<String>,
     events: mpsc::UnboundedReceiver<Event>,
     commands: mpsc::UnboundedSender<Command>,
-    views: watch::Receiver<Arc<ClusterView>>,
+    shown: watch::Receiver<Shown>,
+    node_lease: Duration,
     task: JoinHandle<()>,
+}
+
+/// The last reading of the cluster, and when it came.
+#[derive(Debug)]
+struct Shown {
+    view: Arc<ClusterView>,
+    at: Instant,
+}
+
+impl Shown {
+    fn now(view: Arc<ClusterView>) -> Self {
+        Self { view, at: Instant::now() }
+    }
 }
 
 #[derive(Debug)]
@@ -48,14 +62,22 @@ impl Node {
     pub async fn join(config: Config) -> Result<Self, Error> {
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let member = Member::join(config.clone(), clock.clone()).await?;
-        let (slots, address) = (config.slots, config.advertise.clone());
+        let (slots, address, node_lease) =
+            (config.slots, config.advertise.clone(), config.node_lease);
         let (secrets, secret) = watch::channel(member.secret().to_owned());
         let (event_sender, events) = mpsc::unbounded_channel();
         let (commands, receiver) = mpsc::unbounded_channel();
-        let (shown, views) = watch::channel(Arc::new(ClusterView::default()));
-        let life = Life { config, clock, events: event_sender, commands: receiver, shown, secrets };
+        let (sender, shown) = watch::channel(Shown::now(Arc::default()));
+        let life = Life {
+            config,
+            clock,
+            events: event_sender,
+            commands: receiver,
+            shown: sender,
+            secrets,
+        };
         let task = tokio::spawn(life.run(member));
-        Ok(Self { slots, address, secret, events, commands, views, task })
+        Ok(Self { slots, address, secret, events, commands, shown, node_lease, task })
     }
 
     fn command(
@@ -102,6 +124,7 @@ impl Membership for Node {
                 Poll::Ready(Some(Event::Give { slot, to })) => {
                     Some(cluster::Event::Give { slot, to })
                 }
+                Poll::Ready(Some(Event::Moved)) => Some(cluster::Event::Moved),
                 // Its slots are lost already, and the node joins again.
                 Poll::Ready(Some(Event::Ended(_))) => continue,
                 Poll::Ready(None) => None,
@@ -110,7 +133,12 @@ impl Membership for Node {
     }
 
     fn owner(&self, slot: u32) -> Option<String> {
-        self.views.borrow().slots.get(slot as usize)?.address.clone()
+        self.shown.borrow().view.slots.get(slot as usize)?.address.clone()
+    }
+
+    fn is_deaf(&self) -> bool {
+        // A third of the lease lies between two readings.
+        self.shown.borrow().at.elapsed() > self.node_lease / 2
     }
 
     fn give(&self, slot: u32) -> Task<io::Result<()>> {
@@ -132,7 +160,7 @@ struct Life {
     clock: Arc<dyn Clock>,
     events: mpsc::UnboundedSender<Event>,
     commands: mpsc::UnboundedReceiver<Command>,
-    shown: watch::Sender<Arc<ClusterView>>,
+    shown: watch::Sender<Shown>,
     /// Another one after the record of the cluster was lost.
     secrets: watch::Sender<String>,
 }
@@ -143,7 +171,7 @@ impl Life {
             self.secrets.send_replace(member.secret().to_owned());
             let Some(error) = self.take_part(&mut member).await else { return };
             tracing::error!(%error, "this node is no part of the cluster any more, and joins again");
-            self.shown.send_replace(Arc::default());
+            self.shown.send_replace(Shown::now(Arc::default()));
             self.config.known = Some(member.known(&error));
             drop(member);
             match self.join_again().await {
@@ -165,7 +193,10 @@ impl Life {
                 },
                 Ok(()) = views.changed() => {
                     let view = views.borrow_and_update().clone();
-                    self.shown.send_replace(view);
+                    let before = self.shown.send_replace(Shown::now(view.clone()));
+                    if !view.has_owners_of(&before.view) {
+                        self.events.send(Event::Moved).ok()?;
+                    }
                 }
                 command = self.commands.recv() => match command? {
                     Command::Give(slot, answer) => _ = answer.send(member.give(slot).await),

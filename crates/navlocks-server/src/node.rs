@@ -42,6 +42,7 @@ pub(crate) async fn run(shared: Rc<Shared>) {
             Some(Event::Give { slot, to }) => {
                 spawn_local(give(shared.clone(), slot, to));
             }
+            Some(Event::Moved) => slots.news.notify_waiters(),
             None => return,
         }
     }

@@ -72,6 +72,14 @@ pub struct Hello {
     /// the messages there instead of answering `moved`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub carry: bool,
+    /// The nodes that the client could not reach lately. A node that takes one of them for the
+    /// owner carries the messages, or keeps the hello until the locks have another owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreachable: Vec<String>,
+    /// After so many milliseconds a node that carries the messages sends `moved`, so that the
+    /// client tries to reach the owner again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home_ms: Option<u64>,
     /// The secret of the session that this hello begins, if the client chooses it. A client
     /// without an answer repeats it, and a new owner ends the session of the earlier hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]

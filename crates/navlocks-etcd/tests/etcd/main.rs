@@ -93,6 +93,7 @@ impl Node {
                         owned.flushed().await.unwrap();
                         self.member.give(slot).await.unwrap();
                     }
+                    Some(Event::Moved) => {}
                     Some(Event::Ended(error)) => self.ended = Some(error),
                     None => panic!("no more events"),
                 }

@@ -45,6 +45,7 @@ impl Service {
                     self.slots.insert(slot.slot(), (slot, inherited));
                 }
                 cluster::Event::Lost(slot) => _ = self.slots.remove(&slot),
+                cluster::Event::Moved => {}
                 cluster::Event::Give { .. } => panic!("there is no other node"),
             }
         }

@@ -21,6 +21,8 @@ pub enum Event {
         /// The address of the node that will take it.
         to: String,
     },
+    /// Slots have other owners than before.
+    Moved,
 }
 
 /// A future that a node waits for on its own thread.
@@ -42,6 +44,9 @@ pub trait Membership: fmt::Debug {
 
     /// Returns the address of the node that owns a slot, if one does.
     fn owner(&self, slot: u32) -> Option<String>;
+
+    /// Returns true if this node reads nothing of the cluster: slots may have other owners.
+    fn is_deaf(&self) -> bool;
 
     /// Gives a slot away that is not served any more and whose changes are all confirmed.
     fn give(&self, slot: u32) -> Task<io::Result<()>>;

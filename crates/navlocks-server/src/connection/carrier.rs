@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::OptionFuture;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
-use navlocks_wire::{Fault, FaultCode};
+use navlocks_wire::{self as wire, Fault, ToClient};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
@@ -24,43 +25,64 @@ const WRITE_MAX: Duration = Duration::from_secs(30);
 /// Messages that are carried in one direction before the other has its turn.
 const BATCH: usize = 64;
 
-/// Connects to the owner for a client, and sends its hello.
-///
-/// # Errors
-///
-/// The owner cannot be reached from here either.
+/// The way to the owner of a client's locks.
+pub(super) struct Way {
+    link: Link,
+    owner: String,
+    /// After this time the client tries to reach the owner again.
+    home: Option<Duration>,
+}
+
+/// Connects to the owner for a client, and sends its hello. Returns none if the owner cannot be
+/// reached from here either.
 pub(super) async fn connect(
     shared: &Shared,
     peer: &Rc<Peer>,
-    owner: &str,
+    owner: String,
     hello: Utf8Bytes,
-) -> Result<Link, Fault> {
+    home: Option<Duration>,
+) -> Option<Way> {
+    let slots = shared.hubs.slots()?;
     let opened = async {
-        let Some(slots) = shared.hubs.slots() else { return Err(io::Error::other("no cluster")) };
         let secret = slots.membership.borrow().secret();
         let headers = [(SECRET, secret), (PARTY, peer.carried_text())];
         // The owner sends answers that are longer than any message of a client.
         let config = websocket_config(&shared.config.limits);
         let config = config.max_message_size(None).max_frame_size(None);
-        let (mut link, _) = shared.dialer.open(owner, &headers, config).await?;
+        let (mut link, _) = shared.dialer.open(&owner, &headers, config).await?;
         link.send(Message::Text(hello)).await.map_err(io::Error::other)?;
-        Ok(link)
+        Ok::<_, io::Error>(link)
     };
-    opened.await.map_err(|error| {
-        tracing::warn!(owner, %error, "the owner of a client's locks cannot be reached");
-        Fault::moved(None)
-    })
+    match opened.await {
+        Ok(link) => {
+            slots.reached(&owner);
+            Some(Way { link, owner, home })
+        }
+        Err(error) => {
+            tracing::warn!(owner, %error, "the owner of a client's locks cannot be reached");
+            slots.note_unreachable(owner);
+            None
+        }
+    }
 }
 
 /// Carries messages both ways until one side ends. Each side learns how the other one did: a side
 /// that breaks breaks the other one too.
 pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     mut client: WebSocketStream<S>,
-    mut owner: Link,
+    Way { link: mut owner, owner: address, home }: Way,
 ) {
     let is_over = |moved: Result<bool, Error>| !matches!(moved, Ok(true));
+    let mut home = pin!(OptionFuture::from(home.map(sleep)));
     loop {
         let over = tokio::select! {
+            Some(()) = &mut home => {
+                // The owner keeps the session until the client resumes it there, or here again.
+                let text = wire::write(&ToClient::Error(Fault::moved(Some(address))));
+                let _sent = timely(client.send(Message::text(text))).await;
+                let _closed = timely(client.close(None)).await;
+                return;
+            }
             message = client.next() => is_over(pass(message, &mut client, &mut owner).await),
             message = owner.next() => is_over(pass(message, &mut owner, &mut client).await),
         };
@@ -128,9 +150,4 @@ async fn timely(sending: impl Future<Output = Result<(), Error>>) -> Result<(), 
             timeout(WRITE_MAX, sending).await.map_err(late)?
         }
     }
-}
-
-/// Returns the address of the owner if this refusal lets a node carry.
-pub(super) fn owner_of(fault: &Fault) -> Option<&str> {
-    fault.to.as_deref().filter(|_| fault.code == FaultCode::Moved)
 }

@@ -4,6 +4,7 @@
 mod absence;
 mod carrier;
 mod closing;
+mod parking;
 mod shared;
 mod strangers;
 pub(crate) mod surveyor;
@@ -30,6 +31,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::config::Limits;
 use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub};
 use absence::detach;
+use carrier::Way;
 
 pub(crate) use closing::close;
 pub(crate) use shared::{Seat, Shared, note_task};
@@ -65,23 +67,18 @@ pub(crate) async fn serve<S>(
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut connection = Connection::new(stream, peer, share.clone(), shared.clone());
-    let end = poll_fn(|cx| connection.poll(cx)).await;
+    let end = connection.run().await;
     poll_fn(|cx| share.poll_caught_up(cx)).await;
-    let Connection { stream, peer, outbox, joined, lease, frames, .. } = connection;
+    let Connection { stream, outbox, joined, lease, frames, .. } = connection;
     let (fault, left) = match end {
-        End::Broken => {
+        End::Broken | End::Elsewhere { .. } => {
             drop(stream);
             if let Some(joined) = joined {
                 detach(shared, joined);
             }
             return;
         }
-        End::Carry { hello, owner } => {
-            match carrier::connect(&shared, &peer, &owner, hello).await {
-                Ok(owner) => return carrier::carry(stream, owner).await,
-                Err(fault) => (Some(fault), false),
-            }
-        }
+        End::Carried(way) => return carrier::carry(stream, *way).await,
         End::Closed => (None, false),
         End::Left => (None, true),
         End::Fault(fault) => {
@@ -133,8 +130,10 @@ struct Connection<S> {
     /// Until when the first message must be there, and after that when the lease is to be looked
     /// at.
     timer: Option<Pin<Box<Sleep>>>,
-    /// A message that was read before its turn.
-    ahead: Option<Message>,
+    /// Messages that were read before their turn.
+    ahead: VecDeque<Message>,
+    /// After this time of being carried the client tries to reach the owner again.
+    home: Option<Duration>,
     /// The frames that are being written.
     frames: VecDeque<Frame>,
     /// Bytes that lie in the library's buffer.
@@ -162,7 +161,10 @@ enum End {
     /// The service ends it, and says why.
     Fault(Fault),
     /// Another node owns its locks, and its messages are carried there.
-    Carry { hello: Utf8Bytes, owner: String },
+    Carried(Box<Way>),
+    /// This node does not own its locks, and the client does not reach the one that does. The
+    /// connection goes on if that changes.
+    Elsewhere { hello: Utf8Bytes, owner: Option<String> },
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -186,7 +188,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             joined: None,
             lease: None,
             timer,
-            ahead: None,
+            ahead: VecDeque::new(),
+            home: None,
             frames: VecDeque::new(),
             buffered: 0,
             flushing: false,
@@ -233,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(End::Fault(fault));
             }
             ready!(self.share.poll_caught_up(cx));
-            let message = match self.ahead.take() {
+            let message = match self.ahead.pop_front() {
                 Some(message) => message,
                 None => match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
                     Some(Ok(message)) => message,
@@ -276,8 +279,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Ok(Taken::Question) => break,
                 Ok(Taken::Bye) => return Poll::Ready(End::Left),
                 Ok(Taken::Late) => return Poll::Ready(End::Broken),
-                Ok(Taken::Elsewhere(owner)) => {
-                    return Poll::Ready(End::Carry { hello, owner });
+                Ok(Taken::Elsewhere { owner }) => {
+                    return Poll::Ready(End::Elsewhere { hello, owner });
                 }
                 Err(fault) => return Poll::Ready(self.rejected(fault)),
             }
@@ -305,13 +308,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             };
             let hub = match self.shared.hubs.find(&self.peer, &hello.partition) {
                 Ok(hub) => hub,
-                Err(fault) => {
-                    let carries = hello.carry && !self.peer.carried;
-                    return match carrier::owner_of(&fault).filter(|_| carries) {
-                        Some(owner) => Ok(Taken::Elsewhere(owner.to_owned())),
-                        None => Err(fault),
-                    };
-                }
+                Err(fault) => return self.lead_on(&hello, fault),
             };
             if hello.resume.is_some() && self.is_closed(cx) {
                 return Ok(Taken::Late);
@@ -341,7 +338,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         match Pin::new(&mut self.stream).poll_next(cx) {
             Poll::Ready(Some(Ok(Message::Close(_)) | Err(_)) | None) => true,
             Poll::Ready(Some(Ok(message))) => {
-                self.ahead = Some(message);
+                self.ahead.push_back(message);
                 false
             }
             Poll::Pending => false,
@@ -429,8 +426,10 @@ enum Taken {
     Message,
     Question,
     Bye,
-    /// A hello whose session belongs to this node.
-    Elsewhere(String),
+    /// A hello whose session belongs to another node, which the client does not reach, or to none.
+    Elsewhere {
+        owner: Option<String>,
+    },
     /// A hello of a client that has closed the connection meanwhile.
     Late,
 }

@@ -1,16 +1,20 @@
 //! The slots of a cluster that a node serves, each with a hub, and the view over all of them.
 
 use std::cell::{Ref, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use navlocks_wire::{Fault, ServiceNode};
+use tokio::sync::Notify;
 
 use super::partitions::{Partition, PartitionKey};
 use super::sessions::is_numbered_apart;
 use super::{Hub, Peer};
 use crate::cluster::Membership;
+
+/// How long a node that this one does not reach is not dialled again for clients.
+const UNREACHABLE_FOR: Duration = Duration::from_secs(1);
 
 /// A hub that tasks share.
 pub(crate) type SharedHub = Rc<RefCell<Hub>>;
@@ -23,13 +27,24 @@ pub(crate) struct Slots {
     name: String,
     count: u32,
     owned: RefCell<BTreeMap<u32, SharedHub>>,
+    /// The nodes that this one does not reach, and since when.
+    unreachable: RefCell<HashMap<String, Instant>>,
+    /// Told when slots have other owners than before.
+    pub(crate) news: Notify,
 }
 
 impl Slots {
     pub(crate) fn new(membership: Box<dyn Membership>, name: String) -> Self {
         let count = membership.slots();
         let membership = Rc::new(RefCell::new(membership));
-        Self { membership, name, count, owned: RefCell::default() }
+        Self {
+            membership,
+            name,
+            count,
+            owned: RefCell::default(),
+            unreachable: RefCell::default(),
+            news: Notify::new(),
+        }
     }
 
     /// Returns the name of this process.
@@ -51,6 +66,7 @@ impl Slots {
     pub(crate) fn add(&self, number: u32, hub: Hub) -> SharedHub {
         let hub = Rc::new(RefCell::new(hub));
         self.owned.borrow_mut().insert(number, hub.clone());
+        self.news.notify_waiters();
         hub
     }
 
@@ -73,6 +89,30 @@ impl Slots {
 
     pub(crate) fn hubs(&self) -> Vec<SharedHub> {
         self.owned.borrow().values().cloned().collect()
+    }
+
+    /// Notes that this node does not reach another one.
+    pub(crate) fn note_unreachable(&self, address: String) {
+        let mut unreachable = self.unreachable.borrow_mut();
+        unreachable.retain(|_, since| since.elapsed() < UNREACHABLE_FOR);
+        unreachable.insert(address, Instant::now());
+    }
+
+    /// Notes that this node has reached another one.
+    pub(crate) fn reached(&self, address: &str) {
+        self.unreachable.borrow_mut().remove(address);
+    }
+
+    /// Returns true if this node may try to reach another one. After an attempt that failed, one
+    /// task tries it again at a time.
+    pub(crate) fn may_dial(&self, address: &str) -> bool {
+        let mut unreachable = self.unreachable.borrow_mut();
+        let Some(since) = unreachable.get_mut(address) else { return true };
+        let is_due = since.elapsed() >= UNREACHABLE_FOR;
+        if is_due {
+            *since = Instant::now();
+        }
+        is_due
     }
 
     /// Returns the address of the node that owns a slot, unless that is this one.

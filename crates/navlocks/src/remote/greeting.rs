@@ -19,9 +19,6 @@ use navlocks_wire::{self as wire, Fault, FaultCode, ToClient, ToService, Welcome
 /// For the service to answer the handshake and the hello.
 pub(super) const WELCOME_MAX: Duration = Duration::from_secs(10);
 
-/// The least of that for a session whose lease goes by while the owner says nothing.
-const WELCOME_LEASED_MIN: Duration = Duration::from_millis(250);
-
 /// Connects, says hello, and hears the welcome.
 pub(super) async fn greet(session: &Session, route: &mut Route) -> Result<Link, Failure> {
     let limit = route.limit(session.lease_length());
@@ -39,14 +36,13 @@ pub(super) async fn greet_over(
 ) -> Result<Link, Failure> {
     let lease = session.lease_length();
     let within = session.options.answers_within.unwrap_or(WELCOME_MAX).min(WELCOME_MAX);
-    let within = match lease.filter(|_| route.is_cluster() && session.is_resumable()) {
-        Some(lease) => within.min((lease / 4).max(WELCOME_LEASED_MIN)),
-        None => within,
-    };
-    let (target, limit) = (route.target(), route.limit(lease));
+    let leased = lease.filter(|_| route.is_cluster() && session.is_resumable());
+    let within = within.min(route.welcome_limit(leased, clock::now()).unwrap_or(within));
+    let limit = route.limit(lease);
     let failed = |greeted| move |error| Failure { error, greeted };
     let first_messages = || {
-        let (said, hello) = (clock::now(), session.hello(target.carries()));
+        let said = clock::now();
+        let hello = route.complete(session.hello(), said);
         let mut texts = vec![wire::write(&ToService::Hello(hello.clone()))];
         if early {
             texts.extend(session.early_requests());

@@ -52,7 +52,7 @@ impl Session {
 
     /// The first message over a new connection. Early requests of the connection before count as
     /// not sent.
-    pub(super) fn hello(&self, carry: bool) -> Hello {
+    pub(super) fn hello(&self) -> Hello {
         let mut state = self.lock();
         state.early.clear();
         let lease = self.options.lease;
@@ -61,12 +61,10 @@ impl Session {
             version: wire::VERSION,
             partition: self.options.partition.clone(),
             parent: self.options.parent,
-            carry,
-            secret: None,
             // Over a Unix socket the kernel tells.
             process: is_far.then(own_process),
             lease_ms: lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
-            resume: None,
+            ..Hello::default()
         };
         // A session over a Unix socket ends with its process.
         let hello = state.known.hello(hello, || is_far.then(secret::draw)?);
@@ -318,7 +316,7 @@ mod tests {
             );
             let Ok(wire::ToClient::Welcome(welcome)) = wire::read(&text) else { panic!("{text}") };
             let said = clock::now().saturating_add(Duration::from_secs(said));
-            session.welcome(welcome, &session.hello(false), said);
+            session.welcome(welcome, &session.hello(), said);
             assert_eq!(session.lease_deadline(), said.saturating_add(Duration::from_secs(7)));
         }
     }
