@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::stats;
 
@@ -18,6 +18,26 @@ pub(crate) struct Options {
     pub(crate) alone: bool,
     /// Rounds that count; one more before them warms up.
     pub(crate) rounds: usize,
+    /// The size of the suite `scale`.
+    pub(crate) scale: Scale,
+}
+
+/// The trial of the suite `scale`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    pub(crate) sessions: usize,
+    /// Processors for nodes, etcd and clients together; all of them without a number.
+    pub(crate) cores: Option<f64>,
+    /// The leases of sessions and of nodes.
+    pub(crate) lease: Duration,
+    pub(crate) node_lease: Duration,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        let (lease, node_lease) = (Duration::from_secs(10), Duration::from_secs(3));
+        Self { sessions: 20_000, cores: None, lease, node_lease }
+    }
 }
 
 impl Options {
@@ -274,7 +294,8 @@ mod tests {
     use super::*;
 
     fn options() -> Options {
-        Options { quick: false, filter: None, alone: false, rounds: 3 }
+        let scale = Scale::default();
+        Options { quick: false, filter: None, alone: false, rounds: 3, scale }
     }
 
     /// Returns a side that costs 100, 1, 2, 3 times `unit` in its rounds.

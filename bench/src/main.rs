@@ -12,9 +12,11 @@ mod workload;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
 
-use harness::Options;
-use suites::{SUITES, Suite};
+use harness::{Options, Scale};
+use suites::{SUITES, Suite, scale};
 
 const USAGE: &str = "\
 usage: cargo run --release -p bench -- SUITE [--quick] [--filter CASE] [--alone] [--rounds N]
@@ -23,6 +25,12 @@ usage: cargo run --release -p bench -- SUITE [--quick] [--filter CASE] [--alone]
   --filter CASE  only the cases whose name starts with CASE
   --alone        our side without the peers, for a profiler
   --rounds N     rounds that count (7); one more goes before them to warm up
+
+of the suite scale:
+  --sessions N   sessions with a lock each (20000)
+  --cores X      processors for nodes, etcd and clients together (all)
+  --lease S      seconds of the sessions' lease (10)
+  --node-lease S seconds of the nodes' lease (3)
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +45,15 @@ fn main() -> ExitCode {
         };
     }
     let mut out = io::stdout().lock();
+    if std::env::args().nth(1).is_some_and(|word| word == scale::CLIENTS) {
+        return match scale::serve_clients(std::env::args().skip(2)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("bench: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let ended = match parse(std::env::args().skip(1)) {
         Ok(Some((suite, options))) => run(suite, &options, &mut out),
         Ok(None) => list(&mut out),
@@ -73,6 +90,7 @@ fn parse(
     let mut filter = None;
     let mut alone = false;
     let mut rounds = None;
+    let mut scale = Scale::default();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--quick" => quick = true,
@@ -82,15 +100,27 @@ fn parse(
                 let count = words.next().and_then(|count| count.parse().ok());
                 rounds = Some(count.filter(|&count| count > 0).ok_or("--rounds needs a number")?);
             }
+            "--sessions" => scale.sessions = number(&word, words.next())?,
+            "--cores" => scale.cores = Some(number(&word, words.next())?),
+            "--lease" => scale.lease = Duration::from_secs(number(&word, words.next())?),
+            "--node-lease" => {
+                scale.node_lease = Duration::from_secs(number(&word, words.next())?);
+            }
             name => {
                 let named = SUITES.iter().find(|suite| suite.name == name);
                 suite = Some(named.ok_or_else(|| format!("no suite {name}"))?);
             }
         }
     }
-    let options =
-        Options { quick, filter, alone, rounds: rounds.unwrap_or(if quick { 2 } else { 7 }) };
+    let rounds = rounds.unwrap_or(if quick { 2 } else { 7 });
+    let options = Options { quick, filter, alone, rounds, scale };
     Ok(suite.map(|suite| (suite, options)))
+}
+
+/// Reads the number of an option.
+fn number<T: FromStr>(option: &str, word: Option<String>) -> Result<T, String> {
+    let number = word.and_then(|word| word.parse().ok());
+    number.ok_or_else(|| format!("{option} needs a number"))
 }
 
 fn run(suite: &Suite, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {

@@ -6,6 +6,7 @@ mod engine;
 mod inprocess;
 mod service;
 mod cluster;
+pub(crate) mod scale;
 mod cli;
 mod node;
 mod abuse;
@@ -17,6 +18,7 @@ pub(crate) const SUITES: &[Suite] = &[
     inprocess::SUITE,
     service::SUITE,
     cluster::SUITE,
+    scale::SUITE,
     cli::SUITE,
     node::SUITE,
     abuse::SUITE,

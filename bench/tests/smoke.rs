@@ -75,7 +75,8 @@ fn run_without_suite_lists_the_suites() {
     let output = bench(&[]);
     assert!(output.status.success());
     let text = stdout(&output);
-    for suite in ["engine", "inprocess", "service", "cluster", "cli", "node", "abuse", "dashboard"]
+    for suite in
+        ["engine", "inprocess", "service", "cluster", "scale", "cli", "node", "abuse", "dashboard"]
     {
         assert!(text.contains(&format!("\n  {suite} ")), "{suite}");
     }

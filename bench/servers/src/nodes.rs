@@ -16,7 +16,8 @@ pub struct Nodes {
     addresses: Vec<Address>,
     sockets: Vec<Address>,
     etcd: String,
-    node_lease: Option<Duration>,
+    /// Further arguments of each node.
+    arguments: Vec<String>,
     /// Their sockets are in it.
     _folder: Folder,
 }
@@ -28,6 +29,27 @@ impl Nodes {
     /// # Errors
     /// The failure, with the last line of the node's log.
     pub fn start(count: usize, etcd: &str, node_lease: Option<Duration>) -> Result<Self, String> {
+        let arguments = node_lease.map_or_else(Vec::new, |lease| {
+            // The shortest that outlasts an election in etcd as well.
+            let session = (lease + Duration::from_secs(2)) * 8 / 5 + Duration::from_millis(1);
+            leases(lease, session)
+        });
+        Self::start_with(count, etcd, arguments)
+    }
+
+    /// Starts so many nodes with these leases of nodes and sessions.
+    ///
+    /// # Errors
+    /// As for [`Nodes::start`].
+    pub fn start_leased(
+        count: usize,
+        etcd: &str,
+        (node, session): (Duration, Duration),
+    ) -> Result<Self, String> {
+        Self::start_with(count, etcd, leases(node, session))
+    }
+
+    fn start_with(count: usize, etcd: &str, arguments: Vec<String>) -> Result<Self, String> {
         let folder = Folder::new("nodes").map_err(|error| error.to_string())?;
         let tcp = |_| Ok(Address::Tcp(Address::free_port().map_err(|error| error.to_string())?));
         let socket = |number: usize| Address::Unix(folder.path().join(format!("n{number}/socket")));
@@ -36,7 +58,7 @@ impl Nodes {
             addresses: (0..count).map(tcp).collect::<Result<_, String>>()?,
             sockets: (0..count).map(socket).collect(),
             etcd: etcd.to_owned(),
-            node_lease,
+            arguments,
             _folder: folder,
         };
         for number in 0..count {
@@ -69,17 +91,7 @@ impl Nodes {
         serve.args(["serve", "--cluster", &self.etcd, "--node", &format!("n{number}")]);
         serve.args(["--listen", &tcp.to_string()]).arg("--socket").arg(socket);
         serve.args(["--advertise", &format!("ws://{tcp}")]);
-        if let Some(lease) = self.node_lease {
-            // The shortest that outlasts an election in etcd as well.
-            let session = ((lease + Duration::from_secs(2)) * 8 / 5).as_millis() + 1;
-            serve.args(["--node-lease", &format!("{}ms", lease.as_millis())]);
-            serve.args([
-                "--lease",
-                &format!("{session}ms"),
-                "--lease-min",
-                &format!("{session}ms"),
-            ]);
-        }
+        serve.args(&self.arguments);
         let folder = Folder::new("node").map_err(|error| error.to_string())?;
         self.running[number] = Some(Server::start(PROGRAM, folder, &mut serve, addresses)?);
         Ok(())
@@ -103,4 +115,11 @@ impl Nodes {
             let _ = kill_process(pid, signal);
         }
     }
+}
+
+/// Returns the arguments for these leases of nodes and sessions.
+fn leases(node: Duration, session: Duration) -> Vec<String> {
+    let millis = |lease: Duration| format!("{}ms", lease.as_millis());
+    let arguments = [("--node-lease", node), ("--lease", session), ("--lease-min", session)];
+    arguments.into_iter().flat_map(|(name, lease)| [name.to_owned(), millis(lease)]).collect()
 }

@@ -7,6 +7,8 @@ mod target;
 
 use super::Suite;
 
+pub(super) use ground::Ground;
+
 /// The words for the sides.
 const SERVICE: &str = "service";
 const ETCD: &str = "etcd";

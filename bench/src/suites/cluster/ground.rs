@@ -14,9 +14,9 @@ use servers::{Address, EtcdMembers, NavlocksNodes};
 const REST_MAX: Duration = Duration::from_secs(60);
 
 /// A cluster that runs.
-pub(super) struct Ground {
+pub(crate) struct Ground {
     pub(super) runtime: Rc<Runtime>,
-    pub(super) nodes: RefCell<NavlocksNodes>,
+    pub(crate) nodes: RefCell<NavlocksNodes>,
     /// Outlives the nodes.
     pub(super) members: EtcdMembers,
 }
@@ -27,9 +27,16 @@ impl Ground {
         runtime: Rc<Runtime>,
         node_lease: Option<Duration>,
     ) -> Result<Self, String> {
+        Self::start_by(runtime, |etcd| NavlocksNodes::start(3, etcd, node_lease))
+    }
+
+    /// Starts etcd, and nodes on its address.
+    pub(crate) fn start_by(
+        runtime: Rc<Runtime>,
+        start: impl FnOnce(&str) -> Result<NavlocksNodes, String>,
+    ) -> Result<Self, String> {
         let members = EtcdMembers::start(3, &[])?;
-        let etcd = format!("etcd://{}", members.addresses().join(","));
-        let nodes = NavlocksNodes::start(3, &etcd, node_lease)?;
+        let nodes = start(&format!("etcd://{}", members.addresses().join(",")))?;
         let ground = Self { runtime, nodes: RefCell::new(nodes), members };
         ground.await_balance()?;
         Ok(ground)
@@ -86,7 +93,7 @@ impl Ground {
     }
 
     /// The list of nodes for clients.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let nodes = self.nodes.borrow();
         let addresses: Vec<String> = nodes
             .addresses()

@@ -78,7 +78,12 @@ pub(crate) async fn serve<S>(
             }
             return;
         }
-        End::Carried(way) => return carrier::carry(stream, *way).await,
+        End::Carried(way) => {
+            shared.metrics().carried.inc();
+            carrier::carry(stream, *way).await;
+            shared.metrics().carried.dec();
+            return;
+        }
         End::Closed => (None, false),
         End::Left => (None, true),
         End::Fault(fault) => {

@@ -73,12 +73,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let shared = self.shared.clone();
         let slots = shared.hubs.slots()?;
         let max = if slots.membership.borrow().is_deaf() { DEAF_MAX } else { PARKED_MAX };
-        select! {
+        shared.metrics().parked.inc();
+        let end = select! {
             () = slots.news.notified() => None,
             () = sleep(LOOK) => None,
             () = sleep_until(since + max) => Some(End::Fault(Fault::moved(None))),
             () = self.closed_by_peer() => Some(End::Broken),
-        }
+        };
+        shared.metrics().parked.dec();
+        end
     }
 
     /// Waits for the end of the connection. Keeps the first message that comes before.

@@ -45,8 +45,6 @@ pub(crate) struct Shared {
     places: Places,
     unix: Cell<usize>,
     tcp: Cell<usize>,
-    /// How many connections there ever were.
-    arrivals: Cell<u64>,
     /// Told when the last connection is gone, or the last session without one.
     pub(crate) emptied: Notify,
     /// The longest lease of those who could not be told that the service ends.
@@ -112,7 +110,6 @@ impl Shared {
             strangers: Strangers::default(),
             unix: Cell::new(0),
             tcp: Cell::new(0),
-            arrivals: Cell::new(0),
             emptied: Notify::new(),
             untold: Cell::new(None),
         }
@@ -150,7 +147,7 @@ impl Shared {
     }
 
     pub(crate) fn arrivals(&self) -> u64 {
-        self.arrivals.get()
+        self.metrics().accepted_connections.get()
     }
 
     /// Whether there is nobody: no connection, and no session that may come back.
@@ -185,7 +182,7 @@ impl Shared {
             None => None,
         };
         count.set(count.get() + 1);
-        self.arrivals.set(self.arrivals.get() + 1);
+        self.metrics().accepted_connections.inc();
         Some(Seat { shared: self.clone(), local: address.is_none(), stranger, share: None })
     }
 

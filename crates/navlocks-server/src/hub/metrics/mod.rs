@@ -30,6 +30,8 @@ pub(crate) struct Metrics {
     pub(crate) sessions: Sessions,
     pub(crate) connections: Gauge,
     pub(crate) strangers: Gauge,
+    pub(crate) carried: Gauge,
+    pub(crate) parked: Gauge,
     pub(crate) slots: Gauge,
     pub(crate) slots_recovering: Gauge,
     /// 1 while no lock can be granted.
@@ -41,6 +43,7 @@ pub(crate) struct Metrics {
     pub(crate) steals: Counter,
     pub(crate) losses: Losses,
     pub(crate) deadlocks: Counter,
+    pub(crate) accepted_connections: Counter,
     pub(crate) refused_connections: Counter,
     pub(crate) rejected_frames: Counter,
     pub(crate) slow_readers: Counter,
@@ -149,6 +152,8 @@ impl Default for Metrics {
             sessions: Sessions::default(),
             connections: Gauge::default(),
             strangers: Gauge::default(),
+            carried: Gauge::default(),
+            parked: Gauge::default(),
             slots: Gauge::default(),
             slots_recovering: Gauge::default(),
             recovering: Gauge::default(),
@@ -158,6 +163,7 @@ impl Default for Metrics {
             steals: Counter::default(),
             losses: Losses::default(),
             deadlocks: Counter::default(),
+            accepted_connections: Counter::default(),
             refused_connections: Counter::default(),
             rejected_frames: Counter::default(),
             slow_readers: Counter::default(),
@@ -183,6 +189,16 @@ impl Metrics {
             ("partitions", "Partitions that have a client now", &self.partitions),
             ("connections", "Connections now", &self.connections),
             ("strangers", "Connections that have not shown yet whose they are", &self.strangers),
+            (
+                "connections_carried",
+                "Connections whose messages this node carries to another one now",
+                &self.carried,
+            ),
+            (
+                "connections_parked",
+                "Connections that wait now until a node in reach owns their slot",
+                &self.parked,
+            ),
             ("slots", "Slots of a cluster that this node owns now", &self.slots),
             (
                 "slots_recovering",
@@ -201,6 +217,7 @@ impl Metrics {
                 "Requests that closed a deadlock, under a policy that looks",
                 &self.deadlocks,
             ),
+            ("connections_accepted", "Connections accepted", &self.accepted_connections),
             ("connections_refused", "Connections refused", &self.refused_connections),
             (
                 "frames_rejected",
