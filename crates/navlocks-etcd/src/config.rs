@@ -20,6 +20,8 @@ pub struct Config {
     pub slots: u32,
     /// How long a node may be silent; fixed when the cluster begins.
     pub node_lease: Duration,
+    /// How long etcd keeps history before one of the nodes compacts it.
+    pub compact_after: Duration,
     /// The knowledge of this node's earlier membership, if it joins again.
     pub known: Option<Known>,
 }
@@ -36,7 +38,7 @@ pub struct Known {
 }
 
 impl Config {
-    /// A node with the defaults: 64 slots, a node lease of five seconds.
+    /// A node with the defaults: 64 slots, a node lease of five seconds, five minutes of history.
     pub fn new(address: Address, name: &str, advertise: &str) -> Self {
         Self {
             address,
@@ -45,6 +47,7 @@ impl Config {
             advertise: advertise.to_owned(),
             slots: 64,
             node_lease: Duration::from_secs(5),
+            compact_after: Duration::from_secs(300),
             known: None,
         }
     }

@@ -114,6 +114,8 @@ pub struct Health {
     pub advice: Option<&'static str>,
     /// Its store is full.
     pub is_full: bool,
+    /// The bytes of the database of the member that was asked.
+    pub bytes: u64,
     /// The longest of a few writes.
     pub write: Duration,
 }
@@ -202,6 +204,8 @@ impl Inspection {
             async |mut client: Client| client.alarm(AlarmAction::Get, AlarmType::None, None).await;
         let alarms = self.store.ask_each(alarms).await?;
         let is_full = alarms.alarms().iter().any(|alarm| alarm.alarm() == AlarmType::Nospace);
+        let status = async |mut client: Client| client.status().await;
+        let bytes = self.store.ask_each(status).await?.db_size().try_into().unwrap_or_default();
         let mut write = Duration::ZERO;
         if !is_full {
             let key = format!("{}doctor", self.keys.cluster());
@@ -214,7 +218,7 @@ impl Inspection {
             let transaction = Txn::new().and_then([TxnOp::delete(&*key, None)]);
             self.store.transact(transaction).await?;
         }
-        Ok(Health { advice: advice(&version), version, is_full, write })
+        Ok(Health { advice: advice(&version), version, is_full, bytes, write })
     }
 }
 

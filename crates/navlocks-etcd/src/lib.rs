@@ -13,6 +13,7 @@ mod agreement;
 mod batch;
 mod belief;
 mod clock;
+mod compaction;
 mod config;
 mod driver;
 mod ended;

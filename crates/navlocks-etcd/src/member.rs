@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use crate::agreement::{self, Agreed};
 use crate::belief::Belief;
 use crate::clock::{Clock, Moment};
+use crate::compaction::Compaction;
 use crate::config::{Config, Known};
 use crate::driver::{Command, Driver, Event};
 use crate::error::Error;
@@ -83,6 +84,7 @@ impl Member {
             sightings: sightings.clone(),
             node_lease: lease,
             confirmed: me.created,
+            compaction: Compaction::new(config.compact_after),
             restored,
         };
         let watching =

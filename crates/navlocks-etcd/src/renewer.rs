@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::belief::Belief;
 use crate::clock::Clock;
+use crate::compaction::{self, Compaction};
 use crate::error::Error;
 use crate::hearing::Hearing;
 use crate::key::Keys;
@@ -36,6 +37,7 @@ pub(crate) struct Renewer {
     pub(crate) confirmed: i64,
     /// As in the cluster's record when the node joined.
     pub(crate) restored: u64,
+    pub(crate) compaction: Compaction,
 }
 
 impl Renewer {
@@ -86,6 +88,12 @@ impl Renewer {
             return Err(Error::Restored);
         }
         self.confirmed = revision;
+        // One node is enough.
+        if let Some(old) = self.compaction.read(sent, revision)
+            && view.nodes.keys().min() == Some(&self.me.incarnation)
+        {
+            tokio::spawn(compaction::compact(self.store.clone(), old));
+        }
         self.belief.renewed(sent);
         self.sightings.refresh(&mut view);
         Ok(view)

@@ -143,6 +143,11 @@ impl Store {
         .await
     }
 
+    /// Lets etcd forget the history before a revision.
+    pub(crate) async fn compact(&self, revision: i64) -> Result<(), Error> {
+        self.call(async |mut client: Client| client.compact(revision, None).await).await.map(|_| ())
+    }
+
     /// Tries every member, for a question that may be asked twice.
     pub(crate) async fn ask_each<T>(
         &self,

@@ -87,6 +87,10 @@ impl Doctor {
     }
 }
 
+/// Half of the default quota of etcd.
+#[cfg(feature = "etcd")]
+const STORE_BYTES_MAX: u64 = 1 << 30;
+
 /// Says how the etcd of a cluster is.
 #[cfg(feature = "etcd")]
 async fn look_at_cluster(etcd: &EtcdOptions, report: &mut Report) {
@@ -103,13 +107,18 @@ async fn look_at_cluster(etcd: &EtcdOptions, report: &mut Report) {
         Ok(asked) => asked,
         Err(failure) => return report.bad(&failure.message),
     };
-    let navlocks_etcd::Health { version, advice, is_full, write } = health;
+    let navlocks_etcd::Health { version, advice, is_full, bytes, write } = health;
     match advice {
         Some(advice) => report.good(&format!("etcd {version}: {advice}")),
         None => report.good(&format!("etcd {version}")),
     }
     if is_full {
         report.bad(&navlocks_etcd::Error::StoreFull.to_string());
+    } else if bytes >= STORE_BYTES_MAX {
+        report.bad(&format!(
+            "the database of etcd has {} MB and is full at 2048 MB, unless etcd has another quota: is its history compacted, by a node or by --auto-compaction-retention? then run etcdctl defrag",
+            bytes >> 20
+        ));
     }
     let view = match view {
         Ok(view) => view,

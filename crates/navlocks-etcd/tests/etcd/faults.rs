@@ -151,3 +151,27 @@ async fn disarm(operator: &mut etcd_client::Client) {
         operator.alarm(AlarmAction::Deactivate, alarm.alarm(), Some(member)).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn nodes_compact_the_history_of_etcd() {
+    let etcd = etcd(1);
+    let compact_after = Duration::from_millis(100);
+    let config = |name| Config { compact_after, ..config(&etcd, name) };
+    let first = Node::join(config("n1")).await.unwrap();
+    let second = Node::join(config("n2")).await.unwrap();
+    let mut client = client(&etcd).await;
+    let old = client.put("/elsewhere", "1", None).await.unwrap();
+    let old = old.header().unwrap().revision();
+    let options = || etcd_client::GetOptions::new().with_revision(old);
+    assert!(client.get("/elsewhere", Some(options())).await.is_ok());
+    let compacted = async {
+        while client.get("/elsewhere", Some(options())).await.is_ok() {
+            client.put("/elsewhere", "2", None).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, compacted).await.expect("one of the nodes compacts");
+    // Both go on.
+    tokio::join!(first.renewals(2), second.renewals(2));
+    assert!(first.ended.is_none() && second.ended.is_none());
+}
