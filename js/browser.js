@@ -1,20 +1,20 @@
 // navlocks for browsers: `navigator.locks` through a service, for pages and all kinds of workers.
 // A page can load this ES module without a bundler.
 
-import { Activation } from './activation.js';
-import { checkToken, hidesToken, readAddresses } from './service/addresses.js';
-import { partitionOf } from './ancestry.js';
-import { installBuckets } from './buckets.js';
-import { KeptWeakMap } from './collections.js';
-import { CompanionTransport } from './companion.js';
-import { Deliveries } from './delivery.js';
-import { createExtended } from './extended.js';
-import { append, each } from './lists.js';
-import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
-import { readOptions, readPartition } from './options.js';
-import { Partitions } from './partitions.js';
-import { Driver } from './service/driver.js';
-import { ServiceTransport } from './service/transport.js';
+import { Activation } from './page/activation.js';
+import { checkToken, hidesToken, readAddresses } from './service/io/addresses.js';
+import { partitionOf } from './page/ancestry.js';
+import { installBuckets } from './page/buckets.js';
+import { KeptWeakMap } from './internal/collections.js';
+import { CompanionTransport } from './page/companion.js';
+import { Deliveries } from './internal/delivery.js';
+import { createExtended } from './extended/extended.js';
+import { append, each } from './internal/lists.js';
+import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './standard/locks.js';
+import { readOptions, readPartition } from './service/io/options.js';
+import { Partitions } from './service/io/partitions.js';
+import { Driver } from './service/io/driver.js';
+import { ServiceTransport } from './service/io/transport.js';
 import { subprotocols } from './service/wire.js';
 
 /** A browser writes each failed attempt to its console, so a page dials less often. */

@@ -5,10 +5,10 @@ import { channel } from 'node:diagnostics_channel';
 import { addAbortListener } from 'node:events';
 import { createRequire } from 'node:module';
 import { clearTimeout, setTimeout } from 'node:timers';
-import { WeakValues } from './collections.js';
-import { createExtended } from './extended.js';
-import { createInterfaces, installInterfaces, readInstallation, uninstallInterfaces } from './locks.js';
-import { problem, transportOf } from './native.js';
+import { WeakValues } from './internal/collections.js';
+import { createExtended } from './extended/extended.js';
+import { createInterfaces, installInterfaces, readInstallation, uninstallInterfaces } from './standard/locks.js';
+import { problem, transportOf } from './native/native.js';
 
 const interfaces = createInterfaces(globalThis);
 
@@ -120,7 +120,7 @@ export const { ExtendedLock, LockHandle } = extended;
 
 /** Connects to a service and resolves with its locks. Rejects if the service is unreachable. */
 export async function connect(...given) {
-  const { createServices } = await import('./connect.js');
+  const { createServices } = await import('./service/io/connect.js');
   return createServices(interfaces, extended, platform).connect(...given);
 }
 
@@ -147,6 +147,6 @@ const require = createRequire(import.meta.url);
 
 /** Loads connect.js at the first use: it is slow to load, and few threads need it. */
 function startHost(options) {
-  const { createServices } = require('./connect.js');
+  const { createServices } = require('./service/io/connect.js');
   return createServices(interfaces, extended, platform).startHost(options);
 }

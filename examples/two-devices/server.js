@@ -22,7 +22,7 @@ const file = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 const server = createServer(async ({ url }, response) => {
   const { pathname } = new URL(url, 'http://page');
-  const [, script] = /^\/navlocks\/((?:\w+\/)?\w+\.js)$/.exec(pathname) ?? [];
+  const [, script] = /^\/navlocks\/((?:\w+\/)*\w+\.js)$/.exec(pathname) ?? [];
   const [path, type] = pathname === '/' ? [file('index.html'), 'text/html'] : [script && file(`../../js/${script}`), 'text/javascript'];
   if (path === undefined || !existsSync(path)) return response.writeHead(404).end('there is no such page');
   response.writeHead(200, { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store' });

@@ -3,7 +3,7 @@
 // otherwise.
 
 import { spawn } from 'node:child_process';
-import { explainMissing, findFile } from '../platforms.js';
+import { explainMissing, findFile } from '../native/platforms.js';
 
 /** The exit code of a command that cannot be started. */
 const NOT_FOUND = 127;

@@ -1,6 +1,6 @@
 // What a client sends over a new connection: its proof of a session, and the whole of its state.
 
-import { append, each } from '../lists.js';
+import { append, each } from '../internal/lists.js';
 import { Lease } from './lease.js';
 import { write } from './wire.js';
 

@@ -1,7 +1,7 @@
 // The clients of a session, each in one partition, by their numbers.
 
-import { KeptMap, KeptSet } from '../collections.js';
-import { append, each } from '../lists.js';
+import { KeptMap, KeptSet } from '../internal/collections.js';
+import { append, each } from '../internal/lists.js';
 import { write } from './wire.js';
 
 /** So many idle clients are kept: opening one costs as much as a request. */

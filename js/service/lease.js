@@ -1,6 +1,6 @@
 // The client's side of a lease: how long its locks stay held without an answer of the service.
 
-import { append, dropFirst } from '../lists.js';
+import { append, dropFirst } from '../internal/lists.js';
 
 /**
  * A lease that runs from the moment when the client sent the last answered message.

@@ -8,7 +8,7 @@
 // The client keeps no sent messages. After a reconnect it derives all messages from its live
 // requests, and sends a restarted service all of them.
 
-import { each } from '../lists.js';
+import { each } from '../internal/lists.js';
 import { Attempt } from './attempt.js';
 import { KnownSession, stateOf } from './claim.js';
 import { Clients } from './clients.js';

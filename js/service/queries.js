@@ -1,7 +1,7 @@
 // The queries of a session's clients.
 
-import { KeptMap } from '../collections.js';
-import { append } from '../lists.js';
+import { KeptMap } from '../internal/collections.js';
+import { append } from '../internal/lists.js';
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
 import { write } from './wire.js';
 

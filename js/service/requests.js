@@ -1,7 +1,7 @@
 // The requests and locks of a session's clients.
 
-import { KeptMap, KeptSet } from '../collections.js';
-import { append, includes, some } from '../lists.js';
+import { KeptMap, KeptSet } from '../internal/collections.js';
+import { append, includes, some } from '../internal/lists.js';
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
 import { write } from './wire.js';
 

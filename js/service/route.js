@@ -4,8 +4,8 @@
 //                   ▲                         ▲                                 │
 //                   └── moved, without one ───┴──── carry ◀── out of reach ─────┘
 
-import { isEncrypted, isInClear } from './addresses.js';
-import { append, dropFirst, each, plainList, removed, some } from '../lists.js';
+import { isEncrypted, isInClear } from './io/addresses.js';
+import { append, dropFirst, each, plainList, removed, some } from '../internal/lists.js';
 import { refusalOf } from './refusals.js';
 
 /**

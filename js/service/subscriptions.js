@@ -1,7 +1,7 @@
 // The event streams of a session's clients, and the messages that subscribe to them.
 
-import { KeptMap } from '../collections.js';
-import { append, each, removed } from '../lists.js';
+import { KeptMap } from '../internal/collections.js';
+import { append, each, removed } from '../internal/lists.js';
 import { eventOf, write } from './wire.js';
 
 export class Subscriptions {

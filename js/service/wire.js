@@ -3,7 +3,7 @@
 //
 // JSON can escape lone surrogates ("\ud800"), and JavaScript reads them back: any string is a name.
 
-import { append, each, mapped, plainList } from '../lists.js';
+import { append, each, mapped, plainList } from '../internal/lists.js';
 
 // Read now: a page may replace them.
 const { parse, stringify } = JSON;

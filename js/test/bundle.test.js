@@ -20,8 +20,8 @@ const PROGRAM = `
   // Imported by package name: a bundle for browsers contains no module of Node.
   export * as lineage from 'navlocks/lineage';
   export * as browser from 'navlocks/browser';
-  export { createInterfaces } from './locks.js';
-  export { createExtended } from './extended.js';
+  export { createInterfaces } from './standard/locks.js';
+  export { createExtended } from './extended/extended.js';
 `;
 
 for (const minify of [false, true]) {

@@ -63,7 +63,7 @@ describe('Chromium', { skip: missing }, () => {
       frame.sandbox = 'allow-scripts';
       frame.srcdoc = `<script type="module">
         import { connect, install } from '${location.origin}/browser.js';
-        import { lineageOf } from '${location.origin}/lineage.js';
+        import { lineageOf } from '${location.origin}/lineage/lineage.js';
         const locks = install(globalThis, { url: '${url}' });
         const { acquire, auto, explicit, forceRelease, query, requestFlag, scoped } = lineageOf(locks);
         const calls = [
@@ -98,7 +98,7 @@ describe('Chromium', { skip: missing }, () => {
       const { navigator, Promise: Theirs, DOMException: TheirException } = element.contentWindow;
       const { locks } = navigator;
       // The frame's own instance of the module knows the frame's locks.
-      const { lineageOf } = await element.contentWindow.eval("import('/lineage.js')");
+      const { lineageOf } = await element.contentWindow.eval("import('/lineage/lineage.js')");
       const { acquire, auto, query, requestFlag, scoped } = lineageOf(locks);
       element.remove();
       const names = [];

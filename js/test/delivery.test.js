@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Deliveries } from '../delivery.js';
+import { Deliveries } from '../internal/delivery.js';
 
 /** Creates deliveries whose turns begin by `next()`, and the list of what was delivered. */
 function createManual() {

@@ -104,7 +104,7 @@ test('every cause is in the types and on the page about outages', async () => {
   const types = read('../index.d.ts');
   const page = read('../../docs/javascript/outages.md');
   const codes = [...read('../service/refusals.js').matchAll(/^ {2}'?([a-z-]+)'?: \{ error/gm)].map(([, code]) => code);
-  const losses = [...read('../entry.js').matchAll(/case '(\w+)':/g)].map(([, loss]) => loss);
+  const losses = [...read('../standard/entry.js').matchAll(/case '(\w+)':/g)].map(([, loss]) => loss);
   assert.ok(codes.length > 15 && losses.length > 5);
   for (const cause of [...codes, ...losses]) {
     assert.ok(types.includes(`| '${cause}'`), `index.d.ts has no '${cause}'`);

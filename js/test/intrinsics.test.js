@@ -18,7 +18,7 @@ test('locks never call functions that a page replaced on arrays, promises, colle
   await page.goto(`${site.origin}/test/browser/plain.html`);
   const seen = await page.evaluate(async (url) => {
     const { connect, install } = await import('/browser.js');
-    const { lineageOf } = await import('/lineage.js');
+    const { lineageOf } = await import('/lineage/lineage.js');
     const locks = await connect(url);
     const { acquire, auto, scoped } = lineageOf(locks);
     install(globalThis, { url });

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { connect } from 'navlocks';
-import { nameOf, PLATFORMS } from '../platforms.js';
+import { nameOf, PLATFORMS } from '../native/platforms.js';
 import { Browsers, missing as missingBrowser } from './browser/chromium.js';
 import { startPages } from './browser/pages.js';
 import { command, scratch, Service } from './service.js';
@@ -54,7 +54,7 @@ before(async () => {
   service = await Service.start();
   // An idle service would end.
   connection = await connect(service.unix);
-  await run(process.execPath, [tool('build-packages.js'), packages, command]);
+  await run(process.execPath, [tool('scripts/build-packages.js'), packages, command]);
   await install(project, /./);
 });
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { isSameSite } from '../ancestry.js';
+import { isSameSite } from '../page/ancestry.js';
 import { Browsers, missing } from './browser/chromium.js';
 import { startSite } from './browser/site.js';
 import { Service } from './service.js';

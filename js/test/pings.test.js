@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { WebSocketServer } from 'ws';
-import { dial } from '../dial.js';
+import { dial } from '../service/io/dial.js';
 import { scratch } from './service.js';
 
 const PINGS = 100_000;

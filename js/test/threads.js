@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
-import { Flag, Lock, lineageOf } from '../lineage.js';
+import { Flag, Lock, lineageOf } from '../lineage/lineage.js';
 import { Client } from './conformance/client.js';
 
 const AGENT = new URL('./agent-thread.js', import.meta.url);

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 
 /** Returns the output of a program with `createTurns`, in a process of its own. */
 function run(program, before) {
-  const turns = JSON.stringify(new URL('../turns.js', import.meta.url).href);
+  const turns = JSON.stringify(new URL('../internal/turns.js', import.meta.url).href);
   const source = `${before}; const { createTurns } = await import(${turns}); ${program}`;
   return execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' }).trim();
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { WAIT } from '../entry.js';
+import { WAIT } from '../standard/entry.js';
 import { causeOf, fullSnapshot, read, isRequestKey, write, standardSnapshot, subprotocols, wrongPartition } from '../service/wire.js';
 
 const page = readFileSync(new URL('../../docs/wire.md', import.meta.url), 'utf8');

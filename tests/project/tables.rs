@@ -87,7 +87,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
         told.iter().map(|cause| (kebab(cause), format!("{cause:?}"))).collect();
     assert_eq!(wire, expected, "js/service/wire.js; a theft has its own form");
 
-    let native = items(between(&read("js/native.js"), "const CAUSES = [", "]"));
+    let native = items(between(&read("js/native/native.js"), "const CAUSES = [", "]"));
     let inbox = read("js/native/src/inbox.rs");
     let numbers = arms(between(&inbox, "fn number(cause: Cause) -> f64 {", "\n}"));
     // The end of a client is no cause of the engine.
@@ -97,7 +97,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
     for (number, (pattern, value)) in numbers.into_iter().enumerate() {
         assert_eq!(value, format!("{number}.0"));
         let variant = pattern.trim_start_matches("Cause::").trim_end_matches(" { .. }");
-        assert_eq!(native[number], variant, "js/native.js");
+        assert_eq!(native[number], variant, "js/native/native.js");
     }
 }
 
@@ -123,7 +123,7 @@ fn faults_are_the_same_errors() {
 
 #[test]
 fn mail_of_the_addon_has_the_same_numbers() {
-    let (rust, js) = (read("js/native/src/space.rs"), read("js/native.js"));
+    let (rust, js) = (read("js/native/src/space.rs"), read("js/native/native.js"));
     let inbox = read("js/native/src/inbox.rs");
     for kind in ["GRANTED", "UNAVAILABLE", "LOST", "CONTENDED", "EVENTS"] {
         let own = between(&inbox, &format!("const {kind}: u8 = "), ";");

@@ -38,7 +38,8 @@ fn archive_has_files_that_exist() {
     let copied: Vec<&str> = copied.split(' ').collect();
     let [command, rest @ .., "archive/"] = &copied[..] else { panic!("{copied:?}") };
     assert_eq!(*command, "target/dist/navlocks");
-    for path in rest.iter().chain(&["js/build-packages.js", "js/package-lock.json", "test"]) {
+    for path in rest.iter().chain(&["js/scripts/build-packages.js", "js/package-lock.json", "test"])
+    {
         assert!(files::root().join(path).exists(), "{path}");
     }
 }
@@ -47,7 +48,7 @@ fn archive_has_files_that_exist() {
 fn release_builds_the_platforms_of_the_npm_package() {
     let release = text(".github/workflows/release.yml");
     let built = after(&release, ", platform: ", '}');
-    let platforms = text("js/platforms.js");
+    let platforms = text("js/native/platforms.js");
     let known: Vec<String> = after(&platforms, "{ os: ", '}')
         .iter()
         .map(|it| {

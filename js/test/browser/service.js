@@ -1,7 +1,7 @@
 // A provider of navlocks through a service. The address of the place has that of the service.
 
 import { connect, install, LockHandle } from '../../browser.js';
-import { Flag, installLineage, Lock as LineageLock } from '../../lineage.js';
+import { Flag, installLineage, Lock as LineageLock } from '../../lineage/lineage.js';
 import { startPlace } from './place.js';
 
 const query = new URLSearchParams(location.search);

@@ -40,7 +40,7 @@ export function serve(locks, channel, ends = {}) {
 
     /** Holds locks of the older drafts for ever. */
     async holdOlderLocks({ acquired: [name], locked, flagged }) {
-      const { lineageOf } = await import('../../lineage.js');
+      const { lineageOf } = await import('../../lineage/lineage.js');
       const { acquire, auto, requestFlag } = lineageOf(locks);
       const never = new Promise(() => {});
       await new Promise((granted) => {

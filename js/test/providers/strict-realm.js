@@ -1,9 +1,9 @@
 // The provider of a realm whose functions refuse every receiver but their global object, as in
 // browsers.
 
-import { createExtended } from '../../extended.js';
-import { createInterfaces } from '../../locks.js';
-import { transportOf } from '../../native.js';
+import { createExtended } from '../../extended/extended.js';
+import { createInterfaces } from '../../standard/locks.js';
+import { transportOf } from '../../native/native.js';
 
 const { setTimeout, clearTimeout } = globalThis;
 const realm = Object.create(globalThis, {

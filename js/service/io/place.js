@@ -7,8 +7,8 @@ import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Backoff } from './service/backoff.js';
-import { findFile } from './platforms.js';
+import { Backoff } from '../backoff.js';
+import { findFile } from '../../native/platforms.js';
 
 /** The variable that names another folder. */
 const FOLDER_VARIABLE = 'NAVLOCKS_DIR';

@@ -5,7 +5,7 @@ import { copyFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const here = dirname(fileURLToPath(import.meta.url));
+const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const native = join(here, 'native');
 
 const messages = execFileSync('cargo', ['build', '--release', '--locked', '--message-format=json-render-diagnostics'], {

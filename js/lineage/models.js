@@ -1,7 +1,7 @@
 // requestLock and requestFlag: the three release models of the explainer and the drafts before it.
 
-import { CallbackEntry, Entry, HELD } from './entry.js';
-import { nameClass } from './locks.js';
+import { CallbackEntry, Entry, HELD } from '../standard/entry.js';
+import { nameClass } from '../standard/locks.js';
 
 /** A lock that is held until all its promises fulfil, one of them rejects, or it is released. */
 export class Lock {

@@ -1,6 +1,6 @@
 // The state of the connection to a service, for programs.
 
-import { nameClass } from './locks.js';
+import { nameClass } from '../../standard/locks.js';
 
 /** The state of a connection. Fires `change` in a task of its own when the state changes. */
 export class LockConnection extends EventTarget {

@@ -1,7 +1,7 @@
 // Builds and packs the npm packages for publishing: `navlocks` in JavaScript, and this platform's
 // package with addon and command.
 //
-//   node build-packages.js FOLDER [COMMAND]
+//   node scripts/build-packages.js FOLDER [COMMAND]
 //
 // `npm run build` must have built the addon. COMMAND is a built command `navlocks`; without it, a
 // release is built.
@@ -10,13 +10,13 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { nameOf, packageOf, PLATFORMS } from './platforms.js';
-import { shipped } from './scripts/shipped.js';
+import { nameOf, packageOf, PLATFORMS } from '../native/platforms.js';
+import { shipped } from './shipped.js';
 
-const here = dirname(fileURLToPath(import.meta.url));
+const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(here);
 const [target, given] = process.argv.slice(2);
-if (target === undefined) throw new Error('name the folder for the packages: node build-packages.js FOLDER [COMMAND]');
+if (target === undefined) throw new Error('name the folder for the packages: node scripts/build-packages.js FOLDER [COMMAND]');
 const folder = resolve(target);
 const manifest = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
 const LICENSES = ['LICENSE-MIT', 'LICENSE-APACHE'];
@@ -71,7 +71,7 @@ function buildPlatform() {
 }
 
 function buildMain() {
-  run(process.execPath, 'build-cjs.js');
+  run(process.execPath, 'scripts/build-cjs.js');
   const place = begin('navlocks');
   for (const name of [...shipped(here), 'cjs']) cpSync(join(here, name), join(place, name), { recursive: true });
   cpSync(join(here, 'bin', 'navlocks.js'), join(place, 'bin', 'navlocks.js'));

@@ -1,6 +1,6 @@
 // The event stream of a lock space for one subscriber, in engine order.
 
-import { append, dropFirst } from './lists.js';
+import { append, dropFirst } from '../internal/lists.js';
 
 /** Unread events that a stream keeps by default. */
 export const CAPACITY = 4096;

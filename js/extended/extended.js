@@ -2,11 +2,11 @@
 // for blockers and deadlocks. They have a class of their own, so that LockManager has the
 // standard's members alone.
 
-import { KeptMap } from './collections.js';
-import { Entry } from './entry.js';
+import { KeptMap } from '../internal/collections.js';
+import { Entry } from '../standard/entry.js';
 import { CAPACITY, LockEvents } from './events.js';
 import { Forgotten } from './forgotten.js';
-import { nameClass } from './locks.js';
+import { nameClass } from '../standard/locks.js';
 
 /** Replaces `resolve` and `reject` of a settled promise. */
 function settleNothing() {}

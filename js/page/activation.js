@@ -2,7 +2,7 @@
 // affect other clients.
 // https://wicg.github.io/nav-speculation/prerendering.html
 
-import { append, each } from './lists.js';
+import { append, each } from '../internal/lists.js';
 
 export class Activation {
   #document;

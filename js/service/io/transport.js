@@ -1,7 +1,7 @@
 // The transport of one client of a lock service. Clients of several partitions share a session.
 
-import { mapped } from '../lists.js';
-import { fullSnapshot, isRequestKey, standardSnapshot } from './wire.js';
+import { mapped } from '../../internal/lists.js';
+import { fullSnapshot, isRequestKey, standardSnapshot } from '../wire.js';
 
 export class ServiceTransport {
   #driver;

@@ -2,17 +2,17 @@
 
 import { hostname } from 'node:os';
 import { clearTimeout, setInterval, setTimeout } from 'node:timers';
-import { checkToken, hidesToken, readAddresses } from './service/addresses.js';
-import { WeakValues } from './collections.js';
-import { Deliveries } from './delivery.js';
+import { checkToken, hidesToken, readAddresses } from './addresses.js';
+import { WeakValues } from '../../internal/collections.js';
+import { Deliveries } from '../../internal/delivery.js';
 import { dial, parseAddress } from './dial.js';
 import { readOptions, readPartition } from './options.js';
 import { Partitions } from './partitions.js';
 import { socketOfUser, Starter } from './place.js';
 import { Presence } from './presence.js';
-import { Driver } from './service/driver.js';
-import { ServiceTransport } from './service/transport.js';
-import { createTurns } from './turns.js';
+import { Driver } from './driver.js';
+import { ServiceTransport } from './transport.js';
+import { createTurns } from '../../internal/turns.js';
 
 /** The longest delay that setInterval takes. */
 const DELAY_MS_MAX = 2 ** 31 - 1;

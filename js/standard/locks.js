@@ -5,9 +5,9 @@
 //
 // https://w3c.github.io/web-locks/
 
-import { KeptWeakMap } from './collections.js';
+import { KeptWeakMap } from '../internal/collections.js';
 import { CallbackEntry, WAIT } from './entry.js';
-import { append, each, some } from './lists.js';
+import { append, each, some } from '../internal/lists.js';
 import { listenForAbort } from './signals.js';
 import { createConversions } from './webidl.js';
 

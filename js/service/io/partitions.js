@@ -1,8 +1,8 @@
 // The sessions of one connection. A service has one for all partitions; in a cluster each partition
 // has a session of its own.
 
-import { KeptMap } from './collections.js';
-import { append } from './lists.js';
+import { KeptMap } from '../../internal/collections.js';
+import { append } from '../../internal/lists.js';
 
 export class Partitions {
   /** Sessions by their partition. */

@@ -1,6 +1,6 @@
 // Abort signals: one listener for each signal, for any number of requests.
 
-import { KeptSet, KeptWeakMap } from './collections.js';
+import { KeptSet, KeptWeakMap } from '../internal/collections.js';
 
 const watches = new KeptWeakMap();
 

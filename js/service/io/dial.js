@@ -3,8 +3,8 @@
 import { connect as connectSocket, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import WebSocket from 'ws';
-import { codeOfStatus } from './service/refusals.js';
-import { SUBPROTOCOL } from './service/wire.js';
+import { codeOfStatus } from '../refusals.js';
+import { SUBPROTOCOL } from '../wire.js';
 
 /** Read now: fake timers of a test runner replace it. */
 const { queueMicrotask } = globalThis;

@@ -1,8 +1,8 @@
 // acquire, forceRelease and query, as the draft of December 2017 has them.
 
-import { CallbackEntry, PENDING, WAIT } from './entry.js';
-import { mapped } from './lists.js';
-import { addAbortAlgorithm } from './signals.js';
+import { CallbackEntry, PENDING, WAIT } from '../standard/entry.js';
+import { mapped } from '../internal/lists.js';
+import { addAbortAlgorithm } from '../standard/signals.js';
 
 /** A request of that draft: after the grant its signal rejects the promise and keeps the lock. */
 class AcquireEntry extends CallbackEntry {

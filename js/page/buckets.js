@@ -1,7 +1,7 @@
 // The attribute `locks` of storage buckets, where a browser has them. Each bucket is a partition.
 // https://wicg.github.io/storage-buckets/
 
-import { KeptMap, KeptWeakMap } from './collections.js';
+import { KeptMap, KeptWeakMap } from '../internal/collections.js';
 
 /**
  * Defines `locks` on StorageBucket, and ends the locks of a bucket that is deleted.

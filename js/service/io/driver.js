@@ -1,12 +1,12 @@
 // Drives the machine of a session: its clock, its timer, and one WebSocket at a time.
 
-import { now } from '../internal/clock.js';
-import { Timer } from '../timer.js';
-import { LockConnection } from '../connection.js';
-import { CLOSED, DOWN, GAVE_UP, REFUSED, SUSPENDED, UP } from './link.js';
-import { Machine } from './machine.js';
+import { now } from '../../internal/clock.js';
+import { Timer } from '../../internal/timer.js';
+import { LockConnection } from './connection.js';
+import { CLOSED, DOWN, GAVE_UP, REFUSED, SUSPENDED, UP } from '../link.js';
+import { Machine } from '../machine.js';
 import { drawSecret } from './secret.js';
-import { read, write } from './wire.js';
+import { read, write } from '../wire.js';
 
 /** For the service to close after our last message. */
 const CLOSING_MS_MAX = 1000;

@@ -20,7 +20,7 @@ const require = createRequire(import.meta.url);
 
 /** Returns the path of the addon: in a checkout, or in this platform's package. */
 function findAddon() {
-  const built = fileURLToPath(new URL(`./native/${NAME}`, import.meta.url));
+  const built = fileURLToPath(new URL(`./${NAME}`, import.meta.url));
   return existsSync(built) ? built : findFile(NAME);
 }
 

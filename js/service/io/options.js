@@ -1,6 +1,6 @@
 // The options of `connect()`.
 
-import { wrongPartition } from './service/wire.js';
+import { wrongPartition } from '../wire.js';
 
 const PATIENCE_MS = 60_000;
 

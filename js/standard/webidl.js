@@ -1,7 +1,7 @@
 // The conversions of WebIDL for `LockManager`, with errors of one realm.
 // https://webidl.spec.whatwg.org/
 
-import { append, each, sortStrings } from './lists.js';
+import { append, each, sortStrings } from '../internal/lists.js';
 
 /** The largest limit of a request, as in the engine. */
 const LIMIT_MAX = 2 ** 28 - 1;

@@ -5,9 +5,9 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transformSync } from 'esbuild';
-import { shipped } from './scripts/shipped.js';
+import { shipped } from './shipped.js';
 
-const here = dirname(fileURLToPath(import.meta.url));
+const here = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(here, 'cjs');
 
 /** Returns code for `import.meta.url`. The addon and other packages are beside the ES modules. */

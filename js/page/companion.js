@@ -4,8 +4,8 @@
 // Every page requests the service's lock first, so two pages cannot deadlock on the two halves. The
 // service and the browser each decide which request holds their own lock.
 
-import { KeptWeakMap } from './collections.js';
-import { WAIT } from './entry.js';
+import { KeptWeakMap } from '../internal/collections.js';
+import { WAIT } from '../standard/entry.js';
 
 export class CompanionTransport {
   #inner;

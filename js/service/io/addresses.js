@@ -1,6 +1,6 @@
 // The addresses of a service: one, or those of the nodes of a cluster.
 
-import { each, includes, joined, mapped, some } from '../lists.js';
+import { each, includes, joined, mapped, some } from '../../internal/lists.js';
 
 const { isArray } = Array;
 const { split } = String.prototype;

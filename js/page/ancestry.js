@@ -3,7 +3,7 @@
 //
 // A worker cannot see its ancestors, so a frame adds its partition to the address of each worker.
 
-import { each, mapped } from './lists.js';
+import { each, mapped } from '../internal/lists.js';
 
 const MARK = 'navlocks-below=';
 

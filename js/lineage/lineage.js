@@ -7,8 +7,8 @@
 // New code should use the locks themselves.
 
 import { createAcquire } from './acquire.js';
-import { KeptWeakMap } from './collections.js';
-import { environmentOf, installInterfaces } from './locks.js';
+import { KeptWeakMap } from '../internal/collections.js';
+import { environmentOf, installInterfaces } from '../standard/locks.js';
 import { createModels } from './models.js';
 
 export { Flag, Lock } from './models.js';

@@ -1,6 +1,6 @@
 // The older drafts of the Web Locks API, over any locks of this package and in the same lock space.
 
-import type { Lock as StandardLock, LockManager, LockMode, LockOptions, Scope } from './index.js';
+import type { Lock as StandardLock, LockManager, LockMode, LockOptions, Scope } from '../index.js';
 
 /** A lock that is held until all its promises fulfil, one of them rejects, or it is released. */
 export class Lock {

@@ -24,7 +24,7 @@
 // message, cause }) of an entry; after a grant perhaps lost(cause). It makes each call in a task of
 // its own and in engine order, and may set entry.loss earlier.
 
-import { joined } from './lists.js';
+import { joined } from '../internal/lists.js';
 import { addAbortAlgorithm } from './signals.js';
 
 export const PENDING = 0;

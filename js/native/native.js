@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { setImmediate } from 'node:timers';
 import { loadAddon } from './addon.js';
-import { WeakValues } from './collections.js';
-import { Deliveries } from './delivery.js';
-import { createTurns } from './turns.js';
+import { WeakValues } from '../internal/collections.js';
+import { Deliveries } from '../internal/delivery.js';
+import { createTurns } from '../internal/turns.js';
 
 /** `problem` is why there is no addon, if so. */
 const { addon, problem } = loadAddon();
