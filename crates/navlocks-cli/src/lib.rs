@@ -13,6 +13,7 @@ mod run;
 pub mod place;
 pub mod exit;
 mod printer;
+mod process;
 mod system;
 
 pub use command::main;

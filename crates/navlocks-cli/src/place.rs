@@ -3,7 +3,7 @@
 mod starter;
 
 pub use starter::Starter;
-pub(crate) use starter::{is_full, lacks_room_to_start, started};
+pub(crate) use starter::{is_full, lacks_room_to_start, own_program, started};
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

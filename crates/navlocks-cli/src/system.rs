@@ -25,6 +25,8 @@ use std::ptr;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::SocketAddrUnix;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Returns the path of the first inherited Unix socket, by `LISTEN_FDS`.
 pub(crate) fn inherited_socket() -> Option<PathBuf> {
@@ -121,6 +123,12 @@ pub(crate) fn give_terminal(terminal: BorrowedFd<'_>, group: Pid) -> io::Result<
     Ok(outcome?)
 }
 
+/// Watches a descriptor until it can be read.
+pub(crate) fn watch(fd: BorrowedFd<'_>) -> io::Result<AsyncFd<BorrowedFd<'_>>> {
+    // SAFETY: the descriptor is open for as long as it is borrowed.
+    Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
+}
+
 /// Returns true if this process ignores the signal, as one that `nohup` started does.
 pub(crate) fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -147,7 +155,7 @@ pub(crate) fn die_of_key(signal: Signal) -> ! {
 }
 
 /// Resets a signal to its default action, without a core file of this process.
-fn reset(signal: Signal) {
+pub(crate) fn reset(signal: Signal) {
     let maximum = getrlimit(Resource::Core).maximum;
     let _as_it_was = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
     // SAFETY: a zeroed action is the default one, and the call reads it.

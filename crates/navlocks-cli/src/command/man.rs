@@ -54,19 +54,19 @@ const ENVIRONMENT: [(&str, &str); 14] = [
     ("NO_COLOR", "Without colours."),
     (
         "NAVLOCKS_NAME, NAVLOCKS_NAMES",
-        "Set for a command that runs under a lock: its name, its names.",
+        "Set for a command or shell under a lock: its name, its names.",
     ),
     (
         "NAVLOCKS_MODE",
-        "Set for a command that runs under a lock: exclusive, shared, or such as limit 4.",
+        "Set for a command or shell under a lock: exclusive, shared, or such as limit 4.",
     ),
     (
         "NAVLOCKS_FENCING_TOKEN",
-        "Set for a command that runs under a lock: larger than every token before.",
+        "Set for a command or shell under a lock: larger than every token before.",
     ),
     (
         "NAVLOCKS_CLIENT",
-        "Set for a command that runs under a lock: by it deadlocks of nested runs are found.",
+        "Set for a command or shell under a lock: by it deadlocks of nested runs are found.",
     ),
     ("LISTEN_FDS, LISTEN_PID", "Sockets that were opened for serve."),
 ];

@@ -10,6 +10,7 @@ mod etcd;
 mod graph;
 mod joining;
 mod json;
+mod lock;
 mod man;
 mod names;
 mod query;
@@ -24,6 +25,7 @@ mod stop;
 mod table;
 mod target;
 mod time;
+mod unlock;
 mod usage;
 mod waits;
 mod watch;
@@ -64,6 +66,8 @@ struct OnlyRun {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Lock(Box<lock::Lock>),
+    Unlock(unlock::Unlock),
     Query(query::Query),
     Watch(watch::Watch),
     Why(why::Why),
@@ -84,6 +88,8 @@ impl Command {
     fn perform(self, arguments: &[OsString]) -> Result<u8, Failure> {
         let done = match self {
             Self::Run(run) => return block_on(run.perform(arguments)),
+            Self::Lock(lock) => return lock.perform(arguments),
+            Self::Unlock(unlock) => unlock.perform(),
             Self::Query(query) => block_on(query.perform()),
             Self::Watch(watch) => block_on(watch.perform()),
             Self::Why(why) => block_on(why.perform()),
@@ -119,6 +125,10 @@ pub(crate) fn perform(arguments: Vec<OsString>) -> u8 {
     done.unwrap_or_else(|failure| {
         if !failure.message.is_empty() {
             printer::tell(&failure.message);
+        }
+        // An empty output would be no error for `eval`, and the script would go on.
+        if arguments.get(1).is_some_and(|word| word == "lock") {
+            let _no_reader = printer::print(&format!("(exit {})\n", failure.code));
         }
         failure.code
     })

@@ -37,8 +37,8 @@ use crate::run::{Ending, OnLoss, Rules, supervise};
 /// navlocks as an open file. Over TCP that is not so, nor for processes that close files they do
 /// not know.
 ///
-/// In the middle of a script, lock the script itself, at its top: [ "$NAVLOCKS_NAME" = deploy ] ||
-/// exec navlocks run deploy -- "$0" "$@"
+/// A script locks itself by a line at its top: [ "$NAVLOCKS_NAME" = deploy ] || exec navlocks run
+/// deploy -- "$0" "$@"; for a lock from the middle of a script see navlocks lock.
 #[derive(Debug, Args)]
 #[command(override_usage = "navlocks run [OPTIONS] NAME... -- COMMAND [ARGUMENT]...")]
 pub(super) struct Run {

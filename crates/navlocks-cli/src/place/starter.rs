@@ -263,7 +263,7 @@ pub(crate) fn lacks_room_to_start(folder: &Path) -> bool {
 }
 
 /// Returns the path of this program, or of the kernel's link to it if its file was replaced.
-fn own_program() -> PathBuf {
+pub(crate) fn own_program() -> PathBuf {
     match std::env::current_exe() {
         Ok(path) if path.exists() => path,
         _ => Path::new("/proc/self/exe").to_path_buf(),

@@ -18,6 +18,7 @@ mod place;
 mod questions;
 mod restarts;
 mod rust;
+mod script;
 mod settings;
 mod starting;
 mod supervision;
