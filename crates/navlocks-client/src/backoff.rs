@@ -62,10 +62,28 @@ pub fn jitter(max: Duration, random: u64) -> Duration {
     Duration::from_nanos((max.as_nanos() as u64 >> 8).saturating_mul(share) >> 24)
 }
 
+/// Numbers that look random, from one that is: each follows from the one before.
+#[derive(Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns the next number, by the generator splitmix64.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
 /// When a service is restarted: at once, and then after longer and longer pauses, so that a broken
 /// one does not keep the machine busy.
 #[derive(Debug)]
-pub struct Starts {
+pub(crate) struct Starts {
     backoff: Backoff,
     not_before: Moment,
 }
@@ -79,17 +97,17 @@ impl Default for Starts {
 
 impl Starts {
     /// Returns true if the pause since the last attempt is over.
-    pub fn is_due(&self, now: Moment) -> bool {
+    pub(crate) fn is_due(&self, now: Moment) -> bool {
         now >= self.not_before
     }
 
     /// Notes an attempt.
-    pub fn done(&mut self, now: Moment) {
+    pub(crate) fn done(&mut self, now: Moment) {
         self.not_before = now.saturating_add(self.backoff.next_pause());
     }
 
     /// Notes how long a connection lasted.
-    pub fn after(&mut self, lasted: Duration) {
+    pub(crate) fn after(&mut self, lasted: Duration) {
         if lasted >= self.backoff.max {
             *self = Self::default();
         }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use crate::moment::Moment;
 
 /// The number of pings against silence. Those that renew a lease are numbered from 1.
-pub const SIGN_OF_LIFE: u64 = 0;
+pub(crate) const SIGN_OF_LIFE: u64 = 0;
 
 /// The silence of a service, while a request may wait for it.
 #[derive(Debug)]
-pub struct Keepalive {
+pub(crate) struct Keepalive {
     /// The allowed silence; none if it has no end.
     limit: Option<Duration>,
     silence: Option<Silence>,
@@ -27,7 +27,7 @@ struct Silence {
 
 /// The next step against a silence that has lasted long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub(crate) enum Due {
     /// The client sends a ping.
     Ping,
     /// No answer came: all waits end.
@@ -36,36 +36,31 @@ pub enum Due {
 
 impl Keepalive {
     /// Allows a silence of this length.
-    pub fn new(limit: Option<Duration>) -> Self {
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
         Self { limit, silence: None }
     }
 
-    /// Returns true if the moments of messages count.
-    pub fn is_counting(&self) -> bool {
-        self.silence.is_some()
-    }
-
     /// Notes that a request begins to wait for the service.
-    pub fn begin(&mut self, now: Moment) {
+    pub(crate) fn begin(&mut self, now: Moment) {
         if self.limit.is_some() && self.silence.is_none() {
             self.silence = Some(Silence { since: now, pinged: None });
         }
     }
 
     /// Notes a message of the service.
-    pub fn received(&mut self, now: Moment) {
+    pub(crate) fn received(&mut self, now: Moment) {
         if let Some(silence) = &mut self.silence {
             *silence = Silence { since: now, pinged: None };
         }
     }
 
     /// Stops counting: the connection broke, or no request waits.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.silence = None;
     }
 
     /// Returns when `elapsed` has an effect.
-    pub fn deadline(&self) -> Moment {
+    pub(crate) fn deadline(&self) -> Moment {
         match (self.limit, self.silence) {
             (Some(limit), Some(Silence { since, pinged })) => {
                 pinged.unwrap_or(since).saturating_add(limit / 2)
@@ -75,7 +70,7 @@ impl Keepalive {
     }
 
     /// Returns the step that is due, and notes that it was taken.
-    pub fn elapsed(&mut self, now: Moment) -> Option<Due> {
+    pub(crate) fn elapsed(&mut self, now: Moment) -> Option<Due> {
         if now < self.deadline() {
             return None;
         }
@@ -126,7 +121,6 @@ mod tests {
     fn silence_without_a_limit_has_no_end() {
         let mut keepalive = Keepalive::new(None);
         keepalive.begin(at(100));
-        assert!(!keepalive.is_counting());
         assert_eq!(keepalive.deadline(), Moment::NEVER);
     }
 }

@@ -11,7 +11,7 @@ use crate::moment::Moment;
 /// last answered one, which is earlier. The client stops an eighth before the end, for clocks that
 /// differ. So it knows before any other client can be granted.
 #[derive(Debug)]
-pub struct Lease {
+pub(crate) struct Lease {
     length: Duration,
     until: Moment,
     /// The unanswered pings.
@@ -21,44 +21,44 @@ pub struct Lease {
 
 impl Lease {
     /// Makes a lease of this length, renewed by an answered message that was sent at `sent`.
-    pub fn new(length: Duration, sent: Moment) -> Self {
+    pub(crate) fn new(length: Duration, sent: Moment) -> Self {
         let mut lease = Self { length, until: sent, pings: VecDeque::new(), next_ping: 1 };
         lease.renew(sent);
         lease
     }
 
     /// Returns the length that the service gave.
-    pub fn length(&self) -> Duration {
+    pub(crate) fn length(&self) -> Duration {
         self.length
     }
 
     /// Returns until when the client may take its locks for held.
-    pub fn until(&self) -> Moment {
+    pub(crate) fn until(&self) -> Moment {
         self.until
     }
 
     /// Returns when the service may end the lease, at the earliest.
-    pub fn over(&self) -> Moment {
+    pub(crate) fn over(&self) -> Moment {
         self.until.saturating_add(self.length / 8)
     }
 
     /// Returns when the connection counts as dead: a ping was not answered for a quarter of the
     /// lease, and nothing received for half of it. The rest is for resuming over another
     /// connection.
-    pub fn silent_from(&self) -> Moment {
+    pub(crate) fn silent_from(&self) -> Moment {
         let Some(&(_, sent)) = self.pings.front() else { return Moment::NEVER };
         let answered = self.until.saturating_sub(self.length - self.length / 8);
         sent.saturating_add(self.length / 4).max(answered.saturating_add(self.length / 2))
     }
 
     /// Returns the interval of pings: several may get lost before the lease is in danger.
-    pub fn ping_interval(&self) -> Duration {
+    pub(crate) fn ping_interval(&self) -> Duration {
         // A timer needs at least a millisecond.
         (self.length / 4).max(Duration::from_millis(1))
     }
 
     /// Returns the number of a ping that is about to be sent.
-    pub fn ping(&mut self, now: Moment) -> u64 {
+    pub(crate) fn ping(&mut self, now: Moment) -> u64 {
         let number = self.next_ping;
         self.next_ping += 1;
         self.pings.push_back((number, now));
@@ -66,7 +66,7 @@ impl Lease {
     }
 
     /// Notes the answer to the ping with this number, and thereby to all before it.
-    pub fn pong(&mut self, number: u64) {
+    pub(crate) fn pong(&mut self, number: u64) {
         while let Some(&(ping, sent)) = self.pings.front() {
             if ping > number {
                 break;

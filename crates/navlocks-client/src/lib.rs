@@ -1,19 +1,23 @@
 //! The session of a client of a navlocks service, without clock, socket or task.
 //!
-//! A driver does the I/O: it dials the address of a [`Route`], pauses by a [`Backoff`], and passes
-//! each [`Moment`] and each random number in. So the whole of a session runs in virtual time. This
-//! crate is for authors of another client in Rust; other programs use `Locks::connect` of the crate
-//! `navlocks`.
+//! A driver does the I/O: it carries out the commands of a [`Machine`], and passes the messages of
+//! the service, each [`Moment`] and a random number in. So a whole session runs in virtual time.
+//! This crate is for authors of another client in Rust; other programs use `Locks::connect` of the
+//! crate `navlocks`.
 //!
 //! ```
-//! use navlocks_client::{Addresses, DialError, Moment, Next, Route};
+//! use navlocks_client::{Addresses, Begin, Command, Machine, Moment, Settings};
 //!
-//! let addresses = Addresses::parse("wss://n1:7400,n2:7400")?;
-//! let mut route = Route::new(&addresses, true, 0);
-//! assert_eq!(route.target().url.to_string(), "wss://n1:7400/");
-//! let unreachable = DialError { refused: None, greeted: false };
-//! assert_eq!(route.failed(&unreachable, Moment::from_nanoseconds(0)), Next::AtOnce);
-//! assert_eq!(route.target().url.to_string(), "wss://n2:7400/");
+//! let addresses = Addresses::parse("wss://n1:7400")?;
+//! let now = Moment::from_nanoseconds(0);
+//! let mut machine: Machine<()> = Machine::new(Settings::new(addresses, Begin::Once), 0, now);
+//! let Some(Command::Dial(url)) = machine.poll_command() else { unreachable!() };
+//! assert_eq!(url.to_string(), "wss://n1:7400/");
+//! machine.dialed(false, None, now);
+//! assert_eq!(machine.poll_command(), Some(Command::Open));
+//! machine.opened(now);
+//! let Some(Command::Send(hello)) = machine.poll_command() else { unreachable!() };
+//! assert_eq!(hello, r#"{"hello":{"version":1}}"#);
 //! # Ok::<(), String>(())
 //! ```
 
@@ -23,6 +27,7 @@ mod addresses;
 mod backoff;
 mod keepalive;
 mod lease;
+mod machine;
 mod moment;
 mod queries;
 mod requests;
@@ -31,12 +36,12 @@ mod session;
 mod url;
 
 pub use addresses::Addresses;
-pub use backoff::{Backoff, Starts, jitter};
-pub use keepalive::{Due, Keepalive, SIGN_OF_LIFE};
-pub use lease::Lease;
+pub use backoff::{Backoff, jitter};
+pub use machine::{
+    Begin, Command, DialFailure, Event, Failure, LinkState, Machine, Outcome, Settings,
+};
 pub use moment::Moment;
-pub use queries::{KnownQuery, QueryFailure};
-pub use requests::{KnownRequest, Lapsed, Stage, is_steal};
-pub use route::{DialError, Next, Route, Target, code_of_status};
-pub use session::KnownSession;
+pub use queries::QueryFailure;
+pub use requests::{Loss, Over};
+pub use route::code_of_status;
 pub use url::Url;

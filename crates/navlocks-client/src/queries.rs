@@ -1,10 +1,10 @@
 //! One question to the service, until its answer.
 
-use navlocks_wire::{Ask, Question, Reply};
+use navlocks_wire::{Ask, Fault, Question, Reply};
 
 /// A question as the client knows it.
 #[derive(Debug)]
-pub struct KnownQuery {
+pub(crate) struct KnownQuery {
     /// The question, to be sent again over another connection.
     ask: Ask,
     /// Whether a service may have received it.
@@ -14,8 +14,12 @@ pub struct KnownQuery {
 }
 
 /// Why no answer is awaited any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryFailure {
+    /// Its client ended.
+    ClientEnded,
+    /// The service refuses it, or would.
+    Refused(Fault),
     /// The service cannot be reached, or is silent.
     Unreachable,
     /// The service may have changed locks for the question, and its answer is missing.
@@ -24,32 +28,32 @@ pub enum QueryFailure {
 
 impl KnownQuery {
     /// Makes a question without an answer; it is `sent` if there is a connection.
-    pub fn new(ask: Ask, sent: bool) -> Self {
+    pub(crate) fn new(ask: Ask, sent: bool) -> Self {
         Self { ask, sent, reply: None, failure: None }
     }
 
     /// Returns the client that asks.
-    pub fn client(&self) -> u64 {
+    pub(crate) fn client(&self) -> u64 {
         self.ask.client
     }
 
     /// Notes the answer.
-    pub fn answered(&mut self, reply: Reply) {
+    pub(crate) fn answered(&mut self, reply: Reply) {
         self.reply = Some(reply);
     }
 
     /// Takes the answer, if it has come.
-    pub fn take_reply(&mut self) -> Option<Reply> {
+    pub(crate) fn take_reply(&mut self) -> Option<Reply> {
         self.reply.take()
     }
 
     /// Returns why no answer is awaited any more.
-    pub fn failure(&self) -> Option<QueryFailure> {
-        self.failure
+    pub(crate) fn failure(&self) -> Option<QueryFailure> {
+        self.failure.clone()
     }
 
     /// Ends the wait for an answer. One that comes in time counts nevertheless.
-    pub fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         let failure = match self.is_in_doubt() {
             true => QueryFailure::OutcomeUnknown,
             false => QueryFailure::Unreachable,
@@ -59,14 +63,14 @@ impl KnownQuery {
 
     /// Returns true if the service may have changed locks for it, and its answer is missing: it
     /// must not be sent twice.
-    pub fn is_in_doubt(&self) -> bool {
+    pub(crate) fn is_in_doubt(&self) -> bool {
         let has_effect = matches!(self.ask.question, Question::ForceRelease(_));
         has_effect && self.sent && self.reply.is_none()
     }
 
     /// Returns the question to be sent over a new connection, and notes that. Returns none if no
     /// answer is awaited.
-    pub fn resend(&mut self) -> Option<Ask> {
+    pub(crate) fn resend(&mut self) -> Option<Ask> {
         if self.reply.is_some() || self.failure.is_some() {
             return None;
         }

@@ -1,28 +1,30 @@
 //! One request of a session, from its beginning to its end.
 
 use navlocks_core::{FencingToken, Wait};
-use navlocks_wire::{QueuePlace, Request};
+use navlocks_wire::{Cause, Fault, Lost, QueuePlace, Refused, Request};
 
 use crate::moment::Moment;
 
-/// A request as the client knows it. `Over` is how it ended.
+/// A request as the client knows it, with the data that the driver attached.
 #[derive(Debug)]
-pub struct KnownRequest<Over> {
+pub(crate) struct KnownRequest<T> {
     /// The message, to be sent again over another connection.
-    pub request: Request,
-    /// The stage of the request.
-    pub stage: Stage<Over>,
+    pub(crate) request: Request,
+    pub(crate) stage: Stage,
     /// Whether a service may have received it.
-    pub sent: bool,
+    pub(crate) sent: bool,
     /// The place in the queue, if the service sent one.
-    pub place: Option<QueuePlace>,
+    pub(crate) place: Option<QueuePlace>,
+    /// The driver watches the lock for contention that has not come.
+    pub(crate) is_watched: bool,
     /// When it was made, or granted.
     since: Moment,
+    pub(crate) data: T,
 }
 
 /// The stage of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stage<Over> {
+pub(crate) enum Stage {
     /// Not answered yet.
     Pending,
     /// Granted, and its future has not received that: if the session ends first, it is requested
@@ -34,9 +36,55 @@ pub enum Stage<Over> {
     Over(Over),
 }
 
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// It wanted its lock only if available, and it is not.
+    Unavailable,
+    /// The service refuses it, or would.
+    Refused(Box<Refused>),
+    /// The service cannot be reached, or is silent.
+    Unreachable,
+    /// It steals, and its session ended before the answer: another client may hold the lock.
+    OutcomeUnknown,
+    /// Its lock was lost, or it was aborted while it was pending.
+    Lost(Loss),
+}
+
+/// Why a lock was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The service took it away.
+    Taken {
+        /// The cause.
+        cause: Cause,
+        /// The thief in words, if the service sent them.
+        thief: Option<Box<str>>,
+    },
+    /// Its client ended.
+    ClientEnded,
+    /// The lease ended before the service answered.
+    LeaseLapsed,
+    /// The service ended the session, or is gone.
+    ServiceGone,
+}
+
+impl Over {
+    /// Makes the end of a request that is refused for this reason.
+    pub(crate) fn refused(id: u64, fault: Fault) -> Self {
+        Self::Refused(Box::new(Refused { id, fault, cycle: None }))
+    }
+}
+
+impl From<Lost> for Loss {
+    fn from(Lost { cause, thief, .. }: Lost) -> Self {
+        Self::Taken { cause, thief }
+    }
+}
+
 /// The effect of the end of a session on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lapsed {
+pub(crate) enum Lapsed {
     /// It waits for the next session, or was over before.
     Unchanged,
     /// It steals, and the service may have done that: another client may hold the lock by now.
@@ -45,15 +93,34 @@ pub enum Lapsed {
     Lost,
 }
 
-impl<Over> KnownRequest<Over> {
+impl<T> KnownRequest<T> {
     /// Makes a pending request; it is `sent` if there is a connection.
-    pub fn new(request: Request, sent: bool, now: Moment) -> Self {
-        Self { request, stage: Stage::Pending, sent, place: None, since: now }
+    pub(crate) fn new(request: Request, sent: bool, now: Moment, data: T) -> Self {
+        Self {
+            request,
+            stage: Stage::Pending,
+            sent,
+            place: None,
+            is_watched: false,
+            since: now,
+            data,
+        }
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.stage, Stage::Pending)
+    }
+
+    pub(crate) fn loss(&self) -> Option<&Loss> {
+        match &self.stage {
+            Stage::Over(Over::Lost(loss)) => Some(loss),
+            _ => None,
+        }
     }
 
     /// Returns true if a later request of the same client takes this lock away: it steals, and
     /// their scopes intersect.
-    pub fn is_stolen_by(&self, steal: &Request) -> bool {
+    pub(crate) fn is_stolen_by(&self, steal: &Request) -> bool {
         let own = &self.request;
         steal.id > own.id
             && steal.client == own.client
@@ -62,13 +129,13 @@ impl<Over> KnownRequest<Over> {
     }
 
     /// Returns true if the service must keep it.
-    pub fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         !matches!(self.stage, Stage::Over(_))
     }
 
     /// Returns the request as a claim has it: with its age, and the token of a held one or the
     /// place of a pending one. Returns none when it is over.
-    pub fn claim(&self, now: Moment) -> Option<Request> {
+    pub(crate) fn claim(&self, now: Moment) -> Option<Request> {
         let (token, place) = match self.stage {
             Stage::Pending => (None, self.place),
             Stage::Granted(token) | Stage::Held(token) => (Some(token.get()), None),
@@ -79,14 +146,14 @@ impl<Over> KnownRequest<Over> {
     }
 
     /// Grants it.
-    pub fn grant(&mut self, token: FencingToken, now: Moment) {
+    pub(crate) fn grant(&mut self, token: FencingToken, now: Moment) {
         self.stage = Stage::Granted(token);
         self.since = now;
     }
 
     /// Ends its session. A request that waits has no place any more, and a grant that its future
     /// has not received is void. The caller ends a request that is lost or in doubt.
-    pub fn lapse(&mut self) -> Lapsed {
+    pub(crate) fn lapse(&mut self) -> Lapsed {
         self.place = None;
         match self.stage {
             Stage::Pending | Stage::Granted(_) => {
@@ -103,7 +170,7 @@ impl<Over> KnownRequest<Over> {
 }
 
 /// Returns true if the request takes locks away from their holders.
-pub fn is_steal(request: &Request) -> bool {
+pub(crate) fn is_steal(request: &Request) -> bool {
     matches!(request.wait, Wait::Steal | Wait::StealAll)
 }
 
@@ -116,11 +183,11 @@ mod tests {
         Moment::from_nanoseconds(seconds * 1_000_000_000)
     }
 
-    fn known(message: &str) -> KnownRequest<&'static str> {
+    fn known(message: &str) -> KnownRequest<()> {
         let Ok(ToService::Request(request)) = navlocks_wire::read(message) else {
             panic!("{message}")
         };
-        KnownRequest::new(request, true, at(100))
+        KnownRequest::new(request, true, at(100), ())
     }
 
     #[test]
@@ -137,7 +204,7 @@ mod tests {
         assert_eq!(shown(&request, at(112)), Some((Some(9), None, Some(2000))));
         request.stage = Stage::Held(FencingToken::new(9));
         assert_eq!(shown(&request, at(105)), Some((Some(9), None, Some(0))));
-        request.stage = Stage::Over("lost");
+        request.stage = Stage::Over(Over::Lost(Loss::ServiceGone));
         assert_eq!(shown(&request, at(113)), None);
     }
 
@@ -152,7 +219,12 @@ mod tests {
             (plain, Stage::Pending, Lapsed::Unchanged, Stage::Pending),
             (plain, Stage::Granted(token), Lapsed::Unchanged, Stage::Pending),
             (plain, Stage::Held(token), Lapsed::Lost, Stage::Held(token)),
-            (plain, Stage::Over("no"), Lapsed::Unchanged, Stage::Over("no")),
+            (
+                plain,
+                Stage::Over(Over::Unavailable),
+                Lapsed::Unchanged,
+                Stage::Over(Over::Unavailable),
+            ),
             (steal, Stage::Pending, Lapsed::OutcomeUnknown, Stage::Pending),
             (steal, Stage::Granted(token), Lapsed::OutcomeUnknown, Stage::Pending),
             (steal, Stage::Held(token), Lapsed::Lost, Stage::Held(token)),

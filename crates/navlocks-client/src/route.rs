@@ -41,9 +41,9 @@ const WELCOME_LEASED_MIN: Duration = Duration::from_millis(250);
 
 /// An address, and why it is dialled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     /// The address.
-    pub url: Url,
+    pub(crate) url: Url,
     role: Role,
 }
 
@@ -59,7 +59,7 @@ enum Role {
 
 /// When the next address is dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// At once.
     AtOnce,
     /// After the next pause.
@@ -68,11 +68,11 @@ pub enum Next {
 
 /// An attempt that failed.
 #[derive(Clone, Debug)]
-pub struct DialError {
+pub(crate) struct DialError {
     /// The answer of a node that refuses the session; none if the node is out of reach.
-    pub refused: Option<Fault>,
+    pub(crate) refused: Option<Fault>,
     /// The node took the connection, and the hello was sent.
-    pub greeted: bool,
+    pub(crate) greeted: bool,
 }
 
 /// A node that was out of reach.
@@ -87,7 +87,7 @@ struct Unreachable {
 
 /// The way of a session to its service.
 #[derive(Debug)]
-pub struct Route {
+pub(crate) struct Route {
     addresses: Addresses,
     /// The session has a token that must not go to other machines unencrypted.
     hides_token: bool,
@@ -109,7 +109,7 @@ pub struct Route {
 
 impl Route {
     /// Begins at one of the addresses, by a random number.
-    pub fn new(addresses: &Addresses, hides_token: bool, random: u64) -> Self {
+    pub(crate) fn new(addresses: &Addresses, hides_token: bool, random: u64) -> Self {
         let urls = addresses.list();
         let first = random as usize % urls.len();
         let target = Target { url: urls[first].clone(), role: Role::Known };
@@ -130,17 +130,17 @@ impl Route {
     }
 
     /// Returns the next address.
-    pub fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
     /// Returns true if several nodes may be dialled.
-    pub fn is_cluster(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         self.is_cluster
     }
 
     /// Returns how long the way to the target may take, for a session with this lease.
-    pub fn limit(&self, lease: Option<Duration>) -> Duration {
+    pub(crate) fn limit(&self, lease: Option<Duration>) -> Duration {
         let eighth = lease.map(|lease| lease / 8);
         match self.target.role {
             Role::Owner { .. } => eighth.map_or(OWNER_MAX, |eighth| eighth.min(OWNER_MAX)),
@@ -156,7 +156,7 @@ impl Route {
     }
 
     /// The target has welcomed the session.
-    pub fn reached(&mut self) {
+    pub(crate) fn reached(&mut self) {
         let good = self.target.url.clone();
         self.unreachable.retain(|it| it.url != good);
         self.good = Some(good);
@@ -165,13 +165,13 @@ impl Route {
     }
 
     /// A connection was there for long enough that a further `moved` is no quarrel of nodes.
-    pub fn settled(&mut self) {
+    pub(crate) fn settled(&mut self) {
         self.hops = 0;
     }
 
     /// Returns true if no further attempt can succeed. The refusal of an owner before the hello is
     /// none of those: the node that named it can carry the messages.
-    pub fn is_final(&self, error: &DialError) -> bool {
+    pub(crate) fn is_final(&self, error: &DialError) -> bool {
         let is_owner = matches!(self.target.role, Role::Owner { .. });
         let Some(fault) = &error.refused else { return false };
         // A proxy answers a handshake so while its service restarts.
@@ -180,7 +180,7 @@ impl Route {
     }
 
     /// Chooses the next target after an attempt that failed.
-    pub fn failed(&mut self, error: &DialError, now: Moment) -> Next {
+    pub(crate) fn failed(&mut self, error: &DialError, now: Moment) -> Next {
         if let Some(Fault { code: FaultCode::Moved, to, .. }) = &error.refused {
             let Target { url, role } = self.target.clone();
             return self.follow(url, role == Role::Carrier, to.as_deref(), now);
@@ -215,8 +215,8 @@ impl Route {
     }
 
     /// Completes a hello to the target with what a node must know to lead the client on.
-    pub fn complete(&self, hello: Hello, now: Moment) -> Hello {
-        let carry = self.target.role == Role::Carrier;
+    pub(crate) fn complete(&self, hello: Hello, now: Moment) -> Hello {
+        let carry = self.target.carries();
         let unreachable = self.avoided(now).map(|it| it.url.to_string()).collect();
         let left = self.avoided(now).map(|it| it.until.saturating_since(now)).max();
         let home_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
@@ -224,14 +224,14 @@ impl Route {
     }
 
     /// Returns how long a node may take to answer the hello of a session with this lease.
-    pub fn welcome_limit(&self, lease: Option<Duration>, now: Moment) -> Option<Duration> {
+    pub(crate) fn welcome_limit(&self, lease: Option<Duration>, now: Moment) -> Option<Duration> {
         // A node keeps the hello until the locks of a node out of reach have another owner.
         let part = if self.avoided(now).next().is_none() { 4 } else { 2 };
         lease.map(|lease| (lease / part).max(WELCOME_LEASED_MIN))
     }
 
     /// Chooses the next target after the node that had welcomed the session said `moved`.
-    pub fn moved(&mut self, to: Option<&str>, now: Moment) -> Next {
+    pub(crate) fn moved(&mut self, to: Option<&str>, now: Moment) -> Next {
         match self.good.clone() {
             Some(from) => {
                 // A node that carried sends its client home.
@@ -300,14 +300,14 @@ impl Route {
 
 impl DialError {
     /// Returns true if the node does not own the locks.
-    pub fn is_moved(&self) -> bool {
+    pub(crate) fn is_moved(&self) -> bool {
         self.refused.as_ref().is_some_and(|fault| fault.code == FaultCode::Moved)
     }
 }
 
 impl Target {
     /// Returns true if the node is to carry the messages to the owner.
-    pub fn carries(&self) -> bool {
+    pub(crate) fn carries(&self) -> bool {
         self.role == Role::Carrier
     }
 }

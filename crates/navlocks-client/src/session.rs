@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use navlocks_wire::{Fault, FaultCode, Hello, Resume, Welcome};
+use navlocks_wire::{Fault, FaultCode, Hello, Limits, Request, Resume, Welcome};
 
 use crate::lease::Lease;
 use crate::moment::Moment;
 
 /// A session as the client knows it, from hello to hello. It outlives connections.
-#[derive(Debug)]
-pub struct KnownSession {
+#[derive(Debug, Default)]
+pub(crate) struct KnownSession {
     number: u32,
     /// The proof that the session belongs to this client, while it can be resumed.
     secret: Option<String>,
@@ -19,72 +19,56 @@ pub struct KnownSession {
     lease: Option<Lease>,
     lease_over: Option<Moment>,
     /// The service is a cluster, where a session has one partition.
-    pub is_cluster: bool,
-    message_bytes_max: usize,
-}
-
-impl Default for KnownSession {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            secret: None,
-            chosen: None,
-            epoch: 0,
-            lease: None,
-            lease_over: None,
-            is_cluster: false,
-            // A longer message would end the session, and then the next.
-            message_bytes_max: usize::MAX,
-        }
-    }
+    pub(crate) is_cluster: bool,
+    limits: Option<Limits>,
 }
 
 impl KnownSession {
     /// Returns its number at the service; that of the last one while there is none.
-    pub fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
     /// Returns the largest epoch of a service so far: a smaller one is that of a service that has a
     /// successor.
-    pub fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
     /// Returns the lease, if there is one.
-    pub fn lease(&mut self) -> Option<&mut Lease> {
+    pub(crate) fn lease(&mut self) -> Option<&mut Lease> {
         self.lease.as_mut()
     }
 
     /// Returns the length of the lease, if there is one.
-    pub fn lease_length(&self) -> Option<Duration> {
+    pub(crate) fn lease_length(&self) -> Option<Duration> {
         self.lease.as_ref().map(Lease::length)
     }
 
     /// Returns true if another connection can resume it.
-    pub fn is_resumable(&self) -> bool {
+    pub(crate) fn is_resumable(&self) -> bool {
         self.secret.is_some()
     }
 
     /// Returns until when the client may take its locks for held.
-    pub fn lease_deadline(&self) -> Moment {
+    pub(crate) fn lease_deadline(&self) -> Moment {
         self.lease.as_ref().map_or(Moment::NEVER, Lease::until)
     }
 
     /// Returns when the connection counts as dead although it is open, unless the service answers
     /// before.
-    pub fn silent_from(&self) -> Moment {
+    pub(crate) fn silent_from(&self) -> Moment {
         self.lease.as_ref().map_or(Moment::NEVER, Lease::silent_from)
     }
 
     /// Returns when a service may grant the locks of the latest lease to other clients.
-    pub fn lease_over(&self) -> Option<Moment> {
+    pub(crate) fn lease_over(&self) -> Option<Moment> {
         self.lease.as_ref().map(Lease::over).or(self.lease_over)
     }
 
     /// Completes the hello of a new connection: with the proof of this session, or else with a
     /// secret of the next one, if the client draws one.
-    pub fn hello(&mut self, hello: Hello, draw: impl FnOnce() -> Option<String>) -> Hello {
+    pub(crate) fn hello(&mut self, hello: Hello, draw: impl FnOnce() -> Option<String>) -> Hello {
         if let Some(secret) = self.secret.clone() {
             let resume = Resume { session: self.number, secret, epoch: self.epoch };
             return Hello { resume: Some(resume), secret: None, ..hello };
@@ -96,13 +80,13 @@ impl KnownSession {
     }
 
     /// Returns true if this answer to a hello resumes its session.
-    pub fn is_resumed(welcome: &Welcome, hello: &Hello) -> bool {
+    pub(crate) fn is_resumed(welcome: &Welcome, hello: &Hello) -> bool {
         let asked = hello.resume.as_ref();
         welcome.resumed && asked.is_some_and(|resume| resume.session == welcome.session)
     }
 
     /// Takes the answer to a hello that was sent at this moment.
-    pub fn welcomed(&mut self, welcome: &Welcome, sent: Moment) {
+    pub(crate) fn welcomed(&mut self, welcome: &Welcome, sent: Moment) {
         let length = welcome.lease_ms.map(Duration::from_millis);
         *self = Self {
             number: welcome.session,
@@ -112,12 +96,12 @@ impl KnownSession {
             lease: length.map(|length| Lease::new(length, sent)),
             lease_over: None,
             is_cluster: welcome.cluster,
-            message_bytes_max: welcome.limits.message_bytes_max,
+            limits: Some(welcome.limits),
         };
     }
 
     /// Ends the session on the side of the client.
-    pub fn lapse(&mut self) {
+    pub(crate) fn lapse(&mut self) {
         let secret = self.secret.take();
         if self.is_cluster && secret.is_some() {
             // The next owner ends the session that had this secret, and does not wait for it.
@@ -129,7 +113,7 @@ impl KnownSession {
     }
 
     /// Notes that the service ended the session, and may grant its locks from now on.
-    pub fn ended(&mut self, now: Moment) {
+    pub(crate) fn ended(&mut self, now: Moment) {
         self.lapse();
         self.lease_over = Some(now);
     }
@@ -138,16 +122,87 @@ impl KnownSession {
     ///
     /// # Errors
     ///
-    /// The service would refuse the message.
-    pub fn fits(&self, text: &str) -> Result<(), Fault> {
-        let (bytes, max) = (text.len(), self.message_bytes_max);
-        if bytes <= max {
-            return Ok(());
+    /// The service would end the session, and then the next.
+    pub(crate) fn check_length(&self, text: &str) -> Result<(), Fault> {
+        let max = self.max(|limits| limits.message_bytes_max);
+        within(max, text.len(), |bytes| {
+            format!(
+                "this takes a message of {bytes} bytes, and the service takes {max}: use shorter names"
+            )
+        })
+    }
+
+    /// Checks the names and the tag of a request.
+    ///
+    /// # Errors
+    ///
+    /// The service would refuse the request.
+    pub(crate) fn check_request(&self, request: &Request) -> Result<(), Fault> {
+        let Some(limits) = self.limits else { return Ok(()) };
+        let names = request.names.0.names();
+        let max = limits.names_per_request_max;
+        within(max, names.len(), |count| {
+            format!("a request of {count} names, and the service takes {max}: request fewer names")
+        })?;
+        for name in names {
+            let max = limits.name_bytes_max;
+            within(max, name.len_bytes(), |bytes| {
+                let name = shortened(&name.to_string());
+                format!(
+                    "the name '{name}' has {bytes} bytes, and the service takes {max}: use a shorter one"
+                )
+            })?;
         }
-        let sentence = format!(
-            "this takes a message of {bytes} bytes, and the service takes {max}: use shorter names"
-        );
-        Err(Fault::new(FaultCode::Limit, sentence))
+        let max = limits.tag_bytes_max;
+        within(max, request.tag.as_ref().map_or(0, |tag| tag.len_bytes()), |bytes| {
+            format!("the tag has {bytes} bytes, and the service takes {max}: use a shorter one")
+        })
+    }
+
+    /// Checks that the session takes one more request.
+    ///
+    /// # Errors
+    ///
+    /// The service would refuse the request.
+    pub(crate) fn check_requests(&self, count: usize) -> Result<(), Fault> {
+        let max = self.max(|limits| limits.requests_per_session_max);
+        within(max, count + 1, |_| {
+            format!(
+                "the connection has {count} requests, and the service takes {max}: release locks first"
+            )
+        })
+    }
+
+    /// Checks that the session takes one more client.
+    ///
+    /// # Errors
+    ///
+    /// The service would refuse the client.
+    pub(crate) fn check_clients(&self, count: usize) -> Result<(), Fault> {
+        let max = self.max(|limits| limits.clients_per_session_max);
+        within(max, count + 1, |_| {
+            format!("the connection has {count} clients, and the service takes {max}: end some")
+        })
+    }
+
+    fn max(&self, limit: fn(&Limits) -> usize) -> usize {
+        self.limits.as_ref().map_or(usize::MAX, limit)
+    }
+}
+
+fn within(max: usize, count: usize, sentence: impl FnOnce(usize) -> String) -> Result<(), Fault> {
+    match count <= max {
+        true => Ok(()),
+        false => Err(Fault::new(FaultCode::Limit, sentence(count))),
+    }
+}
+
+/// Returns the start of a name, for a sentence.
+fn shortened(name: &str) -> String {
+    const SHOWN_CHARS: usize = 40;
+    match name.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
     }
 }
 
@@ -194,7 +249,10 @@ mod tests {
         assert_eq!((again.secret.as_deref(), again.resume), (Some("drawn"), None));
         session.welcomed(&welcome(3, ""), at(100));
         assert_eq!((session.number(), session.epoch(), session.is_resumable()), (7, 3, true));
-        assert!(session.fits("123456789").is_ok() && session.fits("1234567890").is_err());
+        assert!(
+            session.check_length("123456789").is_ok()
+                && session.check_length("1234567890").is_err()
+        );
     }
 
     #[test]

@@ -150,16 +150,14 @@ impl Inboxes {
         }
     }
 
-    /// Begins another connection. Returns true if a subscription is to be sent, once for all
-    /// streams.
+    /// Begins another connection, with one subscription for all streams.
     #[cfg(feature = "client")]
-    pub(crate) fn restart(&mut self) -> bool {
+    pub(crate) fn restart(&mut self) {
         for inbox in self.inboxes.values_mut() {
             let has_begun = inbox.begins <= self.answered;
             inbox.begins = u64::from(!has_begun);
         }
         self.answered = 0;
-        self.sent = u64::from(!self.inboxes.is_empty());
-        !self.inboxes.is_empty()
+        self.sent = 1;
     }
 }

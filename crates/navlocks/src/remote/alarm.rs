@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::task::Context;
-use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
@@ -11,13 +10,14 @@ use navlocks_client::Moment;
 
 /// Wakes its task at a moment of the clock that leases are counted by.
 pub(super) struct Alarm {
-    timer: Pin<Box<Sleep>>,
+    /// Made in the runtime of its task.
+    timer: Option<Pin<Box<Sleep>>>,
     set_to: Moment,
 }
 
 impl Alarm {
     pub(super) fn new() -> Self {
-        Self { timer: Box::pin(sleep(Duration::ZERO)), set_to: Moment::NEVER }
+        Self { timer: None, set_to: Moment::NEVER }
     }
 
     /// Wakes the task at this moment. If an earlier one was set before, the task is woken then, and
@@ -29,9 +29,12 @@ impl Alarm {
         if at < self.set_to {
             self.set_to = at;
             let left = at.saturating_since(clock::now());
-            self.timer.as_mut().reset(tokio::time::Instant::now() + left);
+            match &mut self.timer {
+                Some(timer) => timer.as_mut().reset(tokio::time::Instant::now() + left),
+                None => self.timer = Some(Box::pin(sleep(left))),
+            }
         }
-        if self.timer.as_mut().poll(cx).is_ready() {
+        if self.timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready()) {
             // The timer has another clock, and may have fired too early.
             self.set_to = Moment::NEVER;
             cx.waker().wake_by_ref();

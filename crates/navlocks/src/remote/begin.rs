@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::connect::{ConnectError, Options};
-use super::own::{self, Start};
-use navlocks_client::Backoff;
+use super::connect::Options;
+use super::driver::Driver;
+use super::errors::ConnectError;
+use super::user_service::{self, Start};
+use navlocks_client::{Backoff, Begin};
 
 /// How the first connection is tried.
 pub(super) struct Attempts {
@@ -17,31 +19,31 @@ pub(super) struct Attempts {
 }
 
 /// Makes the first connection, by one or several attempts.
-pub(super) async fn begin<T>(
+pub(super) async fn begin(
     options: &Options,
     attempts: Attempts,
-    attempt: impl AsyncFn(&Options) -> Result<T, ConnectError>,
-) -> Result<T, ConnectError> {
+    begin: Begin,
+) -> Result<Driver, ConnectError> {
     let Some(after) = attempts.timeout else {
-        return try_all(options, &attempts, &attempt, &mut None).await;
+        return try_all(options, &attempts, begin, &mut None).await;
     };
     let mut last = None;
-    match tokio::time::timeout(after, try_all(options, &attempts, &attempt, &mut last)).await {
+    match tokio::time::timeout(after, try_all(options, &attempts, begin, &mut last)).await {
         Ok(begun) => begun,
         Err(_) => Err(ConnectError::TimedOut { after, last: last.map(Box::new) }),
     }
 }
 
 /// Tries once, or until it succeeds. Keeps the error of the last attempt.
-async fn try_all<T>(
+async fn try_all(
     options: &Options,
     attempts: &Attempts,
-    attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
+    begin: Begin,
     last: &mut Option<ConnectError>,
-) -> Result<T, ConnectError> {
+) -> Result<Driver, ConnectError> {
     let mut backoff = Backoff::between_dials(&options.addresses);
     loop {
-        match try_once(options, attempts, attempt).await {
+        match try_once(options, attempts, begin).await {
             Err(error) if attempts.retry && may_pass(&error) => *last = Some(error),
             begun => return begun,
         }
@@ -49,15 +51,15 @@ async fn try_all<T>(
     }
 }
 
-async fn try_once<T>(
+async fn try_once(
     options: &Options,
     attempts: &Attempts,
-    attempt: &impl AsyncFn(&Options) -> Result<T, ConnectError>,
-) -> Result<T, ConnectError> {
+    begin: Begin,
+) -> Result<Driver, ConnectError> {
     if let (Some(start), Some(socket)) = (&attempts.start, options.addresses.socket()) {
-        own::start(socket, start).await?;
+        user_service::start(socket, start).await?;
     }
-    attempt(options).await
+    Driver::begin(options, begin).await
 }
 
 /// Returns true if another attempt may succeed.

@@ -1,6 +1,5 @@
 //! `Locks::connect`: the options of a connection.
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -9,14 +8,14 @@ use std::time::Duration;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
+use super::backend::Handle;
 use super::begin::{self, Attempts};
-use super::driver;
-use super::handle::Handle;
+use super::errors::ConnectError;
 use super::open::shut_down;
-use super::own::{self, Start};
-use super::runtime::Carrier;
-use navlocks_client::{Addresses, Route, Url};
-use navlocks_wire::{ClientKey, Fault};
+use super::runtime::DriverRuntime;
+use super::user_service::{self, Start};
+use navlocks_client::{Addresses, Begin, Settings as Session, Url};
+use navlocks_wire::ClientKey;
 
 /// The shortest silence that follows from a patience: a service may be busy for a moment.
 const SILENCE_MIN: Duration = Duration::from_secs(1);
@@ -60,11 +59,29 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns the way of a session that is not connected yet.
-    pub(super) fn route(&self) -> Route {
-        let hides_token = self.token.is_some() && !self.token_in_clear;
-        Route::new(&self.addresses, hides_token, own::random())
+    /// Returns the settings of a session that is not connected yet.
+    pub(super) fn settings(&self, begin: Begin) -> Session {
+        // Over a Unix socket the kernel tells the process.
+        let is_far = self.addresses.socket().is_none();
+        Session {
+            addresses: self.addresses.clone(),
+            hides_token: self.token.is_some() && !self.token_in_clear,
+            partition: self.partition.clone(),
+            parent: self.parent,
+            process: is_far.then(own_process),
+            lease: self.lease,
+            unreachable_after: self.patience,
+            answers_within: self.answers_within,
+            starts_service: self.restart.is_some(),
+            begin,
+        }
     }
+}
+
+/// Returns a description of this process for people on other machines.
+fn own_process() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}@{}", std::process::id(), host.trim())
 }
 
 #[cfg(test)]
@@ -263,7 +280,7 @@ impl Connect {
             answers_within.unwrap_or_else(|| patience.map(|patience| patience.max(SILENCE_MIN)));
         let (addresses, start) = match service {
             Service::At(url) => (Addresses::parse(&url).map_err(ConnectError::BadUrl)?, None),
-            Service::Own { start } => (Addresses::one(Url::Unix(own::socket()?)), start),
+            Service::Own { start } => (Addresses::one(Url::Unix(user_service::socket()?)), start),
         };
         if let (Some(_), Some(host), false) = (&token, addresses.in_clear(), token_in_clear) {
             return Err(ConnectError::TokenInClear { host: host.to_owned() });
@@ -290,11 +307,11 @@ impl Connect {
         let (options, attempts) = self.prepare()?;
         // The socket belongs to the runtime that drives it, which is not always the caller's.
         let (mut tell, told) = tokio::sync::oneshot::channel();
-        let carrier = Carrier::here().map_err(ConnectError::Unreachable)?;
-        let known = carrier.clone();
+        let runtime = DriverRuntime::here().map_err(ConnectError::Unreachable)?;
+        let known = runtime.clone();
         let driver = async move {
             let begun = tokio::select! {
-                begun = begin::begin(&options, attempts, driver::begin) => begun,
+                begun = begin::begin(&options, attempts, Begin::Once) => begun,
                 () = tell.closed() => return,
             };
             match begun {
@@ -307,7 +324,7 @@ impl Connect {
                 Err(error) => drop(tell.send(Err(error))),
             }
         };
-        carrier.spawn(driver);
+        runtime.spawn(driver);
         told.await.unwrap_or_else(|_| Err(shut_down()))
     }
 }
@@ -317,93 +334,4 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConnectError
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|error| bad(error.to_string()))?;
     if all.is_empty() { Err(bad("there is none in the PEM text".into())) } else { Ok(all) }
-}
-
-/// Why a service was not reached.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The address cannot be understood.
-    BadUrl(String),
-    /// The token has characters that no header can carry.
-    BadToken,
-    /// The token would be sent to another machine unencrypted.
-    TokenInClear {
-        /// The machine.
-        host: String,
-    },
-    /// Other users can write to the folder of the user's own service, so one of them may listen
-    /// there.
-    Unsafe(String),
-    /// A certificate cannot be read.
-    BadCertificate(String),
-    /// No process answers there.
-    Unreachable(io::Error),
-    /// No connection was made within the [timeout](Connect::timeout).
-    TimedOut {
-        /// The timeout.
-        after: Duration,
-        /// Why the last attempt failed, if one has ended.
-        last: Option<Box<Self>>,
-    },
-    /// A process listens there, and sends nothing.
-    Silent {
-        /// For this long.
-        within: Duration,
-    },
-    /// The process that answers is not a service of navlocks.
-    Handshake(String),
-    /// The service refuses this client.
-    Refused(Fault),
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadUrl(problem) | Self::Unsafe(problem) => f.write_str(problem),
-            Self::BadToken => f.write_str(
-                "the access token has characters that no token has: is it the right file?",
-            ),
-            Self::TokenInClear { host } => write!(
-                f,
-                "the access token would go to {host} unencrypted: use wss:, or allow it by name"
-            ),
-            Self::BadCertificate(problem) => {
-                write!(f, "a root certificate cannot be read: {problem}")
-            }
-            Self::Unreachable(error) => {
-                write!(f, "the lock service cannot be reached: {error}")?;
-                match error.kind() {
-                    io::ErrorKind::NotFound => {
-                        f.write_str("; is it running? Connect::start starts the user's own")
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Self::TimedOut { after, last } => {
-                write!(f, "no connection was made within {after:?}")?;
-                last.as_ref().map_or(Ok(()), |last| write!(f, ": {last}"))
-            }
-            Self::Silent { within } => {
-                write!(
-                    f,
-                    "the lock service did not answer within {within:?}: is it stopped, or busy?"
-                )
-            }
-            Self::Handshake(problem) => {
-                write!(f, "what answers there is no lock service for this client: {problem}")
-            }
-            Self::Refused(fault) => write!(f, "the lock service refuses the connection: {fault}"),
-        }
-    }
-}
-
-impl Error for ConnectError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unreachable(error) => Some(error),
-            Self::TimedOut { last: Some(last), .. } => Some(&**last),
-            _ => None,
-        }
-    }
 }

@@ -19,8 +19,9 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, handshake::client::Request};
 
-use super::connect::{ConnectError, Options};
-use super::early;
+use super::connect::Options;
+use super::errors::ConnectError;
+use super::zero_rtt;
 use navlocks_client::{Url, code_of_status};
 use navlocks_wire::{Fault, SUBPROTOCOL};
 
@@ -49,32 +50,21 @@ impl Dialed {
     }
 }
 
-/// Connects to this address, up to the socket. The handshake has a limit of its own.
-pub(crate) async fn dial(
-    options: &Options,
-    url: &Url,
-    limit: Duration,
-) -> Result<Dialed, ConnectError> {
+/// Connects to this address, up to the socket.
+pub(super) async fn dial(options: &Options, url: &Url) -> Result<Dialed, ConnectError> {
     let request = match (url, &options.token) {
         (Url::Unix(_), None) => None,
         _ => Some(request(options, url)?),
     };
-    let limit = match (url, options.answers_within) {
-        (Url::Unix(_), Some(within)) => within.min(limit),
-        _ => limit,
-    };
-    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"));
-    let socket = tokio::time::timeout(limit, socket(options, url)).await;
-    let socket = socket.map_err(|_| ConnectError::Unreachable(late()))??;
-    Ok(Dialed { request, socket })
+    Ok(Dialed { request, socket: socket(options, url).await? })
 }
 
 /// Opens a WebSocket. Sends these messages with the handshake, if the socket takes early ones.
-pub(crate) async fn open(dialed: Dialed, early: Vec<String>) -> Result<Link, ConnectError> {
+pub(super) async fn open(dialed: Dialed, early: Vec<String>) -> Result<Link, ConnectError> {
     let Dialed { request, socket } = dialed;
     // Messages are short and every read clears the buffer first, so a small one is faster.
     let config = WebSocketConfig::default().read_buffer_size(4 * 1024).write_buffer_size(16 * 1024);
-    let Some(request) = request else { return early::open(socket, early, config).await };
+    let Some(request) = request else { return zero_rtt::open(socket, early, config).await };
     let opened = tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await;
     let (link, response) = opened.map_err(|error| match error {
         tungstenite::Error::Http(response) => {

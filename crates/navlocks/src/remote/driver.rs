@@ -1,300 +1,343 @@
-//! The driver: the task that owns the connection of a session, and connects again.
+//! The driver: the task that carries out the commands of a session's machine.
 
 use std::future::poll_fn;
-use std::io;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
+use std::task::{Context, Poll, Waker};
 
-use tokio::time::sleep;
+use futures_util::{Sink, Stream};
+use navlocks_client::{Begin, Command, Machine, Moment};
+use navlocks_wire as wire;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::alarm::Alarm;
-use super::carrier::{End, carry};
 use super::clock;
-use super::connect::{ConnectError, Options};
-use super::dial::{Dialed, Link, dial};
-use super::greeting::{WELCOME_MAX, greet, greet_over};
-use super::own;
-use super::session::Session;
-use crate::error::{Loss, Refusal};
-use navlocks_client::{Backoff, DialError, Moment, Next, Route, Starts, jitter};
-use navlocks_wire::{Fault, FaultCode};
+use super::connect::Options;
+use super::dial::{Dialed, Link, dial, open};
+use super::errors::{ConnectError, broken};
+use super::open::shut_down;
+use super::secret;
+use super::user_service;
+use super::wakers::{Next, Session, Tasks};
 
-/// Spreads the clients that want to start a service.
-const START_JITTER_MAX: Duration = Duration::from_millis(50);
-
-/// How often in a row a service may end a session because of the client's messages, until the users
-/// get the fault.
-const FAULTS_MAX: u32 = 2;
-
-/// A session that lasted so long had another cause than the one before.
-const FAULTS_FORGOTTEN: Duration = Duration::from_secs(60);
-
-/// An attempt to connect that failed.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: ConnectError,
-    /// The node took the connection, and the hello was sent.
-    pub(super) greeted: bool,
+/// A task that owns the connection of a session, and connects again.
+pub(super) struct Driver {
+    session: Arc<Session>,
+    io: Io,
+    alarm: Alarm,
+    /// Why the last attempt failed, if the machine does not know.
+    error: Option<ConnectError>,
 }
 
-impl Failure {
-    /// Returns the failure as the route sees it.
-    fn dial_error(&self) -> DialError {
-        let refused = match &self.error {
-            ConnectError::Refused(fault) => Some(fault.clone()),
-            _ => None,
-        };
-        DialError { refused, greeted: self.greeted }
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The driver's work in progress.
+enum Io {
+    Nothing,
+    Dialing(Work<Result<Dialed, ConnectError>>),
+    Dialed(Dialed),
+    Opening(Work<Result<Link, ConnectError>>),
+    Connected(Connected),
+    Starting(Work<bool>),
+}
+
+struct Connected {
+    link: Link,
+    /// True if the answer to a ping of WebSocket may be in the link's buffer.
+    ponging: bool,
+    end: End,
+}
+
+/// The end of a connection.
+#[derive(PartialEq)]
+enum End {
+    Open,
+    /// It is closed behind the last message.
+    Closing,
+    /// It is read until the service closes it.
+    Draining,
+}
+
+impl Driver {
+    pub(super) fn new(options: &Options, begin: Begin) -> Self {
+        let session = Arc::new(Session::new(options.clone(), begin));
+        Self { session, io: Io::Nothing, alarm: Alarm::new(), error: None }
     }
-}
 
-/// A session that has its driver, and its connection if there is one.
-pub(super) struct Begun {
-    session: Gone,
-    route: Route,
-    /// A socket to the route's target, until the session greets over it.
-    dialed: Option<Dialed>,
-    link: Option<Link>,
-}
-
-impl Begun {
-    /// A session that is not connected yet.
-    pub(super) fn new(session: Arc<Session>) -> Self {
-        let route = session.options.route();
-        Self { session: Gone(session), route, dialed: None, link: None }
+    /// Connects, and sends the hello if `begin` says so.
+    pub(super) async fn begin(options: &Options, begin: Begin) -> Result<Self, ConnectError> {
+        let mut driver = Self::new(options, begin);
+        driver.until(|machine| machine.has_begun() || machine.is_dialed()).await?;
+        Ok(driver)
     }
 
     pub(super) fn session(&self) -> &Arc<Session> {
-        &self.session.0
+        &self.session
     }
 
-    /// Makes the first connection: dials each address once, and follows nodes to the owner. A
-    /// cluster without an owner is dialled for as long as a service may take to answer.
+    /// Sends the hello that was held back, and receives the welcome.
     pub(super) async fn greet(&mut self) -> Result<(), ConnectError> {
-        let Self { session: Gone(session), route, dialed, link } = self;
-        let (since, mut has_moved) = (clock::now(), false);
-        let mut backoff = Backoff::between_dials(&session.options.addresses);
-        loop {
-            let greeted = match dialed.take() {
-                // One of several nodes may not own the locks, so they get requests after a welcome.
-                Some(dialed) => greet_over(session, route, dialed, !route.is_cluster()).await,
-                None => greet(session, route).await,
-            };
-            let failure = match greeted {
-                Ok(greeted) => {
-                    *link = Some(greeted);
-                    return Ok(());
-                }
-                Err(failure) => failure,
-            };
-            let error = failure.dial_error();
-            has_moved |= error.is_moved();
-            if route.is_final(&error) {
-                return Err(failure.error);
-            }
-            if route.failed(&error, clock::now()) == Next::AtOnce {
-                continue;
-            }
-            if !has_moved || clock::now().saturating_since(since) >= WELCOME_MAX {
-                return Err(failure.error);
-            }
-            sleep(backoff.next_in_takeover(own::random())).await;
-        }
+        self.session.input(|state| state.machine.greet(clock::now()));
+        self.until(Machine::has_begun).await
     }
 
     /// Carries the session until its users are gone.
-    pub(super) async fn drive(self) {
-        let Self { session: gone, mut route, mut link, .. } = self;
-        let session = &gone.0;
-        let mut backoff = Backoff::between_dials(&session.options.addresses);
-        let mut starts = Starts::default();
-        let mut faults = 0;
+    pub(super) async fn drive(mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    async fn until(&mut self, is_there: fn(&Machine<Tasks>) -> bool) -> Result<(), ConnectError> {
+        poll_fn(|cx| {
+            let ended = self.poll(cx);
+            if is_there(&self.session.lock().machine) {
+                return Poll::Ready(Ok(()));
+            }
+            ended.map(|()| Err(self.take_error()))
+        })
+        .await
+    }
+
+    fn take_error(&mut self) -> ConnectError {
+        let failure = self.session.lock().machine.failure().cloned();
+        let known = failure.and_then(ConnectError::of_failure);
+        known.or_else(|| self.error.take()).unwrap_or_else(shut_down)
+    }
+
+    fn input(&self, input: impl FnOnce(&mut Machine<Tasks>, Moment)) {
+        self.session.input(|state| input(&mut state.machine, clock::now()));
+    }
+
+    /// Works until nothing is left to do before the next wakeup.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            if let Some(link) = link.take() {
-                let since = clock::now();
-                if let End::Left = carry(session, link).await {
-                    return;
-                }
-                session.link_broken();
-                let lasted = clock::now().saturating_since(since);
-                if backoff.after(lasted) {
-                    route.settled();
-                }
-                if lasted >= FAULTS_FORGOTTEN {
-                    faults = 0;
-                }
-                if let Some(fault) = session.take_fault() {
-                    faults += 1;
-                    // The next session begins with the same requests.
-                    if faults == FAULTS_MAX {
-                        return session.refused(Refusal::from(fault));
-                    }
-                }
-                starts.after(lasted);
-                let moved = session.take_moved();
-                if let Some(Fault { to, .. }) = moved
-                    && route.moved(to.as_deref(), clock::now()) == Next::AtOnce
-                {
-                    backoff.restart();
-                }
+            self.session.check_lease();
+            if self.carry_out_commands(cx) {
+                return Poll::Ready(());
             }
-            link = reconnect(session, &mut route, &mut backoff, &mut starts).await;
-            if link.is_none() {
-                return;
-            }
-        }
-    }
-}
-
-/// Makes the first connection of a session.
-pub(super) async fn begin(options: &Options) -> Result<Begun, ConnectError> {
-    let mut begun = Begun::new(Arc::new(Session::new(options.clone())));
-    begun.greet().await?;
-    Ok(begun)
-}
-
-/// Opens the first socket of a session, to the first address that takes the connection.
-pub(super) async fn begin_dialed(options: &Options) -> Result<Begun, ConnectError> {
-    let mut begun = Begun::new(Arc::new(Session::new(options.clone())));
-    let Begun { session: Gone(session), route, dialed, .. } = &mut begun;
-    loop {
-        let limit = route.limit(session.lease_length());
-        let error = match dial(options, &route.target().url, limit).await {
-            Ok(socket) => {
-                *dialed = Some(socket);
-                return Ok(begun);
-            }
-            Err(error) => error,
-        };
-        let failure = Failure { error, greeted: false };
-        let error = failure.dial_error();
-        if route.is_final(&error) || route.failed(&error, clock::now()) == Next::AfterPause {
-            return Err(failure.error);
-        }
-    }
-}
-
-/// Tells the users when the driver ends, however it does: also when a runtime drops its task.
-struct Gone(Arc<Session>);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        self.0.gone();
-    }
-}
-
-/// Tries until the service is reached again, or there is nobody left to reach it for.
-async fn reconnect(
-    session: &Session,
-    route: &mut Route,
-    backoff: &mut Backoff,
-    starts: &mut Starts,
-) -> Option<Link> {
-    let since = clock::now();
-    let mut next = Next::AfterPause;
-    loop {
-        if next == Next::AfterPause {
-            let is_awaited = session.is_resumable() || session.needs_service();
-            attended(session, since, sleep(next_pause(is_awaited, route, backoff))).await?;
-        }
-        let failure = match attended(session, since, greet(session, route)).await? {
-            Ok(link) => return Some(link),
-            Err(failure) => failure,
-        };
-        let error = failure.dial_error();
-        if route.is_final(&error) {
-            if let ConnectError::Refused(fault) = failure.error {
-                session.refused(Refusal::from(fault));
-            }
-            return None;
-        }
-        match &failure.error {
-            ConnectError::Refused(fault) if fault.code == FaultCode::UnknownSession => {
-                // A client that wanted to resume a session may begin another one at once.
-                if session.is_resumable() {
-                    backoff.restart();
-                }
-                session.input(|state| session.lapse(state, Loss::ServiceGone));
-                next = Next::AfterPause;
+            if self.poll_io(cx).is_ready() {
                 continue;
             }
-            ConnectError::Unreachable(io)
-                if is_nobody(io)
-                    && attended(session, since, start_again(session, starts)).await? =>
-            {
-                backoff.restart();
+            // After reading: messages that arrived while this process was stopped count.
+            let deadline = self.session.deadline();
+            if clock::has_come(deadline) {
+                self.input(Machine::elapsed);
+                continue;
             }
-            _ => {}
+            self.alarm.set(deadline, cx);
+            return Poll::Pending;
         }
-        next = route.failed(&error, clock::now());
     }
-}
 
-/// Returns the pause before the next attempt. The next owner of a cluster's locks grants nothing
-/// until all sessions have claimed theirs.
-fn next_pause(is_awaited: bool, route: &Route, backoff: &mut Backoff) -> Duration {
-    match route.is_cluster() && is_awaited {
-        true => backoff.next_in_takeover(own::random()),
-        false => backoff.next_pause(),
-    }
-}
-
-/// Returns true if no process listens at a Unix socket.
-fn is_nobody(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
-}
-
-/// Starts a service that has ended, if this client is to do that and needs one. Returns whether a
-/// service listens then.
-async fn start_again(session: &Session, starts: &mut Starts) -> bool {
-    let Options { addresses, restart, .. } = &session.options;
-    let (Some(socket), Some(start)) = (addresses.socket(), restart) else { return false };
-    if !session.needs_service() || !starts.is_due(clock::now()) {
-        return false;
-    }
-    // All clients of a service notice its end at the same moment: the jitter lets one be the first.
-    sleep(jitter(START_JITTER_MAX, own::random())).await;
-    let started = own::start(socket, start).await;
-    starts.done(clock::now());
-    started.is_ok()
-}
-
-/// Runs a future while there is no connection, unless the users leave first. Leases and patience
-/// end meanwhile.
-async fn attended<T>(session: &Session, since: Moment, work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    let mut alarm = Alarm::new();
-    poll_fn(|cx| {
-        // Nothing is sent; but the driver is woken when the users leave.
-        while session.next_said(cx.waker()).is_some() {}
-        if session.may_end() {
-            return Poll::Ready(None);
+    /// Carries out all commands. Returns true if the session has ended.
+    fn carry_out_commands(&mut self, cx: &mut Context<'_>) -> bool {
+        loop {
+            let can_send = match &mut self.io {
+                Io::Connected(connected) => match connected.poll_send(cx) {
+                    Poll::Ready(Ok(())) => true,
+                    // A broken connection is found by reading.
+                    Poll::Ready(Err(_)) | Poll::Pending => false,
+                },
+                _ => false,
+            };
+            match self.session.next_command(can_send, cx.waker()) {
+                Next::Command(command) => self.carry_out(command),
+                Next::Nothing => return false,
+                Next::Ended => return true,
+            }
         }
-        session.check_lease();
-        session.check_patience(since);
-        alarm.set(session.lease_deadline().min(session.patient_until(since)), cx);
-        work.as_mut().poll(cx).map(Some)
-    })
-    .await
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        let session = self.session.clone();
+        match command {
+            Command::Dial(url) => {
+                let work = async move { dial(&session.options, &url).await };
+                self.io = Io::Dialing(Box::pin(work));
+            }
+            Command::Open => self.open(),
+            Command::Send(text) => {
+                if let Io::Connected(connected) = &mut self.io {
+                    // An error is found by reading.
+                    let _sent = connected.start_send(text);
+                }
+            }
+            Command::Present(path) => session.show_presence(path),
+            Command::Close => self.end_connection(End::Closing),
+            Command::Drain => self.end_connection(End::Draining),
+            Command::Drop => self.io = Io::Nothing,
+            Command::StartService => {
+                self.io = Io::Starting(Box::pin(async move {
+                    let Options { addresses, restart, .. } = &session.options;
+                    let (Some(socket), Some(start)) = (addresses.socket(), restart) else {
+                        return false;
+                    };
+                    user_service::start(socket, start).await.is_ok()
+                }));
+            }
+        }
+    }
+
+    /// Begins the handshake, with the messages that follow.
+    fn open(&mut self) {
+        match std::mem::replace(&mut self.io, Io::Nothing) {
+            Io::Dialed(socket) => {
+                let first = self.session.take_messages();
+                self.io = Io::Opening(Box::pin(open(socket, first)));
+            }
+            other => self.io = other,
+        }
+    }
+
+    fn end_connection(&mut self, end: End) {
+        if let Io::Connected(connected) = &mut self.io {
+            connected.end = end;
+        }
+    }
+
+    /// Goes on with the work in progress. Returns ready when the machine has to look at its result.
+    fn poll_io(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.io {
+            Io::Nothing | Io::Dialed(_) => return Poll::Pending,
+            Io::Dialing(work) => match std::task::ready!(work.as_mut().poll(cx)) {
+                Ok(socket) => {
+                    let takes_messages = socket.takes_early();
+                    self.io = Io::Dialed(socket);
+                    let is_far = self.session.options.addresses.socket().is_none();
+                    let secret = is_far.then(secret::draw).flatten();
+                    self.input(|machine, now| machine.dialed(takes_messages, secret, now));
+                }
+                Err(error) => self.fail(error),
+            },
+            Io::Opening(work) => match std::task::ready!(work.as_mut().poll(cx)) {
+                Ok(link) => {
+                    let (ponging, end) = (false, End::Open);
+                    self.io = Io::Connected(Connected { link, ponging, end });
+                    self.input(Machine::opened);
+                }
+                Err(error) => self.fail(error),
+            },
+            Io::Starting(work) => {
+                let listens = std::task::ready!(work.as_mut().poll(cx));
+                self.io = Io::Nothing;
+                self.input(|machine, now| machine.service_started(listens, now));
+            }
+            Io::Connected(connected) => {
+                match std::task::ready!(connected.poll(&self.session, cx)) {
+                    Ended::HasCommands => {}
+                    Ended::Closed => {
+                        self.error = Some(broken(tungstenite::Error::ConnectionClosed));
+                        self.io = Io::Nothing;
+                        self.input(Machine::closed);
+                    }
+                    Ended::Broken(error) => {
+                        self.error = Some(error);
+                        self.io = Io::Nothing;
+                        self.input(Machine::broken);
+                    }
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Ends an attempt that failed before or in the handshake.
+    fn fail(&mut self, error: ConnectError) {
+        self.io = Io::Nothing;
+        let failure = error.dial_failure();
+        self.error = Some(error);
+        self.input(|machine, now| machine.dial_failed(failure, now));
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use navlocks_client::Addresses;
+/// Tells the users when the driver ends, however it does: also when a runtime drops its task. The
+/// last messages are still written, so that the service need not wait for a lease.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.session.input(|state| state.machine.shut_down());
+        let Io::Connected(connected) = &mut self.io else { return };
+        let cx = &mut Context::from_waker(Waker::noop());
+        for text in self.session.take_messages() {
+            let _sent = connected.start_send(text);
+        }
+        let _as_much_as_fits = Pin::new(&mut connected.link).poll_flush(cx);
+    }
+}
 
-    #[test]
-    fn session_that_a_takeover_waits_for_makes_short_pauses() {
-        let longest = |list: &str, is_awaited: bool| {
-            let session = Session::new(Options::to(Addresses::parse(list).unwrap()));
-            let route = session.options.route();
-            let mut backoff = Backoff::between_dials(&session.options.addresses);
-            (0..100).map(|_| next_pause(is_awaited, &route, &mut backoff)).max().unwrap()
+/// Why reading stopped.
+enum Ended {
+    /// A message of the service has effects on the connection, or is to be answered.
+    HasCommands,
+    /// The service closed the connection.
+    Closed,
+    Broken(ConnectError),
+}
+
+impl Connected {
+    /// Returns ready when a message can be sent.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), tungstenite::Error>> {
+        Pin::new(&mut self.link).poll_ready(cx)
+    }
+
+    fn start_send(&mut self, text: String) -> Result<(), tungstenite::Error> {
+        Pin::new(&mut self.link).start_send(Message::text(text))
+    }
+
+    /// Writes before reading: other clients may be blocked on these messages. Messages received
+    /// before the end count.
+    fn poll(&mut self, session: &Session, cx: &mut Context<'_>) -> Poll<Ended> {
+        let link = Pin::new(&mut self.link);
+        let written = match self.end {
+            End::Open => link.poll_flush(cx).map(|flushed| flushed.err()),
+            End::Closing => link
+                .poll_close(cx)
+                .map(|closed| Some(closed.err().unwrap_or(tungstenite::Error::ConnectionClosed))),
+            End::Draining => Poll::Pending,
         };
-        assert!(longest("ws://a,b", true) <= Duration::from_millis(200));
-        assert_eq!(longest("ws://a,b", false), Duration::from_secs(1));
-        assert_eq!(longest("ws://a", true), Duration::from_secs(1));
+        if let Poll::Ready(read) = self.poll_receive(session, cx) {
+            return Poll::Ready(read);
+        }
+        match written {
+            Poll::Ready(Some(error)) => Poll::Ready(Ended::Broken(broken(error))),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Receives all messages that have arrived.
+    fn poll_receive(&mut self, session: &Session, cx: &mut Context<'_>) -> Poll<Ended> {
+        loop {
+            // Back-pressure: the buffer has no limit, and a service that does not read would fill
+            // it.
+            if self.ponging
+                && let Err(error) = std::task::ready!(Pin::new(&mut self.link).poll_flush(cx))
+            {
+                return Poll::Ready(Ended::Broken(broken(error)));
+            }
+            self.ponging = false;
+            let text = match std::task::ready!(Pin::new(&mut self.link).poll_next(cx)) {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Close(_))) | None => return Poll::Ready(Ended::Closed),
+                Some(Err(error)) => return Poll::Ready(Ended::Broken(broken(error))),
+                Some(Ok(Message::Ping(_))) => {
+                    self.ponging = true;
+                    continue;
+                }
+                Some(Ok(_)) => continue,
+            };
+            if self.end == End::Draining {
+                continue;
+            }
+            // A malformed message means that the peer does not speak the protocol.
+            match wire::read(&text) {
+                Ok(message) => {
+                    if session.receive(message) {
+                        return Poll::Ready(Ended::HasCommands);
+                    }
+                }
+                Err(fault) => {
+                    let error = ConnectError::Handshake(fault.to_string());
+                    return Poll::Ready(Ended::Broken(error));
+                }
+            }
+        }
     }
 }

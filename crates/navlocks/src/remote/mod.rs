@@ -1,47 +1,35 @@
 //! Locks of a service: the same verbs, sent over a connection.
 //!
 //! ```text
-//!   Locks, guards, futures ──▶ session ──▶ outbox ──▶ driver ──▶ WebSocket ──▶ service
-//!          ▲                      ▲                     │
-//!          └────── wakers ────────┴──── receiving ◀─────┘
+//!   Locks, guards, futures ──verbs──▶ machine ──commands──▶ driver ──▶ WebSocket ──▶ service
+//!          ▲                          │     ▲                  │
+//!          └─────── wakers ◀──events──┘     └──messages, time──┘
 //! ```
 //!
-//! A [`Session`](session::Session) is the state that users and driver share: requests, locks and
-//! messages to send. The driver is one task that owns the connection. Users never wait for it: they
-//! change the state, wake it, and are woken.
-//!
-//! After a connection broke, all messages follow from the state of the session, so nothing is
-//! replayed: a resumed session claims all its live requests, held ones with their tokens.
-//!
-//! The parts that need no clock, no socket and no task are in the crate `navlocks-client`.
+//! The machine of `navlocks-client` has all state of the session. Users and driver share it in a
+//! [`Session`](wakers::Session), with the tasks that wait for its events. The driver is one task
+//! that owns the connection. Users never wait for it: they change the state, wake it, and are woken.
 
 // In reading order.
 mod connect;
+mod errors;
 mod begin;
 mod open;
-mod own;
-mod handle;
+mod user_service;
+mod backend;
 mod partitions;
-mod session;
-mod changes;
-mod entry;
-mod link;
-mod claim;
+mod wakers;
 mod presence;
-mod receiving;
-mod asking;
-mod translation;
+mod convert;
 mod clock;
-mod silence;
 mod driver;
-mod greeting;
-mod carrier;
 mod alarm;
 mod dial;
-mod early;
+mod zero_rtt;
 mod runtime;
 mod secret;
 
-pub use connect::{Connect, ConnectError};
-pub(crate) use handle::Handle;
+pub(crate) use backend::Handle;
+pub use connect::Connect;
+pub use errors::ConnectError;
 pub use open::Greeting;

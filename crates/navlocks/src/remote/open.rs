@@ -8,11 +8,13 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::oneshot;
 
+use navlocks_client::Begin;
+
+use super::backend::Handle;
 use super::begin;
-use super::connect::{Connect, ConnectError};
-use super::driver;
-use super::handle::Handle;
-use super::runtime::Carrier;
+use super::connect::Connect;
+use super::errors::ConnectError;
+use super::runtime::DriverRuntime;
 
 /// The second step of a connection that [`Connect::open`] has begun: the hello is sent when this is
 /// first polled.
@@ -52,11 +54,11 @@ impl Connect {
     pub(crate) async fn open_handle(self) -> Result<(Handle, Greeting), ConnectError> {
         let (options, attempts) = self.prepare()?;
         let (mut tell, told) = oneshot::channel();
-        let carrier = Carrier::here().map_err(ConnectError::Unreachable)?;
-        let known = carrier.clone();
+        let runtime = DriverRuntime::here().map_err(ConnectError::Unreachable)?;
+        let known = runtime.clone();
         let driver = async move {
             let dialed = tokio::select! {
-                dialed = begin::begin(&options, attempts, driver::begin_dialed) => dialed,
+                dialed = begin::begin(&options, attempts, Begin::Dial) => dialed,
                 () = tell.closed() => return,
             };
             let mut begun = match dialed {
@@ -89,7 +91,7 @@ impl Connect {
                 }
             }
         };
-        carrier.spawn(driver);
+        runtime.spawn(driver);
         told.await.unwrap_or_else(|_| Err(shut_down()))
     }
 }

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use navlocks_client::Begin;
 use navlocks_core::ClientId;
 
+use super::backend::Handle;
 use super::connect::Options;
-use super::driver::Begun;
-use super::handle::Handle;
-use super::session::Session;
+use super::driver::Driver;
 
 /// The sessions that belong together, by their partitions.
 #[derive(Debug, Default)]
@@ -40,13 +40,13 @@ impl Handle {
     /// Adds a client to this partition. In a cluster it may be the first one of another session.
     pub(crate) fn partition(self: &Arc<Self>, name: &str) -> (Arc<Self>, ClientId) {
         if !self.has_one_partition() || self.options.partition == name {
-            return (self.clone(), self.add_client(name.into()));
+            return (self.clone(), self.add_client(name));
         }
         let mut known = self.partitions.lock();
         known.entry(self.options.partition.clone()).or_insert_with(|| Arc::downgrade(self));
         if let Some(other) = known.get(name).and_then(Weak::upgrade) {
             drop(known);
-            let client = other.add_client(name.into());
+            let client = other.add_client(name);
             return (other, client);
         }
         let other = Arc::new(self.begin_beside(name));
@@ -59,10 +59,10 @@ impl Handle {
     /// Begins the session of another partition. Requests wait until its driver has connected.
     fn begin_beside(&self, partition: &str) -> Self {
         let options = Options { partition: partition.to_owned(), ..self.options.clone() };
-        let session = Arc::new(Session::new(options));
-        session.input(|state| state.known.is_cluster = true);
-        let begun = Begun::new(session.clone());
-        self.carrier.spawn(begun.drive());
-        Self { session, carrier: self.carrier.clone(), partitions: self.partitions.clone() }
+        let driver = Driver::new(&options, Begin::Persist);
+        let session = driver.session().clone();
+        session.input(|state| state.machine.expect_cluster());
+        self.runtime.spawn(driver.drive());
+        Self { session, runtime: self.runtime.clone(), partitions: self.partitions.clone() }
     }
 }

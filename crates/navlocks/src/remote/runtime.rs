@@ -14,13 +14,13 @@ static OWN: Mutex<Option<Handle>> = Mutex::new(None);
 
 /// The runtime that runs a driver, as threads see it that want to block.
 #[derive(Clone, Debug)]
-pub(crate) struct Carrier {
+pub(crate) struct DriverRuntime {
     runtime: Handle,
     /// The thread that last ran the driver, if its runtime has no other.
     thread: Arc<Mutex<Option<ThreadId>>>,
 }
 
-impl Carrier {
+impl DriverRuntime {
     /// Returns the runtime that the caller is in; without one a thread of this crate, one for all
     /// connections.
     pub(crate) fn here() -> io::Result<Self> {
@@ -34,10 +34,10 @@ impl Carrier {
             self.runtime.spawn(driver);
             return;
         }
-        let carrier = self.clone();
+        let own = self.clone();
         let mut driver = Box::pin(driver);
         self.runtime.spawn(poll_fn(move |cx| {
-            *carrier.thread() = Some(thread::current().id());
+            *own.thread() = Some(thread::current().id());
             driver.as_mut().poll(cx)
         }));
     }

@@ -11,8 +11,8 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
-use super::connect::ConnectError;
 use super::dial::{Link, Socket, other_protocol, refused};
+use super::errors::ConnectError;
 use navlocks_wire::SUBPROTOCOL;
 
 /// The key, and the answer that proves that a server of WebSocket has read it.

@@ -7,15 +7,14 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker, ready};
 use std::time::Duration;
 
-use navlocks_client::{Stage, is_steal};
+use navlocks_client::{LinkState, Outcome};
 use navlocks_core::{Blockers, ClientId, Name, Request, RequestId};
-use navlocks_wire::{self as wire, Open, Question, Reply as Answered, RequestKey, ToService};
+use navlocks_wire::{self as wire, Question, Reply as Answered, RequestKey};
 
 use super::clock;
-use super::entry::{Entry, Over};
 use super::partitions::Partitions;
-use super::runtime::Carrier;
-use super::session::{Client, LinkState, Session, State};
+use super::runtime::DriverRuntime;
+use super::wakers::{Session, Tasks};
 use crate::backend::{Answer, Backend, Blocking, Grant, Reply, Sender, Watched};
 use crate::blocking::wait_for;
 use crate::connection::Connection;
@@ -32,14 +31,14 @@ const FAREWELL_MAX: Duration = Duration::from_millis(500);
 pub(crate) struct Handle {
     pub(super) session: Arc<Session>,
     /// The runtime that runs the driver.
-    pub(super) carrier: Carrier,
+    pub(super) runtime: DriverRuntime,
     /// The sessions of the same connection to a cluster.
     pub(super) partitions: Arc<Partitions>,
 }
 
 impl Handle {
-    pub(super) fn new(session: Arc<Session>, carrier: Carrier) -> Self {
-        Self { session, carrier, partitions: Arc::default() }
+    pub(super) fn new(session: Arc<Session>, runtime: DriverRuntime) -> Self {
+        Self { session, runtime, partitions: Arc::default() }
     }
 
     /// Returns the client that every session begins with.
@@ -49,22 +48,15 @@ impl Handle {
 
     /// Adds a client to the partition of the client `like`.
     pub(crate) fn new_client(&self, like: ClientId) -> ClientId {
-        let (state, number) = (self.lock(), like.serial());
-        let living = state.clients.get(&number).map(|client| &client.partition);
-        let known = living.or_else(|| state.ended.get(&number)).cloned();
+        let state = self.lock();
+        let known = state.machine.partition_of(like.serial());
+        let partition = known.unwrap_or(&self.options.partition).to_owned();
         drop(state);
-        self.add_client(known.unwrap_or_else(|| self.options.partition.as_str().into()))
+        self.add_client(&partition)
     }
 
-    pub(super) fn add_client(&self, partition: Arc<str>) -> ClientId {
-        let number = self.input(|state| {
-            let number = state.next_client;
-            state.next_client += 1;
-            state.say(&ToService::Open(Open { client: number, partition: partition.to_string() }));
-            state.clients.insert(number, Client { partition, ..Client::default() });
-            number
-        });
-        ClientId::foreign(0, number)
+    pub(super) fn add_client(&self, partition: &str) -> ClientId {
+        ClientId::foreign(0, self.input(|state| state.machine.add_client(partition)))
     }
 
     /// Asks the service. `read` takes the reply that fits the question.
@@ -90,7 +82,7 @@ impl Handle {
         match RequestKey::try_from(request) {
             Ok(key) => Box::pin(self.question(client, question(key), read)),
             Err(_) => Box::pin(async move {
-                let known = self.lock().clients.contains_key(&client.serial());
+                let known = self.lock().machine.has_client(client.serial());
                 if known { Ok(T::default()) } else { Err(QueryError::ClientEnded) }
             }),
         }
@@ -108,7 +100,7 @@ impl Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // Without a lease the end of the process informs the service as well.
-        let waits = self.options.own_thread && self.lock().known.lease_length().is_some();
+        let waits = self.options.own_thread && self.lock().machine.has_lease();
         self.session.leave();
         self.partitions.forget(&self.options.partition);
         if waits && tokio::runtime::Handle::try_current().is_err() {
@@ -125,100 +117,62 @@ impl Backend for Handle {
         tag: Option<&Arc<str>>,
         waker: &Waker,
     ) -> Answer {
-        let client = sender.client.serial();
         let Request { scope, mode, wait } = request;
-        self.input(|state| {
-            if let Err(error) = state.hope(client) {
-                return Answer::Failed(error);
+        let request = wire::Request {
+            id: 0,
+            client: sender.client.serial(),
+            names: wire::Names(scope.clone()),
+            mode: *mode,
+            wait: *wait,
+            tag: tag.map(|tag| (**tag).into()),
+            token: None,
+            place: None,
+            ms: None,
+        };
+        let tasks = Tasks::new(waker.clone());
+        self.input(|state| match state.machine.request(request, tasks, clock::now()) {
+            Ok(number) => {
+                Answer::Pending(RequestId::foreign(state.machine.session_number(), number))
             }
-            let number = state.next_request;
-            let message = ToService::Request(wire::Request {
-                id: number,
-                client,
-                names: wire::Names(scope.clone()),
-                mode: *mode,
-                wait: *wait,
-                tag: tag.map(|tag| (**tag).into()),
-                token: None,
-                place: None,
-                ms: None,
-            });
-            let text = wire::write(&message);
-            if let Err(fault) = state.known.fits(&text) {
-                return Answer::Failed(RequestErrorKind::Refused(fault.into()));
-            }
-            state.next_request += 1;
-            state.say_text(text);
-            let now = clock::now();
-            state.keepalive.begin(now);
-            if let ToService::Request(request) = message {
-                if is_steal(&request) {
-                    state.thieves.insert(number);
-                }
-                let sent = state.link == LinkState::Up;
-                state.entries.insert(number, Entry::new(request, sent, now, waker.clone()));
-            }
-            Answer::Pending(RequestId::foreign(state.known.number(), number))
+            Err(over) => over.into(),
         })
     }
 
     fn poll_request(&self, id: RequestId, waker: &Waker) -> Answer {
         self.check_lease();
-        let losses = self.losses.load(Ordering::Relaxed);
+        let losses = self.session.losses(Ordering::Relaxed);
         self.input(|state| {
-            let State { entries, wakes, known, .. } = state;
             let number = number_of(id);
-            let Some(entry) = entries.get_mut(&number) else {
-                return Answer::Failed(RequestErrorKind::ClientEnded);
-            };
-            match &entry.stage {
-                Stage::Pending => {
-                    if !entry.waker.as_ref().is_some_and(|known| known.will_wake(waker))
-                        && let Some(earlier) = entry.waker.replace(waker.clone())
+            let session = state.machine.session_number();
+            match state.machine.outcome(number) {
+                None => Answer::Failed(RequestErrorKind::ClientEnded),
+                Some(Outcome::Pending(tasks)) => {
+                    if !tasks.waker.as_ref().is_some_and(|known| known.will_wake(waker))
+                        && let Some(earlier) = tasks.waker.replace(waker.clone())
                     {
-                        wakes.discard(earlier);
+                        state.wakes.discard(earlier);
                     }
                     Answer::Pending(id)
                 }
-                Stage::Granted(token) | Stage::Held(token) => {
-                    let token = *token;
-                    entry.stage = Stage::Held(token);
-                    let id = RequestId::foreign(known.number(), number);
+                Some(Outcome::Granted(token)) => {
+                    let id = RequestId::foreign(session, number);
                     Answer::Granted(Grant { id, token, losses })
                 }
-                Stage::Over(over) => {
-                    let over = over.clone();
-                    entries.remove(&number);
-                    state.thieves.remove(&number);
-                    match over {
-                        Over::Unavailable => Answer::Unavailable,
-                        Over::Failed(error) => Answer::Failed(error),
-                        Over::Lost(loss) => {
-                            state.say(&ToService::Release(number));
-                            Answer::Failed(loss.into())
-                        }
-                    }
-                }
+                Some(Outcome::Over(over)) => over.into(),
             }
         })
     }
 
     fn abandon(&self, id: RequestId) {
         self.input(|state| {
-            let number = number_of(id);
-            state.thieves.remove(&number);
-            if let Some(entry) = state.entries.remove(&number) {
-                state.wakes.discard_all(entry.waker);
-                state.say(&ToService::Abort(number));
+            if let Some(mut tasks) = state.machine.abort(number_of(id)) {
+                state.wakes.discard_all(tasks.waker.take());
             }
         });
     }
 
     fn time_out(&self, id: RequestId) -> bool {
-        let waits = self.input(|state| {
-            let entry = state.entries.get(&number_of(id));
-            entry.is_some_and(|entry| matches!(entry.stage, Stage::Pending))
-        });
+        let waits = self.input(|state| state.machine.is_pending(number_of(id)));
         if waits {
             self.abandon(id);
         }
@@ -228,23 +182,22 @@ impl Backend for Handle {
     fn release(&self, id: RequestId) -> Result<(), Loss> {
         self.check_lease();
         self.input(|state| {
-            let number = number_of(id);
-            // A guard's entry stays until the guard is dropped, so there is one.
-            let Some(entry) = state.entries.remove(&number) else { return Ok(()) };
-            let loss = entry.loss().or_else(|| state.predicted_loss(&entry));
-            state.wakes.add_all(entry.into_wakers());
-            state.say(&ToService::Release(number));
-            loss.map_or(Ok(()), Err)
+            // A guard's request stays until the guard is dropped, so there is one.
+            let Some((loss, mut tasks)) = state.machine.release(number_of(id)) else {
+                return Ok(());
+            };
+            state.wakes.add_all(tasks.take_wakers());
+            loss.map_or(Ok(()), |loss| Err(loss.into()))
         })
     }
 
     fn losses(&self) -> u64 {
         self.check_lease();
-        self.losses.load(Ordering::Acquire)
+        self.session.losses(Ordering::Acquire)
     }
 
     fn loss(&self, id: RequestId) -> Option<Loss> {
-        self.lock().entries.get(&number_of(id)).and_then(Entry::loss)
+        self.lock().machine.loss(number_of(id)).cloned().map(Into::into)
     }
 
     fn poll_watch(
@@ -258,77 +211,73 @@ impl Backend for Handle {
         let waker = waker.clone();
         self.input(|state| {
             let number = number_of(id);
-            // A guard's entry stays until the guard is dropped.
-            let Some(entry) = state.entries.get_mut(&number) else { return Poll::Ready(Ok(())) };
-            if let Some(loss) = entry.loss() {
-                return Poll::Ready(Err(loss));
+            if let Some(loss) = state.machine.loss(number) {
+                return Poll::Ready(Err(loss.clone().into()));
             }
             let is_new = watch.is_none();
-            let watch = *watch.get_or_insert_with(|| {
-                state.next_watch += 1;
-                state.next_watch
-            });
-            let (come, earlier) = entry.watch(watch, watched, waker);
+            let watch = *watch.get_or_insert_with(|| state.next_watch());
+            // A guard's request stays until the guard is dropped.
+            let Some(tasks) = state.machine.data(number) else { return Poll::Ready(Ok(())) };
+            let (has_come, earlier) = tasks.watch(watch, watched, waker);
             state.wakes.discard_all(earlier);
             if is_new && watched == Watched::Contention {
-                state.say(&ToService::Contention(number));
+                state.machine.watch(number);
             }
-            if come { Poll::Ready(Ok(())) } else { Poll::Pending }
+            if has_come { Poll::Ready(Ok(())) } else { Poll::Pending }
         })
     }
 
     fn unwatch(&self, id: RequestId, watch: u64) {
         self.input(|state| {
-            let entry = state.entries.get_mut(&number_of(id));
-            let waker = entry.and_then(|entry| entry.unwatch(watch));
+            let Some(tasks) = state.machine.data(number_of(id)) else { return };
+            let waker = tasks.unwatch(watch);
+            let is_watched = tasks.watches_contention();
             state.wakes.discard_all(waker);
+            if !is_watched {
+                state.machine.unwatch(number_of(id));
+            }
         });
     }
 
     fn end_client(&self, client: ClientId) {
         let client = client.serial();
         self.input(|state| {
-            let Some(mut ended) = state.clients.remove(&client) else { return };
-            state.wakes.add_all(ended.inboxes.take_wakers());
-            state.ended.insert(client, ended.partition);
-            self.end_entries(state, |owner| owner == client);
-            state.say(&ToService::Close(client));
+            state.machine.end_client(client);
+            let mut inboxes = state.inboxes.remove(&client);
+            state.wakes.add_all(inboxes.iter_mut().flat_map(Inboxes::take_wakers));
         });
     }
 
     fn forget_client(&self, client: ClientId) {
-        self.lock().ended.remove(&client.serial());
+        self.lock().machine.forget_client(client.serial());
     }
 
     /// Ids of a session begin with its number, which another connection may change.
     fn shown_id(&self, client: ClientId) -> ClientId {
-        ClientId::foreign(self.lock().known.number(), client.serial())
+        ClientId::foreign(self.lock().machine.session_number(), client.serial())
     }
 
     fn shown_request(&self, id: RequestId) -> RequestId {
-        RequestId::foreign(self.lock().known.number(), number_of(id))
+        RequestId::foreign(self.lock().machine.session_number(), number_of(id))
     }
 
     /// Subscribes at the service when a stream begins, and unsubscribes when the last one ends.
     fn with_inboxes(&self, client: ClientId, work: &mut dyn FnMut(&mut Inboxes)) {
         let client = client.serial();
         self.input(|state| {
-            if state.link.is_over() || state.link == LinkState::Leaving {
+            let link = state.machine.link();
+            if link.is_over() || *link == LinkState::Leaving || !state.machine.has_client(client) {
                 return;
             }
-            let up = state.link == LinkState::Up;
-            let Some(known) = state.clients.get_mut(&client) else { return };
-            let Client { inboxes, subscribed, .. } = known;
+            let inboxes = state.inboxes.entry(client).or_default();
             let before = inboxes.len();
             work(inboxes);
             let after = inboxes.len();
             if after > before {
-                *subscribed = true;
                 inboxes.mute_newest();
-                state.say(&ToService::Listen(client));
+                state.machine.listen(client);
             } else if before > 0 && after == 0 {
-                *subscribed = !up;
-                state.say(&ToService::Unlisten(client));
+                state.machine.unlisten(client);
             }
         });
     }
@@ -347,16 +296,15 @@ impl Backend for Handle {
 
     fn blocking(&self) -> Blocking {
         // No message is awaited any more.
-        if self.lock().link.is_over() { Blocking::Free } else { self.carrier.blocking() }
+        if self.lock().machine.link().is_over() { Blocking::Free } else { self.runtime.blocking() }
     }
 
     fn connection(&self) -> (Connection, u64) {
-        self.lock().connection()
+        self.session.connection()
     }
 
     fn watch_connection(&self, changes: u64, waker: &Waker) {
-        let waker = waker.clone();
-        self.input(|state| state.watch_connection(changes, waker));
+        self.session.watch_connection(changes, waker);
     }
 
     fn descriptor(&self) -> Option<OwnedFd> {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use navlocks_client::{Over, QueryFailure};
 use navlocks_core::{Deadlock, FencingToken, Name, RequestId};
-use navlocks_wire::{self as wire, About};
+use navlocks_wire::{self as wire, About, FaultCode};
 
+use crate::backend::Answer;
 use crate::deadlock::Cycle;
-use crate::error::{Loss, Refusal};
+use crate::error::{Loss, QueryError, Refusal, RequestErrorKind};
 use crate::events::{Event, Kind};
 use crate::query::{LockInfo, PartitionSnapshot, Place, Snapshot, Unclaimed};
 
@@ -17,11 +19,50 @@ impl From<wire::Fault> for Refusal {
     }
 }
 
-impl From<wire::Lost> for Loss {
-    fn from(lost: wire::Lost) -> Self {
-        match lost.cause.into() {
-            Self::Stolen { by } => Self::Stolen { by: by.described(lost.thief) },
-            other => other,
+impl From<navlocks_client::Loss> for Loss {
+    fn from(loss: navlocks_client::Loss) -> Self {
+        use navlocks_client::Loss;
+        match loss {
+            Loss::Taken { cause, thief } => match cause.into() {
+                Self::Stolen { by } => Self::Stolen { by: by.described(thief) },
+                other => other,
+            },
+            Loss::ClientEnded => Self::ClientEnded,
+            Loss::LeaseLapsed => Self::LeaseLapsed,
+            Loss::ServiceGone => Self::ServiceGone,
+        }
+    }
+}
+
+impl From<Over> for Answer {
+    fn from(over: Over) -> Self {
+        Self::Failed(match over {
+            Over::Unavailable => return Self::Unavailable,
+            Over::Refused(refused) => (*refused).into(),
+            Over::Unreachable => RequestErrorKind::Unreachable,
+            Over::OutcomeUnknown => RequestErrorKind::OutcomeUnknown,
+            Over::Lost(loss) => Loss::from(loss).into(),
+        })
+    }
+}
+
+impl From<wire::Refused> for RequestErrorKind {
+    fn from(wire::Refused { fault, cycle, .. }: wire::Refused) -> Self {
+        match (fault.code, cycle) {
+            (FaultCode::Deadlock, Some(cycle)) => Self::Deadlock(cycle.into()),
+            (FaultCode::ExclusiveOvertake, _) => Self::ExclusiveOvertake,
+            _ => Self::Refused(fault.into()),
+        }
+    }
+}
+
+impl From<QueryFailure> for QueryError {
+    fn from(failure: QueryFailure) -> Self {
+        match failure {
+            QueryFailure::ClientEnded => Self::ClientEnded,
+            QueryFailure::Refused(fault) => Self::Refused(fault.into()),
+            QueryFailure::Unreachable => Self::Unreachable,
+            QueryFailure::OutcomeUnknown => Self::OutcomeUnknown,
         }
     }
 }

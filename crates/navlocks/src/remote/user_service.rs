@@ -15,7 +15,7 @@ use std::thread;
 
 use tokio::net::UnixStream;
 
-use super::connect::ConnectError;
+use super::errors::ConnectError;
 
 /// The variable that names another folder.
 const FOLDER_VARIABLE: &str = "NAVLOCKS_DIR";

@@ -1,0 +1,191 @@
+//! The user's verbs for requests, and their ends.
+
+use navlocks_core::FencingToken;
+use navlocks_wire::{self as wire, Cause, Request, RequestKey, ToService};
+
+use super::{Event, LinkState, Machine};
+use crate::moment::Moment;
+use crate::requests::{KnownRequest, Lapsed, Loss, Over, Stage, is_steal};
+
+/// The outcome of a request at one moment.
+#[derive(Debug)]
+pub enum Outcome<'a, T> {
+    /// It is pending, with these data of the driver.
+    Pending(&'a mut T),
+    /// It is granted. From here on its lock counts as held.
+    Granted(FencingToken),
+    /// It is over, and forgotten.
+    Over(Over),
+}
+
+impl<T> Machine<T> {
+    /// Requests a lock; the machine chooses the number. The service receives the request over the
+    /// connection, or over the next one.
+    ///
+    /// # Errors
+    ///
+    /// The request cannot succeed. Nothing is sent.
+    pub fn request(&mut self, mut request: Request, data: T, now: Moment) -> Result<u64, Over> {
+        let number = self.next_request;
+        self.check_client(request.client, number)?;
+        request.id = number;
+        let checked = self
+            .session
+            .check_request(&request)
+            .and_then(|()| self.session.check_requests(self.living));
+        let message = ToService::Request(request);
+        let text = wire::write(&message);
+        checked
+            .and_then(|()| self.session.check_length(&text))
+            .map_err(|fault| Over::refused(number, fault))?;
+        self.next_request += 1;
+        let sent = self.link == LinkState::Up;
+        if sent {
+            self.send_text(text);
+            self.keepalive.begin(now);
+        }
+        if let ToService::Request(request) = message {
+            if is_steal(&request) {
+                self.thieves.insert(number);
+            }
+            self.requests.insert(number, KnownRequest::new(request, sent, now, data));
+            self.living += 1;
+        }
+        Ok(number)
+    }
+
+    /// Returns the outcome of a request, and takes it. Returns none if the request is unknown.
+    pub fn outcome(&mut self, number: u64) -> Option<Outcome<'_, T>> {
+        let is_over = matches!(self.requests.get(&number)?.stage, Stage::Over(_));
+        if is_over {
+            let stage = self.requests.remove(&number)?.stage;
+            let Stage::Over(over) = stage else { return None };
+            if let Over::Lost(_) = over {
+                self.send(&ToService::Release(number));
+            }
+            return Some(Outcome::Over(over));
+        }
+        let request = self.requests.get_mut(&number)?;
+        match request.stage {
+            Stage::Granted(token) | Stage::Held(token) => {
+                request.stage = Stage::Held(token);
+                Some(Outcome::Granted(token))
+            }
+            _ => Some(Outcome::Pending(&mut request.data)),
+        }
+    }
+
+    /// Returns true if the request is pending.
+    pub fn is_pending(&self, number: u64) -> bool {
+        self.requests.get(&number).is_some_and(KnownRequest::is_pending)
+    }
+
+    /// Returns the data of a request.
+    pub fn data(&mut self, number: u64) -> Option<&mut T> {
+        self.requests.get_mut(&number).map(|request| &mut request.data)
+    }
+
+    /// Returns how a lock was lost, until it is released.
+    pub fn loss(&self, number: u64) -> Option<&Loss> {
+        self.requests.get(&number)?.loss()
+    }
+
+    /// Aborts a request; if it was granted meanwhile, releases its lock.
+    pub fn abort(&mut self, number: u64) -> Option<T> {
+        let request = self.forget(number)?;
+        self.send(&ToService::Abort(number));
+        Some(request.data)
+    }
+
+    /// Releases a lock, or acknowledges its loss. Returns the loss, and the data of the driver.
+    pub fn release(&mut self, number: u64) -> Option<(Option<Loss>, T)> {
+        let request = self.forget(number)?;
+        let loss = request.loss().cloned().or_else(|| self.predicted_loss(&request));
+        self.send(&ToService::Release(number));
+        Some((loss, request.data))
+    }
+
+    /// Watches a lock once: [`Event::Contended`] follows when a request waits for it.
+    pub fn watch(&mut self, number: u64) {
+        if let Some(request) = self.requests.get_mut(&number) {
+            request.is_watched = true;
+            self.send(&ToService::Contention(number));
+        }
+    }
+
+    /// Ends the watch of a lock.
+    pub fn unwatch(&mut self, number: u64) {
+        if let Some(request) = self.requests.get_mut(&number) {
+            request.is_watched = false;
+        }
+    }
+
+    fn forget(&mut self, number: u64) -> Option<KnownRequest<T>> {
+        let request = self.requests.remove(&number)?;
+        self.living -= usize::from(request.is_alive());
+        self.thieves.remove(&number);
+        Some(request)
+    }
+
+    /// Returns the loss of a lock that its client releases while a steal of the same client is
+    /// pending: the service receives the steal before the release.
+    fn predicted_loss(&self, released: &KnownRequest<T>) -> Option<Loss> {
+        let mut thieves = self.thieves.iter().filter_map(|thief| self.requests.get(thief));
+        let thief = thieves.find(|thief| released.is_stolen_by(&thief.request))?;
+        let thief = RequestKey::new(self.session.number(), thief.request.id);
+        Some(Loss::Taken { cause: Cause::Stolen(thief), thief: None })
+    }
+
+    /// Ends a request without a lock. A held lock is not affected.
+    pub(super) fn end_pending(&mut self, number: u64, over: Over) {
+        if self.is_pending(number) {
+            self.end_request(number, over);
+        }
+    }
+
+    pub(super) fn end_request(&mut self, number: u64, over: Over) {
+        if let Some(request) = self.requests.get_mut(&number)
+            && request.is_alive()
+        {
+            self.losses += u64::from(matches!(over, Over::Lost(_)));
+            self.living -= 1;
+            self.thieves.remove(&number);
+            request.stage = Stage::Over(over);
+            self.events.push_back(Event::Over(number));
+        }
+    }
+
+    /// Ends all requests of a client here and now, before the service receives that.
+    pub(super) fn end_requests_of(&mut self, client: Option<u64>) {
+        let is_meant = |owner: u64| client.is_none_or(|client| client == owner);
+        for number in self.alive() {
+            if self.requests.get(&number).is_some_and(|known| is_meant(known.request.client)) {
+                self.end_request(number, Over::Lost(Loss::ClientEnded));
+            }
+        }
+        let queries = self.queries.iter().filter(|(_, query)| is_meant(query.client()));
+        self.events.extend(queries.map(|(&number, _)| Event::Answered(number)));
+    }
+
+    /// Ends the session of all requests.
+    pub(super) fn lapse_requests(&mut self, loss: &Loss) {
+        for number in self.alive() {
+            match self.requests.get_mut(&number).map(KnownRequest::lapse) {
+                Some(Lapsed::OutcomeUnknown) => self.end_request(number, Over::OutcomeUnknown),
+                Some(Lapsed::Lost) => self.end_request(number, Over::Lost(loss.clone())),
+                Some(Lapsed::Unchanged) | None => {}
+            }
+        }
+    }
+
+    /// Returns the requests that are still wanted, in the order in which they were made.
+    pub(super) fn alive(&self) -> Vec<u64> {
+        let alive = self.requests.iter().filter(|(_, request)| request.is_alive());
+        alive.map(|(&number, _)| number).collect()
+    }
+
+    pub(super) fn pending(&self) -> Vec<u64> {
+        let pending = self.requests.iter().filter(|(_, request)| request.is_pending());
+        pending.map(|(&number, _)| number).collect()
+    }
+}
