@@ -9,7 +9,7 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { explainMissing, findFile } from './platforms.js';
 
 /** The version of the addon's functions and numbers. Copies of the package must have the same. */
-const INTERFACE = 2;
+const INTERFACE = 3;
 
 /** Threads inherit environment data from the thread that starts them. */
 const KEY = 'navlocks.addon';

@@ -14,10 +14,10 @@ const { addon, problem } = loadAddon();
 export { problem };
 
 const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'];
-/** Types of events, as in native/src/inbox.rs. */
+/** Types of events, as in native/src/mail.rs. */
 const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost', 'downgraded'];
 
-// The kinds of mail, as in native/src/inbox.rs: the number of a type of event, or a kind of mail
+// The kinds of mail, as in native/src/mail.rs: the number of a type of event, or a kind of mail
 // alone.
 const GRANTED = 1;
 const UNAVAILABLE = 2;
@@ -25,8 +25,9 @@ const LOST = 6;
 const CONTENDED = 8;
 const EVENTS = 9;
 
-// Layout of the addon's answer: slot of a new request, amount of mail, whether there is more, mail.
-const SLOT = 0;
+// Layout of the array that is shared with the addon: the number of the request that a call is about,
+// then the answer: amount of mail, whether there is more, mail.
+const NUMBER = 0;
 const COUNT = 1;
 const MORE = 2;
 const MAIL = 3;
@@ -81,7 +82,9 @@ class NativeTransport {
   clientId = clientId;
   space;
   #handle = CLOSED;
-  /** Entries that may get mail, by id. */
+  /** The number of the last request. */
+  #last = 0;
+  /** Entries that may get mail, by number. */
   #entries = new Map();
   /** The number of waiters, which keep the event loop alive. */
   #waiting = 0;
@@ -123,10 +126,11 @@ class NativeTransport {
 
   request(entry) {
     const how = entry.wait + 8 * limitOf(entry.mode, entry.limit);
-    const id = asSmi(addon.request(this.#open(), entry.scope, how, entry.tag));
-    entry.id = id;
-    entry.slot = asSmi(answer[SLOT]);
-    this.#entries.set(id, entry);
+    const handle = this.#open();
+    const number = ++this.#last;
+    answer[NUMBER] = entry.number = number;
+    entry.id = asSmi(addon.request(handle, entry.scope, how, entry.tag));
+    this.#entries.set(number, entry);
     this.#deliverMail();
     if (!entry.answered) {
       entry.waits = true;
@@ -136,24 +140,26 @@ class NativeTransport {
   }
 
   release(entry) {
-    const released = addon.release(this.#handle, entry.slot, entry.id);
+    answer[NUMBER] = entry.number;
+    const released = addon.release(this.#handle);
     this.#deliverMail();
-    if (released) this.#entries.delete(entry.id);
+    if (released) this.#entries.delete(entry.number);
     return released;
   }
 
   abort(entry) {
-    if (this.#entries.get(entry.id) !== entry) return;
     // Otherwise the request holds its lock until the grant is delivered, see entry.js.
-    if (addon.abort(this.#handle, entry.slot, entry.id)) {
-      this.#entries.delete(entry.id);
-      this.#stopWaiting(entry);
-    }
+    if (entry.answered || !this.#entries.delete(entry.number)) return;
+    // Another thread may have granted it meanwhile, so it is pending or held.
+    answer[NUMBER] = entry.number;
+    addon.cancel(this.#handle);
+    this.#stopWaiting(entry);
     this.#deliverMail();
   }
 
   downgrade(entry, mode, limit) {
-    const downgraded = addon.downgrade(this.#handle, entry.slot, entry.id, limitOf(mode, limit));
+    answer[NUMBER] = entry.number;
+    const downgraded = addon.downgrade(this.#handle, limitOf(mode, limit));
     this.#deliverMail();
     return downgraded;
   }
@@ -209,7 +215,8 @@ class NativeTransport {
   }
 
   watchContention(entry) {
-    addon.watchContention(this.#handle, entry.slot, entry.id);
+    answer[NUMBER] = entry.number;
+    addon.watchContention(this.#handle);
     this.#deliverMail();
   }
 
@@ -305,15 +312,15 @@ class NativeTransport {
   }
 
   /** Delivers mail that is not the outcome of a request. */
-  #deliverToWatcher(kind, id) {
+  #deliverToWatcher(kind, number) {
     if (kind === EVENTS) return this.#takeEvents();
-    const entry = this.#entries.get(id);
+    const entry = this.#entries.get(number);
     if (entry !== undefined) this.#deliveries.add(deliverContended, entry, undefined);
   }
 
-  #deliver(kind, id, value) {
-    if (kind >= CONTENDED) return this.#deliverToWatcher(kind, id);
-    const entry = this.#entries.get(id);
+  #deliver(kind, number, value) {
+    if (kind >= CONTENDED) return this.#deliverToWatcher(kind, number);
+    const entry = this.#entries.get(number);
     // The client aborted the request meanwhile.
     if (entry === undefined) return;
     entry.answered = true;
@@ -322,7 +329,7 @@ class NativeTransport {
       this.#deliveries.add(deliverGranted, entry, asSmi(value));
       return;
     }
-    this.#entries.delete(id);
+    this.#entries.delete(number);
     if (kind === UNAVAILABLE) {
       this.#deliveries.add(deliverUnavailable, entry, undefined);
     } else if (kind === LOST) {

@@ -40,7 +40,7 @@ const DELAY_MAX = 2 ** 31 - 1;
 export class Entry {
   /** Set by the transport. */
   id = 0;
-  slot = 0;
+  number = 0;
   answered = false;
   waits = false;
   state = PENDING;

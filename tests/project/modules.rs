@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::{self, File};
 use crate::source::shipped_code;
 
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "crates/navlocks-core",
+    "crates/navlocks-threads",
     "crates/navlocks-wire",
     "crates/navlocks-client",
     "crates/navlocks",

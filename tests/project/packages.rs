@@ -5,8 +5,9 @@ use std::process::Command;
 use crate::files;
 
 /// The crates in the order in which they are published.
-pub(crate) const CRATES: [&str; 7] = [
+pub(crate) const CRATES: [&str; 8] = [
     "navlocks-core",
+    "navlocks-threads",
     "navlocks-wire",
     "navlocks-client",
     "navlocks",

@@ -88,11 +88,11 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
     assert_eq!(wire, expected, "js/service/wire.js; a theft has its own form");
 
     let native = items(between(&read("js/native/native.js"), "const CAUSES = [", "]"));
-    let inbox = read("js/native/src/inbox.rs");
-    let numbers = arms(between(&inbox, "fn number(cause: Cause) -> f64 {", "\n}"));
+    let mail = read("js/native/src/mail.rs");
+    let numbers = arms(between(&mail, "fn number(cause: Cause) -> f64 {", "\n}"));
     // The end of a client is no cause of the engine.
     assert_eq!(numbers.len() + 1, native.len());
-    assert_eq!(between(&inbox, "const CLIENT_ENDED: f64 = ", ".0;"), numbers.len().to_string());
+    assert_eq!(between(&mail, "const CLIENT_ENDED: f64 = ", ".0;"), numbers.len().to_string());
     assert_eq!(native[numbers.len()], "ClientEnded");
     for (number, (pattern, value)) in numbers.into_iter().enumerate() {
         assert_eq!(value, format!("{number}.0"));
@@ -123,17 +123,17 @@ fn faults_are_the_same_errors() {
 
 #[test]
 fn mail_of_the_addon_has_the_same_numbers() {
-    let (rust, js) = (read("js/native/src/space.rs"), read("js/native/native.js"));
-    let inbox = read("js/native/src/inbox.rs");
+    let js = read("js/native/native.js");
+    let mail = read("js/native/src/mail.rs");
     for kind in ["GRANTED", "UNAVAILABLE", "LOST", "CONTENDED", "EVENTS"] {
-        let own = between(&inbox, &format!("const {kind}: u8 = "), ";");
+        let own = between(&mail, &format!("const {kind}: u8 = "), ";");
         assert_eq!(between(&js, &format!("const {kind} = "), ";"), own, "{kind}");
     }
     for (number, kind) in items(between(&js, "const EVENT_TYPES = [", "]")).iter().enumerate() {
-        let own = between(&inbox, &format!("const {}: u8 = ", kind.to_uppercase()), ";");
+        let own = between(&mail, &format!("const {}: u8 = ", kind.to_uppercase()), ";");
         assert_eq!(own, number.to_string(), "{kind}");
     }
-    let length = between(&rust, "const MAIL_LENGTH: usize = ", ";");
+    let length = between(&mail, "const MAIL_LENGTH: usize = ", ";");
     assert_eq!(between(&js, "const MAIL_LENGTH = ", ";"), length);
     let start =
         between(&read("js/native/src/functions.rs"), "const MAIL_START: usize = ", ";").to_owned();

@@ -1,6 +1,7 @@
 //! The engine alone, one thread, no input or output, beside a bare floor with two hashes.
 
 mod case;
+mod kit;
 mod side;
 mod target;
 
@@ -15,6 +16,9 @@ use side::Engine;
 
 /// The names of the peers.
 const FLOORS: [&str; 2] = ["floor-sip", "floor-fast"];
+
+/// The peer of a host: the space that it is made of.
+const SPACE: &str = "space";
 
 type FloorSip = Floor<RandomState>;
 type FloorFast = Floor<foldhash::fast::RandomState>;
@@ -77,6 +81,9 @@ fn contests(options: &Options) -> Vec<Contest> {
         contest!(["scope-4"], Nanoseconds, S => case::scope::<S, 4>(operations)),
         contest!(["shared-10k"], Nanoseconds, S => case::shared::<S>(ten_thousand, operations)),
         contest!(["steal"], Nanoseconds, S => case::steal::<S>(operations)),
+        Contest::new(&["host"], Nanoseconds)
+            .side(OURS, move || kit::host(operations))
+            .side(SPACE, move || kit::space(operations)),
         Contest::new(&["snapshot-20k"], Nanoseconds)
             .side(OURS, move || case::snapshot(Names::first(ten_thousand), looks)),
         contest!(["memory-held", "memory-held-peak"], Bytes,

@@ -118,6 +118,11 @@ impl LockManager {
         Ok(())
     }
 
+    /// Returns a token that is larger than those of all grants so far.
+    pub(crate) fn next_token(&self) -> FencingToken {
+        FencingToken::new(self.numbers.next_token())
+    }
+
     /// Adds a client, known until it is [terminated](Self::terminate).
     pub fn add_client(&mut self) -> ClientId {
         self.clients.insert()
@@ -252,12 +257,26 @@ impl LockManager {
     /// It receives no event any more, not even an earlier one that was not polled yet. Returns
     /// false when the client is not known.
     pub fn terminate(&mut self, client: ClientId) -> bool {
-        let Some(index) = self.clients.find(client) else { return false };
-        self.terminate_remaining_locks_and_requests(index);
-        // A terminated client receives no events.
-        drop(self.events.extract(|event| event.client() == client));
-        self.settle();
-        true
+        self.terminate_all(&[client]) == 1
+    }
+
+    /// Ends several clients as [`terminate`](Self::terminate) does, in one step: none of them is
+    /// granted a lock of another. Returns how many of them were known.
+    pub fn terminate_all(&mut self, clients: &[ClientId]) -> usize {
+        let mut known: Vec<Index> =
+            clients.iter().filter_map(|&id| self.clients.find(id)).collect();
+        known.sort_unstable();
+        known.dedup();
+        if !known.is_empty() {
+            self.terminate_remaining_locks_and_requests(&known);
+            // A terminated client receives no events.
+            if self.has_events() {
+                let Self { events, clients, .. } = self;
+                drop(events.extract(|event| clients.find(event.client()).is_none()));
+            }
+            self.settle();
+        }
+        known.len()
     }
 
     /// Takes away all held locks that have `name` in their scope, in one step, and lets the queue

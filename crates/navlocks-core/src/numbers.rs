@@ -134,6 +134,15 @@ impl Numbers {
         }
     }
 
+    /// Returns a number that is larger than all tokens taken so far.
+    pub(crate) fn next_token(&self) -> u64 {
+        match self {
+            Self::Own { token, .. } => *token,
+            #[cfg(target_has_atomic = "64")]
+            Self::Shared { latest, .. } => latest.0.load(Ordering::Relaxed),
+        }
+    }
+
     /// Makes all later tokens at least this.
     pub(crate) fn advance_token(&mut self, at_least: u64) {
         match self {

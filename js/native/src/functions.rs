@@ -1,15 +1,17 @@
-//! The functions that `js/native.js` calls.
+//! The functions that `js/native/native.js` calls.
 
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use navlocks_core::{ClientId, Mode, Name, Request, RequestId, Scope, Wait};
+use navlocks_core::kit::{Group, Member};
+use navlocks_core::{Mode, Name, Request, Scope, Wait};
+use navlocks_threads::SharedHost;
 
+use crate::mail::{HOST, Postbag, Waker};
 use crate::napi::{
     self, ARGUMENTS_MAX, EndHook, Env, Failure, Function, LoopWaker, Post, Result, Value,
 };
 use crate::report;
-use crate::space::{self, Postbag, Space};
 
 /// The addon's state of one environment: the clients that it opened, by their handles.
 #[derive(Default)]
@@ -21,19 +23,20 @@ pub(crate) struct Instance {
 
 /// A client of a lock space, as its environment knows it.
 struct Client {
-    space: Arc<Space>,
-    id: ClientId,
+    mailbox: Group,
+    member: Member,
     waker: Arc<LoopWaker>,
     post: Post,
     /// Ends the client with its environment.
     end: EndHook,
 }
 
-/// The array of a client begins with the slot of a new request, the count of mail, and whether
-/// there is more; mail follows.
+/// The array of a client begins with the number of the request of a call, the count of mail, and
+/// whether there is more; mail follows.
 const MAIL_START: usize = 3;
 
 impl Instance {
+    #[inline]
     fn client(&mut self, env: Env<'_>, handle: Value<'_>) -> Result<&mut Client> {
         let handle = env.get_number(handle)? as usize;
         let client = self.clients.get_mut(handle).and_then(Option::as_mut);
@@ -42,12 +45,16 @@ impl Instance {
 }
 
 impl Client {
-    /// Lets `work` fill the array with mail.
+    /// Lets `work` fill the array with mail. It gets the number of the request that the call is
+    /// about.
     #[inline]
-    fn with_mail<T>(&mut self, work: impl FnOnce(&Space, ClientId, &mut Postbag<'_>) -> T) -> T {
+    fn with_mail<T>(
+        &mut self,
+        work: impl FnOnce(&SharedHost<Waker>, Member, u64, &mut Postbag<'_>) -> T,
+    ) -> T {
         let (head, mail) = self.post.numbers().split_at_mut(MAIL_START);
         let mut bag = Postbag::new(mail);
-        let result = work(&self.space, self.id, &mut bag);
+        let result = work(&HOST, self.member, head[0] as u64, &mut bag);
         head[1] = bag.count() as f64;
         head[2] = f64::from(u8::from(bag.more));
         result
@@ -88,14 +95,16 @@ function!(
         let (partition, name) = (get_name(env, partition)?, get_name(env, name)?);
         let post = Post::new(env, array)?;
         let waker = Arc::new(LoopWaker::new(env, wake)?);
-        let (space, id) = space::open(partition.clone(), name, waker.clone());
-        let (ended, disabled) = (space.clone(), waker.clone());
+        let mailbox = HOST.add_mailbox(Waker(waker.clone()));
+        let disabled = waker.clone();
         // Registered after the waker was made, so that it runs before Node frees the waker.
         let end = env.at_end(move || {
             disabled.disable();
-            space::close(&partition, &ended, id);
+            HOST.end(mailbox);
         })?;
-        let client = Some(Client { space, id, waker, post, end });
+        let member = HOST.open(mailbox, partition, name);
+        let member = member.map_err(|_| Failure("the lock space takes no more clients"))?;
+        let client = Some(Client { mailbox, member, waker, post, end });
         let handle = instance.free.pop().unwrap_or(instance.clients.len());
         match instance.clients.get_mut(handle) {
             Some(free) => *free = client,
@@ -122,56 +131,55 @@ function!(
 );
 
 function!(
-    /// `request(handle, scope, how, tag)`: returns the serial of a new request. The array has its
-    /// slot.
+    /// `request(handle, scope, how, tag)`: requests a lock under the number in the array, and
+    /// returns the request's id.
     MakeRequest,
     c"request",
     |env, instance, &[handle, scope, how, tag]| {
         let request = get_request(env, scope, how)?;
         let tag = if env.is_undefined(tag) { None } else { Some(get_name(env, tag)?) };
         let client = instance.client(env, handle)?;
-        let id = client.with_mail(|space, client, mail| space.request(client, &request, tag, mail));
-        let id = id.ok_or(Failure("the lock space refuses this request"))?;
-        client.post.numbers()[0] = id.slot() as f64;
+        let made = client.with_mail(|host, member, number, mail| {
+            host.request(member, number, &request, tag, mail)
+        });
+        let (id, _) = made.map_err(|_| Failure("the lock space refuses this request"))?;
         env.number(id.serial() as f64)
     }
 );
 
 function!(
-    /// `release(handle, slot, serial)`: returns whether the request held a lock.
+    /// `release(handle)`: returns whether the request with the number in the array held a lock.
     Release,
     c"release",
-    |env, instance, &[handle, slot, serial, _]| {
-        let request = get_request_id(env, slot, serial)?;
+    |env, instance, &[handle, ..]| {
         let client = instance.client(env, handle)?;
-        let released = client.with_mail(|space, client, mail| space.release(client, request, mail));
+        let released = client.with_mail(|host, member, number, mail| host.release(member, number, mail));
         env.boolean(released)
     }
 );
 
 function!(
-    /// `abort(handle, slot, serial)`: returns whether the request was pending.
-    Abort,
-    c"abort",
-    |env, instance, &[handle, slot, serial, _]| {
-        let request = get_request_id(env, slot, serial)?;
+    /// `cancel(handle)`: ends the request with the number in the array, pending or held.
+    Cancel,
+    c"cancel",
+    |env, instance, &[handle, ..]| {
         let client = instance.client(env, handle)?;
-        let aborted = client.with_mail(|space, client, mail| space.abort(client, request, mail));
-        env.boolean(aborted)
+        let ended = client.with_mail(|host, member, number, mail| host.cancel(member, number, mail));
+        env.boolean(ended)
     }
 );
 
 function!(
-    /// `downgrade(handle, slot, serial, limit)`: gives a lock a larger limit, or none by 0. Returns
-    /// false if the limit would become smaller, or if no lock is held.
+    /// `downgrade(handle, limit)`: gives the lock with the number in the array a larger limit, or
+    /// none by 0. Returns false if the limit would become smaller, or if no lock is held.
     Downgrade,
     c"downgrade",
-    |env, instance, &[handle, slot, serial, limit]| {
-        let request = get_request_id(env, slot, serial)?;
+    |env, instance, &[handle, limit, ..]| {
         let mode = get_mode(env.get_number(limit)? as u64)?;
         let client = instance.client(env, handle)?;
-        let downgraded =
-            client.with_mail(|space, client, mail| space.downgrade(client, request, mode, mail));
+        let downgraded = client.with_mail(|host, member, number, mail| {
+            host.downgrade(member, number, mode, mail).is_ok()
+        });
         env.boolean(downgraded)
     }
 );
@@ -184,20 +192,19 @@ function!(
         let name = get_name(env, name)?;
         let client = instance.client(env, handle)?;
         let count =
-            client.with_mail(|space, client, mail| space.force_release(client, &name, mail));
+            client.with_mail(|host, member, _, mail| host.force_release(member, &name, mail));
         env.number(count as f64)
     }
 );
 
 function!(
-    /// `watchContention(handle, slot, serial)`: sends mail, once, when a request waits for the
-    /// lock.
+    /// `watchContention(handle)`: sends mail, once, when a request waits for the lock with the
+    /// number in the array.
     WatchContention,
     c"watchContention",
-    |env, instance, &[handle, slot, serial, _]| {
-        let request = get_request_id(env, slot, serial)?;
+    |env, instance, &[handle, ..]| {
         let client = instance.client(env, handle)?;
-        client.with_mail(|space, client, mail| space.watch_contention(client, request, mail));
+        client.with_mail(|host, member, number, mail| host.watch_contention(member, number, mail));
         Ok(env.undefined())
     }
 );
@@ -209,8 +216,7 @@ function!(
     c"subscribe",
     |env, instance, &[handle, capacity, ..]| {
         let capacity = env.get_number(capacity)? as usize;
-        let client = instance.client(env, handle)?;
-        client.space.subscribe(client.id, capacity);
+        HOST.subscribe(instance.client(env, handle)?.member, capacity);
         Ok(env.undefined())
     }
 );
@@ -221,8 +227,7 @@ function!(
     TakeEvents,
     c"takeEvents",
     |env, instance, &[handle, ..]| {
-        let client = instance.client(env, handle)?;
-        let (missed, events) = client.space.take_events(client.id);
+        let (missed, events) = HOST.take_events(instance.client(env, handle)?.member);
         report::events(env, missed, &events)
     }
 );
@@ -235,7 +240,8 @@ function!(
     |env, instance, &[handle, polls, ..]| {
         let polls = env.get_number(polls)? != 0.0;
         let client = instance.client(env, handle)?;
-        client.with_mail(|space, client, mail| space.take_mail(client, polls, mail));
+        let mailbox = client.mailbox;
+        client.with_mail(|host, _, _, mail| host.take_mail(mailbox, polls, mail));
         Ok(env.undefined())
     }
 );
@@ -256,8 +262,9 @@ function!(
     Query,
     c"query",
     |env, instance, &[handle, ..]| {
-        let report = instance.client(env, handle)?.space.query();
-        report::columns(env, &report)
+        let client = instance.client(env, handle)?;
+        let report = client.with_mail(|host, member, _, mail| host.query(member, mail));
+        report::columns(env, &report.ok_or(Failure("the client was closed"))?)
     }
 );
 
@@ -268,7 +275,7 @@ function!(
     c"blockers",
     |env, instance, &[handle, serial, ..]| {
         let serial = env.get_number(serial)? as u64;
-        let blockers = instance.client(env, handle)?.space.blockers(serial);
+        let blockers = HOST.blockers(instance.client(env, handle)?.member, serial);
         let lists =
             [report::serials(env, &blockers.hard)?, report::serials(env, &blockers.soft)?];
         report::list(env, &lists)
@@ -281,7 +288,7 @@ function!(
     Deadlocks,
     c"deadlocks",
     |env, instance, &[handle, ..]| {
-        let deadlocks = instance.client(env, handle)?.space.deadlocks();
+        let deadlocks = HOST.deadlocks(instance.client(env, handle)?.member);
         let pairs: Result<Vec<_>> = deadlocks
             .iter()
             .map(|(clients, deadlock)| {
@@ -294,12 +301,14 @@ function!(
 );
 
 function!(
-    /// `census(handle)`: returns how many names, slots of requests, tags and mail the space keeps,
-    /// and how many spaces the process keeps.
+    /// `census(handle)`: returns how many names its lock space keeps, and how many requests, bytes,
+    /// pieces of mail and lock spaces the process keeps.
     Census,
     c"census",
     |env, instance, &[handle, ..]| {
-        let counts = instance.client(env, handle)?.space.census();
+        let census = HOST.census(instance.client(env, handle)?.member);
+        let counts =
+            [census.names, census.requests, census.bytes, census.mail, census.partitions];
         env.numbers(&counts.map(|count| count as f64))
     }
 );
@@ -310,7 +319,7 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
         && exports.add::<Close>()
         && exports.add::<MakeRequest>()
         && exports.add::<Release>()
-        && exports.add::<Abort>()
+        && exports.add::<Cancel>()
         && exports.add::<Downgrade>()
         && exports.add::<ForceRelease>()
         && exports.add::<WatchContention>()
@@ -326,10 +335,6 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
 
 fn get_name(env: Env<'_>, value: Value<'_>) -> Result<Name> {
     env.read_string(value, Name::from_utf16).ok_or(Failure("a string was expected"))
-}
-
-fn get_request_id(env: Env<'_>, slot: Value<'_>, serial: Value<'_>) -> Result<RequestId> {
-    Ok(RequestId::from_parts(env.get_number(slot)? as u32, env.get_number(serial)? as u64))
 }
 
 /// Reads a scope, which is a string or an array of strings, and `how`: the number of the wait, plus

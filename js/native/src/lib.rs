@@ -4,7 +4,7 @@
 //!    thread 1: locks.js ── request, release, abort, query ──┐            ┌── thread 2: locks.js
 //!        ▲                                                  ▼            ▼        ▲
 //!        │ mail, returned                     ┌──────────── space ───────────┐    │ wake, then mail
-//!        └────────────────────────────────────┤ the engine, behind a mutex   ├────┘
+//!        └────────────────────────────────────┤ navlocks_threads::SharedHost ├────┘
 //!                                             └──────────────────────────────┘
 //! ```
 //!
@@ -17,9 +17,8 @@
 //! their locks are woken.
 
 mod functions;
-mod inbox;
+mod mail;
 mod napi;
 mod report;
-mod space;
 
 pub(crate) use functions::{Instance, export_all};

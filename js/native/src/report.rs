@@ -4,11 +4,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use navlocks_core::{ClientId, Mode, Name, RequestId};
+use navlocks_core::kit::Member;
+use navlocks_core::{Mode, Name, RequestId};
+use navlocks_threads::{Event, Report};
 
-use crate::inbox::Event;
+use crate::mail;
 use crate::napi::{Env, Failure, Result, Value};
-use crate::space::Report;
 
 /// The numbers of each entry: serial, limit, index of the client's name, count of names, token,
 /// time.
@@ -21,31 +22,32 @@ const TOO_LONG: Failure =
 /// Returns `[count of held, numbers, all names in one text, end of each name in it, names of
 /// clients, tags by entry]`.
 pub(crate) fn columns<'call>(env: Env<'call>, report: &Report) -> Result<Value<'call>> {
-    let Report { snapshot, since, tags, clients } = report;
-    let held = snapshot.held.len();
-    let entries = held + snapshot.pending.len();
+    let Report { snapshot, clients } = report;
+    let (held, entries) = (snapshot.held.len(), snapshot.held.len() + snapshot.pending.len());
+    let all = || snapshot.held.iter().chain(&snapshot.pending);
+    let has_tags = all().any(|lock| lock.tag.is_some());
 
     let mut numbers = Vec::with_capacity(entries * NUMBERS);
     // One text instead of many strings: JavaScript cuts it faster than Node-API makes strings.
     let mut names = Vec::new();
     let mut ends = Vec::with_capacity(entries);
-    let tag_list = env.array(if tags.is_empty() { 0 } else { entries })?;
+    let tag_list = env.array(if has_tags { entries } else { 0 })?;
     let mut known = Known::default();
     let mut text = Vec::new();
-    for (entry, info) in snapshot.held.iter().chain(&snapshot.pending).enumerate() {
+    for (entry, lock) in all().enumerate() {
         numbers.extend([
-            info.request.serial() as f64,
-            limit(info.mode),
-            known.index(info.client) as f64,
-            info.scope.names().len() as f64,
-            info.token.map_or(0.0, |token| token.get() as f64),
-            since[entry] as f64,
+            lock.address.request.serial() as f64,
+            limit(lock.mode),
+            known.index(lock.address.member) as f64,
+            lock.scope.names().len() as f64,
+            lock.token.map_or(0.0, |token| token.get() as f64),
+            lock.since as f64,
         ]);
-        for name in info.scope.names() {
+        for name in lock.scope.names() {
             names.extend(name.encode_utf16());
             ends.push(names.len() as f64);
         }
-        if let Some(tag) = tags.get(&info.request) {
+        if let Some(tag) = &lock.tag {
             env.set(tag_list, entry, string(env, tag, &mut text)?)?;
         }
     }
@@ -73,12 +75,13 @@ pub(crate) fn events<'call>(
     rows.push(env.number(missed as f64)?);
     for event in events {
         let about = &event.about;
+        let (kind, value) = mail::numbers(event.news);
         let numbers = env.numbers(&[
-            f64::from(event.kind),
-            event.request.serial() as f64,
+            f64::from(kind),
+            event.address.request.serial() as f64,
             limit(about.mode),
-            event.value,
-            event.thief.map_or(0.0, |thief| thief.serial() as f64),
+            value,
+            event.thief().map_or(0.0, |thief| thief.serial() as f64),
         ])?;
         let scope = names(env, about.scope.names())?;
         let client = string(env, &event.client, &mut text)?;
@@ -99,14 +102,14 @@ fn limit(mode: Mode) -> f64 {
 /// The clients that occur, each numbered by its first occurrence.
 #[derive(Default)]
 struct Known {
-    indices: HashMap<ClientId, usize>,
-    order: Vec<ClientId>,
+    indices: HashMap<Member, usize>,
+    order: Vec<Member>,
     /// The client looked up last: neighbours mostly have the same client.
-    last: Option<(ClientId, usize)>,
+    last: Option<(Member, usize)>,
 }
 
 impl Known {
-    fn index(&mut self, client: ClientId) -> usize {
+    fn index(&mut self, client: Member) -> usize {
         if let Some((last, index)) = self.last
             && last == client
         {

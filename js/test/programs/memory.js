@@ -32,8 +32,8 @@ async function settled() {
   globalThis.gc();
   globalThis.gc();
   const { rss, heapUsed } = process.memoryUsage();
-  const [kept, slots, tags, mail] = addon.census(handle);
-  return { rss, heapUsed, kept, slots, tags, mail };
+  const [kept, requests, bytes, mail] = addon.census(handle);
+  return { rss, heapUsed, kept, requests, bytes, mail };
 }
 
 const figures = [];

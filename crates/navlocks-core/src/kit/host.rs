@@ -1,154 +1,99 @@
 //! A host: partitions, clients and requests under the numbers that their owners gave them.
 
+mod forward;
+mod numbers;
+mod table;
+mod types;
+
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::fmt;
-use core::marker::PhantomData;
+use core::mem;
 
-use super::limits::{LimitExceeded, Limits, within};
-use super::{Embedder, Notes, Notice, Refusal, Sink, Space};
+pub use self::forward::HostSink;
+pub use self::types::{Address, Group, HostError, HostLock, HostSnapshot, Member, Memory};
+
+use self::forward::{Bounds, Forward, Hosted};
+use self::numbers::{Numbers, Secret};
+use self::table::Table;
+use super::limits::{Limits, within};
+use super::{Refusal, Space};
 use crate::{
-    Answer, ClientId, DeadlockPolicy, HashKey, LockManager, Name, Request, RequestError, RequestId,
-    Snapshot,
+    Answer, ClientId, DeadlockPolicy, DowngradeError, FencingToken, HashKey, LockInfo, LockManager,
+    Mode, Name, Request, RequestError, RequestId, SuspendPolicy, TokenTooLarge,
 };
-
-/// Clients that end together, such as a page and its workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Group(u64);
-
-/// A client in one partition of a [`Host`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Member {
-    group: Group,
-    partition: u64,
-    client: ClientId,
-}
-
-/// How the embedder of a [`Host`] is notified. Called in engine order.
-pub trait HostSink<Time> {
-    /// Notifies a client of what happened to its request `number`.
-    fn notify(&mut self, member: Member, number: u64, notice: &Notice<'_, Time>);
-}
 
 /// Lock spaces by partition, for clients that number their own requests: an embedder across
 /// processes cannot wait for an id before it sends an abort.
 ///
 /// A request is known by its client and its number, so no client can release or abort the request
-/// of another.
+/// of another. Fencing tokens of a partition grow as long as the host lives, also after its last
+/// client was closed.
 pub struct Host<Partition, Time: Copy, Tag: Clone> {
     key: HashKey,
+    secret: Secret,
     limits: Limits,
+    deadlocks: DeadlockPolicy,
     partitions: BTreeMap<Partition, u64>,
-    spaces: BTreeMap<u64, (Partition, Space<Hosted<Time, Tag>>)>,
-    groups: BTreeMap<Group, BTreeSet<Member>>,
-    requests: Requests,
-    next: u64,
+    domains: Table<Domain<Partition, Time, Tag>>,
+    groups: Table<BTreeSet<Member>>,
+    members: Table<Client>,
+    /// The domains whose last input has effects that a sink had no room for.
+    unfinished: Vec<u64>,
+    /// Larger than the tokens of all partitions that were dropped.
+    next_token: FencingToken,
 }
 
-/// Live requests by client and number, and how many each client has.
-#[derive(Default)]
-struct Requests {
-    ids: BTreeMap<(Member, u64), RequestId>,
-    counts: BTreeMap<Member, usize>,
+/// A partition that has a client.
+struct Domain<Partition, Time: Copy, Tag: Clone> {
+    partition: Partition,
+    space: Space<Hosted<Time, Tag>>,
+    /// By [`ClientId::slot`].
+    members: Vec<Option<Member>>,
 }
 
-impl Requests {
-    fn insert(&mut self, member: Member, number: u64, id: RequestId) {
-        self.ids.insert((member, number), id);
-        *self.counts.entry(member).or_default() += 1;
-    }
-
-    fn remove(&mut self, member: Member, number: u64) {
-        if self.ids.remove(&(member, number)).is_some()
-            && let Some(count) = self.counts.get_mut(&member)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&member);
-            }
-        }
-    }
-}
-
-/// A host attaches to each request its client and number.
-struct Hosted<Time, Tag>(PhantomData<(Time, Tag)>);
-
-impl<Time: Copy, Tag: Clone> Embedder for Hosted<Time, Tag> {
-    type Note = Option<(Member, u64)>;
-    type Time = Time;
-    type Tag = Tag;
-}
-
-/// Why a host refused a call. Nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HostError {
-    /// The group ended, or belongs to another host.
-    UnknownGroup,
-    /// The client was closed, or belongs to another host.
-    UnknownMember,
-    /// The client has a live request of this number.
-    NumberInUse(u64),
-    /// A limit was reached.
-    Limit(LimitExceeded),
-    /// The space refused the request.
-    Refused(Refusal),
-}
-
-impl From<LimitExceeded> for HostError {
-    fn from(exceeded: LimitExceeded) -> Self {
-        Self::Limit(exceeded)
-    }
-}
-
-impl fmt::Display for HostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownGroup => f.write_str("the group is not known here: it ended"),
-            Self::UnknownMember => f.write_str("the client is not known here: it was closed"),
-            Self::NumberInUse(number) => {
-                write!(f, "request {number} of this client is still live: use another number")
-            }
-            Self::Limit(exceeded) => exceeded.fmt(f),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
-}
-
-impl core::error::Error for HostError {}
-
-/// The memory that a host uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Memory {
-    /// Partitions with a client.
-    pub partitions: usize,
-    /// Clients of all groups.
-    pub clients: usize,
-    /// Live requests.
-    pub requests: usize,
-    /// Bytes of the spaces, long names and tags aside.
-    pub bytes: usize,
+/// A client of a partition.
+struct Client {
+    group: Group,
+    domain: u64,
+    id: ClientId,
+    requests: Numbers,
 }
 
 impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> {
     /// Makes a host without partitions.
-    pub fn new(key: HashKey, limits: Limits) -> Self {
+    pub fn new(key: HashKey, limits: Limits, deadlocks: DeadlockPolicy) -> Self {
         Self {
             key,
+            secret: Secret::new(key),
             limits,
+            deadlocks,
             partitions: BTreeMap::new(),
-            spaces: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            requests: Requests::default(),
-            next: 0,
+            domains: Table::new(),
+            groups: Table::new(),
+            members: Table::new(),
+            unfinished: Vec::new(),
+            next_token: FencingToken::new(1),
         }
+    }
+
+    /// Makes the tokens of all partitions that are added later at least this, for a host that
+    /// continues where an earlier one ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockManager::advance_token`].
+    pub fn advance_token(&mut self, at_least: FencingToken) -> Result<(), TokenTooLarge> {
+        if at_least > FencingToken::START_MAX {
+            return Err(TokenTooLarge(at_least));
+        }
+        self.next_token = self.next_token.max(at_least);
+        Ok(())
     }
 
     /// Adds a group without clients.
     pub fn add_group(&mut self) -> Group {
-        let group = Group(self.take_number());
-        self.groups.insert(group, BTreeSet::new());
-        group
+        Group::from_key(self.groups.insert(BTreeSet::new()))
     }
 
     /// Adds a client of `group` to a partition.
@@ -157,72 +102,97 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
     ///
     /// The group is unknown, or a limit was reached.
     pub fn open(&mut self, group: Group, partition: Partition) -> Result<Member, HostError> {
-        let members = self.groups.get(&group).ok_or(HostError::UnknownGroup)?;
+        let members = self.groups.get(group.key()).ok_or(HostError::UnknownGroup)?;
         let max = self.limits.clients_per_group_max;
         within("clients_per_group_max", members.len() + 1, max)?;
-        let index = match self.partitions.get(&partition) {
-            Some(&index) => index,
+        let key = match self.partitions.get(&partition) {
+            Some(&key) => key,
             None => self.add_partition(partition)?,
         };
-        let Some((_, space)) = self.spaces.get_mut(&index) else {
-            return Err(HostError::UnknownMember);
-        };
-        let member = Member { group, partition: index, client: space.add_client() };
-        self.groups.entry(group).or_default().insert(member);
+        let Self { domains, groups, members, .. } = self;
+        let domain = domains.get_mut(key).ok_or(HostError::UnknownMember)?;
+        let id = domain.space.add_client();
+        let client = Client { group, domain: key, id, requests: Numbers::default() };
+        let member = Member::from_key(members.insert(client));
+        let slots = domain.members.len().max(id.slot() + 1);
+        domain.members.resize(slots, None);
+        domain.members[id.slot()] = Some(member);
+        if let Some(members) = groups.get_mut(group.key()) {
+            members.insert(member);
+        }
         Ok(member)
     }
 
-    /// Requests a lock under a number of the client's choice.
+    fn add_partition(&mut self, partition: Partition) -> Result<u64, HostError> {
+        within("partitions_max", self.partitions.len() + 1, self.limits.partitions_max)?;
+        let mut manager = LockManager::new(self.key);
+        // A host that grants one lock a nanosecond reaches the largest start after 292 years.
+        let _advanced = manager.advance_token(self.next_token);
+        let mut space = Space::new(manager, self.deadlocks);
+        space.bound_deadlock_search(self.limits.deadlock_entries_max);
+        let domain = Domain { partition: partition.clone(), space, members: Vec::new() };
+        let key = self.domains.insert(domain);
+        self.partitions.insert(partition, key);
+        Ok(key)
+    }
+
+    /// Requests a lock under a number of the client's choice. The sink receives the outcome, and
+    /// the caller as well, with the id that other clients see in queries and events.
     ///
     /// # Errors
     ///
-    /// The request was refused, and nothing has changed.
+    /// The request was refused. Nothing of it is left.
+    #[inline]
     pub fn request(
         &mut self,
         member: Member,
         number: u64,
         request: &Request,
         tag: Option<Tag>,
-        now: Time,
-        sink: &mut impl HostSink<Time>,
-    ) -> Result<Answer, HostError> {
-        let Limits { requests_per_client_max, names_per_request_max, name_bytes_max, .. } =
-            self.limits;
-        let names = request.scope.names();
-        within("names_per_request_max", names.len(), names_per_request_max)?;
-        let longest = names.iter().map(Name::len_bytes).max().unwrap_or(0);
-        within("name_bytes_max", longest, name_bytes_max)?;
-        let live = self.requests.counts.get(&member).copied().unwrap_or(0);
-        within("requests_per_client_max", live + 1, requests_per_client_max)?;
-        if self.requests.ids.contains_key(&(member, number)) {
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> Result<(RequestId, Answer), HostError> {
+        let Self { members, limits, secret, .. } = self;
+        let Some(client) = members.get(member.key()) else { return Err(HostError::UnknownMember) };
+        limits.check_names(request.scope.names())?;
+        let max = limits.requests_per_client_max;
+        within("requests_per_client_max", client.requests.len() + 1, max)?;
+        if client.requests.get(number, *secret).is_some() {
             return Err(HostError::NumberInUse(number));
         }
-        let Self { spaces, requests, .. } = self;
-        let Some((_, space)) = spaces.get_mut(&member.partition) else {
+        let (domain, id) = (client.domain, client.id);
+        self.finish(domain, sink);
+        let Self { domains, members, secret, unfinished, .. } = self;
+        let Some(Domain { space, members: residents, .. }) = domains.get_mut(domain) else {
             return Err(HostError::UnknownMember);
         };
         let attached = (Some((member, number)), tag);
-        let mut forward = Forward { requests, sink, now };
-        let made = space.request(member.client, request, attached, &mut forward);
-        let (id, answer) = made.map_err(|refusal| match refusal {
-            Refusal::Request(RequestError::UnknownClient) => HostError::UnknownMember,
-            refusal => HostError::Refused(refusal),
-        })?;
-        if answer != Answer::Unavailable {
-            self.requests.insert(member, number, id);
+        let bounds = Bounds::OfSink;
+        let mut forward = Forward { members, residents, secret: *secret, bounds, sink };
+        let made = space.request(id, request, attached, &mut forward);
+        if space.has_effects() {
+            unfinished.push(domain);
         }
-        Ok(answer)
+        let (id, answer) = match made {
+            Ok(made) => made,
+            Err(refusal) => return Err(HostError::of(refusal)),
+        };
+        if answer != Answer::Unavailable
+            && let Some(client) = members.get_mut(member.key())
+        {
+            client.requests.insert(number, id, *secret);
+        }
+        Ok((id, answer))
     }
 
     /// Releases a lock of this client. Returns false when its request of this number holds none.
+    #[inline]
     pub fn release(
         &mut self,
         member: Member,
         number: u64,
-        now: Time,
-        sink: &mut impl HostSink<Time>,
+        sink: &mut impl HostSink<Time, Tag>,
     ) -> bool {
-        self.with((member, number), now, sink, |space, id, sink| space.release(id, sink))
+        self.with(member, number, sink, |space, id, sink| space.release(id, sink)) == Some(true)
     }
 
     /// Aborts a pending request of this client. Returns false when its request of this number is
@@ -231,116 +201,316 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         &mut self,
         member: Member,
         number: u64,
-        now: Time,
-        sink: &mut impl HostSink<Time>,
+        sink: &mut impl HostSink<Time, Tag>,
     ) -> bool {
-        self.with((member, number), now, sink, |space, id, sink| space.abort(id, sink))
+        self.with(member, number, sink, |space, id, sink| space.abort(id, sink)) == Some(true)
     }
 
-    /// Returns the locks held and requests pending in the partition of a client.
-    pub fn query(&self, member: Member) -> Snapshot {
-        let space = self.spaces.get(&member.partition);
-        space.map(|(_, space)| space.manager().snapshot()).unwrap_or_default()
+    /// Ends a request of this client, pending or held: for a client that does not want it any more,
+    /// and cannot know whether a grant is on its way. Returns false when it was over.
+    pub fn cancel(
+        &mut self,
+        member: Member,
+        number: u64,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> bool {
+        let ended = self.with(member, number, sink, |space, id, sink| {
+            space.abort(id, sink) || space.release(id, sink)
+        });
+        ended == Some(true)
+    }
+
+    /// Gives a held lock of this client a larger limit in place, as [`LockManager::downgrade`].
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed: the request holds no lock, or the limit would become smaller.
+    pub fn downgrade(
+        &mut self,
+        member: Member,
+        number: u64,
+        mode: Mode,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> Result<(), DowngradeError> {
+        self.with(member, number, sink, |space, id, sink| space.downgrade(id, mode, sink))
+            .unwrap_or(Err(DowngradeError::NotHeld))
+    }
+
+    /// Notifies a holder, once, when a request waits for its lock: at once if one does already.
+    pub fn watch_contention(
+        &mut self,
+        member: Member,
+        number: u64,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) {
+        self.with(member, number, sink, |space, id, sink| space.watch_contention(id, sink));
+    }
+
+    /// Ends a [watch](Self::watch_contention).
+    pub fn unwatch_contention(&mut self, member: Member, number: u64) {
+        if let Some((client, id)) = self.find(member, number)
+            && let Some(domain) = self.domains.get_mut(client.domain)
+        {
+            domain.space.unwatch_contention(id);
+        }
+    }
+
+    /// Takes away all locks held on a name in the partition of a client. Returns how many there
+    /// were.
+    pub fn force_release(
+        &mut self,
+        member: Member,
+        name: &Name,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> usize {
+        let domain = self.domain_of(member);
+        self.input(domain, sink, |space, sink| space.force_release(name, sink)).unwrap_or(0)
+    }
+
+    /// Suspends a client, as [`LockManager::suspend`]: the sink receives its notices when it is
+    /// resumed. Returns false when it is not known or already suspended.
+    pub fn suspend(
+        &mut self,
+        member: Member,
+        policy: SuspendPolicy,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> bool {
+        let Some(client) = self.members.get(member.key()) else { return false };
+        let (domain, id) = (client.domain, client.id);
+        self.input(domain, sink, |space, sink| space.suspend(id, policy, sink)) == Some(true)
+    }
+
+    /// Resumes a client, as [`LockManager::resume`]. Returns false when it is not known or not
+    /// suspended.
+    pub fn resume(&mut self, member: Member, sink: &mut impl HostSink<Time, Tag>) -> bool {
+        let Some(client) = self.members.get(member.key()) else { return false };
+        let (domain, id) = (client.domain, client.id);
+        self.input(domain, sink, |space, sink| space.resume(id, sink)) == Some(true)
+    }
+
+    /// Returns the locks held and requests pending in the partition of a client, as it sees them:
+    /// the question evicts suspended clients. None for an unknown client.
+    pub fn query(
+        &mut self,
+        member: Member,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> Option<HostSnapshot<Time, Tag>> {
+        let domain = self.domain_of(member);
+        let snapshot = self.input(domain, sink, |space, sink| space.query(sink))?;
+        let space = &self.domains.get(domain)?.space;
+        let describe = |info: LockInfo| {
+            let LockInfo { request, scope, mode, token, .. } = info;
+            let &(member, number) = space.notes().get(request)?.as_ref()?;
+            let address = Address { member, number, request };
+            let (since, tag) = (space.notes().since(request), space.tag(request).cloned());
+            Some(HostLock { address, scope, mode, token, since, tag })
+        };
+        Some(HostSnapshot {
+            held: snapshot.held.into_iter().filter_map(describe).collect(),
+            pending: snapshot.pending.into_iter().filter_map(describe).collect(),
+        })
+    }
+
+    /// Returns the engine of the partition of a client, for questions. Its ids have
+    /// [addresses](Self::address) and [members](Self::member).
+    pub fn manager(&self, member: Member) -> Option<&LockManager> {
+        self.domains.get(self.domain_of(member)).map(|domain| domain.space.manager())
+    }
+
+    /// Returns the address of a live request in the partition of a client.
+    pub fn address(&self, member: Member, request: RequestId) -> Option<Address> {
+        let space = &self.domains.get(self.domain_of(member))?.space;
+        space.manager().state(request)?;
+        let &(member, number) = space.notes().get(request)?.as_ref()?;
+        Some(Address { member, number, request })
+    }
+
+    /// Returns the member that a client of the partition of `member` is.
+    pub fn member(&self, member: Member, client: ClientId) -> Option<Member> {
+        let domain = self.domains.get(self.domain_of(member))?;
+        let found = domain.members.get(client.slot()).copied().flatten()?;
+        (self.members.get(found.key())?.id == client).then_some(found)
+    }
+
+    /// Notes that `parent` waits until `child` ends, as [`LockManager::add_child`]. Returns false
+    /// unless both are clients of one partition.
+    pub fn add_child(&mut self, parent: Member, child: Member) -> bool {
+        let Self { members, domains, .. } = self;
+        let (Some(parent), Some(child)) = (members.get(parent.key()), members.get(child.key()))
+        else {
+            return false;
+        };
+        let domain = domains.get_mut(parent.domain).filter(|_| parent.domain == child.domain);
+        domain.is_some_and(|domain| domain.space.add_child(parent.id, child.id))
+    }
+
+    /// Begins to publish the partition of a client: its sinks receive every notice for
+    /// subscribers.
+    pub fn describe(&mut self, member: Member) {
+        let domain = self.domain_of(member);
+        if let Some(domain) = self.domains.get_mut(domain) {
+            domain.space.describe();
+        }
+    }
+
+    /// Ends [publishing](Self::describe).
+    pub fn stop_describing(&mut self, member: Member) {
+        let domain = self.domain_of(member);
+        if let Some(domain) = self.domains.get_mut(domain) {
+            domain.space.stop_describing();
+        }
     }
 
     /// Ends a client. Returns false when it is not known.
-    pub fn close(&mut self, member: Member, now: Time, sink: &mut impl HostSink<Time>) -> bool {
-        let known = self.groups.get_mut(&member.group).is_some_and(|all| all.remove(&member));
-        if known {
-            self.end(member, now, sink);
+    pub fn close(&mut self, member: Member, sink: &mut impl HostSink<Time, Tag>) -> bool {
+        let Some(client) = self.members.get(member.key()) else { return false };
+        if let Some(members) = self.groups.get_mut(client.group.key()) {
+            members.remove(&member);
         }
-        known
+        self.end(client.domain, &[member], sink);
+        true
     }
 
-    /// Ends a group and all its clients. Returns false when it is not known.
-    pub fn end_group(&mut self, group: Group, now: Time, sink: &mut impl HostSink<Time>) -> bool {
-        let Some(members) = self.groups.remove(&group) else { return false };
+    /// Ends a group and all its clients. In each partition they end as one input, so that none of
+    /// them is granted a lock of another. Returns false when it is not known.
+    pub fn end_group(&mut self, group: Group, sink: &mut impl HostSink<Time, Tag>) -> bool {
+        let Some(members) = self.groups.remove(group.key()) else { return false };
+        let mut by_domain: BTreeMap<u64, Vec<Member>> = BTreeMap::new();
         for member in members {
-            self.end(member, now, sink);
+            by_domain.entry(self.domain_of(member)).or_default().push(member);
+        }
+        for (domain, members) in by_domain {
+            self.end(domain, &members, sink);
         }
         true
     }
 
+    /// Ends clients of one partition, and drops it with the last one.
+    fn end(&mut self, key: u64, ended: &[Member], sink: &mut impl HostSink<Time, Tag>) {
+        let known = ended.iter().filter_map(|member| self.members.get(member.key()));
+        let ids: Vec<ClientId> = known.map(|client| client.id).collect();
+        self.input(key, sink, |space, sink| space.end_clients(&ids, sink));
+        for member in ended {
+            self.members.remove(member.key());
+        }
+        let Some(domain) = self.domains.get_mut(key) else { return };
+        for id in ids {
+            domain.members[id.slot()] = None;
+        }
+        let manager = domain.space.manager();
+        if manager.client_count() == 0 {
+            self.next_token = self.next_token.max(manager.next_token());
+            self.partitions.remove(&domain.partition);
+            self.domains.remove(key);
+            self.unfinished.retain(|&unfinished| unfinished != key);
+        }
+    }
+
+    /// Returns true if earlier inputs have effects that their sinks had no room for. Only a sink
+    /// that [has enough](HostSink::has_enough) leaves some.
+    #[inline]
+    pub fn has_effects(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
+    /// Passes on what earlier inputs left, until the sink has enough again. The next input to the
+    /// same partition passes on all of it.
+    pub fn go_on(&mut self, sink: &mut impl HostSink<Time, Tag>) {
+        for key in mem::take(&mut self.unfinished) {
+            self.input_within(key, Bounds::OfSink, sink, |space, sink| space.go_on(sink));
+        }
+    }
+
     /// Reports the memory in use.
     pub fn memory(&self) -> Memory {
+        let spaces: usize = self.domains.iter().map(|domain| domain.space.memory()).sum();
+        let numbers: usize = self.members.iter().map(|client| client.requests.memory()).sum();
         Memory {
-            partitions: self.spaces.len(),
-            clients: self.groups.values().map(BTreeSet::len).sum(),
-            requests: self.requests.ids.len(),
-            bytes: self.spaces.values().map(|(_, space)| space.memory()).sum(),
+            partitions: self.partitions.len(),
+            clients: self.members.len(),
+            requests: self.members.iter().map(|client| client.requests.len()).sum(),
+            bytes: spaces + numbers,
         }
     }
 
-    fn add_partition(&mut self, partition: Partition) -> Result<u64, HostError> {
-        within("partitions_max", self.spaces.len() + 1, self.limits.partitions_max)?;
-        let index = self.take_number();
-        let space = Space::new(LockManager::new(self.key), DeadlockPolicy::Ignore);
-        self.partitions.insert(partition.clone(), index);
-        self.spaces.insert(index, (partition, space));
-        Ok(index)
+    /// Returns the key of the domain of a client, or one of no domain.
+    fn domain_of(&self, member: Member) -> u64 {
+        self.members.get(member.key()).map_or(0, |client| client.domain)
     }
 
-    /// Ends a client, and drops its partition with the last one.
-    fn end(&mut self, member: Member, now: Time, sink: &mut impl HostSink<Time>) {
-        let Self { spaces, requests, partitions, .. } = self;
-        let Some((partition, space)) = spaces.get_mut(&member.partition) else { return };
-        space.end_client(member.client, &mut Forward { requests, sink, now });
-        if space.manager().client_count() == 0 {
-            partitions.remove(partition);
-            spaces.remove(&member.partition);
-        }
+    #[inline]
+    fn find(&self, member: Member, number: u64) -> Option<(&Client, RequestId)> {
+        let client = self.members.get(member.key())?;
+        Some((client, client.requests.get(number, self.secret)?))
     }
 
-    fn with<S: HostSink<Time>>(
+    /// Gives the space of a request an input about it.
+    #[inline]
+    fn with<S: HostSink<Time, Tag>, T>(
         &mut self,
-        (member, number): (Member, u64),
-        now: Time,
+        member: Member,
+        number: u64,
         sink: &mut S,
-        verb: impl FnOnce(&mut Space<Hosted<Time, Tag>>, RequestId, &mut Forward<'_, S, Time>) -> bool,
-    ) -> bool {
-        let Some(&id) = self.requests.ids.get(&(member, number)) else { return false };
-        let Self { spaces, requests, .. } = self;
-        let Some((_, space)) = spaces.get_mut(&member.partition) else { return false };
-        verb(space, id, &mut Forward { requests, sink, now })
+        verb: impl FnOnce(&mut Space<Hosted<Time, Tag>>, RequestId, &mut Forward<'_, S>) -> T,
+    ) -> Option<T> {
+        let (client, id) = self.find(member, number)?;
+        let domain = client.domain;
+        self.input(domain, sink, |space, sink| verb(space, id, sink))
     }
 
-    fn take_number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-}
-
-/// Forgets requests that are over, and passes every notice on.
-struct Forward<'a, S, Time> {
-    requests: &'a mut Requests,
-    sink: &'a mut S,
-    now: Time,
-}
-
-impl<Time: Copy, Tag: Clone, S: HostSink<Time>> Sink<Hosted<Time, Tag>> for Forward<'_, S, Time> {
-    fn now(&self) -> Time {
-        self.now
-    }
-
-    fn notify(
+    /// Gives a space one input, after the effects that earlier ones left.
+    #[inline]
+    fn input<S: HostSink<Time, Tag>, T>(
         &mut self,
-        id: RequestId,
-        notes: &mut Notes<Hosted<Time, Tag>>,
-        notice: &Notice<'_, Time>,
-    ) {
-        let Some(&Some((member, number))) = notes.get(id) else { return };
-        if notice.is_last() {
-            self.requests.remove(member, number);
+        key: u64,
+        sink: &mut S,
+        input: impl FnOnce(&mut Space<Hosted<Time, Tag>>, &mut Forward<'_, S>) -> T,
+    ) -> Option<T> {
+        self.finish(key, sink);
+        self.input_within(key, Bounds::OfSink, sink, input)
+    }
+
+    /// Passes on all effects that earlier inputs to a domain left.
+    #[inline]
+    fn finish<S: HostSink<Time, Tag>>(&mut self, key: u64, sink: &mut S) {
+        if !self.unfinished.is_empty()
+            && let Some(at) = self.unfinished.iter().position(|&unfinished| unfinished == key)
+        {
+            self.unfinished.swap_remove(at);
+            self.input_within(key, Bounds::None, sink, |space, sink| space.go_on(sink));
         }
-        self.sink.notify(member, number, notice);
+    }
+
+    #[inline]
+    fn input_within<S: HostSink<Time, Tag>, T>(
+        &mut self,
+        key: u64,
+        bounds: Bounds,
+        sink: &mut S,
+        input: impl FnOnce(&mut Space<Hosted<Time, Tag>>, &mut Forward<'_, S>) -> T,
+    ) -> Option<T> {
+        let Self { domains, members, secret, .. } = self;
+        let Domain { space, members: residents, .. } = domains.get_mut(key)?;
+        let mut forward = Forward { members, residents, secret: *secret, bounds, sink };
+        let result = input(space, &mut forward);
+        if space.has_effects() {
+            self.unfinished.push(key);
+        }
+        Some(result)
+    }
+}
+
+impl HostError {
+    fn of(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Request(RequestError::UnknownClient) => Self::UnknownMember,
+            refusal => Self::Refused(refusal),
+        }
     }
 }
 
 impl<Partition: fmt::Debug, Time: Copy, Tag: Clone> fmt::Debug for Host<Partition, Time, Tag> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("partitions", &self.partitions)
-            .field("groups", &self.groups)
-            .finish_non_exhaustive()
+        f.debug_struct("Host").field("partitions", &self.partitions).finish_non_exhaustive()
     }
 }

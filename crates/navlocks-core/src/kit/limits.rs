@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::Name;
+
 /// The limits of a [`Host`](super::Host). The engine itself has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,6 +18,28 @@ pub struct Limits {
     pub names_per_request_max: usize,
     /// Bytes of one name.
     pub name_bytes_max: usize,
+    /// Entries that the search of the deadlock policy reads for one request.
+    pub deadlock_entries_max: usize,
+}
+
+impl Limits {
+    /// No limits, for an embedder whose clients are all its own.
+    pub const NONE: Self = Self {
+        partitions_max: usize::MAX,
+        clients_per_group_max: usize::MAX,
+        requests_per_client_max: usize::MAX,
+        names_per_request_max: usize::MAX,
+        name_bytes_max: usize::MAX,
+        deadlock_entries_max: usize::MAX,
+    };
+
+    #[inline]
+    pub(super) fn check_names(&self, names: &[Name]) -> Result<(), LimitExceeded> {
+        within("names_per_request_max", names.len(), self.names_per_request_max)?;
+        names
+            .iter()
+            .try_for_each(|name| within("name_bytes_max", name.len_bytes(), self.name_bytes_max))
+    }
 }
 
 impl Default for Limits {
@@ -26,6 +50,7 @@ impl Default for Limits {
             requests_per_client_max: 100_000,
             names_per_request_max: 1_000,
             name_bytes_max: 64 * 1024,
+            deadlock_entries_max: 100_000,
         }
     }
 }
@@ -48,6 +73,7 @@ impl fmt::Display for LimitExceeded {
 impl core::error::Error for LimitExceeded {}
 
 /// Returns an error if `count` exceeds `max`.
+#[inline]
 pub(super) fn within(limit: &'static str, count: usize, max: usize) -> Result<(), LimitExceeded> {
     if count > max { Err(LimitExceeded { limit, max }) } else { Ok(()) }
 }

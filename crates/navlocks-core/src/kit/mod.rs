@@ -18,30 +18,36 @@
 //! wait for an answer before they send an abort; a page and its workers end together.
 //!
 //! ```
-//! use navlocks_core::kit::{Host, HostSink, Limits, Member, Notice};
-//! use navlocks_core::{Answer, HashKey, Request};
+//! use navlocks_core::kit::{Address, Host, HostSink, Limits, Notice};
+//! use navlocks_core::{Answer, DeadlockPolicy, HashKey, Request};
 //!
 //! #[derive(Default)]
 //! struct Messages(Vec<String>); // to be sent to the pages' processes afterwards
 //!
-//! impl HostSink<u64> for Messages {
-//!     fn notify(&mut self, _page: Member, number: u64, notice: &Notice<'_, u64>) {
+//! impl HostSink<u64, &str> for Messages {
+//!     fn now(&self) -> u64 {
+//!         0 // the time of a clock, in any unit
+//!     }
+//!
+//!     fn notify(&mut self, to: Address, notice: &Notice<'_, u64>) {
 //!         if let Notice::Granted { token, .. } = notice {
-//!             self.0.push(format!("request {number} is granted, token {token}"));
+//!             self.0.push(format!("request {} is granted, token {token}", to.number));
 //!         }
 //!     }
 //! }
 //!
-//! let mut host: Host<&str, u64, &str> = Host::new(HashKey::from_bytes([7; 16]), Limits::default());
+//! let key = HashKey::from_bytes([7; 16]); // random where names come from outside
+//! let mut host = Host::new(key, Limits::default(), DeadlockPolicy::Ignore);
 //! let mut messages = Messages::default();
 //! let (page, tab) = (host.add_group(), host.add_group());
 //! let worker = host.open(page, "https://shop.example")?;
 //! let other = host.open(tab, "https://shop.example")?;
 //! let cart = Request::exclusive("cart");
-//! host.request(worker, 1, &cart, Some("checkout"), 0, &mut messages)?;
-//! assert_eq!(host.request(other, 7, &cart, None, 0, &mut messages)?, Answer::Pending);
-//! assert!(!host.release(other, 7, 1, &mut messages)); // it waits, and holds nothing
-//! host.end_group(page, 2, &mut messages); // the page was closed, and its worker with it
+//! host.request(worker, 1, &cart, Some("checkout"), &mut messages)?;
+//! let (_, answer) = host.request(other, 7, &cart, None, &mut messages)?;
+//! assert_eq!(answer, Answer::Pending);
+//! assert!(!host.release(other, 7, &mut messages)); // it waits, and holds nothing
+//! host.end_group(page, &mut messages); // the page was closed, and its worker with it
 //! assert_eq!(messages.0, ["request 1 is granted, token 1", "request 7 is granted, token 2"]);
 //! # Ok::<(), navlocks_core::kit::HostError>(())
 //! ```
@@ -55,7 +61,7 @@ mod limits;
 mod notes;
 mod space;
 
-pub use host::{Group, Host, HostError, HostSink, Member, Memory};
+pub use host::{Address, Group, Host, HostError, HostLock, HostSink, HostSnapshot, Member, Memory};
 pub use limits::{LimitExceeded, Limits};
 pub use notes::Notes;
 pub use space::{About, Refusal, Space};

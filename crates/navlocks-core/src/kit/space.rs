@@ -304,15 +304,24 @@ impl<E: Embedder> Space<E> {
 
     /// Ends a client and all its requests. Returns false when it is not known.
     pub fn end_client(&mut self, client: ClientId, sink: &mut impl Sink<E>) -> bool {
-        let requests: Vec<RequestId> = self.manager.requests_of(client).collect();
+        self.end_clients(&[client], sink) == 1
+    }
+
+    /// Ends several clients in one input: none of them is granted a lock of another. Returns how
+    /// many of them were known.
+    pub fn end_clients(&mut self, clients: &[ClientId], sink: &mut impl Sink<E>) -> usize {
+        let requests = clients.iter().flat_map(|&client| self.manager.requests_of(client));
+        let requests: Vec<RequestId> = requests.collect();
         for id in requests {
             let held = matches!(self.manager.state(id), Some(State::Held(_)));
             let held_since = held.then(|| self.notes.since(id));
             self.end(id, &Notice::ClientEnded { held_since }, sink);
         }
-        let known = self.manager.terminate(client);
+        let known = self.manager.terminate_all(clients);
         self.drain(sink);
-        self.put_notes_back(client);
+        for &client in clients {
+            self.put_notes_back(client);
+        }
         known
     }
 

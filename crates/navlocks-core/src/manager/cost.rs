@@ -95,7 +95,7 @@ fn f69_terminated_client_costs_reads_of_its_own_entries_only() {
             request(&mut manager, client, Request::exclusive(format!("{}", number / 2)));
         }
         let index = manager.clients.find(client).unwrap();
-        reads(&mut manager, |manager| manager.terminate_remaining_locks_and_requests(index))
+        reads(&mut manager, |manager| manager.terminate_remaining_locks_and_requests(&[index]))
     };
     assert_eq!(terminate(0), terminate(10_000));
 }

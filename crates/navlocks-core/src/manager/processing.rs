@@ -31,14 +31,16 @@ impl LockManager {
     /// them must not take the locks of the others.
     ///
     /// <https://w3c.github.io/web-locks/#terminate-remaining-locks-and-requests>
-    pub(super) fn terminate_remaining_locks_and_requests(&mut self, client: Index) {
+    pub(super) fn terminate_remaining_locks_and_requests(&mut self, clients: &[Index]) {
         // Step 1. Abort each of the client's requests. Step 2. Release each of its locks.
         // In one step, so that a terminated client is never granted; latest first, so that its
         // requests do not inherit from each other.
-        while let Some(last) = self.clients.last_entry(client) {
-            self.depart(last);
+        for &client in clients {
+            while let Some(last) = self.clients.last_entry(client) {
+                self.depart(last);
+            }
+            self.clients.remove(client);
         }
-        self.clients.remove(client);
         self.process_the_lock_request_queue();
     }
 
