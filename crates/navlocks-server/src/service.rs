@@ -347,7 +347,7 @@ async fn shut_down(shared: &Shared) -> io::Result<()> {
         }
     };
     // Each connection has a time limit of its own.
-    let patience = shared.config.limits.closing_max + Duration::from_secs(1);
+    let patience = shared.config.limits.closing_max.saturating_add(Duration::from_secs(1));
     if timeout(patience, emptied).await.is_err() {
         shared.could_not_tell(Some(shared.config.limits.lease_max));
     }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use navlocks_wire as wire;
 
+/// No lease is longer than ten years, so that the end of each is a moment of all clocks.
+pub(crate) const LEASE_BOUND: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// The limits of the service. The defaults are generous for honest clients and bound what
 /// others can do.
 #[derive(Clone, Debug)]
@@ -140,7 +143,8 @@ impl Limits {
     /// The lease that a client gets who asks for so many milliseconds, or for none.
     pub(crate) fn lease(&self, asked_ms: Option<u64>) -> Duration {
         let asked = asked_ms.map_or(self.lease_default, Duration::from_millis);
-        asked.clamp(self.lease_min.min(self.lease_max), self.lease_max)
+        let max = self.lease_max.min(LEASE_BOUND);
+        asked.clamp(self.lease_min.min(max), max)
     }
 
     /// Returns the limits that a welcome has.

@@ -13,6 +13,7 @@ use navlocks_core::DeadlockPolicy;
 
 pub use access::{Access, read_secret};
 pub(crate) use access::{Scope, TokenId};
+pub(crate) use limits::LEASE_BOUND;
 pub use limits::Limits;
 pub use origins::SharedOrigins;
 pub(crate) use origins::{Origins, normal as normal_origin};

@@ -97,7 +97,8 @@ impl Hub {
         let mut records = unclaimed.requests;
         for request in claim.into_values() {
             let record = records.remove(&request.id);
-            self.claim_one(number, request, record, now);
+            let thief = unclaimed.thieves.get(&request.id).cloned();
+            self.claim_one(number, request, (record, thief), now);
         }
         self.end_records(records.into_values());
         self.admit(now);
@@ -110,7 +111,7 @@ impl Hub {
         &mut self,
         number: u32,
         claimed: wire::Request,
-        record: Option<RequestRecord>,
+        (record, thief): (Option<RequestRecord>, Option<Rc<str>>),
         now: Instant,
     ) {
         let (id, mode, token) = (claimed.id, claimed.mode, claimed.token);
@@ -133,7 +134,7 @@ impl Hub {
             record.iter().for_each(|record| self.room.dismiss(record));
         }
         match verdict {
-            Verdict::Lost(cause) => self.lose_claimed(&asking, cause),
+            Verdict::Lost(cause) => self.lose_claimed(&asking, cause, thief),
             Verdict::Keep(held) => {
                 self.registry.set_mode(slot, mode);
                 self.restore(partition, &asking, (held, false), now);
@@ -212,7 +213,7 @@ impl Hub {
         let (partitions, mut around) = self.around(now);
         let Some(id) = partitions[partition].restore(asking, token, &mut around) else {
             tracing::error!(session = number, request, token, "two sessions claim one lock");
-            self.lose_claimed(asking, Cause::NotReclaimed);
+            self.lose_claimed(asking, Cause::NotReclaimed, None);
             return;
         };
         if let Some(session) = self.sessions.get_mut(number) {
@@ -224,16 +225,34 @@ impl Hub {
         }
     }
 
-    /// Tells a client that a request which it claims was taken away.
-    pub(super) fn lose_claimed(&mut self, asking: &Asking, cause: Cause) {
+    /// Tells a client that a request which it claims was taken away, and describes the thief.
+    pub(super) fn lose_claimed(&mut self, asking: &Asking, cause: Cause, thief: Option<Rc<str>>) {
         let &Asking { client: ClientKey { session: number, client }, number: id, slot, .. } =
             asking;
         self.registry.lose(RequestKey::new(number, id), slot, cause);
+        let thief = thief.or_else(|| self.describe_thief(cause));
+        let words = thief.as_deref().map(Into::into);
         let session = self.sessions.get_mut(number);
-        if !session.is_some_and(|session| session.lose(id, client, cause, slot)) {
+        if !session.is_some_and(|session| session.lose(id, client, cause, thief, slot)) {
             self.registry.end_lost(RequestKey::new(number, id), slot);
         }
-        self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
+        self.sessions.say(number, &ToClient::Lost(Lost { id, cause, thief: words }));
+    }
+
+    /// Describes a thief whose theft an earlier service carried out, as far as it is known now: its
+    /// request, or the process of its session.
+    fn describe_thief(&self, cause: Cause) -> Option<Rc<str>> {
+        let Cause::Stolen(thief) = cause else { return None };
+        let Some(session) = self.sessions.get(thief.session) else {
+            let process = self.recovery.get(thief.session)?.record.process?;
+            return Some(process.to_string().into());
+        };
+        match session.requests.get(thief.request) {
+            Some(Known::Live { partition, id }) => {
+                self.partitions[partition].describe_live_thief(id)
+            }
+            _ => Some(session.peer.process?.to_string().into()),
+        }
     }
 
     /// Makes the registry again where it was removed.

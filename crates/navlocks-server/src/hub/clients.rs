@@ -1,6 +1,6 @@
 //! The clients of a session: opened in a partition, and closed.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -67,7 +67,7 @@ impl Hub {
         };
         let process = session.process.clone();
         let id = partitions[partition].add_client(ClientKey::new(number, client), process);
-        let lost = HashSet::new();
+        let lost = HashMap::new();
         session.clients.insert(client, Client { partition, id, lost });
         session.recount();
         Ok(())
@@ -122,9 +122,9 @@ impl Hub {
             return Ok(None);
         }
         let Some(closed) = session.clients.remove(&client) else { return Ok(None) };
-        for request in &closed.lost {
-            if let Some(Known::Lost { slot, .. }) = session.requests.remove(*request) {
-                self.registry.end_lost(RequestKey::new(number, *request), slot);
+        for &request in closed.lost.keys() {
+            if let Some(Known::Lost { slot, .. }) = session.requests.remove(request) {
+                self.registry.end_lost(RequestKey::new(number, request), slot);
             }
         }
         session.recount();

@@ -101,7 +101,7 @@ impl Hub {
                     let session = asking.client.session;
                     tracing::error!(session, token, "a token is claimed that was never given");
                 }
-                self.lose_claimed(&asking, cause);
+                self.lose_claimed(&asking, cause, None);
             }
             _ => self.restore(partition, &asking, (token, false), now),
         }
@@ -129,7 +129,7 @@ impl Hub {
             let claimed = self.claimed_asking(session, request, 0, now);
             let Some((partition, asking)) = claimed else { continue };
             if let Verdict::Lost(cause) = self.judge_in_grace(&asking, None, None) {
-                self.lose_claimed(&asking, cause);
+                self.lose_claimed(&asking, cause, None);
                 continue;
             }
             let key = asking.key();

@@ -1,5 +1,6 @@
 //! How requests pass the waiting room: in, on to their partitions, and out.
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use navlocks_core::{Name, Wait};
@@ -24,7 +25,7 @@ impl Hub {
         let open = !self.recovery.hides_holders();
         match asking.request.wait {
             Wait::Steal | Wait::StealAll if open => {
-                self.rob_absent(&asking, &hashes);
+                self.rob_absent(partition, &asking, &hashes);
                 self.go_on_to(partition, asking, now);
                 self.admit(now);
                 None
@@ -152,23 +153,24 @@ impl Hub {
 
     /// Takes away what absent sessions hold on these names, and with the older steal all that waits
     /// in the room for them too.
-    fn rob_absent(&mut self, thief: &Asking, hashes: &[u64]) {
+    fn rob_absent(&mut self, partition: PartitionIndex, thief: &Asking, hashes: &[u64]) {
         let cause = Cause::Stolen(thief.key());
+        let words = self.partitions[partition].describe_thief(thief, &self.sessions);
         let mut victims = self.room.holders(hashes);
         if thief.request.wait == Wait::StealAll {
             victims.extend(self.room.waiters(hashes));
         }
         for key in victims {
-            self.lose_in_room(key, cause);
+            self.lose_in_room(key, cause, Some(words.clone()));
         }
     }
 
-    fn lose_in_room(&mut self, key: RequestKey, cause: Cause) {
-        if let Some(record) = self.recovery.lose(key, cause, &mut self.registry) {
+    fn lose_in_room(&mut self, key: RequestKey, cause: Cause, thief: Option<Rc<str>>) {
+        if let Some(record) = self.recovery.lose(key, cause, thief.clone(), &mut self.registry) {
             self.room.dismiss(&record);
         } else if let Some((partition, asking)) = self.room.leave(key) {
             self.partitions[partition].lose_guest(&asking);
-            self.lose_claimed(&asking, cause);
+            self.lose_claimed(&asking, cause, thief);
         }
     }
 
@@ -181,7 +183,7 @@ impl Hub {
     ) -> usize {
         let hashes: Vec<u64> = self.partitions[partition].hashes(&name.clone().into()).collect();
         let victims = self.room.holders(&hashes);
-        victims.iter().for_each(|&key| self.lose_in_room(key, Cause::ForceReleased));
+        victims.iter().for_each(|&key| self.lose_in_room(key, Cause::ForceReleased, None));
         self.admit(now);
         victims.len()
     }

@@ -29,7 +29,7 @@ impl Hub {
                     Known::Guest { .. } => requests += 1,
                     Known::Lost { client, .. } => {
                         let owner = session.clients.get(&client);
-                        assert!(owner.is_some_and(|owner| owner.lost.contains(&request)));
+                        assert!(owner.is_some_and(|owner| owner.lost.contains_key(&request)));
                     }
                 }
             }

@@ -159,8 +159,7 @@ impl Hub {
         let found = store.take_found();
         let places = Places::after(&found);
         let sessions: HashSet<u32> = found.sessions.iter().map(|it| it.number).collect();
-        let recovery = Recovery::new(found, now);
-        recovery.note_waits(&mut registry);
+        let recovery = Recovery::new(found, &mut registry, now);
         let room = Room::new(recovery.requests());
         Self {
             sessions: Sessions::new(sessions),

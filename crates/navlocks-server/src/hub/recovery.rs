@@ -5,6 +5,7 @@
 //! client has claimed, when its lease has passed, or when its process is gone.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_wire::{self as wire, Cause, RequestKey};
@@ -34,6 +35,8 @@ pub(crate) struct Recovery {
 pub(crate) struct Unclaimed {
     pub(crate) record: SessionRecord,
     pub(crate) requests: HashMap<u64, RequestRecord>,
+    /// The thieves of those that were stolen meanwhile, in words.
+    pub(crate) thieves: HashMap<u64, Rc<str>>,
     /// When its lease has passed for certain; none over a Unix socket.
     until: Option<Instant>,
     /// A connection claims it now: the lease counts as that of every other session.
@@ -49,26 +52,34 @@ impl Unclaimed {
     }
 }
 
-/// Returns how long a lease may last since a service last heard of its client. Earlier services may
-/// have waited for a part of it.
-fn left(lease: Duration, until_ms: u64) -> Duration {
+/// Returns how long a session is waited for, and until when. Earlier services may have waited for a
+/// part of its lease.
+fn left(lease: Duration, noted_ms: u64, boot_ms: u64) -> (Duration, u64) {
     let whole = with_margin(lease);
-    match until_ms {
-        0 => whole,
-        until_ms => whole.min(Duration::from_millis(until_ms.saturating_sub(boot_ms()))),
+    match noted_ms {
+        0 => (whole, boot_ms + millis(whole)),
+        until => (whole.min(Duration::from_millis(until.saturating_sub(boot_ms))), until),
     }
 }
 
 impl Recovery {
-    /// Begins with what the earlier service left.
-    pub(crate) fn new(found: Found, now: Instant) -> Self {
+    /// Begins with what the earlier service left. Notes in the registry until when each session is
+    /// waited for, so that services which are killed in turn wait for one lease in all.
+    pub(crate) fn new(found: Found, registry: &mut Registry, now: Instant) -> Self {
+        // At the moment of `now`, because both are the end of one wait.
+        let boot_ms = boot_ms();
         let Found { sessions, requests, unknown, whole, taken, given } = found;
         let blind = unknown != Unknown::None;
         let mut recovery = Self { blind, whole, taken, given, ..Self::default() };
         for record in sessions {
-            let until = record.lease.map(|lease| now + left(lease, record.until_ms));
-            let requests = HashMap::new();
-            let unclaimed = Unclaimed { requests, until, record, claiming: false, claimed: false };
+            let until = record.lease.map(|lease| {
+                let (left, until_ms) = left(lease, record.until_ms, boot_ms);
+                registry.set_until(record.slot, until_ms);
+                now + left
+            });
+            let (requests, thieves) = (HashMap::new(), HashMap::new());
+            let (claiming, claimed) = (false, false);
+            let unclaimed = Unclaimed { requests, thieves, until, record, claiming, claimed };
             recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
         }
         for request in requests {
@@ -77,16 +88,6 @@ impl Recovery {
             }
         }
         recovery
-    }
-
-    /// Notes in the registry until when each session is waited for, so that services which are
-    /// killed in turn wait for one lease in all.
-    pub(crate) fn note_waits(&self, registry: &mut Registry) {
-        for record in self.unclaimed.values().map(|it| &it.record) {
-            if let (Some(lease), 0) = (record.lease, record.until_ms) {
-                registry.set_until(record.slot, boot_ms() + millis(with_margin(lease)));
-            }
-        }
     }
 
     /// Returns true if no session is waited for.
@@ -152,9 +153,12 @@ impl Recovery {
         &mut self,
         key: RequestKey,
         cause: Cause,
+        thief: Option<Rc<str>>,
         registry: &mut Registry,
     ) -> Option<RequestRecord> {
-        let request = self.unclaimed.get_mut(&key.session)?.requests.get_mut(&key.request)?;
+        let unclaimed = self.unclaimed.get_mut(&key.session)?;
+        let request = unclaimed.requests.get_mut(&key.request)?;
+        unclaimed.thieves.extend(thief.map(|words| (key.request, words)));
         registry.lose(key, request.slot, cause);
         let lost = request.clone();
         request.standing = Standing::Lost(cause);

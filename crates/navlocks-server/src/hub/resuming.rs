@@ -145,7 +145,10 @@ impl Hub {
                     tracing::error!(session = number, id, "a token is claimed that was not given");
                     self.give_up(number, id, now);
                 }
-                self.sessions.say(number, &ToClient::Lost(Lost::new(id, cause)));
+                let session = self.sessions.get(number);
+                let thief = session.and_then(|session| session.thief_of(id));
+                let thief = thief.as_deref().map(Into::into);
+                self.sessions.say(number, &ToClient::Lost(Lost { id, cause, thief }));
             }
             // It may have been downgraded meanwhile, in words that got lost.
             Verdict::Keep(_) => {

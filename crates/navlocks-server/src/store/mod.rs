@@ -21,7 +21,7 @@ use navlocks_wire::{Cause, RequestKey};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
-use crate::config::Limits;
+use crate::config::{LEASE_BOUND, Limits};
 use slot_log::SlotLog;
 use slot_tokens::SlotTokens;
 use state_file::{Earlier, State};
@@ -287,7 +287,7 @@ fn first_block(reserved: u64, limits: &Limits) -> io::Result<(u64, u64, u64)> {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start = reserved.max(clock.as_micros() as u64);
     let block = limits.tokens_reserved_ahead.max(8);
-    if start > NUMBERS_END - block {
+    if start > NUMBERS_END.saturating_sub(block) {
         let text = format!(
             "fencing tokens would begin at {start}, and must stay below {NUMBERS_END}: is the clock right, and is the state file whole?"
         );
@@ -323,8 +323,9 @@ pub(crate) fn boot_ms() -> u64 {
 }
 
 /// A little more than a lease: clocks differ, and a client that is told by a closed socket needs a
-/// moment as well.
+/// moment as well. A lease of an embedder's own limits counts as its [bound](LEASE_BOUND) at most.
 pub(crate) fn with_margin(lease: Duration) -> Duration {
+    let lease = lease.min(LEASE_BOUND);
     lease + lease / 10 + Duration::from_millis(100)
 }
 

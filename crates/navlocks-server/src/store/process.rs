@@ -1,5 +1,6 @@
 //! A process at the other end of a Unix socket.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 
@@ -30,6 +31,16 @@ impl Process {
 
     fn stat(&self) -> Option<Stat> {
         Stat::of(self.pid).filter(|stat| self.started == 0 || stat.started == self.started)
+    }
+}
+
+/// The name of its program, if it still runs, and its number.
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match program(self.pid).filter(|_| self.is_alive()) {
+            Some(program) => write!(f, "{} (pid {})", program.escape_default(), self.pid),
+            None => write!(f, "process {}", self.pid),
+        }
     }
 }
 

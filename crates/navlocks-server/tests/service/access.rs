@@ -46,7 +46,7 @@ pub(crate) fn with_token(address: SocketAddr, token: &str) -> Client {
     client
 }
 
-fn with_origin(address: SocketAddr, origin: &str) -> Client {
+pub(crate) fn with_origin(address: SocketAddr, origin: &str) -> Client {
     connect(address, &[("Origin", origin)])
 }
 

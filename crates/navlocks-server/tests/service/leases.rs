@@ -4,8 +4,11 @@ use std::time::{Duration, Instant};
 
 use navlocks_server::Config;
 use navlocks_wire::{Cause, FaultCode, Lost, RequestKey, ToClient};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::client::Client;
+use crate::access::with_origin;
+use crate::client::{Client, resumption, tcp_stream};
 use crate::running::Running;
 
 const LEASE: Duration = Duration::from_millis(300);
@@ -115,6 +118,71 @@ fn close_frame_without_bye_leaves_the_session_to_its_next_connection() {
 }
 
 #[test]
+fn close_code_of_a_gone_page_ends_the_session_of_a_page_alone() {
+    let origin = "https://a.example";
+    let service = Running::with(|config| config.allow_origins = vec![origin.to_owned()]);
+    // Browsers close with 1001 when a page or worker is gone; no script can send that code.
+    for (from, code, ends) in [
+        (origin, CloseCode::Away, true),
+        (origin, CloseCode::Normal, false),
+        ("", CloseCode::Away, false),
+    ] {
+        let holder = || match from {
+            "" => Client::silent(tcp_stream(service.tcp())),
+            _ => with_origin(service.tcp(), from),
+        };
+        let mut first = holder();
+        let welcome = first.hello();
+        let token = first.hold(1, "a");
+        let mut waiting = holder();
+        waiting.hello();
+        waiting.say(r#"{"request":{"id":1,"names":["a"]}}"#);
+        waiting.settle();
+        first.0.close(Some(CloseFrame { code, reason: "".into() })).expect("a close frame");
+        while first.0.read().is_ok() {}
+        if !ends {
+            waiting.settle();
+            let mut next = holder();
+            next.say(resumption(&welcome));
+            assert!(next.welcome().resumed, "{from} {code:?}");
+            next.name_all(&[&format!(r#""id":1,"names":["a"],"token":{token}"#)]);
+            next.settle();
+            next.leave();
+        }
+        assert!(waiting.granted(1) > token);
+        waiting.leave();
+    }
+}
+
+#[test]
+fn leases_of_an_embedder_without_bounds_are_leases() {
+    let unbounded = |config: &mut Config| {
+        config.limits.lease_max = Duration::MAX;
+        config.limits.lease_default = Duration::MAX;
+        config.limits.closing_max = Duration::MAX;
+        config.limits.handshake_max = Duration::MAX;
+        config.limits.stranger_time_min = Duration::MAX;
+        config.limits.tokens_reserved_ahead = 1 << 40;
+    };
+    let service = Running::with(unbounded);
+    let (mut holder, welcome) = Client::tcp(service.tcp());
+    let token = holder.hold(1, "a");
+    drop(holder);
+    let service = Running::again(service.kill(), unbounded);
+    let mut holder = Client::silent(tcp_stream(service.tcp()));
+    holder.claims(&welcome, &[&format!(r#""id":1,"names":["a"],"token":{token}"#)]);
+    holder.settle();
+    // Its state is lost, so the next service waits for the longest lease.
+    let folder = service.kill();
+    std::fs::write(folder.path().join("state/service.json"), "lost").expect("a state file");
+    let service = Running::again(folder, unbounded);
+    let mut waiting = wait_for(&service, "b");
+    waiting.settle();
+    drop(waiting);
+    service.end();
+}
+
+#[test]
 fn a_resumed_session_goes_on_where_it_was() {
     let service = Running::start();
     let (mut client, welcome) = Client::tcp(service.tcp());
@@ -176,12 +244,14 @@ fn a_loss_that_got_lost_is_told_after_the_welcome() {
     client.hold(2, "b");
     drop(client);
     let (mut thief, thiefs) = Client::tcp(service.tcp());
-    thief.say(r#"{"request":{"id":1,"names":["a","b"],"wait":"steal"}}"#);
+    thief.say(r#"{"request":{"id":1,"names":["a","b"],"wait":"steal","tag":"nightly"}}"#);
     thief.granted(1);
+    thief.leave();
     let mut client = Client::resume(service.tcp(), &welcome);
     assert!(client.welcome().resumed);
     let cause = Cause::Stolen(RequestKey::new(thiefs.session, 1));
-    let lost = ToClient::Lost(Lost::new(1, cause));
+    // The thief is described although it has left.
+    let lost = ToClient::Lost(Lost { id: 1, cause, thief: Some("nightly".into()) });
     client.name_all(&[r#""id":1,"names":["a"],"token":1"#]);
     assert_eq!(client.hear(), lost);
     client.say(r#"{"release":1}"#);
@@ -269,8 +339,8 @@ fn hello_that_its_client_has_closed_takes_the_session_from_no_other_connection()
     let service = Running::start();
     let (mut holder, welcome) = Client::tcp(service.tcp());
     holder.hold(1, "a");
-    let mut late = Client::silent(crate::client::tcp_stream(service.tcp()));
-    let hello = crate::client::resumption(&welcome);
+    let mut late = Client::silent(tcp_stream(service.tcp()));
+    let hello = resumption(&welcome);
     late.0.write(hello.into()).expect("a buffer");
     // Both arrive at one moment.
     late.0.close(None).expect("a close frame");

@@ -22,6 +22,7 @@ use navlocks_wire::{
 use super::subscribers::Subscribers;
 use super::{PartitionIndex, PartitionKey};
 use crate::hub::backlog::{Unfinished, WORK_PER_TURN};
+use crate::hub::sessions::Sessions;
 use crate::hub::shares::Share;
 use crate::hub::views::{History, Noted};
 use address::{Address, Owner, Served, Thief, address, noted, process_of};
@@ -30,6 +31,14 @@ pub(crate) use asking::Asking;
 pub(crate) use outboxes::Around;
 use outboxes::Outboxes;
 use waiters::Waiters;
+
+/// Returns the address of a request that is about to enter an engine.
+#[inline]
+fn address_of(asking: &Asking, sessions: &Sessions) -> Address {
+    let &Asking { client: ClientKey { session, client }, number, slot, .. } = asking;
+    let pid = sessions.pid(session).and_then(NonZero::new);
+    Address { session, bytes: asking.bytes() as u32, slot, pid, client, number }
+}
 
 /// One lock space.
 #[derive(Debug)]
@@ -134,8 +143,7 @@ impl Partition {
         if matches!(request.wait, Wait::Steal | Wait::StealAll) {
             around.metrics.steals.inc();
             around.audit_steal(address, &request.scope);
-            let process = process_of(owner, &self.clients);
-            self.thief = Some(Thief::new(address, tag.as_ref(), process));
+            self.thief = Some(self.thief(owner, address, tag.as_ref()));
         }
         if let Some(history) = &mut self.history {
             let (scope, mode, tag) = (request.scope.clone(), request.mode, tag.clone());
@@ -195,11 +203,24 @@ impl Partition {
     /// Returns the address of a request that is about to enter the engine, and counts its bytes.
     #[inline]
     fn address(&mut self, asking: &Asking, around: &Around<'_>) -> Address {
-        let bytes = asking.bytes();
-        let &Asking { client: ClientKey { session, client }, number, slot, .. } = asking;
-        let pid = around.sessions.pid(session).and_then(NonZero::new);
-        self.bytes += bytes;
-        Address { session, bytes: bytes as u32, slot, pid, client, number }
+        let address = address_of(asking, around.sessions);
+        self.bytes += asking.bytes();
+        address
+    }
+
+    fn thief(&self, owner: ClientId, address: Address, tag: Option<&Name>) -> Thief {
+        Thief::new(address, tag, process_of(owner, &self.clients))
+    }
+
+    /// Describes a request that is about to steal, in words for its victims.
+    pub(crate) fn describe_thief(&self, asking: &Asking, sessions: &Sessions) -> Rc<str> {
+        self.thief(asking.owner, address_of(asking, sessions), asking.tag.as_ref()).words
+    }
+
+    /// Describes a live request that has stolen, in words for its victims.
+    pub(crate) fn describe_live_thief(&self, id: RequestId) -> Option<Rc<str>> {
+        let owner = self.manager().info(id)?.client;
+        Some(self.thief(owner, address(self.space.notes(), id), self.space.tag(id)).words)
     }
 
     fn refuse(&mut self, address: Address, refusal: &Refusal, around: &mut Around<'_>) {

@@ -1,6 +1,6 @@
 //! A session: the clients behind one connection, and what is known of each of their requests.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -85,8 +85,8 @@ struct Unnamed {
 pub(crate) struct Client {
     pub(crate) partition: PartitionIndex,
     pub(crate) id: ClientId,
-    /// Its requests that are lost and not noted yet by their owner.
-    pub(crate) lost: HashSet<u64>,
+    /// Its requests that are lost and not noted yet by their owner, each with its thief in words.
+    pub(crate) lost: HashMap<u64, Option<Rc<str>>>,
 }
 
 /// The state of a request, as far as its session knows it.
@@ -261,15 +261,28 @@ impl Session {
     /// A request is lost, and that is remembered until its owner takes note.
     ///
     /// Returns false if the owner is gone, and nothing is remembered.
-    pub(crate) fn lose(&mut self, number: u64, client: u64, cause: Cause, slot: Slot) -> bool {
+    pub(crate) fn lose(
+        &mut self,
+        number: u64,
+        client: u64,
+        cause: Cause,
+        thief: Option<Rc<str>>,
+        slot: Slot,
+    ) -> bool {
         if let Some(owner) = self.clients.get_mut(&client) {
-            owner.lost.insert(number);
+            owner.lost.insert(number, thief);
             self.requests.set(number, Known::Lost { client, cause, slot });
             true
         } else {
             self.requests.remove(number);
             false
         }
+    }
+
+    /// Returns the thief of a lost request in words, where the session has them.
+    pub(crate) fn thief_of(&self, number: u64) -> Option<Rc<str>> {
+        let Known::Lost { client, .. } = self.requests.get(number)? else { return None };
+        self.clients.get(&client)?.lost.get(&number)?.clone()
     }
 
     /// The owner of a request does not want to hear of it again. Returns what was known of it.

@@ -71,11 +71,11 @@ pub(super) fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> 
 #[derive(Debug)]
 pub(super) struct Thief {
     pub(super) key: RequestKey,
-    pub(super) words: Box<str>,
+    pub(super) words: Rc<str>,
 }
 
 impl Thief {
-    /// Describes a request that is about to steal: its tag or program, and its process.
+    /// Describes a request that steals: its tag or program, and its process.
     pub(super) fn new(address: Address, tag: Option<&Name>, process: Option<Box<str>>) -> Self {
         const TAG_CHARS_MAX: usize = 100;
         let key = RequestKey::new(address.session, address.number);

@@ -164,12 +164,13 @@ impl Outboxes<'_, '_> {
             let (victim, cause) = (RequestKey::new(session, number), format!("{cause:?}"));
             tracing::warn!(audit = "loss", %victim, tenant, from, pid, cause, "a lock is lost");
         }
-        let owner = sessions.get_mut(session);
-        if !owner.is_some_and(|owner| owner.lose(number, client, cause, slot)) {
-            registry.end_lost(RequestKey::new(session, number), slot);
-        }
         let thief = self.thief.filter(|thief| cause == Cause::Stolen(thief.key));
         let thief = thief.map(|thief| thief.words.clone());
-        sessions.say(session, &ToClient::Lost(Lost { id: number, cause, thief }));
+        let words = thief.as_deref().map(Into::into);
+        let owner = sessions.get_mut(session);
+        if !owner.is_some_and(|owner| owner.lose(number, client, cause, thief, slot)) {
+            registry.end_lost(RequestKey::new(session, number), slot);
+        }
+        sessions.say(session, &ToClient::Lost(Lost { id: number, cause, thief: words }));
     }
 }
