@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Embedder, Notes, Notice, Sink, Space};
-use crate::{ClientId, DeadlockPolicy, HashKey, LockManager, Request, RequestId};
+use crate::{ClientId, DeadlockPolicy, HashKey, LockManager, Request, RequestId, Wait};
 
 struct Plain;
 
@@ -64,6 +64,47 @@ fn contention_of_many_watchers_reads_each_a_few_times() {
     assert_eq!(told.0, WATCHERS);
     // Debug builds check the engine now and then, which reads all entries.
     assert!(count < 40 * WATCHERS, "{count} reads");
+}
+
+/// Asserts that four times as many inputs cost about four times as many reads, with the checks that
+/// debug builds make now and then.
+fn assert_linear(reads_of: impl Fn(usize) -> usize) {
+    let (few, many) = (reads_of(4_000), reads_of(16_000));
+    assert!(few > 0 && many < 5 * few, "{few} and {many} reads");
+}
+
+#[test]
+fn steals_of_many_free_names_read_each_a_few_times() {
+    assert_linear(|steals| {
+        let (mut space, client) = space();
+        reads(&mut space, |space| {
+            for number in 0..steals {
+                let steal = Request::exclusive(format!("{number}")).wait(Wait::Steal);
+                request(space, client, &steal);
+            }
+        })
+    });
+}
+
+#[test]
+fn many_waiters_under_a_policy_that_reports_read_a_few_entries_each() {
+    assert_linear(|waiters| {
+        let manager = LockManager::new(HashKey::from_bytes([1; 16]));
+        let mut space = Space::<Plain>::new(manager, DeadlockPolicy::Report);
+        let holders = [space.add_client(), space.add_client()];
+        for (holder, name) in holders.into_iter().zip(["first", "second"]) {
+            request(&mut space, holder, &Request::exclusive(name));
+        }
+        // Each search has a wait of the holder to follow.
+        request(&mut space, holders[0], &Request::exclusive("second"));
+        let one = space.add_client();
+        reads(&mut space, |space| {
+            for number in 0..waiters {
+                let waiter = if number % 2 == 0 { one } else { space.add_client() };
+                request(space, waiter, &Request::exclusive("first"));
+            }
+        })
+    });
 }
 
 #[test]

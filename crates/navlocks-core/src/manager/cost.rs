@@ -65,6 +65,14 @@ fn round(others: usize, waiting: usize) -> Vec<(&'static str, usize)> {
     });
     measure("hand-over", &mut |manager| release(manager, core::mem::replace(&mut holder, next[0])));
     measure("abort in the middle", &mut |manager| abort(manager, next[next.len() / 2]));
+    let mut thief = holder;
+    measure("steal of a free name", &mut |manager| {
+        thief = request(manager, client, Request::exclusive("free").wait(Wait::Steal));
+    });
+    measure("steal from one holder", &mut |manager| {
+        thief = request(manager, client, Request::exclusive("free").wait(Wait::Steal));
+    });
+    measure("release of a stolen name", &mut |manager| release(manager, thief));
     let mut scope = holder;
     measure("scope of three", &mut |manager| {
         scope = request(manager, client, Request::exclusive(["x", "y", "z"]));
