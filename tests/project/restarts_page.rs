@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 
 const PAGE: &str = include_str!("../../docs/restarts.md");
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "tests/faults",
     "crates/navlocks-server/tests/abuse",
     "crates/navlocks-server/tests/service",
+    "crates/navlocks-server/tests/service/reclaim",
     "crates/navlocks-server/src/store",
     "crates/navlocks-server/src/store/registry",
     "crates/navlocks/tests/remote",
