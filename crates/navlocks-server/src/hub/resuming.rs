@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use navlocks_core::State;
+use navlocks_core::{Mode, State};
 use navlocks_wire::{self as wire, Fault, FaultCode, Granted, Lost, Resume, ToClient};
 
 use crate::hub::Hub;
@@ -151,11 +151,16 @@ impl Hub {
                 self.sessions.say(number, &ToClient::Lost(Lost { id, cause, thief }));
             }
             // It may have been downgraded meanwhile, in words that got lost.
-            Verdict::Keep(_) => {
+            Verdict::Keep(_) if self.mode_of(known) != Some(named.mode) => {
                 self.downgrade(number, wire::Downgrade { id, mode: named.mode }, now);
             }
-            Verdict::Queue(_) | Verdict::New => {}
+            Verdict::Keep(_) | Verdict::Queue(_) | Verdict::New => {}
         }
+    }
+
+    fn mode_of(&self, known: Known) -> Option<Mode> {
+        let Known::Live { partition, id } = known else { return None };
+        self.partitions[partition].manager().info(id).map(|info| info.mode)
     }
 }
 
