@@ -25,7 +25,6 @@ mod patience;
 mod connection;
 mod refusals;
 mod stealing;
-mod stories;
 mod dropping;
 mod leaving;
 mod runtimes;

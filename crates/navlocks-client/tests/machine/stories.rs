@@ -1,0 +1,165 @@
+//! The stories that the clients in Rust and in JavaScript both play: `tests/stories`. Time goes on
+//! where a story waits for the client.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use navlocks_client::{Begin, LinkState, Loss, Outcome, Over, QueryFailure};
+use navlocks_core::Wait;
+use navlocks_wire::{self as wire, Question};
+
+use crate::peer::{LIMITS, Peer, local, request};
+
+/// A call of the user, by its number.
+#[derive(Clone, Copy)]
+enum Call {
+    Request(u64),
+    Question(u64),
+}
+
+/// One story while it is played.
+struct Player {
+    peer: Peer,
+    calls: HashMap<String, Call>,
+}
+
+impl Player {
+    fn connect(options: &[&str]) -> Self {
+        let mut settings = local(Begin::Once);
+        if let ["patience", limit] = options {
+            let limit = Duration::from_millis(limit.parse().unwrap());
+            settings.unreachable_after = Some(limit);
+            settings.answers_within = Some(limit.max(Duration::from_secs(1)));
+        }
+        Self { peer: Peer::new(settings), calls: HashMap::new() }
+    }
+
+    fn service(&mut self, line: &str) {
+        let peer = &mut self.peer;
+        match line {
+            "welcomes" => peer.welcome(r#""secret":"s","#, LIMITS),
+            "resumes" => peer.welcome(r#""secret":"s","resumed":true,"#, LIMITS),
+            "breaks" | "goes" => {
+                peer.listens = line == "breaks";
+                peer.breaks();
+            }
+            "returns" => peer.listens = true,
+            message => peer.receive(message),
+        }
+    }
+
+    fn user(&mut self, words: &[&str]) {
+        let mut requests =
+            |name, wait| Call::Request(self.peer.requests(request(name, wait)).unwrap());
+        let (label, call) = match *words {
+            ["requests", name, "as", label] => (label, requests(name, Wait::Queue)),
+            ["steals", name, "as", label] => (label, requests(name, Wait::Steal)),
+            ["force-releases", name, "as", label] => {
+                let (question, now) = (Question::ForceRelease(name.into()), self.peer.now);
+                (label, Call::Question(self.peer.machine.ask(0, question, now).unwrap()))
+            }
+            ["releases", label, ref late @ ..] => {
+                let (loss, ()) = self.peer.machine.release(self.number(label)).unwrap();
+                assert_eq!(loss.is_some(), *late == ["too", "late"]);
+                return;
+            }
+            _ => panic!("unknown words"),
+        };
+        self.calls.insert(label.to_owned(), call);
+        self.peer.carry_out_commands();
+    }
+
+    fn number(&self, label: &str) -> u64 {
+        match self.calls[label] {
+            Call::Request(number) => number,
+            Call::Question(_) => panic!("{label} is a question"),
+        }
+    }
+
+    fn expect(&mut self, words: &[&str]) {
+        let peer = &mut self.peer;
+        match *words {
+            [state @ ("down" | "up")] => peer.wait_until(|peer| {
+                let is_up = *peer.machine.link() == LinkState::Up;
+                (is_up == (state == "up")).then_some(())
+            }),
+            ["granted", label] => match self.calls[label] {
+                Call::Request(number) => {
+                    assert!(matches!(peer.machine.outcome(number), Some(Outcome::Granted(_))));
+                }
+                Call::Question(number) => {
+                    assert!(matches!(peer.machine.answer(number), Some(Ok(_))));
+                }
+            },
+            ["holds", label] => {
+                let number = self.number(label);
+                assert_eq!(self.peer.machine.loss(number), None);
+            }
+            ["lost", label, cause] => {
+                let number = self.number(label);
+                let loss = self.peer.wait_until(|peer| peer.machine.loss(number).cloned());
+                let loss = match loss {
+                    Loss::Taken { cause, .. } => format!("{cause:?}"),
+                    other => format!("{other:?}"),
+                };
+                assert!(loss.starts_with(cause), "{loss}");
+            }
+            ["fails", label, name] => {
+                let call = self.calls[label];
+                assert_eq!(peer.wait_until(|peer| failure(peer, call)), name);
+            }
+            _ => panic!("unknown words"),
+        }
+        self.peer.carry_out_commands();
+    }
+}
+
+/// Returns the name of the DOMException with which a call failed, if it did.
+fn failure(peer: &mut Peer, call: Call) -> Option<&'static str> {
+    match call {
+        Call::Request(number) => match peer.machine.outcome(number)? {
+            Outcome::Over(Over::Refused(refused)) => Some(refused.fault.code.dom_exception_name()),
+            Outcome::Over(Over::Unreachable | Over::OutcomeUnknown) => Some("NetworkError"),
+            Outcome::Over(Over::Lost(_)) => Some("AbortError"),
+            Outcome::Over(Over::Unavailable) | Outcome::Pending(()) | Outcome::Granted(_) => None,
+        },
+        Call::Question(number) => match peer.machine.answer(number)? {
+            Err(QueryFailure::Unreachable | QueryFailure::OutcomeUnknown) => Some("NetworkError"),
+            answer => panic!("{answer:?}"),
+        },
+    }
+}
+
+fn play(text: &str, path: &Path) {
+    let mut playing = None;
+    for (index, line) in text.lines().enumerate() {
+        // The output of a failed test ends with the line that failed.
+        println!("{}:{}: {line}", path.display(), index + 1);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (&words[..], &mut playing) {
+            ([] | ["#", ..], _) => {}
+            (["connect", options @ ..], _) => playing = Some(Player::connect(options)),
+            (["client:", ..], Some(player)) => {
+                let expected = wire::read(&line["client: ".len()..]).unwrap();
+                assert_eq!(player.peer.hear(), expected);
+            }
+            (["service:", ..], Some(player)) => player.service(&line["service: ".len()..]),
+            (["user:", words @ ..], Some(player)) => player.user(words),
+            (["expect:", words @ ..], Some(player)) => player.expect(words),
+            _ => panic!("unknown words"),
+        }
+    }
+}
+
+#[test]
+fn machine_plays_the_stories_of_both_languages() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/stories");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    assert!(!paths.is_empty());
+    for path in paths {
+        play(&std::fs::read_to_string(&path).unwrap(), &path);
+    }
+}
