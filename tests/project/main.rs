@@ -16,4 +16,5 @@ mod source;
 mod suites;
 mod tables;
 mod tidy;
+mod unsafe_code;
 mod workflows;

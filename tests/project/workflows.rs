@@ -60,3 +60,16 @@ fn release_builds_the_platforms_of_the_npm_package() {
     assert_eq!(built, known);
     assert!(release.contains(&format!("dist/binaries-{}/js/packages", known[0])));
 }
+
+#[test]
+fn actions_are_pinned_by_hash_and_no_token_is_stored() {
+    for workflow in WORKFLOWS {
+        let text = text(workflow);
+        for action in after(&text, "uses: ", ' ').into_iter().filter(|it| !it.starts_with("./")) {
+            let (_, hash) = action.split_once('@').unwrap_or_default();
+            let is_hash = hash.len() == 40 && hash.chars().all(|it| it.is_ascii_hexdigit());
+            assert!(is_hash, "{workflow}: {action}");
+        }
+        assert!(!text.contains("secrets."), "{workflow}");
+    }
+}

@@ -99,7 +99,8 @@ fn close_others_on_exec() {
     // SAFETY: descriptors are marked and not closed, so this process can still use them.
     unsafe {
         let flags = libc::CLOSE_RANGE_CLOEXEC as libc::c_int;
-        if libc::close_range(FIRST as libc::c_uint, libc::c_uint::MAX, flags) != 0 {
+        // By its number, because musl has no function for it.
+        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags) != 0 {
             for fd in FIRST..OLD_KERNEL_MAX {
                 libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
             }

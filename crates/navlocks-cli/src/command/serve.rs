@@ -95,8 +95,8 @@ pub(super) struct Serve {
     /// dashboard
     #[arg(long, value_name = "FILE", env = "NAVLOCKS_OPERATOR_TOKEN_FILE", hide_env_values = true)]
     operator_token_file: Option<PathBuf>,
-    /// A file with tokens that read /metrics and nothing else, one on a line, as TOKEN or NAME:TOKEN;
-    /// without this file tenants and operators read it, a tenant its own numbers
+    /// A file with tokens that read /metrics and nothing else, one on a line, as TOKEN or
+    /// NAME:TOKEN; operators read it too, and tenants their own numbers
     #[arg(long, value_name = "FILE")]
     metrics_token_file: Option<PathBuf>,
     /// A name of this service, for browsers and for metrics; addresses in numbers and localhost are

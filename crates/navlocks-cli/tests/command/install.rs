@@ -1,4 +1,4 @@
-//! The line of the README that installs completions and manual.
+//! The line of the documents that installs completions and manual.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,9 +10,9 @@ use crate::support::{World, assert_ended, finish, program};
 #[test]
 fn documented_line_installs_completions_and_manual() {
     let world = World::new();
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let mut lines = readme.lines().filter(|line| line.starts_with("navlocks completions bash |"));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/install.md");
+    let page = fs::read_to_string(page).unwrap();
+    let mut lines = page.lines().filter(|line| line.starts_with("navlocks completions bash |"));
     let line = lines.next().expect("the line is there");
     symlink(program(), world.file("navlocks")).unwrap();
     let mut shell = Command::new("sh");

@@ -70,7 +70,7 @@ fn argument_wins_over_variable_and_variable_over_file() {
     let acts = "dashboard = true\ndashboard-actions = true";
     assert_ended(&check(&world, acts, &[], ""), 64, "--operator-token-file");
     assert_ended(&check(&world, acts, &variables, ""), 0, "");
-    // What contradicts an argument gives way, too.
+    // A setting that contradicts an argument gives way, too.
     assert_ended(&check(&world, "socket = '/nowhere/socket'", &[], "--no-socket"), 0, "");
     let variables = [("NAVLOCKS_TOKEN_FILE", "/of-the-variable")];
     let output = check(&world, "token-file = '/of-the-file'", &variables, "");

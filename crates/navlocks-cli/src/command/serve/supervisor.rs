@@ -1,4 +1,4 @@
-//! What the service tells systemd: that it grants locks, that it needs more time, that it lives.
+//! Notifications for systemd: the service grants locks, needs more time, lives.
 
 use std::env;
 use std::io;
