@@ -57,13 +57,11 @@ mod net;
 mod dashboard;
 mod dialing;
 mod connection;
-mod recovering;
 mod reload;
 pub mod cluster;
 pub mod hub;
 mod hubs;
 mod node;
-mod presence;
 mod store;
 
 pub use config::{Access, Config, Limits, SharedOrigins, TlsFiles, read_secret};

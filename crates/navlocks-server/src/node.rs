@@ -9,10 +9,9 @@ use navlocks_wire::Fault;
 use tokio::task::{spawn_local, yield_now};
 
 use crate::cluster::{Event, Gate, Inherited, Registry};
-use crate::connection::{Shared, websocket_config};
+use crate::connection::{Shared, attend_found, websocket_config};
 use crate::dialing::{PARTY, SECRET};
 use crate::hub::{Hub, Peer, SharedHub, Slots};
-use crate::recovering;
 
 /// How often frames that wait look whether the node may send again.
 const LOOK: Duration = Duration::from_millis(20);
@@ -77,7 +76,7 @@ fn gain(shared: &Rc<Shared>, slots: &Slots, registry: Box<dyn Registry>, inherit
         Ok(hub) => {
             tracing::info!(slot = number, epoch = registry.epoch().0, sessions, "serves the slot");
             let hub = slots.add(number, hub);
-            recovering::attend_all(shared, &hub);
+            attend_found(shared, &hub);
             if let Some(gate) = hub.borrow().gate() {
                 spawn_local(watch(registry, gate, hub.clone()));
             }

@@ -14,11 +14,11 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::cluster::Membership;
 use crate::config::{Config, Origins};
-use crate::connection::{Shared, surveyor};
+use crate::connection::{Shared, attend_found, surveyor};
 use crate::hubs::Hubs;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
 use crate::store::StateFile;
-use crate::{node, recovering, reload};
+use crate::{node, reload};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to
 /// notice that first.
@@ -169,7 +169,7 @@ impl Service {
         let shared = Rc::new(shared);
         let mut doors: Vec<JoinHandle<()>> =
             listeners.into_iter().map(|door| spawn_local(door.serve(shared.clone()))).collect();
-        recovering::attend_all(&shared, shared.hubs.first());
+        attend_found(&shared, shared.hubs.first());
         if shared.hubs.slots().is_some() {
             spawn_local(node::run(shared.clone()));
         }

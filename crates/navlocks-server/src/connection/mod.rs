@@ -33,6 +33,7 @@ use crate::hub::{Frame, Full, Next, Outbox, Peer, Share, SharedHub};
 use absence::detach;
 use carrier::Way;
 
+pub(crate) use absence::attend_found;
 pub(crate) use closing::close;
 pub(crate) use shared::{Seat, Shared, note_task};
 pub(crate) use turns::in_turn;

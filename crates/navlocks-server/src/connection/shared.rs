@@ -152,7 +152,7 @@ impl Shared {
 
     /// Whether there is nobody: no connection, and no session that may come back.
     pub(crate) fn is_idle(&self) -> bool {
-        let is_idle = |hub: &Hub| hub.sessions.len() == 0 && hub.recovery.is_over();
+        let is_idle = |hub: &Hub| hub.sessions.len() == 0 && hub.found.is_over();
         self.connections() == 0 && self.hubs.all().iter().all(|hub| is_idle(&hub.borrow()))
     }
 

@@ -101,6 +101,16 @@ impl Hub {
         }
     }
 
+    /// Links a session with the clients under whose locks it runs, or which run under its locks.
+    pub(super) fn add_family(&mut self, number: u32) {
+        if let Some(parent) = self.sessions.get(number).and_then(|session| session.parent) {
+            self.add_child(parent, number);
+        }
+        for (child, parent) in self.sessions.children_of(number) {
+            self.add_child(parent, child);
+        }
+    }
+
     /// Ends a client of a session.
     pub(crate) fn close(&mut self, number: u32, client: u64, now: Instant) -> Result<(), Fault> {
         if let Some((share, closed)) = self.remove_client(number, client)? {

@@ -31,10 +31,10 @@ struct Claimed {
 impl Hub {
     /// Ends grace if every session of the earlier owner has claimed or ended.
     pub(super) fn check_grace(&mut self, now: Instant) {
-        if !self.recovery.whole || !self.recovery.is_claimed() {
+        if !self.found.whole || !self.found.is_claimed() {
             return;
         }
-        self.recovery.whole = false;
+        self.found.whole = false;
         if let Some(log) = &mut self.registry.log {
             // Before the first grant: a session that has not claimed by now never can.
             log.end_grace();
@@ -59,9 +59,7 @@ impl Hub {
         for number in numbers {
             let Some(session) = self.sessions.get_mut(number) else { continue };
             let Some(claim) = session.claim.take() else { continue };
-            session.claim_is_whole = false;
-            self.recovery.take(number);
-            self.sessions.unreserve(number);
+            self.found.take(number);
             self.metrics.reclaimed_sessions.inc();
             self.add_family(number);
             let claimed = claim.into_values().map(|request| Claimed { session: number, request });
@@ -73,7 +71,7 @@ impl Hub {
         // Where two claims conflict, which no correct owner causes, the larger token wins.
         held.sort_by_key(|it| Reverse(it.request.token));
         let thieves: HashSet<RequestKey> =
-            self.recovery.taken.values().filter_map(|cause| thief(*cause)).collect();
+            self.found.taken.values().filter_map(|cause| thief(*cause)).collect();
         for claimed in &mut pending {
             let key = RequestKey::new(claimed.session, claimed.request.id);
             if thieves.contains(&key) {
@@ -94,7 +92,7 @@ impl Hub {
         let Some((partition, asking)) = self.claimed_asking(session, request, 0, now) else {
             return;
         };
-        let given = (token <= self.recovery.given).then_some(Standing::Held(token));
+        let given = (token <= self.found.given).then_some(Standing::Held(token));
         match self.judge_in_grace(&asking, given, Some(token)) {
             Verdict::Lost(cause) => {
                 if given.is_none() {
@@ -114,7 +112,7 @@ impl Hub {
         known: Option<Standing>,
         token: Option<u64>,
     ) -> Verdict {
-        judge(known, self.recovery.taken.get(&asking.key()).copied(), token)
+        judge(known, self.found.taken.get(&asking.key()).copied(), token)
     }
 
     /// Queues claimed requests before all that came during grace.

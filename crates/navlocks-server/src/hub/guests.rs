@@ -22,7 +22,7 @@ impl Hub {
         now: Instant,
     ) -> Option<Asking> {
         let hashes = self.hashes_of(partition, &asking);
-        let open = !self.recovery.hides_holders();
+        let open = !self.found.hides_holders();
         match asking.request.wait {
             Wait::Steal | Wait::StealAll if open => {
                 self.rob_absent(partition, &asking, &hashes);
@@ -88,7 +88,7 @@ impl Hub {
     /// as many as one turn takes, and the others in turns.
     pub(super) fn admit(&mut self, now: Instant) {
         let mut left = WORK_PER_TURN;
-        while !self.recovery.hides_holders()
+        while !self.found.hides_holders()
             && let Some(partition) = self.room.next_woken()
         {
             left = self.admit_to(partition, left, now);
@@ -166,7 +166,7 @@ impl Hub {
     }
 
     fn lose_in_room(&mut self, key: RequestKey, cause: Cause, thief: Option<Rc<str>>) {
-        if let Some(record) = self.recovery.lose(key, cause, thief.clone(), &mut self.registry) {
+        if let Some(record) = self.found.lose(key, cause, thief.clone(), &mut self.registry) {
             self.room.dismiss(&record);
         } else if let Some((partition, asking)) = self.room.leave(key) {
             self.partitions[partition].lose_guest(&asking);

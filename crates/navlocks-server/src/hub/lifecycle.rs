@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use navlocks_wire::{self as wire, Fault, FaultCode, Hello, RequestKey, ToClient, Welcome};
 
 use super::backlog::Ending;
-use super::resuming::unknown_session;
+use super::claim::unknown_session;
 use super::sessions::{Known, Secret, Session};
 use super::{Hub, Outbox, Peer};
 use crate::store::SessionRecord;
@@ -96,7 +96,8 @@ impl Hub {
             Some(_) => secret.proof(&peer.party()),
             None => String::new(),
         };
-        let number = self.sessions.insert(Session::new(peer.clone(), share, secret, lease, now));
+        let session = Session::new(peer.clone(), share, secret, lease, now);
+        let number = self.sessions.insert(session, &self.found);
         let record = SessionRecord {
             slot: 0,
             number,
@@ -140,8 +141,8 @@ impl Hub {
             let text = "a secret has 16 bytes, in the alphabet of URLs without padding";
             return Err(Fault::new(FaultCode::BadMessage, text));
         };
-        if self.recovery.whole
-            && let Some(number) = self.recovery.find(&secret.proof(&peer.party()))
+        if self.found.whole
+            && let Some(number) = self.found.find(&secret.proof(&peer.party()))
         {
             self.end_unclaimed(number, now);
         }
@@ -256,10 +257,10 @@ impl Hub {
     /// Returns the longest lease of all sessions, those of an earlier service included, known or
     /// not. A session over a Unix socket counts too, with no time at all.
     fn longest_lease(&self) -> Option<Duration> {
-        let unknown = self.recovery.blind.then(|| self.store.unknown_lease());
+        let unknown = self.found.blind.then(|| self.store.unknown_lease());
         let own = self.sessions.numbers();
         let own = own.iter().filter_map(|&number| self.sessions.get(number)).map(|it| it.lease);
-        let known = own.chain(self.recovery.leases()).map(Option::unwrap_or_default);
+        let known = own.chain(self.found.leases()).map(Option::unwrap_or_default);
         known.chain(unknown).max()
     }
 }

@@ -9,8 +9,8 @@ use navlocks_wire::{
 };
 
 use super::Hub;
+use super::claim::unknown_session;
 use super::partitions::{Asking, PartitionIndex};
-use super::resuming::unknown_session;
 use super::sessions::{Client, Known};
 
 impl Hub {
@@ -64,7 +64,7 @@ impl Hub {
                     self.partitions[partition].unsubscribe(ClientKey::new(number, client));
                 }
             }
-            ToService::Ask(ask) if self.recovery.whole => self.ask_later(number, ask, now)?,
+            ToService::Ask(ask) if self.found.whole => self.ask_later(number, ask, now)?,
             ToService::Ask(ask) => self.ask(number, ask, now)?,
             ToService::Claimed => self.claimed(number, now)?,
             ToService::Present => {
@@ -121,7 +121,7 @@ impl Hub {
             self.refuse(number, request, fault);
             return Ok(());
         }
-        if self.recovery.hides_holders() || !self.room.is_empty() {
+        if self.found.hides_holders() || !self.room.is_empty() {
             let Some(free) = self.recover(partition, asking, now) else { return Ok(()) };
             asking = free;
         }

@@ -11,9 +11,10 @@
 //! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
 
 mod backlog;
-mod claims;
+mod claim;
 mod clients;
 mod common;
+pub(crate) mod found;
 mod frame;
 mod grace;
 mod guests;
@@ -26,8 +27,6 @@ mod outbox;
 mod partitions;
 mod questions;
 mod quotas;
-pub(crate) mod recovery;
-mod resuming;
 mod room;
 mod sessions;
 pub(crate) mod shares;
@@ -37,7 +36,7 @@ mod turns;
 mod verdict;
 mod views;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -50,9 +49,9 @@ use crate::cluster::{Gate, Inherited, Registry as SlotRegistry};
 use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
 use backlog::Unfinished;
+use found::FoundSessions;
 pub(crate) use partitions::PartitionKey;
 use partitions::{Around, Partition, Partitions};
-use recovery::Recovery;
 use room::Room;
 use sessions::Sessions;
 use tokens::Tokens;
@@ -82,7 +81,7 @@ pub struct Hub {
     deadlocks: DeadlockPolicy,
     pub(crate) store: Store,
     pub(crate) registry: Registry,
-    pub(crate) recovery: Recovery,
+    pub(crate) found: FoundSessions,
     room: Room,
     places: Places,
     /// Scratch list of hashes, empty between inputs.
@@ -142,7 +141,7 @@ impl Hub {
         let stored = Store::of_slot(registry, inherited, &limits)?;
         let mut hub = Self::new(limits, deadlocks, stored, common, won_at);
         hub.slot = Some(Slot { number, slots });
-        hub.sessions.number_by(number, slots);
+        hub.sessions.number_by(number, slots, hub.found.last_number());
         hub.places = Places::of_slot();
         hub.check_grace(Instant::now());
         Ok(hub)
@@ -158,11 +157,10 @@ impl Hub {
     ) -> Self {
         let found = store.take_found();
         let places = Places::after(&found);
-        let sessions: HashSet<u32> = found.sessions.iter().map(|it| it.number).collect();
-        let recovery = Recovery::new(found, &mut registry, now);
-        let room = Room::new(recovery.requests());
+        let found = FoundSessions::new(found, &mut registry, now);
+        let room = Room::new(found.requests());
         Self {
-            sessions: Sessions::new(sessions),
+            sessions: Sessions::after(found.last_number()),
             partitions: Partitions::default(),
             tokens: Tokens::above(store.tokens_before()),
             metrics: common.metrics.clone(),
@@ -170,7 +168,7 @@ impl Hub {
             slot: None,
             limits,
             deadlocks,
-            recovery,
+            found,
             room,
             store,
             registry,
@@ -191,7 +189,7 @@ impl Hub {
         if let Some(log) = &mut self.registry.log {
             log.end_grace();
         }
-        self.recovery.blind = false;
+        self.found.blind = false;
         self.admit(now);
         self.settle(now);
     }
@@ -235,20 +233,20 @@ impl Hub {
         let connected = self.sessions.connected();
         self.metrics.sessions.connected.inc_by(connected as i64);
         self.metrics.sessions.detached.inc_by((self.sessions.len() - connected) as i64);
-        self.metrics.sessions.unclaimed.inc_by(self.recovery.unclaimed() as i64);
+        self.metrics.sessions.unclaimed.inc_by(self.found.unclaimed() as i64);
         if self.slot.is_some() {
             self.metrics.slots.inc();
-            self.metrics.slots_recovering.inc_by(i64::from(self.recovery.hides_holders()));
+            self.metrics.slots_recovering.inc_by(i64::from(self.found.hides_holders()));
         }
     }
 
     /// Returns why no lock can be granted here now, if none can.
     pub(crate) fn unready(&self) -> Option<String> {
-        if self.recovery.blind {
+        if self.found.blind {
             return Some(self.withheld().message);
         }
-        if self.recovery.hides_holders() {
-            let unclaimed = self.recovery.unclaimed();
+        if self.found.hides_holders() {
+            let unclaimed = self.found.unclaimed();
             return Some(format!(
                 "no lock is granted until clients of the earlier owner have come back or their leases have passed: {unclaimed} of them are missing"
             ));

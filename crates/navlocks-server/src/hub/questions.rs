@@ -48,7 +48,7 @@ impl Hub {
             (Ok(_), Question::Recovery) => {
                 let party = self.party(&peer);
                 let visible = |record: &SessionRecord| peer.local || record.party == party;
-                let reply = Reply::Recovery(self.recovery.describe(visible, now));
+                let reply = Reply::Recovery(self.found.describe(visible, now));
                 let answer = wire::ToClient::Answer(Answer { id, reply });
                 Ok(Frame::own(wire::write(&answer)))
             }
@@ -145,7 +145,7 @@ impl Hub {
         Ok(match question {
             // Both are answered by frames of their own.
             Question::Query | Question::QueryAll | Question::View(_) => return Err(too_long(0)),
-            Question::Place if self.recovery.blind => return Err(self.withheld()),
+            Question::Place if self.found.blind => return Err(self.withheld()),
             Question::Blockers(key) | Question::PlaceOf(key) if self.is_guest(index, key) => {
                 return Err(self.withheld());
             }
@@ -224,7 +224,7 @@ impl Hub {
 
     /// Returns the reason why nothing is granted after an unclean end.
     pub(super) fn withheld(&self) -> Fault {
-        let text = if self.recovery.blind {
+        let text = if self.found.blind {
             let seconds = self.store.earlier().as_secs_f64().ceil();
             format!(
                 "no lock is granted in the first {seconds}s of the service: {}",

@@ -162,7 +162,7 @@ impl Sight<'_> {
 
     /// Describes the node at this address.
     pub(crate) fn node(&self, address: &str) -> ServiceNode {
-        let recovers = |(_, hub): &(&u32, &&Hub)| hub.recovery.hides_holders();
+        let recovers = |(_, hub): &(&u32, &&Hub)| hub.found.hides_holders();
         ServiceNode {
             address: address.to_owned(),
             slots: self.count,

@@ -9,14 +9,18 @@ use crate::bystander::with_tenants;
 use crate::client::unix_stream;
 use crate::running::Running;
 
-/// A number that the service shows to operators.
+/// A number that the service shows to operators, the sum over its labels.
 pub(crate) fn metric(unix: &Path, name: &str) -> u64 {
     let mut stream = unix_stream(unix);
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("the service listens");
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("metrics");
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("navlocks_{name} ")));
-    line.expect("the metric").parse().expect("a number")
+    let name = format!("navlocks_{name}");
+    let values = text.lines().filter_map(|line| line.strip_prefix(&name)?.rsplit_once(' '));
+    let of_name = values.filter(|(labels, _)| labels.is_empty() || labels.starts_with('{'));
+    let numbers: Vec<u64> = of_name.map(|(_, it)| it.parse().expect("a number")).collect();
+    assert!(!numbers.is_empty(), "no metric {name}");
+    numbers.into_iter().sum()
 }
 
 /// Raises the limit of open files for this process and its children. Returns false and skips the

@@ -17,13 +17,15 @@ const NAME_BYTES: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Claim {
     requests: BTreeMap<u64, Request>,
+    /// All is there, and waits for the claims of other sessions.
+    pub(crate) is_whole: bool,
     bytes: usize,
     share: Rc<Share>,
 }
 
 impl Claim {
     pub(crate) fn new(share: Rc<Share>) -> Self {
-        Self { requests: BTreeMap::new(), bytes: 0, share }
+        Self { requests: BTreeMap::new(), is_whole: false, bytes: 0, share }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -6,11 +6,12 @@ mod requests;
 mod secret;
 mod session;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use navlocks_wire::{ClientKey, ToClient};
 
 use crate::hub::Frame;
+use crate::hub::found::FoundSessions;
 
 pub(crate) use claim::Claim;
 pub use peer::Peer;
@@ -31,8 +32,6 @@ pub(crate) fn is_numbered_apart(session: u32) -> bool {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     living: HashMap<u32, Session>,
-    /// Numbers of sessions of an earlier service that may be claimed.
-    reserved: HashSet<u32>,
     next: u32,
     /// The smallest number, the bound of all, and the distance between two.
     first: u32,
@@ -44,16 +43,15 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// No sessions, beside those of an earlier service that have these numbers.
-    pub(crate) fn new(reserved: HashSet<u32>) -> Self {
-        let next = reserved.iter().max().map_or(1, |largest| (largest + 1) % NUMBERS_END).max(1);
+    /// No sessions. Numbers begin after the largest one that an earlier service gave.
+    pub(crate) fn after(largest: u32) -> Self {
+        let next = ((largest + 1) % NUMBERS_END).max(1);
         let (living, slow, children) = (HashMap::new(), Vec::new(), BTreeSet::new());
-        Self { living, reserved, next, first: 1, end: NUMBERS_END, step: 1, slow, children }
+        Self { living, next, first: 1, end: NUMBERS_END, step: 1, slow, children }
     }
 
     /// Gives only numbers that no other slot of the cluster gives.
-    pub(crate) fn number_by(&mut self, slot: u32, slots: u32) {
-        let largest = self.reserved.iter().max().copied().unwrap_or_default();
+    pub(crate) fn number_by(&mut self, slot: u32, slots: u32, largest: u32) {
         (self.first, self.step) = (slots + slot, slots);
         self.next = (largest / slots + 1) * slots + slot;
         if self.next >= NUMBERS_END {
@@ -76,9 +74,9 @@ impl Sessions {
         self.living.values().filter(|session| session.outbox.is_some()).count()
     }
 
-    /// Adds a session and gives it a number that no living one has.
-    pub(crate) fn insert(&mut self, session: Session) -> u32 {
-        while self.living.contains_key(&self.next) || self.reserved.contains(&self.next) {
+    /// Adds a session and gives it a number that neither a living nor a found session has.
+    pub(crate) fn insert(&mut self, session: Session, found: &FoundSessions) -> u32 {
+        while self.living.contains_key(&self.next) || found.get(self.next).is_some() {
             self.advance();
         }
         let number = self.next;
@@ -90,11 +88,6 @@ impl Sessions {
     /// Adds a session of an earlier service, under the number that it has.
     pub(crate) fn insert_claimed(&mut self, number: u32, session: Session) {
         self.living.insert(number, session);
-    }
-
-    /// Forgets the number of a session of an earlier service that is over or was claimed.
-    pub(crate) fn unreserve(&mut self, number: u32) {
-        self.reserved.remove(&number);
     }
 
     fn advance(&mut self) {

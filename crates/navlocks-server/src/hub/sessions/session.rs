@@ -60,8 +60,6 @@ pub(crate) struct Session {
     pub(crate) took_leave: bool,
     /// The requests that its client claims from an earlier service, until the claim is judged.
     pub(crate) claim: Option<Claim>,
-    /// The claim is whole, and waits for those of other sessions.
-    pub(crate) claim_is_whole: bool,
     /// The client under whose locks its program runs.
     pub(crate) parent: Option<ClientKey>,
     /// The parts that its client has not named since its last connection; none when it has ended
@@ -129,7 +127,6 @@ impl Session {
             begun: ChangeNumber::default(),
             took_leave: false,
             claim: None,
-            claim_is_whole: false,
             parent: None,
             unnamed: None,
             bytes: SESSION_BYTES,
@@ -147,7 +144,7 @@ impl Session {
     /// Returns true while its requests are part of a claim.
     #[inline]
     pub(crate) fn is_claiming(&self) -> bool {
-        self.claim.is_some() && !self.claim_is_whole
+        self.claim.as_ref().is_some_and(|claim| !claim.is_whole)
     }
 
     /// Takes the number of a client that is opened, or named after a resume. Returns false if the

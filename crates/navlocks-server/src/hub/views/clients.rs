@@ -39,7 +39,7 @@ impl Sight<'_> {
             }
         }
         if peer.viewing.as_ref().is_some_and(|viewing| viewing.all) {
-            let unclaimed = self.hubs().flat_map(|hub| hub.recovery.describe(|_| true, now));
+            let unclaimed = self.hubs().flat_map(|hub| hub.found.describe(|_| true, now));
             answer.unclaimed = unclaimed.collect();
             answer.unclaimed.sort_unstable_by_key(|it| it.session);
             answer.unclaimed.truncate(ROWS_MAX);

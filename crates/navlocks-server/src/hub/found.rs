@@ -1,22 +1,25 @@
-//! Recovery: the sessions of an earlier service whose clients have not claimed yet.
+//! Found sessions: those of an earlier service, detached, whose clients have not claimed yet.
 //!
 //! The earlier service left a registry of its sessions and of their live requests. A request that
 //! conflicts with one of them waits in the room, and no other. A session leaves this list when its
 //! client has claimed, when its lease has passed, or when its process is gone.
 
 use std::collections::HashMap;
+use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use navlocks_wire::{self as wire, Cause, RequestKey};
 
+use super::Hub;
+use super::backlog::{Ending, WORK_PER_TURN};
 use crate::store::{
     Found, Registry, RequestRecord, SessionRecord, Standing, Unknown, boot_ms, millis, with_margin,
 };
 
 /// The sessions that are waited for.
 #[derive(Debug, Default)]
-pub(crate) struct Recovery {
+pub(crate) struct FoundSessions {
     unclaimed: HashMap<u32, Unclaimed>,
     /// How many of them have claimed, and wait for the others.
     claimed: usize,
@@ -62,7 +65,7 @@ fn left(lease: Duration, noted_ms: u64, boot_ms: u64) -> (Duration, u64) {
     }
 }
 
-impl Recovery {
+impl FoundSessions {
     /// Begins with what the earlier service left. Notes in the registry until when each session is
     /// waited for, so that services which are killed in turn wait for one lease in all.
     pub(crate) fn new(found: Found, registry: &mut Registry, now: Instant) -> Self {
@@ -70,7 +73,7 @@ impl Recovery {
         let boot_ms = boot_ms();
         let Found { sessions, requests, unknown, whole, taken, given } = found;
         let blind = unknown != Unknown::None;
-        let mut recovery = Self { blind, whole, taken, given, ..Self::default() };
+        let mut all = Self { blind, whole, taken, given, ..Self::default() };
         for record in sessions {
             let until = record.lease.map(|lease| {
                 let (left, until_ms) = left(lease, record.until_ms, boot_ms);
@@ -80,14 +83,14 @@ impl Recovery {
             let (requests, thieves) = (HashMap::new(), HashMap::new());
             let (claiming, claimed) = (false, false);
             let unclaimed = Unclaimed { requests, thieves, until, record, claiming, claimed };
-            recovery.unclaimed.insert(unclaimed.record.number, unclaimed);
+            all.unclaimed.insert(unclaimed.record.number, unclaimed);
         }
         for request in requests {
-            if let Some(unclaimed) = recovery.unclaimed.get_mut(&request.session) {
+            if let Some(unclaimed) = all.unclaimed.get_mut(&request.session) {
                 unclaimed.requests.insert(request.number, request);
             }
         }
-        recovery
+        all
     }
 
     /// Returns true if no session is waited for.
@@ -119,6 +122,11 @@ impl Recovery {
     /// Returns how many sessions of the earlier service have not claimed.
     pub(crate) fn unclaimed(&self) -> usize {
         self.unclaimed.len() - self.claimed
+    }
+
+    /// Returns the largest number of a found session, or zero.
+    pub(crate) fn last_number(&self) -> u32 {
+        self.unclaimed.keys().max().copied().unwrap_or_default()
     }
 
     /// Returns true if sessions of the earlier service are waited for by name.
@@ -236,5 +244,63 @@ impl Recovery {
             .collect();
         described.sort_unstable_by_key(|it| it.session);
         described
+    }
+}
+
+impl Hub {
+    /// Makes the registry again where it was removed.
+    pub(crate) fn keep_registry(&mut self) -> io::Result<()> {
+        if self.registry.keep()? {
+            self.sessions.forget_presence();
+            self.found.forget_presence();
+        }
+        Ok(())
+    }
+
+    /// Ends a session of an earlier service whose client is gone and has not claimed it. A session
+    /// that was claimed goes on.
+    pub fn end_unclaimed(&mut self, number: u32, now: Instant) {
+        if self.found.get(number).is_none() {
+            return;
+        }
+        if self.sessions.get(number).is_some() {
+            // Its claim is under way, and counts as the session's end.
+            self.end(number, None, now);
+            return;
+        }
+        self.forget_unclaimed(number, now);
+        self.settle(now);
+    }
+
+    /// Removes a session of an earlier service, and admits what it held back.
+    pub(super) fn forget_unclaimed(&mut self, number: u32, now: Instant) {
+        let Some(unclaimed) = self.found.take(number) else { return };
+        self.registry.end_session(unclaimed.record.slot, false);
+        self.end_records(unclaimed.requests.into_values());
+        self.admit(now);
+        self.check_grace(now);
+    }
+
+    /// Drops a claim that is not whole because its connection broke. The session can be claimed
+    /// again.
+    pub(super) fn abandon_claim(&mut self, number: u32, now: Instant) {
+        let Some(mut session) = self.sessions.remove(number) else { return };
+        self.found.abandon_claim(number, session.heard, &mut self.registry);
+        let clients = std::mem::take(&mut session.clients).into_values().collect();
+        self.end_in_turns(Ending::of_clients(number, session.share.clone(), clients), now);
+    }
+
+    /// Ends the sessions of an earlier service whose leases have passed, as many as one turn takes.
+    /// Returns how long it takes until the next one has: no time at all if more have passed.
+    pub fn check_unclaimed(&mut self, now: Instant) -> Option<Duration> {
+        let before = self.admitted;
+        for (ended, number) in self.found.lapsed(now).into_iter().enumerate() {
+            if ended + self.admitted - before >= WORK_PER_TURN {
+                return Some(Duration::ZERO);
+            }
+            self.metrics.lapsed_leases.inc();
+            self.end_unclaimed(number, now);
+        }
+        self.found.next_lapse(now)
     }
 }
