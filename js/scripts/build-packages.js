@@ -62,10 +62,10 @@ function buildPlatform() {
   const place = begin(nameOf(known));
   copyStripped(join(here, 'native', 'navlocks.node'), join(place, 'navlocks.node'));
   copyStripped(given ?? buildCommand(), join(place, 'bin', 'navlocks'));
-  const { version, license, engines } = manifest;
+  const { version, license, engines, repository } = manifest;
   const description = `The native addon and the command of navlocks for ${nameOf(known)}. Installed by the package navlocks.`;
   const limits = Object.fromEntries(Object.entries(known).map(([key, value]) => [key, [value]]));
-  write(join(place, 'package.json'), { name: packageOf(known), version, description, license, engines, ...limits, preferUnplugged: true });
+  write(join(place, 'package.json'), { name: packageOf(known), version, description, license, repository, engines, ...limits, preferUnplugged: true });
   writeFileSync(join(place, 'README.md'), `# ${packageOf(known)}\n\n${description}\n`);
   return place;
 }

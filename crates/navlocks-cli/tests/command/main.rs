@@ -14,6 +14,7 @@ mod limits;
 mod losing;
 mod nesting;
 mod operators;
+mod pages;
 mod place;
 mod production;
 mod questions;

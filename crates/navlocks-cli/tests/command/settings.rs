@@ -85,7 +85,8 @@ fn service_listens_at_all_addresses_of_its_file() {
     let mut command = world.navlocks("serve --no-socket --config");
     command.arg(world.file("settings.toml"));
     let mut service = Talk::start(command);
-    assert_eq!(service.line().matches("ws://127.0.0.1:").count(), 2);
+    let line = service.line_with("listening on");
+    assert_eq!(line.matches("ws://127.0.0.1:").count(), 2);
 }
 
 #[test]
