@@ -63,7 +63,7 @@ impl Process {
         let (own, shells) = (pipe_of("self"), shells());
         let is_outside = |pid: &&i32| own.is_none() || pipe_of(pid) != own;
         let none = || Failure::new(Exit::Usage, "the shell is not known: name it with --pid");
-        Self::open(*shells.iter().find(is_outside).or(shells.last()).ok_or_else(none)?)
+        Self::open(*shells.iter().find(is_outside).or_else(|| shells.last()).ok_or_else(none)?)
     }
 
     /// Returns the process whose descriptor is the standard input.
