@@ -24,6 +24,12 @@ export interface ExtendedLockOptions extends LockOptions {
    * 1 is exclusive. Its `mode` is `shared`; with `exclusive` it is a TypeError.
    */
   limit?: number;
+  /**
+   * Milliseconds, at least 1, for which the lock is held: after that it is lost with the cause
+   * `HeldTooLong`, and the next request is granted. The time begins with the grant. In process a
+   * timer of this thread does it; a service keeps the time over restarts and fail-overs.
+   */
+  maxHold?: number;
   /** Milliseconds that the request waits before a TimeoutError. Zero tries once. */
   timeout?: number;
   /** A text that `inspect()` shows. */
@@ -88,6 +94,7 @@ export class ExtendedLock extends Lock {
 export type Loss =
   | 'Stolen'
   | 'ForceReleased'
+  | 'HeldTooLong'
   | 'Evicted'
   | 'Suspended'
   // Through a service:

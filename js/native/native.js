@@ -13,7 +13,7 @@ const { addon, problem } = loadAddon();
 
 export { problem };
 
-const CAUSES = ['Stolen', 'ForceReleased', 'Evicted', 'Suspended', 'ClientEnded'];
+const CAUSES = ['Stolen', 'ForceReleased', 'HeldTooLong', 'Evicted', 'Suspended', 'ClientEnded'];
 /** Types of events, as in native/src/mail.rs. */
 const EVENT_TYPES = ['requested', 'granted', 'unavailable', 'released', 'withdrawn', 'aborted', 'lost', 'downgraded'];
 
@@ -154,6 +154,12 @@ class NativeTransport {
     answer[NUMBER] = entry.number;
     addon.cancel(this.#handle);
     this.#stopWaiting(entry);
+    this.#deliverMail();
+  }
+
+  expire(entry) {
+    answer[NUMBER] = entry.number;
+    addon.expire(this.#handle);
     this.#deliverMail();
   }
 

@@ -69,6 +69,7 @@ export function stateOf({ clients, requests, subscriptions, queries }, isResumed
   if (isResumed) {
     add(requests.claimed(now));
     append(texts, write.claimed);
+    add(requests.downgrades());
   }
   add(subscriptions.repeated());
   if (!isResumed) add(requests.repeated());

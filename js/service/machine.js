@@ -107,7 +107,7 @@ export class Machine {
 
   /** Connects, and retries until an attempt succeeds. */
   start(now) {
-    this.link.downSince = now;
+    this.link.beginOutage(now);
     this.#attempt.start(now);
   }
 
@@ -131,6 +131,14 @@ export class Machine {
 
   abort(entry) {
     if (this.#requests.abort(entry)) this.#send(write.abort(entry.id));
+  }
+
+  /** Resolves with whether the mode allows as many holders, or more: then the lock has it. */
+  downgrade(entry, sharing, now) {
+    this.check(now);
+    return new Promise((resolve) => {
+      this.#send(this.#requests.downgrade(entry, sharing, resolve));
+    });
   }
 
   watchContention(entry) {
@@ -161,7 +169,7 @@ export class Machine {
     if (refusal === undefined) this.#send(add(isUp));
     else refuse(refusal);
     // The patience begins when a client needs a service that it may start.
-    if (!wasNeeded && this.#options.start && isDown) this.link.downSince = now;
+    if (!wasNeeded && this.#options.start && isDown) this.link.beginOutage(now);
     if (isUp) this.#keepalive.begin(now);
   }
 
@@ -185,7 +193,7 @@ export class Machine {
 
   /** Ends all locks and requests, and leaves. */
   close(now) {
-    if (this.link.state === CLOSED) return;
+    if (this.link.isClosed) return;
     // Holders must see the loss before the service can grant their locks to other clients.
     this.#lapse('ClientEnded');
     this.#end(CLOSED, { code: 'closed', message: 'the connection to the lock service was closed: connect again' }, now, 'ClientEnded');
@@ -199,7 +207,7 @@ export class Machine {
 
   /** Suspends a frozen or cached page: it loses its locks, and its requests stay pending. */
   suspend(now) {
-    if (this.link.isOver || this.link.state === SUSPENDED) return;
+    if (this.link.isOver || this.link.isSuspended) return;
     this.#lapse('Suspended');
     this.#leave();
     this.link.refusal = undefined;
@@ -208,7 +216,7 @@ export class Machine {
 
   resume(now) {
     this.check(now);
-    if (this.link.state !== SUSPENDED) return;
+    if (!this.link.isSuspended) return;
     this.#become(DOWN, undefined, now);
     this.start(now);
   }
@@ -320,7 +328,7 @@ export class Machine {
 
   /** A connection that lasted is a reason to hurry. */
   #settle(now) {
-    const lasted = now - this.link.upSince;
+    const lasted = this.link.upFor(now);
     this.#attempt.settle(lasted);
     if (lasted >= FAULTS_FORGOTTEN_MS) this.#faults = 0;
   }
@@ -385,7 +393,7 @@ export class Machine {
 
   /** Whether a client needs the service, or it was never reached. */
   get #isNeeded() {
-    return this.link.upSince === undefined || this.#requests.size + this.#queries.size > 0;
+    return !this.link.wasUp || this.#requests.size + this.#queries.size > 0;
   }
 
   /** Whether a client waits for an answer of the service. */

@@ -11,6 +11,7 @@ const HANDLERS = {
   unavailable: ({ requests }, id) => requests.unavailable(id),
   refused: ({ requests }, body) => requests.refused(body),
   contended: ({ requests }, id) => requests.contended(id),
+  downgraded: ({ requests }, body) => requests.downgraded(body),
   lost({ requests, send }, { id, cause, thief }) {
     // Until the release the service remembers the loss.
     if (requests.lost(id, causeOf(cause), thief)) send(write.release(id));

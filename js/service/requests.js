@@ -1,9 +1,9 @@
 // The requests and locks of a session's clients.
 
 import { KeptMap, KeptSet } from '../internal/collections.js';
-import { append, includes, some } from '../internal/lists.js';
+import { append, dropFirst, includes, some } from '../internal/lists.js';
 import { describeFault, UNKNOWN_OUTCOME } from './refusals.js';
-import { write } from './wire.js';
+import { sharingOf, write } from './wire.js';
 
 // The stages of a request.
 const PENDING = 0;
@@ -12,15 +12,11 @@ const GRANTED = 1;
 const HELD = 2;
 const OVER = 3;
 
-// The deliveries to entries.
-const deliverUnavailable = (entry) => entry.unavailable();
-const deliverContended = (entry) => entry.contended();
-const deliverLost = (entry, cause) => entry.lost(cause);
-const deliverAborted = (entry, cause) => entry.aborted(cause);
-const deliverRefused = (entry, refusal) => entry.refused(refusal);
-
 export class Requests {
-  /** { id, client, entry, stage, token, place, isSent, since } by number, in request order. */
+  /**
+   * { id, client, entry, stage, token, place, isSent, since, downgrades } by number, in request
+   * order.
+   */
   #known = new KeptMap();
   #next = 1;
   #pending = 0;
@@ -62,7 +58,7 @@ export class Requests {
     }
     const id = this.#next++;
     entry.id = id;
-    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent, since: now };
+    const request = { id, client, entry, stage: PENDING, token: 0, place: undefined, isSent, since: now, downgrades: [] };
     if (entry.steal) this.#steals.add(request);
     this.#known.set(id, request);
     this.#wait(1);
@@ -74,6 +70,7 @@ export class Requests {
     const request = this.#known.get(id);
     if (request === undefined) return undefined;
     this.#known.delete(id);
+    endDowngrades(request);
     // The service receives a pending steal of the same client before this release.
     const isStolen = this.#isStolen(request);
     if (isStolen) this.#lose(request.entry, 'Stolen');
@@ -87,6 +84,25 @@ export class Requests {
     this.#forget(request);
     request.stage = OVER;
     return true;
+  }
+
+  /**
+   * Returns the message that gives a lock a mode that allows more holders; undefined if there is
+   * nothing to send. `resolve` gets whether there can be such a downgrade.
+   */
+  downgrade({ id, mode, limit }, sharing, resolve) {
+    const request = this.#known.get(id);
+    if (request === undefined) {
+      resolve(true);
+      return undefined;
+    }
+    const earlier = newest(request) ?? { mode, limit };
+    if (holdersOf(sharing) < holdersOf(earlier)) {
+      resolve(false);
+      return undefined;
+    }
+    append(request.downgrades, { sharing, resolve });
+    return write.downgrade(id, sharing);
   }
 
   /** Returns the message that watches a lock for contention; undefined if it is no longer held. */
@@ -125,6 +141,12 @@ export class Requests {
     if (request !== undefined) request.place = place;
   }
 
+  downgraded({ id, mode }) {
+    const request = this.#known.get(id);
+    const holders = holdersOf(sharingOf(mode));
+    while (request !== undefined && holdersOf(request.downgrades[0]?.sharing) <= holders) answerFirst(request);
+  }
+
   contended(id) {
     const request = this.#known.get(id);
     if (request !== undefined) this.#output.deliver(deliverContended, request.entry);
@@ -150,10 +172,13 @@ export class Requests {
     if (request === undefined) return false;
     const { entry, stage } = request;
     this.#deliverCrossing(request);
+    const { downgrades } = request;
+    request.downgrades = [];
     this.#forget(request);
     entry.thief = thief;
     if (stage === PENDING) this.#output.deliver(deliverAborted, entry, cause);
     else this.#lose(entry, cause);
+    endDowngrades({ downgrades });
     return true;
   }
 
@@ -169,6 +194,7 @@ export class Requests {
       if (request.stage === HELD) {
         this.#known.delete(request.id);
         this.#lose(request.entry, cause);
+        endDowngrades(request);
       } else if (request.isSent && request.entry.steal && cause !== 'ClientEnded') {
         this.#forget(request);
         request.stage = OVER;
@@ -199,10 +225,20 @@ export class Requests {
 
   /** Returns the claim of a resumed session. A lock with an oversized message is lost. */
   claimed(now) {
-    return this.#repeated(({ stage, token, place, since }) => {
+    return this.#repeated(({ stage, token, place, since, downgrades }) => {
       const ms = Math.max(Math.floor(now - since), 0);
-      return stage === PENDING ? { place, ms } : { token, ms };
+      return stage === PENDING ? { place, ms } : { token, ms, sharing: newest({ downgrades }) };
     });
+  }
+
+  /** Returns the messages of downgrades without an answer, for a claim. */
+  downgrades() {
+    const texts = [];
+    this.#known.forEach((request) => {
+      const sharing = newest(request);
+      if (sharing !== undefined) append(texts, write.downgrade(request.id, sharing));
+    });
+    return texts;
   }
 
   /** Returns the messages of pending requests, for a new session. */
@@ -278,6 +314,7 @@ export class Requests {
     this.#known.delete(request.id);
     this.#crossing.delete(request);
     this.#endSteal(request);
+    endDowngrades(request);
     if (request.stage === PENDING) this.#wait(-1);
   }
 
@@ -292,7 +329,48 @@ function steals(steal, { id, client, entry }) {
   return steal.id > id && steal.client === client && intersect(steal.entry.scope, entry.scope);
 }
 
+/** Returns how many holders a mode allows; NaN without a mode. */
+function holdersOf({ mode, limit = mode === 'shared' ? Infinity : 1 } = { limit: NaN }) {
+  return limit;
+}
+
+/** Returns the mode of the last downgrade without an answer, if there is one. */
+function newest({ downgrades }) {
+  return downgrades[downgrades.length - 1]?.sharing;
+}
+
+function answerFirst({ downgrades }) {
+  const { resolve } = downgrades[0];
+  dropFirst(downgrades, 1);
+  resolve(true);
+}
+
+/** Ends the downgrades of a lock that is over: each finds out how. */
+function endDowngrades({ downgrades }) {
+  while (downgrades.length > 0) answerFirst({ downgrades });
+}
+
 function intersect(one, other) {
   if (typeof one === 'string') return typeof other === 'string' ? one === other : includes(other, one);
   return typeof other === 'string' ? includes(one, other) : some(one, (name) => includes(other, name));
+}
+
+function deliverUnavailable(entry) {
+  entry.unavailable();
+}
+
+function deliverContended(entry) {
+  entry.contended();
+}
+
+function deliverLost(entry, cause) {
+  entry.lost(cause);
+}
+
+function deliverAborted(entry, cause) {
+  entry.aborted(cause);
+}
+
+function deliverRefused(entry, refusal) {
+  entry.refused(refusal);
 }

@@ -20,6 +20,7 @@ const WAITS = [undefined, 'if-available', 'steal', 'steal-all', 'overtake'];
 
 const CAUSES = {
   'force-released': 'ForceReleased',
+  'held-too-long': 'HeldTooLong',
   evicted: 'Evicted',
   suspended: 'Suspended',
   'client-ended': 'ClientEnded',
@@ -41,16 +42,20 @@ export const write = {
     }),
   open: (client, partition) => stringify({ open: { client, partition: unless(partition, '') } }),
   close: (client) => stringify({ close: client }),
-  /** In a claim a request has its age, and its token or its place if it is known. */
-  request: (id, client, { scope, mode, limit, wait, tag }, { token, place, ms } = {}) =>
+  /**
+   * In a claim a request has its age, its token or its place if it is known, and the mode of its
+   * downgrade.
+   */
+  request: (id, client, { scope, mode, limit, wait, tag, maxHold }, { token, place, ms, sharing = { mode, limit } } = {}) =>
     stringify({
       request: {
         id,
         client: unless(client, 0),
         names: plainList(typeof scope === 'string' ? [scope] : scope),
-        mode: limit === undefined ? unless(mode, 'exclusive') : { limit },
+        mode: unless(modeOf(sharing), 'exclusive'),
         wait: WAITS[wait],
         tag,
+        'max-hold-ms': maxHold,
         token,
         place: place && plainList(place),
         ms,
@@ -60,6 +65,7 @@ export const write = {
   present: '"present"',
   release: (id) => `{"release":${id}}`,
   abort: (id) => `{"abort":${id}}`,
+  downgrade: (id, sharing) => stringify({ downgrade: { id, mode: modeOf(sharing) } }),
   contention: (id) => `{"contention":${id}}`,
   listen: (client) => `{"listen":${client}}`,
   unlisten: (client) => `{"unlisten":${client}}`,
@@ -101,8 +107,13 @@ export function causeOf(cause) {
   return typeof cause === 'object' && cause !== null && 'stolen' in cause ? 'Stolen' : (CAUSES[cause] ?? String(cause));
 }
 
+/** Returns a mode as the wire has it. */
+function modeOf({ mode, limit }) {
+  return limit === undefined ? mode : { limit };
+}
+
 /** Returns the mode in a word of the standard, and the limit if there is one. */
-function sharingOf(mode = 'exclusive') {
+export function sharingOf(mode = 'exclusive') {
   return typeof mode === 'string' ? { mode } : { mode: 'shared', limit: mode.limit };
 }
 

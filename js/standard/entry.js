@@ -4,10 +4,13 @@
 //
 //   clientId            the id of this client in queries
 //   space               its lock space, { origin, partition }
-//   request(entry)      requests entry.scope with entry.mode, entry.limit, entry.wait, entry.tag
+//   request(entry)      requests entry.scope with entry.mode, entry.limit, entry.wait, entry.tag,
+//                       entry.maxHold
 //   release(entry)      releases a lock; true if it was held
 //   abort(entry)        aborts a pending request. One that was granted, and not delivered yet, is
 //                       released now, or delivered: granted(token) then releases it
+//   expire(entry)       optional: takes the lock away because its time is over. Without it the
+//                       transport does so itself
 //   downgrade(entry, mode, limit)   gives a lock a mode that allows more holders; false, or a
 //                       promise of it, if the mode allows fewer
 //   query()             the standard's snapshot or a promise of it, after all earlier requests
@@ -66,6 +69,8 @@ export class Entry {
     this.tag = options.tag;
     this.signal = options.signal;
     this.timeout = options.timeout;
+    /** The milliseconds after which the lock is lost. */
+    this.maxHold = options.maxHold;
     this.#context = host.context?.();
     this.promise = new host.Promise((resolve, reject) => {
       this.resolve = resolve;
@@ -79,7 +84,7 @@ export class Entry {
     host.observer?.start(this);
     // Step 2. If signal is present, then add the algorithm signal to abort the request to signal.
     if (signal !== undefined) this.#watch = addAbortAlgorithm(signal, this, host.listen);
-    if (timeout !== undefined && timeout > 0) this.#startTimer(timeout);
+    if (timeout !== undefined && timeout > 0) this.#startTimer(timeout, () => this.#expire());
     // Step 3. Enqueue the following steps to the lock task queue: the transport's, in the order of
     // calls.
     try {
@@ -103,12 +108,25 @@ export class Entry {
     return this.wait === WAIT.steal || this.wait === WAIT.stealAll;
   }
 
-  #startTimer(milliseconds) {
+  /** Calls `expire` after this time, unless the timer is removed before. */
+  #startTimer(milliseconds, expire) {
     const { setTimeout } = this.host;
     this.#timer = setTimeout(() => {
-      if (milliseconds > DELAY_MAX) this.#startTimer(milliseconds - DELAY_MAX);
-      else this.#expire();
+      if (milliseconds > DELAY_MAX) this.#startTimer(milliseconds - DELAY_MAX, expire);
+      else expire();
     }, Math.min(milliseconds, DELAY_MAX));
+    return this.#timer;
+  }
+
+  /** Starts the time of the lock. Its timer does not keep the process alive. */
+  #limitHold() {
+    const { transport } = this.host;
+    if (this.maxHold === undefined || transport.expire === undefined) return;
+    const expire = () => {
+      this.#timer?.unref?.();
+      if (this.state === HELD && this.loss === undefined) transport.expire(this);
+    };
+    this.#startTimer(this.maxHold, expire).unref?.();
   }
 
   /** Removes signal and timer: from now on only the lock space decides. */
@@ -164,6 +182,7 @@ export class Entry {
     this.#stopListening();
     this.state = HELD;
     this.token = token;
+    this.#limitHold();
     this.host.observer?.grant(this);
     this.#run(this.begin);
   }
@@ -192,7 +211,7 @@ export class Entry {
   async downgrade({ mode, limit }) {
     if (!this.isHeld) throw this.downgradeError();
     const allowed = await this.host.transport.downgrade(this, mode, limit);
-    if (this.loss !== undefined) throw this.downgradeError();
+    if (this.loss !== undefined || this.state !== HELD) throw this.downgradeError();
     if (!allowed) {
       const remedy = 'release it, then request the stricter one';
       throw this.host.exception('InvalidStateError', `the lock '${this.name}' cannot be upgraded, because two holders that upgrade would wait for each other: ${remedy}`);
@@ -240,6 +259,7 @@ export class Entry {
     this.#settleContention(false);
     this.loss = cause;
     if (this.state !== HELD) return;
+    if (this.maxHold !== undefined) this.#stopListening();
     const error = this.lossError(cause);
     this.failTraced(error);
     if (this.#controller !== undefined) this.#run(this.#abortSignal, error);
@@ -260,6 +280,7 @@ export class Entry {
     const released = this.host.transport.release(this);
     if (released) {
       this.state = OVER;
+      if (this.maxHold !== undefined) this.#stopListening();
       if (this.#contention !== undefined) this.#settleContention(false);
     }
     return released;
@@ -321,6 +342,8 @@ function describe(cause, thief = 'another request') {
       return `${thief} stole it`;
     case 'ForceReleased':
       return 'it was force-released';
+    case 'HeldTooLong':
+      return 'it was held for as long as its maximum hold allows';
     case 'Evicted':
       return 'its client was suspended, and another client requested it';
     case 'Suspended':

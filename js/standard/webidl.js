@@ -61,6 +61,13 @@ export function createConversions(realm) {
     throw new TypeError(`'limit' is not a number of holders from 1 to ${LIMIT_MAX}`);
   }
 
+  /** Converts the longest time for which a lock is held: milliseconds, rounded up. */
+  function maxHold(value) {
+    const milliseconds = Math.ceil(+value);
+    if (milliseconds >= 1 && milliseconds <= Number.MAX_SAFE_INTEGER) return milliseconds;
+    throw new TypeError("'maxHold' is not a number of milliseconds, at least 1 and finite");
+  }
+
   function tag(value) {
     return domString(value, "'tag'");
   }
@@ -86,6 +93,7 @@ export function createConversions(realm) {
     const options = {
       ifAvailable: false,
       limit: undefined,
+      maxHold: undefined,
       mode: 'exclusive',
       overtake: false,
       signal: undefined,
@@ -102,6 +110,8 @@ export function createConversions(realm) {
     if (extended) {
       member = value.limit;
       if (member !== undefined) options.limit = limit(member);
+      member = value.maxHold;
+      if (member !== undefined) options.maxHold = maxHold(member);
     }
     member = value.mode;
     if (member !== undefined) options.mode = mode(member);

@@ -51,10 +51,6 @@ export class Peer {
   drop() {
     this.#socket.terminate();
   }
-
-  close() {
-    this.#socket.close();
-  }
 }
 
 /** A scripted service, on a Unix socket or TCP. */

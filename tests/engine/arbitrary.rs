@@ -128,6 +128,7 @@ pub(crate) fn any_ops(
         48 => request(scope(), ways),
         24 => release(),
         3 => (held(), mode()).prop_map(|(held, mode)| Op::Downgrade(held, mode)),
+        2 => held().prop_map(Op::Expire),
         5 => abort(),
         2 => seat().prop_map(|seat| Op::Terminate(Who::Seat(seat))),
         2 => name().prop_map(Op::ForceRelease),

@@ -57,6 +57,7 @@ fn told(event: Event) -> Told {
     let by = |cause| match cause {
         Cause::Stolen { by } => by.serial(),
         Cause::ForceReleased => 0,
+        Cause::HeldTooLong => u64::MAX - 2,
         Cause::Evicted => u64::MAX,
         Cause::Suspended => u64::MAX - 1,
     };
@@ -160,6 +161,10 @@ impl Witness for Both {
             words::Input::Downgrade(request, mode) => {
                 let ids = self.requests[request];
                 self.both(|engine, which| engine.downgrade(ids[which], mode.into()).is_ok());
+            }
+            words::Input::Expire(request) => {
+                let ids = self.requests[request];
+                self.both(|engine, which| engine.expire(ids[which]));
             }
             words::Input::Abort(request) => {
                 let ids = self.requests[request];

@@ -26,4 +26,5 @@ mod tokens;
 mod families;
 mod fast_path;
 mod kit;
+mod holds;
 mod host;

@@ -127,6 +127,10 @@ impl Witness for Divided {
                 let downgraded = self.of_request(request).downgrade(request, mode.into());
                 words::Answer::Effect(downgraded.is_ok())
             }
+            words::Input::Expire(request) => {
+                let request = self.requests[request];
+                words::Answer::Effect(self.of_request(request).expire(request))
+            }
             words::Input::Abort(request) => {
                 let request = self.requests[request];
                 words::Answer::Effect(self.of_request(request).abort(request))

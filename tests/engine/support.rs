@@ -297,6 +297,7 @@ impl Table {
         match cause {
             Cause::Stolen { by } => format!("stolen by {}", self.word(by)),
             Cause::ForceReleased => "force-released".to_owned(),
+            Cause::HeldTooLong => "held too long".to_owned(),
             Cause::Evicted => "evicted".to_owned(),
             Cause::Suspended => "suspended".to_owned(),
         }

@@ -19,7 +19,7 @@ const UPDATE: &str = "UPDATE_SNAPSHOTS=1 cargo test -p navlocks-tests --test pro
 const PROVEN_AS: &str = "proven, as ";
 
 /// The ids of the behaviours: prefix, fewest digits, first and last number.
-const IDS: [(&str, usize, u32, u32); 21] = [
+const IDS: [(&str, usize, u32, u32); 22] = [
     ("S", 1, 1, 18),
     ("M", 1, 1, 5),
     ("G", 1, 1, 18),
@@ -41,6 +41,7 @@ const IDS: [(&str, usize, u32, u32); 21] = [
     ("L", 2, 1, 15),
     ("W", 2, 1, 5),
     ("C", 2, 1, 8),
+    ("H", 2, 1, 6),
 ];
 
 /// The surfaces, in the order of the list.
@@ -77,8 +78,7 @@ const RUNS_ON: [(&str, &[&str]); 24] = [
 ];
 
 /// The only surfaces that have a property that some JavaScript tests need.
-const NEEDED_ON: [(&str, &[&str]); 2] =
-    [("resists", &["service", "Node"]), ("downgrades", &["Node"])];
+const NEEDED_ON: [(&str, &[&str]); 1] = [("resists", &["service", "Node"])];
 
 fn ids() -> Vec<String> {
     let ranges = IDS.iter();

@@ -72,7 +72,9 @@ fn split_ids(mut name: &str) -> (Vec<String>, &str) {
         {
             ids.push(format!("decision {number}"));
             name = rest.trim_start();
-        } else if word.starts_with(|letter| "SMGFPQTXD".contains(letter)) && is_number(&word[1..]) {
+        } else if word.starts_with(|letter| "SMGFPQTXDLWH".contains(letter))
+            && is_number(&word[1..])
+        {
             ids.push(word.to_owned());
             name = rest;
         } else {

@@ -62,6 +62,7 @@ fn waits_have_the_same_names_and_numbers() {
             mode: Mode::Shared,
             wait,
             tag: None,
+            max_hold_ms: None,
             token: None,
             place: None,
             ms: None,
@@ -79,6 +80,7 @@ fn causes_of_loss_have_the_same_names_and_numbers() {
     let told = [
         Cause::ForceReleased,
         Cause::Evicted,
+        Cause::HeldTooLong,
         Cause::Suspended,
         Cause::ClientEnded,
         Cause::NotReclaimed,

@@ -28,6 +28,7 @@ fn op([what, who, on]: [u8; 3]) -> Op {
         8 => Op::Downgrade(which(who, on), mode(who)),
         9 => Op::Abort(which(who, on)),
         10 => Op::Terminate(whom(who)),
+        11 if who & 1 == 1 => Op::Expire(Which::Held(on)),
         11 => Op::ForceRelease(NAMES[usize::from(on) % NAMES.len()]),
         12 => Op::Suspend(
             whom(who),

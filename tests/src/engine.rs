@@ -98,6 +98,7 @@ impl Engine {
             Input::Downgrade(request, mode) => {
                 Answer::Effect(self.manager.downgrade(self.requests[request], mode.into()).is_ok())
             }
+            Input::Expire(request) => Answer::Effect(self.manager.expire(self.requests[request])),
             Input::Abort(request) => Answer::Effect(self.manager.abort(self.requests[request])),
             Input::Terminate(client) => {
                 Answer::Effect(self.manager.terminate(self.clients[client]))
@@ -222,6 +223,7 @@ impl Engine {
         Ok(match cause {
             core_api::Cause::Stolen { by } => Cause::Stolen { by: self.request_no(by)? },
             core_api::Cause::ForceReleased => Cause::ForceReleased,
+            core_api::Cause::HeldTooLong => Cause::HeldTooLong,
             core_api::Cause::Evicted => Cause::Evicted,
             core_api::Cause::Suspended => Cause::Suspended,
         })

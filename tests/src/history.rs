@@ -27,6 +27,8 @@ pub enum Op {
     Release(Which),
     /// A lock is downgraded, or an upgrade is refused.
     Downgrade(Which, Mode),
+    /// The time of a lock is over.
+    Expire(Which),
     /// A request is aborted.
     Abort(Which),
     /// A client is terminated. A second time is a no-op.
@@ -158,6 +160,11 @@ impl Stage<'_, '_> {
             Op::Downgrade(which, mode) => {
                 if let Some(request) = self.find(which) {
                     self.input(Input::Downgrade(request, mode))?;
+                }
+            }
+            Op::Expire(which) => {
+                if let Some(request) = self.find(which) {
+                    self.input(Input::Expire(request))?;
                 }
             }
             Op::Abort(which) => {

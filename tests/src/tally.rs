@@ -9,7 +9,7 @@ use crate::model::words::{
 };
 
 /// The kinds of events, by name.
-pub const KINDS: [&str; 25] = [
+pub const KINDS: [&str; 26] = [
     "granted at once",
     "granted later",
     "granted while asleep",
@@ -25,6 +25,7 @@ pub const KINDS: [&str; 25] = [
     "lost: stolen",
     "lost: stolen by a reader",
     "lost: force-released",
+    "lost: held too long",
     "lost: evicted",
     "lost: suspended",
     "aborted: stolen",
@@ -89,6 +90,7 @@ impl Counting<'_> {
                 self.tally.add(match cause {
                     Cause::Stolen { .. } => "lost: stolen",
                     Cause::ForceReleased => "lost: force-released",
+                    Cause::HeldTooLong => "lost: held too long",
                     Cause::Evicted => "lost: evicted",
                     Cause::Suspended => "lost: suspended",
                 });
@@ -99,7 +101,7 @@ impl Counting<'_> {
             Event::Aborted { cause, .. } => self.tally.add(match cause {
                 Cause::Stolen { .. } => "aborted: stolen",
                 Cause::Evicted => "aborted: evicted",
-                Cause::ForceReleased | Cause::Suspended => {
+                Cause::ForceReleased | Cause::HeldTooLong | Cause::Suspended => {
                     panic!("a pending request stays: {event}")
                 }
             }),

@@ -69,6 +69,8 @@ pub enum Cause {
     },
     /// A name of its scope was force-released.
     ForceReleased,
+    /// It was held for as long as its request allowed.
+    HeldTooLong,
     /// Its client was suspended, and another client needed the lock or queried.
     Evicted,
     /// Its client was suspended under [`ReleaseAtOnce`](crate::SuspendPolicy::ReleaseAtOnce).
@@ -80,6 +82,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Stolen { by } => write!(f, "stolen by {by}"),
             Self::ForceReleased => f.write_str("force-released"),
+            Self::HeldTooLong => f.write_str("held for as long as it may be"),
             Self::Evicted => f.write_str("evicted while its client was suspended"),
             Self::Suspended => f.write_str("released because its client was suspended"),
         }

@@ -17,7 +17,7 @@ use crate::config::{Config, Origins};
 use crate::connection::{Shared, attend_found, surveyor};
 use crate::hubs::Hubs;
 use crate::net::{self, Address, Inherited, Listener, SocketFile};
-use crate::store::StateFile;
+use crate::store::{StateFile, boot_ms};
 use crate::{node, reload};
 
 /// How long a service whose sockets were made for it waits for an earlier one to end, which has to
@@ -179,6 +179,7 @@ impl Service {
         spawn_local(reload::watch(shared.clone()));
         spawn_local(keep_state(shared.clone()));
         spawn_local(send_rest(shared.clone()));
+        spawn_local(end_holds(shared.clone()));
         if shared.config.dashboard {
             shared.hubs.first().borrow_mut().record_always(Instant::now());
         }
@@ -258,6 +259,34 @@ async fn send_rest(shared: Rc<Shared>) {
         for hub in shared.hubs.all() {
             while hub.borrow_mut().go_on(Instant::now()) {
                 yield_now().await;
+            }
+        }
+    }
+}
+
+/// Takes away the locks whose time is over. The time goes on while the machine sleeps.
+async fn end_holds(shared: Rc<Shared>) {
+    const PAUSE_MAX: Duration = Duration::from_secs(1);
+    let clocks = || (Instant::now(), boot_ms());
+    let mut earlier = clocks();
+    loop {
+        let (now, ms) = clocks();
+        let counted = now.duration_since(earlier.0);
+        let slept = Duration::from_millis(ms.saturating_sub(earlier.1)).saturating_sub(counted);
+        if slept > Duration::from_secs(1) {
+            shared.hubs.all().iter().for_each(|hub| hub.borrow_mut().note_sleep(slept));
+            earlier = (now, ms);
+        }
+        let due = shared.hubs.all().into_iter().filter_map(|hub| {
+            let mut hub = hub.borrow_mut();
+            if hub.is_retired() { None } else { hub.check_holds(now) }
+        });
+        let begins = shared.hubs.common.hold_begins.notified();
+        match due.min() {
+            Some(left) => drop(timeout(left.min(PAUSE_MAX), begins).await),
+            None => {
+                begins.await;
+                earlier = clocks();
             }
         }
     }

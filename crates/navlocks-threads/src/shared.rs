@@ -173,6 +173,11 @@ impl<W: Wake> SharedHost<W> {
         self.input(member, post, |host, sink| host.cancel(member, number, sink))
     }
 
+    /// Takes a lock away because its time is over, as [`Host::expire`].
+    pub fn expire(&self, member: Member, number: u64, post: &mut impl Post) -> bool {
+        self.input(member, post, |host, sink| host.expire(member, number, sink))
+    }
+
     /// Gives a held lock a larger limit in place, as [`Host::downgrade`].
     ///
     /// # Errors

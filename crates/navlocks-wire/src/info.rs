@@ -90,6 +90,8 @@ pub enum Cause {
     Stolen(RequestKey),
     /// A name of its scope was force-released.
     ForceReleased,
+    /// It was held for as long as its request allowed.
+    HeldTooLong,
     /// Its client was suspended and another client needed the lock.
     Evicted,
     /// Its client was suspended, under the policy that releases at once.

@@ -143,6 +143,9 @@ pub struct Request {
     /// A text that queries and events show.
     #[serde(default, with = "optional", skip_serializing_if = "Option::is_none")]
     pub tag: Option<Name>,
+    /// The longest time for which the lock is held, in milliseconds: after that it is lost.
+    #[serde(default, with = "max_hold", skip_serializing_if = "Option::is_none")]
+    pub max_hold_ms: Option<u64>,
     /// In a claim: the fencing token under which the client holds the lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
@@ -241,6 +244,24 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// A maximum hold is a number as all others, and not zero.
+mod max_hold {
+    use serde::de::Error as _;
+    use serde::{Deserializer, Serialize, Serializer};
+
+    #[allow(clippy::ref_option, reason = "as serde calls it")]
+    pub(super) fn serialize<S: Serializer>(ms: &Option<u64>, s: S) -> Result<S::Ok, S::Error> {
+        ms.serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
+        match super::number(d)? {
+            0 => Err(D::Error::custom("a maximum hold is longer than no time")),
+            ms => Ok(Some(ms)),
+        }
+    }
 }
 
 /// Ways to wait by their names.

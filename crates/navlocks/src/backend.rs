@@ -11,7 +11,6 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use navlocks_core::{
@@ -23,6 +22,7 @@ use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot};
+use crate::request::Extras;
 
 /// A lock space, as its clients use it. No method blocks; wakers run after unlocking.
 pub(crate) trait Backend: Debug + Send + Sync {
@@ -31,7 +31,7 @@ pub(crate) trait Backend: Debug + Send + Sync {
         &self,
         sender: &Sender,
         request: &Request,
-        tag: Option<&Arc<str>>,
+        extras: Option<&Extras>,
         waker: &Waker,
     ) -> Answer;
 

@@ -66,6 +66,8 @@ pub enum Loss {
     },
     /// A name of its scope was force-released.
     ForceReleased,
+    /// It was held for as long as [`max_hold`](crate::Request::max_hold) allows.
+    HeldTooLong,
     /// Its client was suspended and another client needed the lock.
     Evicted,
     /// Its client was suspended, under the policy that releases at once.
@@ -91,6 +93,7 @@ impl From<Cause> for Loss {
         match cause {
             Cause::Stolen { by } => Self::Stolen { by: by.into() },
             Cause::ForceReleased => Self::ForceReleased,
+            Cause::HeldTooLong => Self::HeldTooLong,
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,
         }
@@ -102,6 +105,9 @@ impl fmt::Display for Loss {
         match self {
             Self::Stolen { by } => write!(f, "the lock was stolen by {by}"),
             Self::ForceReleased => f.write_str("the lock was force-released"),
+            Self::HeldTooLong => {
+                f.write_str("the lock was held for as long as its maximum hold allows")
+            }
             Self::Evicted => {
                 f.write_str("the client was suspended, and another client needed the lock")
             }
@@ -299,6 +305,10 @@ pub enum RequestErrorKind {
     ExclusiveOvertake,
     /// The number of [`limit`](crate::Request::limit) is no limit.
     BadLimit(BadLimit),
+    /// The lock may not be [held](crate::Request::max_hold) for this time at most.
+    BadMaxHold(Duration),
+    /// Before the future received the lock, it was held for as long as it may be.
+    HeldTooLong,
     /// The service has been out of reach for longer than the patience of this client.
     Unreachable,
     /// The session ended before the answer to a steal: whether the service has done it is unknown,
@@ -319,6 +329,7 @@ impl RequestErrorKind {
             Self::TimedOut { .. } => "TimeoutError",
             Self::Stolen { .. }
             | Self::ForceReleased
+            | Self::HeldTooLong
             | Self::Evicted
             | Self::Suspended
             | Self::ClientEnded
@@ -327,7 +338,7 @@ impl RequestErrorKind {
             Self::Refused(refusal) => refusal.dom_exception_name(),
             Self::ClientSuspended | Self::BlocksConnection => "InvalidStateError",
             Self::ExclusiveOvertake => "NotSupportedError",
-            Self::BadLimit(_) => "TypeError",
+            Self::BadLimit(_) | Self::BadMaxHold(_) => "TypeError",
         }
     }
 }
@@ -337,6 +348,7 @@ impl From<Loss> for RequestErrorKind {
         match loss {
             Loss::Stolen { by } => Self::Stolen { by },
             Loss::ForceReleased => Self::ForceReleased,
+            Loss::HeldTooLong => Self::HeldTooLong,
             Loss::Evicted => Self::Evicted,
             Loss::Suspended => Self::Suspended,
             Loss::ClientEnded => Self::ClientEnded,
@@ -376,6 +388,11 @@ impl fmt::Display for RequestErrorKind {
             Self::Deadlock(cycle) => write!(f, "waiting would close a deadlock: {cycle}"),
             Self::ExclusiveOvertake => f.write_str("only a shared request can overtake the queue"),
             Self::BadLimit(bad) => bad.fmt(f),
+            Self::BadMaxHold(time) => write!(
+                f,
+                "{time:?} is no maximum hold: give one from 1 ms to 2^53 ms, or none",
+            ),
+            Self::HeldTooLong => Loss::HeldTooLong.fmt(f),
             Self::Unreachable => f.write_str(UNREACHABLE),
             Self::OutcomeUnknown => f.write_str(OUTCOME_UNKNOWN),
             Self::BlocksConnection => f.write_str(

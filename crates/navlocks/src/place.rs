@@ -11,6 +11,7 @@ use crate::error::Loss;
 use crate::local::Space;
 #[cfg(feature = "client")]
 use crate::remote::Handle;
+use crate::request::Extras;
 
 /// A backend. All verbs go through the trait; those of the fast path are also called by type,
 /// because the compiler builds the guard in place only if it sees the callee.
@@ -30,13 +31,13 @@ impl Place {
         &self,
         sender: &Sender,
         request: &Request,
-        tag: Option<&Arc<str>>,
+        extras: Option<&Extras>,
         waker: &Waker,
     ) -> Answer {
         match self {
-            Self::Local(space) => space.request(sender, request, tag, waker),
+            Self::Local(space) => space.request(sender, request, extras, waker),
             #[cfg(feature = "client")]
-            Self::Remote(handle) => handle.request(sender, request, tag, waker),
+            Self::Remote(handle) => handle.request(sender, request, extras, waker),
         }
     }
 

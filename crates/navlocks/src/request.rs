@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::IntoFuture;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -31,9 +32,23 @@ pub struct Request {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extras {
     timeout: Option<Duration>,
-    tag: Option<Arc<str>>,
+    pub(crate) tag: Option<Arc<str>>,
+    pub(crate) max_hold: Option<Duration>,
     /// The number that [`Request::limit`] got, if it is no limit.
     bad_limit: Option<BadLimit>,
+}
+
+/// The shortest and the longest maximum hold. JavaScript knows the milliseconds of it exactly.
+const MAX_HOLDS: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_millis((1 << 53) - 1);
+
+impl Extras {
+    /// Returns the first wrong argument.
+    fn error(&self) -> Option<RequestErrorKind> {
+        let bad_limit = self.bad_limit.map(RequestErrorKind::BadLimit);
+        let bad_hold = self.max_hold.filter(|time| !MAX_HOLDS.contains(time));
+        bad_limit.or(bad_hold.map(RequestErrorKind::BadMaxHold))
+    }
 }
 
 /// A request that does not wait, made by [`Request::if_available`]. Awaiting it gives `None` when
@@ -128,6 +143,33 @@ impl Request {
         self
     }
 
+    /// Limits how long the lock is held: after that it is lost, with the cause
+    /// [`HeldTooLong`](crate::Loss::HeldTooLong), and the next request is granted. The holder may go
+    /// on working for a while, so protect the resource with the
+    /// [fencing token](Lock::fencing_token).
+    ///
+    /// The time begins with the grant. A service keeps it over restarts and fail-overs, and while
+    /// the machine sleeps; in process a timer does, on the thread of the timeouts.
+    ///
+    /// ```
+    /// # navlocks::blocking::block_on(async {
+    /// # let locks = navlocks::Locks::new();
+    /// use navlocks::Loss;
+    /// use std::time::Duration;
+    ///
+    /// let lock = locks.request("report").max_hold(Duration::from_millis(5)).await?;
+    /// assert_eq!(lock.lost().await, Loss::HeldTooLong);
+    /// # Ok::<(), navlocks::RequestError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// Less than a millisecond, and more than 2⁵³ of them, is an error when the request is awaited:
+    /// [`BadMaxHold`](RequestErrorKind::BadMaxHold).
+    pub fn max_hold(mut self, time: Duration) -> Self {
+        self.extras.get_or_insert_default().max_hold = Some(time);
+        self
+    }
+
     /// Attaches a text that queries and events show with this request.
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
         self.extras.get_or_insert_default().tag = Some(tag.into());
@@ -213,15 +255,12 @@ impl Request {
     /// Sends the request to the backend of its client.
     #[inline]
     pub(crate) fn send(&self, waker: &Waker) -> Answer {
-        let tag = match &self.extras {
-            None => None,
-            Some(extras) => match extras.bad_limit {
-                None => extras.tag.as_ref(),
-                Some(bad) => return Answer::Failed(RequestErrorKind::BadLimit(bad)),
-            },
-        };
+        let extras = self.extras.as_deref();
+        if let Some(error) = extras.and_then(Extras::error) {
+            return Answer::Failed(error);
+        }
         let Owner { backend, sender, .. } = &*self.owner;
-        backend.request(sender, &self.inner, tag, waker)
+        backend.request(sender, &self.inner, extras, waker)
     }
 
     #[inline]
@@ -272,6 +311,11 @@ impl TryRequest {
     /// Requests a lock beside at most so many holders: see [`Request::limit`].
     pub fn limit(self, holders: u32) -> Self {
         Self(self.0.limit(holders))
+    }
+
+    /// Limits how long the lock is held: see [`Request::max_hold`].
+    pub fn max_hold(self, time: Duration) -> Self {
+        Self(self.0.max_hold(time))
     }
 
     /// Attaches a text that queries and events show with this request.

@@ -170,6 +170,17 @@ function!(
 );
 
 function!(
+    /// `expire(handle)`: takes the lock with the number in the array away because its time is over.
+    Expire,
+    c"expire",
+    |env, instance, &[handle, ..]| {
+        let client = instance.client(env, handle)?;
+        let expired = client.with_mail(|host, member, number, mail| host.expire(member, number, mail));
+        env.boolean(expired)
+    }
+);
+
+function!(
     /// `downgrade(handle, limit)`: gives the lock with the number in the array a larger limit, or
     /// none by 0. Returns false if the limit would become smaller, or if no lock is held.
     Downgrade,
@@ -320,6 +331,7 @@ pub(crate) fn export_all(exports: &napi::Exports) -> bool {
         && exports.add::<MakeRequest>()
         && exports.add::<Release>()
         && exports.add::<Cancel>()
+        && exports.add::<Expire>()
         && exports.add::<Downgrade>()
         && exports.add::<ForceRelease>()
         && exports.add::<WatchContention>()

@@ -65,12 +65,13 @@ fn number(cause: Cause) -> f64 {
     match cause {
         Cause::Stolen { .. } => 0.0,
         Cause::ForceReleased => 1.0,
-        Cause::Evicted => 2.0,
-        Cause::Suspended => 3.0,
+        Cause::HeldTooLong => 2.0,
+        Cause::Evicted => 3.0,
+        Cause::Suspended => 4.0,
     }
 }
 
-const CLIENT_ENDED: f64 = 4.0;
+const CLIENT_ENDED: f64 = 5.0;
 
 /// The numbers of a piece of mail: its kind, the number of its request, and a token or a cause.
 const MAIL_LENGTH: usize = 3;

@@ -28,7 +28,7 @@ export class Driver {
   machine;
   /** The state of the connection, for programs. */
   connection = new LockConnection(() => this.#lease());
-  options;
+  #options;
   #platform;
   #timer;
   /** When the timer elapses, and whether it was set by its own end. */
@@ -56,7 +56,7 @@ export class Driver {
    * @param platform.ended       is called when the session has ended for ever
    */
   constructor(options, platform) {
-    this.options = options;
+    this.#options = options;
     this.#platform = platform;
     this.#timer = new Timer(platform);
     this.machine = new Machine(options, this.#output(), now());
@@ -82,13 +82,13 @@ export class Driver {
       },
       opened: () => this.#opening.resolve(),
       failed: (error) => this.#opening.reject(error),
-      ended: () => ended?.(this),
+      ended: () => ended?.(),
       presence: (path) => this.#present(path),
       get isPresent() {
         return driver.#presence?.isShown;
       },
       // A session over a Unix socket ends with its process.
-      draw: this.options.showPresence === undefined ? drawSecret : undefined,
+      draw: this.#options.showPresence === undefined ? drawSecret : undefined,
       random: Math.random,
       time: Date.now,
     };
@@ -100,7 +100,8 @@ export class Driver {
     try {
       await new Promise((resolve, reject) => {
         this.#opening = { resolve, reject };
-        this.step('open');
+        this.machine.open(now());
+        this.#arm();
       });
     } finally {
       this.wait(-1);
@@ -109,12 +110,22 @@ export class Driver {
 
   /** Connects, and retries until an attempt succeeds. */
   start() {
-    this.step('start');
+    this.machine.start(now());
+    this.#arm();
   }
 
   request(client, entry) {
     this.machine.request(client, entry, now());
     this.#arm();
+  }
+
+  async downgrade(entry, sharing) {
+    this.wait(1);
+    try {
+      return await this.machine.downgrade(entry, sharing, now());
+    } finally {
+      this.wait(-1);
+    }
   }
 
   release(entry) {
@@ -134,6 +145,11 @@ export class Driver {
     return this.machine.link.outage(now());
   }
 
+  /** Whether the session has ended for ever. */
+  get isOver() {
+    return this.machine.link.isOver;
+  }
+
   check() {
     if (this.machine.session.lease !== undefined && this.machine.check(now())) this.#arm();
   }
@@ -147,7 +163,8 @@ export class Driver {
 
   /** Ends all locks and requests. Resolves when the service has closed, or does not answer. */
   async close() {
-    this.step('close');
+    this.machine.close(now());
+    this.#arm();
     await this.#closing;
   }
 
@@ -157,9 +174,18 @@ export class Driver {
     this.#socket?.flush?.();
   }
 
-  /** Makes a step of the machine. */
-  step(name) {
-    this.machine[name](now());
+  suspend() {
+    this.machine.suspend(now());
+    this.#arm();
+  }
+
+  resume() {
+    this.machine.resume(now());
+    this.#arm();
+  }
+
+  hurry() {
+    this.machine.hurry(now());
     this.#arm();
   }
 
@@ -185,7 +211,8 @@ export class Driver {
 
   #wake = () => {
     this.#dueAt = Infinity;
-    this.step('elapsed');
+    this.machine.elapsed(now());
+    this.#arm();
     this.#isChained = true;
   };
 
@@ -197,7 +224,7 @@ export class Driver {
     const turn = this.#turn;
     let socket;
     try {
-      socket = await this.options.dial(address, isNeeded);
+      socket = await this.#options.dial(address, isNeeded);
     } catch (failure) {
       // A dial that fails at once is within a step of the machine.
       await undefined;
@@ -221,7 +248,10 @@ export class Driver {
       this.machine.received(message, now());
       this.#arm();
     };
-    socket.onopen = () => this.step('opened');
+    socket.onopen = () => {
+      this.machine.opened(now());
+      this.#arm();
+    };
     socket.onmessage = messagesHaveTurns ? (event) => deliveries.within(received, event) : received;
     socket.onclose = ({ reason }) => this.#broken(socket.failure ?? { code: 'unreachable', message: reason || 'the connection was closed' });
   }
@@ -263,7 +293,7 @@ export class Driver {
   #present(path) {
     if (path === this.#presence?.path) return;
     this.#presence?.close();
-    this.#presence = path === undefined ? undefined : this.options.showPresence?.(path, () => this.machine.shown());
+    this.#presence = path === undefined ? undefined : this.#options.showPresence?.(path, () => this.machine.shown());
   }
 }
 

@@ -43,6 +43,10 @@ export class ServiceTransport {
     this.#machine.abort(entry);
   }
 
+  downgrade(entry, mode, limit) {
+    return this.#driver.downgrade(entry, { mode, limit });
+  }
+
   check() {
     this.#driver.check();
   }

@@ -2,4 +2,4 @@
 
 import { Lock, LockHandle, LockManager, locks } from 'navlocks';
 
-export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true, resists: true, downgrades: true };
+export const provider = { locks, extended: locks, LockManager, Lock, LockHandle, ordered: true, resists: true };

@@ -17,6 +17,7 @@ mod events;
 mod errors;
 mod overtaking;
 mod limits;
+mod holds;
 mod transactions;
 mod wakers;
 mod runtimes;

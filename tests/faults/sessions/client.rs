@@ -425,6 +425,7 @@ fn request(asks: &Asks, token: Option<u64>) -> wire::Request {
         },
         tag: None,
         token,
+        max_hold_ms: None,
         place: None,
         ms: None,
     }

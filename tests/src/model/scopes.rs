@@ -108,6 +108,7 @@ impl Scopes {
             }
             Input::Release(request) => Answer::Effect(self.release(request)),
             Input::Downgrade(request, mode) => Answer::Effect(self.downgrade(request, mode)),
+            Input::Expire(request) => Answer::Effect(self.expire(request)),
             Input::Abort(request) => Answer::Effect(self.abort(request)),
             Input::Terminate(client) => Answer::Effect(self.terminate(client)),
             Input::ForceRelease(name) => Answer::Count(self.force_release(name)),
@@ -212,6 +213,14 @@ impl Scopes {
         self.process_queue();
         self.evict_those_waited_for();
         true
+    }
+
+    /// Takes the lock of one request away, and processes the queue.
+    fn expire(&mut self, request: RequestNo) -> bool {
+        let before = self.held.len();
+        self.lose(Cause::HeldTooLong, |lock| lock.request == request);
+        self.process_queue();
+        self.held.len() < before
     }
 
     fn abort(&mut self, request: RequestNo) -> bool {

@@ -64,6 +64,7 @@ pub enum Policy {
 pub enum Cause {
     Stolen { by: RequestNo },
     ForceReleased,
+    HeldTooLong,
     Evicted,
     Suspended,
 }
@@ -160,6 +161,7 @@ pub enum Input {
     Request { client: ClientNo, scope: Scope, mode: Mode, wait: Wait },
     Release(RequestNo),
     Downgrade(RequestNo, Mode),
+    Expire(RequestNo),
     Abort(RequestNo),
     Terminate(ClientNo),
     ForceRelease(Name),
@@ -232,6 +234,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Stolen { by } => write!(f, "stolen by r{by}"),
             Self::ForceReleased => f.write_str("force-released"),
+            Self::HeldTooLong => f.write_str("held too long"),
             Self::Evicted => f.write_str("evicted"),
             Self::Suspended => f.write_str("suspended"),
         }
@@ -274,6 +277,7 @@ impl fmt::Display for Input {
             }
             Self::Release(request) => write!(f, "release r{request}"),
             Self::Downgrade(request, mode) => write!(f, "downgrade r{request} to {mode}"),
+            Self::Expire(request) => write!(f, "expire r{request}"),
             Self::Abort(request) => write!(f, "abort r{request}"),
             Self::Terminate(client) => write!(f, "terminate c{client}"),
             Self::ForceRelease(name) => write!(f, "force-release {name}"),

@@ -52,6 +52,9 @@ pub(super) struct Acquire {
     #[arg(short = 'w', long, alias = "wait", value_name = "DURATION")]
     #[arg(value_parser = duration::parse)]
     timeout: Option<Duration>,
+    /// Hold the lock no longer than this: then it is lost
+    #[arg(long, value_name = "DURATION", value_parser = max_hold, allow_negative_numbers = true)]
+    max_hold: Option<Duration>,
     /// Steal the lock from its holder, which is told
     #[arg(long, conflicts_with = "shared")]
     steal: bool,
@@ -132,6 +135,9 @@ impl Acquire {
     fn request(&self, locks: &Locks, scope: &Scope, timeout: Option<Duration>) -> Requested {
         let mut request =
             locks.request(scope).tag(self.tag.clone().unwrap_or_default()).mode(self.mode());
+        if let Some(time) = self.max_hold {
+            request = request.max_hold(time);
+        }
         if self.tries_once(timeout) {
             return Requested::new(request.if_available().into_future());
         }
@@ -238,6 +244,15 @@ async fn attended<T>(
 fn limit(text: &str) -> Result<Mode, String> {
     let mode = text.parse().ok().and_then(|holders| Mode::limited(holders).ok());
     mode.ok_or_else(|| format!("it is a number of holders from 1 to {}", Limit::MAX))
+}
+
+fn max_hold(text: &str) -> Result<Duration, String> {
+    match duration::parse(text)? {
+        time if time < Duration::from_millis(1) => {
+            Err("a maximum hold is a millisecond or more".to_owned())
+        }
+        time => Ok(time),
+    }
 }
 
 /// A request that may be sent before its answer is awaited.

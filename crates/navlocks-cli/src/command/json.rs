@@ -246,6 +246,7 @@ fn cause(loss: &Loss) -> More {
     let (cause, by) = match loss {
         Loss::Stolen { by } => ("stolen", Some(by.request_id().to_string())),
         Loss::ForceReleased => ("force-released", None),
+        Loss::HeldTooLong => ("held-too-long", None),
         Loss::Evicted => ("evicted", None),
         Loss::Suspended => ("suspended", None),
         Loss::ClientEnded => ("client-ended", None),

@@ -10,6 +10,7 @@ mod hanging;
 mod help;
 mod input;
 mod install;
+mod holds;
 mod limits;
 mod losing;
 mod nesting;

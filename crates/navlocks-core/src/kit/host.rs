@@ -220,6 +220,17 @@ impl<Partition: Ord + Clone, Time: Copy, Tag: Clone> Host<Partition, Time, Tag> 
         ended == Some(true)
     }
 
+    /// Takes a lock of this client away because its time is over, as [`LockManager::expire`].
+    /// Returns false when its request of this number holds none.
+    pub fn expire(
+        &mut self,
+        member: Member,
+        number: u64,
+        sink: &mut impl HostSink<Time, Tag>,
+    ) -> bool {
+        self.with(member, number, sink, |space, id, sink| space.expire(id, sink)) == Some(true)
+    }
+
     /// Gives a held lock of this client a larger limit in place, as [`LockManager::downgrade`].
     ///
     /// # Errors

@@ -267,6 +267,13 @@ impl<E: Embedder> Space<E> {
         released
     }
 
+    /// Takes away the lock of one request because its time is over, as [`LockManager::expire`].
+    pub fn expire(&mut self, id: RequestId, sink: &mut impl Sink<E>) -> bool {
+        let expired = self.manager.expire(id);
+        self.drain(sink);
+        expired
+    }
+
     /// Suspends a client, as [`LockManager::suspend`]. Returns false when it is not known or
     /// already suspended.
     pub fn suspend(

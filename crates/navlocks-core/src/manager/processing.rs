@@ -61,8 +61,8 @@ impl LockManager {
     }
 
     /// Takes the lock of one holder, and lets the queue go on.
-    pub(super) fn force_release_entry(&mut self, lock: Index) {
-        self.take_away(&[lock], Cause::ForceReleased);
+    pub(super) fn take_one_away(&mut self, lock: Index, cause: Cause) {
+        self.take_away(&[lock], cause);
         self.process_the_lock_request_queue();
     }
 

@@ -187,7 +187,7 @@ impl Hub {
         let share = self.common.shares.borrow_mut().of(peer);
         let mut session = Session::new(peer.clone(), share.clone(), secret, lease, now);
         (session.slot, session.present) = (slot, present);
-        session.claim = Some(Claim::new(share));
+        session.claim = Some(Claim::new(share, now));
         self.sessions.insert_claimed(number, session);
         self.found.begin_claim(number, &mut self.registry);
     }
@@ -241,7 +241,7 @@ impl Hub {
         let Some(unclaimed) = self.found.take(number) else { return Err(unknown_session()) };
         self.metrics.reclaimed_sessions.inc();
         let mut records = unclaimed.requests;
-        for request in claim.into_values() {
+        for request in claim.into_values(now) {
             let record = records.remove(&request.id);
             let thief = unclaimed.thieves.get(&request.id).cloned();
             self.claim_one(number, request, (record, thief), now);
@@ -264,7 +264,7 @@ impl Hub {
         let slot = record.as_ref().map_or(0, |record| record.slot);
         let found = self.claimed_asking(number, claimed, slot, now);
         let Some((partition, mut asking)) = found else {
-            record.iter().for_each(|record| self.room.dismiss(record));
+            record.iter().for_each(|record| self.dismiss(record));
             return;
         };
         let hashes = self.hashes_of(partition, &asking);
@@ -278,6 +278,9 @@ impl Hub {
         let verdict = judge(known.map(|record| record.standing), None, token);
         if !matches!(verdict, Verdict::Queue(_)) {
             record.iter().for_each(|record| self.room.dismiss(record));
+        }
+        if !matches!(verdict, Verdict::Keep(_) | Verdict::Tell(_)) {
+            self.holds.end(asking.key());
         }
         match verdict {
             Verdict::Lost(cause) => self.lose_claimed(&asking, cause, thief),
@@ -308,7 +311,7 @@ impl Hub {
     /// Ends requests that an earlier service left.
     pub(super) fn end_records(&mut self, records: impl Iterator<Item = RequestRecord>) {
         for record in records {
-            self.room.dismiss(&record);
+            self.dismiss(&record);
             self.registry.end_request(record.slot);
         }
     }
@@ -324,6 +327,7 @@ impl Hub {
     ) -> Option<(PartitionIndex, Asking)> {
         let is_held = claimed.token.is_some();
         let age = Duration::from_millis(claimed.ms.unwrap_or_default()).min(AGE_MAX);
+        let max_hold_ms = claimed.max_hold_ms.unwrap_or_default();
         let wire::Request { id, client, names: wire::Names(scope), mode, wait, tag, .. } = claimed;
         let session = self.sessions.get_mut(number)?;
         let Some(&Client { partition, id: owner, .. }) = session.client(client).ok().flatten()
@@ -343,6 +347,7 @@ impl Hub {
             place: 0,
             is_placed: false,
             slot,
+            max_hold_ms,
         };
         Some((partition, asking))
     }
@@ -359,12 +364,17 @@ impl Hub {
         let (partitions, mut around) = self.around(now);
         let Some(id) = partitions[partition].restore(asking, token, &mut around) else {
             tracing::error!(session = number, request, token, "two sessions claim one lock");
+            self.holds.end(asking.key());
             self.lose_claimed(asking, Cause::NotReclaimed, None);
             return;
         };
         if let Some(session) = self.sessions.get_mut(number) {
             let known = Known::Live { partition, id };
             session.requests.insert(request, known, asking.memory() as u32);
+        }
+        if asking.max_hold_ms != 0 {
+            let max = Duration::from_millis(asking.max_hold_ms);
+            self.holds.begin_restored(asking.key(), asking.since + max);
         }
         if is_news {
             self.sessions.say(number, &ToClient::Granted(Granted { id: request, token }));

@@ -19,6 +19,8 @@ pub(crate) struct Common {
     pub(crate) audit: Rc<Audit>,
     /// Notified when effects of a large input are left.
     pub(crate) left_over: Rc<Notify>,
+    /// Notified when a lock begins to be held whose time is over before that of all others.
+    pub(crate) hold_begins: Rc<Notify>,
     /// Notified when the service must end because no more tokens can be reserved.
     pub(crate) exhausted: Rc<Notify>,
     pub(crate) epochs: Rc<Epochs>,

@@ -39,7 +39,7 @@ impl Hub {
             // Before the first grant: a session that has not claimed by now never can.
             log.end_grace();
         }
-        let (held, pending) = self.take_claims();
+        let (held, pending) = self.take_claims(now);
         for claimed in held {
             self.seat(claimed, now);
         }
@@ -52,7 +52,7 @@ impl Hub {
     }
 
     /// Takes all claims: held requests from the largest token down, pending ones by their places.
-    fn take_claims(&mut self) -> (Vec<Claimed>, Vec<Claimed>) {
+    fn take_claims(&mut self, now: Instant) -> (Vec<Claimed>, Vec<Claimed>) {
         let mut numbers = self.sessions.numbers();
         numbers.sort_unstable();
         let (mut held, mut pending) = (Vec::new(), Vec::new());
@@ -62,7 +62,8 @@ impl Hub {
             self.found.take(number);
             self.metrics.reclaimed_sessions.inc();
             self.add_family(number);
-            let claimed = claim.into_values().map(|request| Claimed { session: number, request });
+            let claimed =
+                claim.into_values(now).map(|request| Claimed { session: number, request });
             let (held_here, pending_here): (Vec<_>, Vec<_>) =
                 claimed.partition(|it| it.request.token.is_some());
             held.extend(held_here);

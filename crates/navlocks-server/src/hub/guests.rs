@@ -10,6 +10,7 @@ use super::Hub;
 use super::backlog::{Unfinished, WORK_PER_TURN};
 use super::partitions::{Asking, PartitionIndex};
 use super::sessions::{Client, Known};
+use crate::store::RequestRecord;
 
 impl Hub {
     /// Seats a request in the room if an absent session of an earlier service may come before it.
@@ -165,9 +166,15 @@ impl Hub {
         }
     }
 
-    fn lose_in_room(&mut self, key: RequestKey, cause: Cause, thief: Option<Rc<str>>) {
+    /// Ends all that a recorded request held back.
+    pub(super) fn dismiss(&mut self, record: &RequestRecord) {
+        self.holds.end(record.key());
+        self.room.dismiss(record);
+    }
+
+    pub(super) fn lose_in_room(&mut self, key: RequestKey, cause: Cause, thief: Option<Rc<str>>) {
         if let Some(record) = self.found.lose(key, cause, thief.clone(), &mut self.registry) {
-            self.room.dismiss(&record);
+            self.dismiss(&record);
         } else if let Some((partition, asking)) = self.room.leave(key) {
             self.partitions[partition].lose_guest(&asking);
             self.lose_claimed(&asking, cause, thief);

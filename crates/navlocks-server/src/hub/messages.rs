@@ -88,6 +88,7 @@ impl Hub {
             return Ok(());
         }
         let wire::Request { id: request, client, names, mode, wait, tag, token, .. } = asked;
+        let max_hold_ms = asked.max_hold_ms.unwrap_or_default();
         let wire::Names(scope) = names;
         if token.is_some() {
             // The service has released this lock, and the client does not know yet.
@@ -113,6 +114,7 @@ impl Hub {
             place: 0,
             is_placed: false,
             slot: 0,
+            max_hold_ms,
         };
         let memory = asking.memory();
         let within = self.within_limits(number, partition, &asking, memory);

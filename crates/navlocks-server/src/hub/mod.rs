@@ -8,7 +8,8 @@
 //! [`check_leases`](Hub::check_leases) from time to time. After a large input [`go_on`](Hub::go_on)
 //! does the rest of its work. After a start with the state of an earlier hub it also calls
 //! [`check_unclaimed`](Hub::check_unclaimed) from time to time, and
-//! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone.
+//! [`end_unclaimed`](Hub::end_unclaimed) for local clients that are gone. A driver of locks with a
+//! maximum hold calls [`check_holds`](Hub::check_holds) when it says so.
 
 mod backlog;
 mod claim;
@@ -18,6 +19,7 @@ pub(crate) mod found;
 mod frame;
 mod grace;
 mod guests;
+mod holds;
 mod invariants;
 mod lease;
 mod lifecycle;
@@ -50,6 +52,7 @@ use crate::config::Limits;
 use crate::store::{Exhausted, Found, Registry, Standing, StateFile, Store};
 use backlog::Unfinished;
 use found::FoundSessions;
+use holds::Holds;
 pub(crate) use partitions::PartitionKey;
 use partitions::{Around, Partition, Partitions};
 use room::Room;
@@ -83,6 +86,7 @@ pub struct Hub {
     pub(crate) registry: Registry,
     pub(crate) found: FoundSessions,
     room: Room,
+    holds: Holds,
     places: Places,
     /// Scratch list of hashes, empty between inputs.
     hashes: Vec<u64>,
@@ -159,6 +163,7 @@ impl Hub {
         let places = Places::after(&found);
         let found = FoundSessions::new(found, &mut registry, now);
         let room = Room::new(found.requests());
+        let holds = Holds::of_absent(found.requests(), common.hold_begins.clone(), now);
         Self {
             sessions: Sessions::after(found.last_number()),
             partitions: Partitions::default(),
@@ -170,6 +175,7 @@ impl Hub {
             deadlocks,
             found,
             room,
+            holds,
             store,
             registry,
             places,
@@ -215,8 +221,10 @@ impl Hub {
     pub(crate) fn around(&mut self, now: Instant) -> (&mut Partitions, Around<'_>) {
         let Self { sessions, partitions, tokens, metrics, registry, unfinished, common, .. } = self;
         let epoch = registry.log.as_ref().map(|log| log.epoch());
-        let audit = &*common.audit;
-        (partitions, Around { sessions, tokens, metrics, audit, registry, unfinished, epoch, now })
+        let (audit, holds) = (&*common.audit, &mut self.holds);
+        let around =
+            Around { sessions, tokens, metrics, audit, registry, holds, unfinished, epoch, now };
+        (partitions, around)
     }
 
     /// Adds what is counted on demand.

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use navlocks_core::{HashKey, Mode};
 use navlocks_wire::{Cause, RequestKey};
@@ -15,6 +16,7 @@ use super::request_table::{RequestRecord, RequestTable};
 use super::session_table::{SessionRecord, SessionTable};
 use super::slot_log::SlotLog;
 use super::table::{Index, Slot, Table};
+use super::{boot_ms, millis};
 use crate::cluster::ChangeNumber;
 
 /// The files of the tables.
@@ -270,12 +272,13 @@ impl Registry {
         requests.add(key, mode, place, hashes)
     }
 
-    /// Notes that a request holds its lock.
+    /// Notes that a request holds its lock, for so long at most if that is known.
     #[inline]
-    pub(crate) fn hold(&mut self, slot: Index, token: u64) {
+    pub(crate) fn hold(&mut self, slot: Index, token: u64, left: Option<Duration>) {
         let Some(Tables { requests, .. }) = &mut self.tables else { return };
         if slot != 0 {
-            requests.hold(slot, token);
+            let until_ms = left.map_or(0, |left| boot_ms().saturating_add(millis(left)));
+            requests.hold(slot, token, until_ms);
         }
     }
 

@@ -19,6 +19,9 @@ pub(crate) struct RequestRecord {
     pub(crate) number: u64,
     pub(crate) mode: Mode,
     pub(crate) standing: Standing,
+    /// The milliseconds since the start of the machine at which its time is over, if it holds a lock
+    /// with a maximum hold; otherwise zero.
+    pub(crate) until_ms: u64,
     /// Of its names, in its partition.
     pub(crate) hashes: Vec<u64>,
 }
@@ -64,6 +67,8 @@ const ORDER: usize = 2;
 const HASHES: std::ops::Range<usize> = 3..5;
 /// The limit of a live request that has one.
 const LIMIT: usize = 5;
+/// The end of the time of a held lock.
+const UNTIL: usize = 6;
 const THIEF_SESSION: usize = 5;
 const THIEF_REQUEST: usize = 6;
 const NEXT: usize = 7;
@@ -198,9 +203,12 @@ impl RequestTable {
         Ok(next)
     }
 
-    /// Notes that a request holds its lock.
+    /// Notes that a request holds its lock, until this moment if it is not zero.
     #[inline]
-    pub(super) fn hold(&mut self, slot: Index, token: u64) {
+    pub(super) fn hold(&mut self, slot: Index, token: u64, until_ms: u64) {
+        if until_ms != 0 {
+            self.set(slot, UNTIL, until_ms);
+        }
         self.set(slot, ORDER, token);
         let word = self.get(slot, 0);
         self.set(slot, 0, word & !0xff | HELD);
@@ -280,7 +288,8 @@ fn request_record(
     }
     hashes.truncate(count);
     let session = (words[0] >> 32) as u32;
-    Some(RequestRecord { slot, session, number: words[NUMBER], mode, standing, hashes })
+    let until_ms = if matches!(standing, Standing::Held(_)) { words[UNTIL] } else { 0 };
+    Some(RequestRecord { slot, session, number: words[NUMBER], mode, standing, until_ms, hashes })
 }
 
 /// Returns a mode as a slot has it, and its limit if there is one.
@@ -304,6 +313,7 @@ fn cause_number(cause: Cause) -> u64 {
         Cause::Suspended => 4,
         Cause::ClientEnded => 5,
         Cause::NotReclaimed => 6,
+        Cause::HeldTooLong => 7,
     }
 }
 
@@ -314,6 +324,7 @@ fn cause_of(number: u64, by: RequestKey) -> Cause {
         3 => Cause::Evicted,
         4 => Cause::Suspended,
         5 => Cause::ClientEnded,
+        7 => Cause::HeldTooLong,
         _ => Cause::NotReclaimed,
     }
 }

@@ -8,6 +8,7 @@ mod dashboard;
 mod documents;
 mod downgrade;
 mod endings;
+mod holds;
 mod hostile;
 mod http;
 mod leases;

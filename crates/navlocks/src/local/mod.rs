@@ -6,6 +6,7 @@
 mod space;
 mod shard;
 mod watchers;
+mod holds;
 mod registry;
 
 pub(crate) use space::Space;

@@ -41,7 +41,9 @@ impl Registry {
         let mut partitions = self.lock();
         let known = partitions.get(name).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let space = Arc::new(Space::new(self.deadlocks, name.into(), self.clone()));
+            let space = Arc::new_cyclic(|own| {
+                Space::new(self.deadlocks, name.into(), self.clone(), own.clone())
+            });
             partitions.insert(name.to_owned(), Arc::downgrade(&space));
             space
         })

@@ -1,8 +1,8 @@
 //! A shard: one space of the embedding kit, and the tasks that its notices concern.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use navlocks_core::{
     State as Stage,
 };
 
+use super::holds::Holds;
 use super::watchers::Watchers;
 use crate::backend::Watched;
 use crate::clock::Moment;
@@ -19,6 +20,7 @@ use crate::error::{DowngradeError, Loss};
 use crate::events::{Event, Kind};
 use crate::inbox::Inboxes;
 use crate::query::{LockInfo, Place};
+use crate::request::Extras;
 use crate::sync::AtomicU64;
 use crate::wakes::Wakes;
 
@@ -47,6 +49,7 @@ struct Notices {
     /// Requests that another client ended, until their future or guard is gone.
     ended: HashMap<RequestId, Loss>,
     watchers: Watchers,
+    holds: Holds,
     inboxes: Inboxes,
     /// To be woken after unlocking. Empty between inputs.
     wakes: Wakes,
@@ -79,16 +82,21 @@ impl Shard {
 
     /// Returns true if no request is left, and no task has something to receive.
     pub(super) fn is_idle(&self) -> bool {
-        let Notices { ended, watchers, inboxes, .. } = &self.notices;
-        self.space.is_idle() && ended.is_empty() && watchers.is_empty() && inboxes.is_empty()
+        let Notices { ended, watchers, holds, inboxes, .. } = &self.notices;
+        self.space.is_idle()
+            && holds.is_empty()
+            && ended.is_empty()
+            && watchers.is_empty()
+            && inboxes.is_empty()
     }
 
     /// Takes everything from the shards of a divided lock space.
     pub(super) fn gather<const COUNT: usize>(&mut self, mut shards: [&mut Self; COUNT]) {
         self.space.gather(shards.each_mut().map(|shard| &mut shard.space));
         for shard in shards {
-            let Notices { ended, watchers, .. } = std::mem::take(&mut shard.notices);
+            let Notices { ended, watchers, holds, .. } = std::mem::take(&mut shard.notices);
             self.notices.ended.extend(ended);
+            self.notices.holds.absorb(holds);
             self.notices.watchers.absorb(watchers);
         }
     }
@@ -109,13 +117,30 @@ impl Shard {
         &mut self,
         client: ClientId,
         request: &Request,
-        tag: Option<&Arc<str>>,
+        extras: Option<&Extras>,
         now: Moment,
         losses: &AtomicU64,
     ) -> Result<(RequestId, Answer), Refusal> {
         let Self { space, notices, .. } = self;
         let mut sink = Collect { notices, losses, now: Some(now) };
-        space.request(client, request, (None, tag.cloned()), &mut sink)
+        let tag = extras.and_then(|extras| extras.tag.clone());
+        space.request(client, request, (None, tag), &mut sink)
+    }
+
+    /// Notes for how long a live request may hold its lock. If it holds it now, the time begins.
+    #[cold]
+    pub(super) fn limit_hold(&mut self, id: RequestId, max: Duration, space: &Weak<super::Space>) {
+        let Some(stage) = self.stage(id) else { return };
+        let Notices { holds, wakes, .. } = &mut self.notices;
+        holds.add(id, max, space.clone());
+        if let Stage::Held(_) = stage {
+            holds.begin(id, wakes);
+        }
+    }
+
+    /// Takes away a lock whose time is over.
+    pub(super) fn expire(&mut self, id: RequestId, losses: &AtomicU64) {
+        self.input(losses, |space, sink| space.expire(id, sink));
     }
 
     /// Keeps the waker of a pending request. Returns an earlier one, to be dropped after unlocking.
@@ -134,6 +159,7 @@ impl Shard {
         let Self { space, notices, .. } = self;
         if space.release(id, &mut Collect { notices, losses, now: None }) {
             notices.watchers.end(id, &mut notices.wakes);
+            notices.holds.end(id);
             Ok(())
         } else {
             Err(self.take_loss(id))
@@ -270,6 +296,10 @@ impl Sink<Tasks> for Collect<'_> {
                 if let Some(waker) = take_waker(notes, id) {
                     self.notices.wakes.add(waker);
                 }
+                if !self.notices.holds.is_empty() {
+                    let Notices { holds, wakes, .. } = &mut *self.notices;
+                    holds.begin(id, wakes);
+                }
             }
             Notice::Released { .. } => {
                 let Notices { watchers, wakes, .. } = &mut *self.notices;
@@ -279,6 +309,7 @@ impl Sink<Tasks> for Collect<'_> {
             Notice::Aborted(cause) => self.end(id, notes, cause.into()),
             Notice::ClientEnded { .. } => self.lose(id, notes, Loss::ClientEnded),
             Notice::Withdrawn => {
+                self.notices.holds.end(id);
                 if let Some(waker) = take_waker(notes, id) {
                     self.notices.wakes.discard(waker);
                 }
@@ -332,8 +363,9 @@ impl Collect<'_> {
 
     /// Ends a request that another client ended.
     fn end(&mut self, id: RequestId, notes: &mut Notes<Tasks>, loss: Loss) {
-        let Notices { ended, watchers, wakes, .. } = &mut *self.notices;
+        let Notices { ended, watchers, holds, wakes, .. } = &mut *self.notices;
         ended.insert(id, loss);
+        holds.end(id);
         wakes.add_all(take_waker(notes, id));
         watchers.end(id, wakes);
     }

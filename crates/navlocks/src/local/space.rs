@@ -14,7 +14,7 @@
 use std::future::ready;
 use std::hash::RandomState;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
 use navlocks_core::kit::Refusal;
@@ -33,6 +33,7 @@ use crate::deadlock::Cycle;
 use crate::error::{DowngradeError, Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{self, PartitionSnapshot, Snapshot};
+use crate::request::Extras;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 
 /// One partition, shared by its clients.
@@ -49,6 +50,8 @@ pub(crate) struct Space {
     name: Box<str>,
     /// Where related lock spaces are found by name.
     registry: Arc<Registry>,
+    /// For timers, which do not keep it alive.
+    own: Weak<Self>,
 }
 
 /// A mutex that shares no cache line with the next.
@@ -66,7 +69,12 @@ struct All<'a> {
 const IDLE_TIMES: u32 = if cfg!(loom) { 1 } else { 1000 };
 
 impl Space {
-    pub(super) fn new(deadlocks: DeadlockPolicy, name: Box<str>, registry: Arc<Registry>) -> Self {
+    pub(super) fn new(
+        deadlocks: DeadlockPolicy,
+        name: Box<str>,
+        registry: Arc<Registry>,
+        own: Weak<Self>,
+    ) -> Self {
         let shards = LockManager::shards(HashKey::drawn_from(&RandomState::new()));
         let whole = LockManager::whole(&shards.each_ref());
         Self {
@@ -78,6 +86,7 @@ impl Space {
             deadlocks,
             name,
             registry,
+            own,
         }
     }
 
@@ -85,6 +94,13 @@ impl Space {
     pub(crate) fn alone(deadlocks: DeadlockPolicy) -> Arc<Self> {
         // The default partition is the one without a name, as in a service.
         Registry::new(deadlocks).partition("")
+    }
+
+    /// Takes away a lock whose time is over.
+    pub(super) fn expire(&self, id: RequestId) {
+        let mut shard = self.lock_request(id);
+        shard.expire(id, &self.losses);
+        self.settle(shard);
     }
 
     /// Returns the lock space of this name among the related ones.
@@ -114,7 +130,7 @@ impl Backend for Space {
         &self,
         sender: &Sender,
         request: &Request,
-        tag: Option<&Arc<str>>,
+        extras: Option<&Extras>,
         waker: &Waker,
     ) -> Answer {
         let now = Moment::now();
@@ -122,7 +138,13 @@ impl Backend for Space {
             [_] => self.lock(sender.shard),
             _ => self.lock_whole(),
         };
-        match shard.request(sender.client, request, tag, now, &self.losses) {
+        let decided = shard.request(sender.client, request, extras, now, &self.losses);
+        if let Some(max) = extras.and_then(|extras| extras.max_hold)
+            && let Ok((id, _)) = decided
+        {
+            shard.limit_hold(id, max, &self.own);
+        }
+        match decided {
             // Returned here and not below, so that the answer is built in its final place.
             Ok((id, Decided::Granted(token))) if shard.is_settled() => self.granted(id, token),
             Ok((id, Decided::Pending)) if shard.is_settled() => {

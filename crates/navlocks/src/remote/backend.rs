@@ -22,6 +22,7 @@ use crate::deadlock::Cycle;
 use crate::error::{Loss, QueryError, RequestErrorKind};
 use crate::inbox::Inboxes;
 use crate::query::{PartitionSnapshot, Place, Snapshot, Unclaimed};
+use crate::request::Extras;
 
 /// How long the last user of a connection waits until the service knows.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
@@ -114,7 +115,7 @@ impl Backend for Handle {
         &self,
         sender: &Sender,
         request: &Request,
-        tag: Option<&Arc<str>>,
+        extras: Option<&Extras>,
         waker: &Waker,
     ) -> Answer {
         let Request { scope, mode, wait } = request;
@@ -124,7 +125,8 @@ impl Backend for Handle {
             names: wire::Names(scope.clone()),
             mode: *mode,
             wait: *wait,
-            tag: tag.map(|tag| (**tag).into()),
+            tag: extras.and_then(|extras| extras.tag.as_deref()).map(Into::into),
+            max_hold_ms: extras.and_then(|it| it.max_hold).map(|max| max.as_millis() as u64),
             token: None,
             place: None,
             ms: None,

@@ -73,6 +73,7 @@ impl From<wire::Cause> for Loss {
         match cause {
             Cause::Stolen(by) => Self::Stolen { by: RequestId::from(by).into() },
             Cause::ForceReleased => Self::ForceReleased,
+            Cause::HeldTooLong => Self::HeldTooLong,
             Cause::Evicted => Self::Evicted,
             Cause::Suspended => Self::Suspended,
             Cause::ClientEnded => Self::ClientEnded,

@@ -3,9 +3,10 @@
 import { downgrades } from './downgrades.js';
 import { events } from './events.js';
 import { handles } from './handles.js';
+import { holds } from './holds.js';
 import { limits } from './limits.js';
 import { reports } from './reports.js';
 import { scopes } from './scopes.js';
 import { timeouts } from './timeouts.js';
 
-export const extensions = [scopes, limits, downgrades, timeouts, handles, reports, events].flat();
+export const extensions = [scopes, limits, downgrades, holds, timeouts, handles, reports, events].flat();

@@ -6,7 +6,6 @@ export const downgrades = [
   {
     id: 'W01',
     title: 'a downgrade to shared keeps the token, grants readers at the head, and lets no writer between',
-    needs: ['downgrades'],
     async run(bench) {
       const { extended: locks, name } = bench;
       const lock = await locks.hold(name());
@@ -42,7 +41,6 @@ export const downgrades = [
   {
     id: 'W02',
     title: 'a downgrade to a larger limit grants those that fit, and an upgrade is refused',
-    needs: ['downgrades'],
     async run(bench) {
       const { extended: locks, name } = bench;
       const lock = await locks.hold(name());
@@ -63,7 +61,6 @@ export const downgrades = [
   {
     id: 'W03',
     title: 'a downgrade of a lock that is lost or released is an error, as are bad options',
-    needs: ['downgrades'],
     async run(bench) {
       const { extended: locks, name } = bench;
       const lost = await locks.hold(name('lost'));
@@ -86,7 +83,6 @@ export const downgrades = [
   {
     id: 'W05',
     title: 'a scope is downgraded on all its names at once',
-    needs: ['downgrades'],
     async run(bench) {
       const { extended: locks, name } = bench;
       const scope = [name(' a'), name(' b')];

@@ -100,6 +100,7 @@ impl Default for Requests {
 pub(crate) struct Losses {
     pub(crate) stolen: Counter,
     pub(crate) force_released: Counter,
+    pub(crate) held_too_long: Counter,
     pub(crate) evicted: Counter,
     pub(crate) suspended: Counter,
     /// Locks that ended with their clients.
@@ -115,6 +116,7 @@ impl Default for Losses {
         Self {
             stolen: of("stolen"),
             force_released: of("force-released"),
+            held_too_long: of("held-too-long"),
             evicted: of("evicted"),
             suspended: of("suspended"),
             client_ended: of("client-ended"),
@@ -131,6 +133,7 @@ impl Losses {
         let counter = match cause {
             Cause::Stolen { .. } => &self.stolen,
             Cause::ForceReleased => &self.force_released,
+            Cause::HeldTooLong => &self.held_too_long,
             Cause::Evicted => &self.evicted,
             Cause::Suspended => &self.suspended,
         };

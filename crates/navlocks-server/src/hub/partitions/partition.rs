@@ -35,9 +35,9 @@ use waiters::Waiters;
 /// Returns the address of a request that is about to enter an engine.
 #[inline]
 fn address_of(asking: &Asking, sessions: &Sessions) -> Address {
-    let &Asking { client: ClientKey { session, client }, number, slot, .. } = asking;
+    let &Asking { client: ClientKey { session, client }, number, slot, max_hold_ms, .. } = asking;
     let pid = sessions.pid(session).and_then(NonZero::new);
-    Address { session, bytes: asking.bytes() as u32, slot, pid, client, number }
+    Address { session, bytes: asking.bytes() as u32, slot, pid, client, number, max_hold_ms }
 }
 
 /// One lock space.
@@ -350,6 +350,11 @@ impl Partition {
         let LockInfo { client, scope, mode, .. } = self.manager().info(id)?;
         let about = About { client, scope, mode, tag: self.space.tag(id).cloned() };
         Some(noted(about, address(self.space.notes(), id)))
+    }
+
+    /// Takes the lock of one request away because its time is over.
+    pub(crate) fn expire(&mut self, id: RequestId, around: &mut Around<'_>) -> bool {
+        self.with(around, |space, sink| space.expire(id, sink))
     }
 
     /// Takes the lock of one request away. Returns false if it holds none.

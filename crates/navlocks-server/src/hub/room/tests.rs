@@ -96,7 +96,8 @@ impl World {
             };
             let (hashes, mode) = (made.hashes.clone(), made.request.mode);
             let (session, number) = (key.session, key.request);
-            let record = RequestRecord { slot: 0, session, number, mode, standing, hashes };
+            let record =
+                RequestRecord { slot: 0, session, number, mode, standing, until_ms: 0, hashes };
             world.records.insert(key, record);
         }
         world.room = Room::new(world.records.values());
@@ -139,6 +140,7 @@ impl World {
             place,
             is_placed: false,
             slot: 0,
+            max_hold_ms: 0,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Instant;
 
 use navlocks_core::{Mode, Name};
 use navlocks_wire::{Downgrade, Request};
@@ -21,11 +22,12 @@ pub(crate) struct Claim {
     pub(crate) is_whole: bool,
     bytes: usize,
     share: Rc<Share>,
+    begun: Instant,
 }
 
 impl Claim {
-    pub(crate) fn new(share: Rc<Share>) -> Self {
-        Self { requests: BTreeMap::new(), is_whole: false, bytes: 0, share }
+    pub(crate) fn new(share: Rc<Share>, now: Instant) -> Self {
+        Self { requests: BTreeMap::new(), is_whole: false, bytes: 0, share, begun: now }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,8 +61,13 @@ impl Claim {
         self.requests.remove(&number);
     }
 
-    pub(crate) fn into_values(mut self) -> impl Iterator<Item = Request> {
-        std::mem::take(&mut self.requests).into_values()
+    /// Takes all requests, with their ages at this moment: a claim may wait long for its judgement.
+    pub(crate) fn into_values(mut self, now: Instant) -> impl Iterator<Item = Request> {
+        let waited = now.saturating_duration_since(self.begun).as_millis() as u64;
+        std::mem::take(&mut self.requests).into_values().map(move |mut request| {
+            request.ms = request.ms.map(|ms| ms.saturating_add(waited));
+            request
+        })
     }
 }
 

@@ -113,6 +113,7 @@ impl Hub {
             place: 0,
             is_placed: false,
             slot: 0,
+            max_hold_ms: 0,
         };
         let (partitions, mut around) = self.around(now);
         partitions[index].request(asking, &mut around);

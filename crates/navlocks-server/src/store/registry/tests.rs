@@ -53,7 +53,7 @@ fn sessions_and_requests_are_found_by_the_next_service() {
         let slot = registry.begin_request(key, Mode::Shared, 50, &hashes(count));
         made.push(slot.expect("room"));
     }
-    registry.hold(made[1], 77);
+    registry.hold(made[1], 77, None);
     registry.lose(RequestKey::new(0, 0), made[3], Cause::Stolen(RequestKey::new(2, 9)));
     registry.end_request(made[4]);
     let orphan = registry.begin_request((3, 1), Mode::Exclusive, 51, &hashes(20));
@@ -154,7 +154,7 @@ fn a_kill_between_two_stores_leaves_no_wrong_request() {
             for count in [1, 3, 30] {
                 let made = registry.begin_request((1, 5), Mode::Shared, 50, &hashes(count));
                 let made = made.expect("room");
-                registry.hold(made, 77);
+                registry.hold(made, 77, None);
                 registry.lose(RequestKey::new(0, 0), made, Cause::Stolen(RequestKey::new(2, 9)));
                 registry.end_request(made);
             }

@@ -31,6 +31,8 @@ pub(super) struct Address {
     pub(super) pid: Option<NonZero<u32>>,
     pub(super) client: u64,
     pub(super) number: u64,
+    /// The longest time for which it may hold its lock, in milliseconds; zero if there is none.
+    pub(super) max_hold_ms: u64,
 }
 
 /// The owner of the requests of a client.
@@ -62,6 +64,7 @@ pub(super) fn told_cause(cause: navlocks_core::Cause, notes: &Notes<Served>) -> 
     match cause {
         navlocks_core::Cause::Stolen { by } => Cause::Stolen(request_key(notes, by)),
         navlocks_core::Cause::ForceReleased => Cause::ForceReleased,
+        navlocks_core::Cause::HeldTooLong => Cause::HeldTooLong,
         navlocks_core::Cause::Evicted => Cause::Evicted,
         navlocks_core::Cause::Suspended => Cause::Suspended,
     }

@@ -28,6 +28,8 @@ pub(crate) struct Asking {
     pub(crate) is_placed: bool,
     /// Its slot in the registry.
     pub(crate) slot: Slot,
+    /// The longest time for which it may hold its lock, in milliseconds; zero if there is none.
+    pub(crate) max_hold_ms: u64,
 }
 
 impl Asking {

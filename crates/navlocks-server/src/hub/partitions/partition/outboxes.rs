@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use navlocks_core::kit::{About, Notes, Notice, Sink};
 use navlocks_core::{Name, RequestId, Scope};
@@ -12,6 +12,7 @@ use super::address::{Address, Owner, Served, Thief, address, cycle, told, told_c
 use crate::audit::{Act, Audit};
 use crate::hub::Metrics;
 use crate::hub::backlog::Unfinished;
+use crate::hub::holds::Holds;
 use crate::hub::partitions::subscribers::Subscribers;
 use crate::hub::sessions::Sessions;
 use crate::hub::shares::Share;
@@ -26,6 +27,7 @@ pub(crate) struct Around<'a> {
     pub(crate) metrics: &'a Metrics,
     pub(crate) audit: &'a Audit,
     pub(crate) registry: &'a mut Registry,
+    pub(crate) holds: &'a mut Holds,
     /// The work that inputs left, in turn.
     pub(crate) unfinished: &'a mut VecDeque<Unfinished>,
     /// In a cluster: clients are told their places, of this epoch.
@@ -69,15 +71,18 @@ impl Sink<Served> for Outboxes<'_, '_> {
 
     #[inline]
     fn notify(&mut self, id: RequestId, notes: &mut Notes<Served>, notice: &Notice<'_, Instant>) {
-        let Address { session, bytes, client, number, slot, .. } = address(notes, id);
+        let Address { session, bytes, client, number, slot, max_hold_ms, .. } = address(notes, id);
+        let key = RequestKey::new(session, number);
         self.room = self.room.saturating_sub(1);
-        let Around { sessions, tokens, metrics, registry, now, .. } = &mut *self.around;
+        let Around { sessions, tokens, metrics, registry, holds, now, .. } = &mut *self.around;
         let age = |since| now.saturating_duration_since(since);
         match *notice {
             Notice::Granted { token, since } => {
                 metrics.granted(age(since));
                 tokens.given(token);
-                registry.hold(slot, token.get());
+                let left = (max_hold_ms != 0).then(|| Duration::from_millis(max_hold_ms));
+                registry.hold(slot, token.get(), left);
+                left.inspect(|&left| holds.begin(key, *now + left));
                 let granted = Granted { id: number, token: token.get() };
                 sessions.say(session, &ToClient::Granted(granted));
             }
@@ -111,12 +116,13 @@ impl Sink<Served> for Outboxes<'_, '_> {
         }
         if notice.is_last() {
             *self.bytes -= bytes as usize;
+            self.around.holds.end(key);
             if !matches!(notice, Notice::Lost { .. } | Notice::Aborted(_)) {
                 self.around.registry.end_request(slot);
             }
         }
         if let Some(history) = &mut self.recorder {
-            history.record(RequestKey::new(session, number), notice, self.around.now);
+            history.record(key, notice, self.around.now);
         }
     }
 

@@ -1,0 +1,83 @@
+//! Maximum holds: a lock is lost when its time is over.
+
+use std::time::Duration;
+
+use navlocks::{Loss, RequestErrorKind};
+
+use super::start;
+use crate::backend::Backend;
+use crate::patience::soon;
+use crate::task::Task;
+use crate::watch::{caught_up, hold, queue, received, shows, subscribe, words};
+
+const SHORT: Duration = Duration::from_millis(30);
+const LONG: Duration = Duration::from_secs(100_000);
+
+#[test]
+fn h01_lock_is_lost_after_its_time_and_the_next_request_is_granted_then() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let mut events = subscribe(&other);
+    let lock = hold(locks.request("a").max_hold(SHORT), "lock");
+    let mut next = Task::start(other.request("a").tag("next"));
+    next.poll();
+    assert_eq!(soon(lock.lost()), Loss::HeldTooLong);
+    let next = next.join().unwrap();
+    assert!(next.fencing_token() > lock.fencing_token());
+    assert_eq!(lock.release(), Err(Loss::HeldTooLong));
+    drop(next);
+    let seen = words(&received(&other, &mut events));
+    let end = ["lock lost", "next granted", "next released"];
+    assert!(seen.ends_with(&end.map(String::from)), "{seen:?}");
+}
+
+#[test]
+fn h02_time_begins_with_the_grant_and_ends_with_the_release() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let first = hold(locks.request("a").max_hold(LONG), "first");
+    let waiter = queue(&other, other.request("a").max_hold(SHORT), "waiter");
+    // A slow machine may be too late for the release.
+    let _released = hold(other.request("b").max_hold(SHORT), "free").release();
+    // It waits for longer than it may hold.
+    let timer = hold(locks.request("timer").max_hold(3 * SHORT), "timer");
+    assert_eq!(soon(timer.lost()), Loss::HeldTooLong);
+    shows(&locks, ["first"], ["waiter"]);
+    first.release().unwrap();
+    let waiter = waiter.join().unwrap();
+    assert_eq!(soon(waiter.lost()), Loss::HeldTooLong);
+    // The time of a released lock takes nothing from the next holder.
+    let next = hold(locks.request("b"), "next");
+    let timer = hold(locks.request("timer").max_hold(2 * SHORT), "timer");
+    assert_eq!(soon(timer.lost()), Loss::HeldTooLong);
+    caught_up(&locks);
+    assert_eq!(next.loss(), None);
+}
+
+#[test]
+fn h03_time_that_is_no_maximum_hold_is_an_error() {
+    let arm = start();
+    let [locks] = arm.clients();
+    for bad in
+        [Duration::ZERO, Duration::from_nanos(1), Duration::MAX, Duration::from_millis(1 << 53)]
+    {
+        let error = soon(locks.request("a").max_hold(bad)).unwrap_err();
+        assert_eq!(error, RequestErrorKind::BadMaxHold(bad));
+        assert!(error.to_string().contains("is no maximum hold: give one from 1 ms to 2^53 ms"));
+    }
+    let longest = Duration::from_millis((1 << 53) - 1);
+    soon(locks.request("a").max_hold(longest)).unwrap().release().unwrap();
+    assert!(soon(locks.request("a").if_available().max_hold(LONG)).unwrap().is_some());
+}
+
+#[test]
+fn h06_scope_is_lost_on_all_its_names_at_once() {
+    let arm = start();
+    let [locks, other] = arm.clients();
+    let lock = hold(locks.request(["a", "b"]).max_hold(SHORT), "lock");
+    let mut next = Task::start(other.request(["b", "c"]).tag("next"));
+    next.poll();
+    assert_eq!(soon(lock.lost()), Loss::HeldTooLong);
+    drop(next.join().unwrap());
+    assert!(soon(other.request("a").if_available()).unwrap().is_some());
+}
