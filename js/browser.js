@@ -5,13 +5,12 @@ import { Activation } from './page/activation.js';
 import { checkToken, hidesToken, readAddresses } from './service/io/addresses.js';
 import { partitionOf } from './page/ancestry.js';
 import { installBuckets } from './page/buckets.js';
-import { KeptWeakMap } from './internal/collections.js';
 import { CompanionTransport } from './page/companion.js';
 import { Deliveries } from './internal/delivery.js';
 import { createExtended } from './extended/extended.js';
 import { append, each } from './internal/lists.js';
 import { createInterfaces, environmentOf, installInterfaces, readInstallation, uninstallInterfaces } from './standard/locks.js';
-import { readOptions, readPartition } from './service/io/options.js';
+import { readOptions } from './service/io/options.js';
 import { Partitions } from './service/io/partitions.js';
 import { Driver } from './service/io/driver.js';
 import { ServiceTransport } from './service/io/transport.js';
@@ -66,8 +65,6 @@ function createEnvironment(realm) {
   const activation = new Activation(realm);
   // The browser's own locks, unless navlocks has replaced them already.
   const native = navigator?.locks;
-  /** The settings of sessions, for further ones beside them. */
-  const settingsOf = new KeptWeakMap();
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
@@ -86,17 +83,9 @@ function createEnvironment(realm) {
   function beginSession(settings) {
     let unfollow = () => {};
     const session = new Driver({ ...settings, ...PAUSES }, { ...createPlatform(), ended: () => unfollow() });
-    settingsOf.set(session, settings);
     activation.run(() => {
-      if (document !== undefined && !session.isOver) unfollow = followPage(session);
+      if (document !== undefined && !session.machine.link.isOver) unfollow = followPage(session);
     });
-    return session;
-  }
-
-  /** The session of another partition of a cluster. */
-  function startBeside(partition, beside) {
-    const session = beginSession({ ...settingsOf.get(beside), partition, beside: beside.machine.session });
-    start(session);
     return session;
   }
 
@@ -109,12 +98,6 @@ function createEnvironment(realm) {
       throw exception('NotSupportedError', message);
     }
     return native;
-  }
-
-  function createTransport(session, client, partition) {
-    const transport = new ServiceTransport(session, client, partition);
-    const { companion } = settingsOf.get(session);
-    return companion === undefined ? transport : new CompanionTransport(transport, companion);
   }
 
   let partition;
@@ -130,6 +113,7 @@ function createEnvironment(realm) {
     activation.run(() => {
       if (refusal() === undefined) session.start();
     });
+    return session;
   }
 
   function parseAddress(text) {
@@ -193,11 +177,11 @@ function createEnvironment(realm) {
    */
   function followPage(session) {
     const listeners = [
-      [realm, 'pagehide', ({ persisted }) => (persisted ? session.suspend() : session.close())],
-      [realm, 'pageshow', () => session.resume()],
-      [realm, 'online', () => session.hurry()],
-      [document, 'freeze', () => session.suspend()],
-      [document, 'resume', () => session.resume()],
+      [realm, 'pagehide', ({ persisted }) => (persisted ? session.step('suspend') : session.close())],
+      [realm, 'pageshow', () => session.step('resume')],
+      [realm, 'online', () => session.step('hurry')],
+      [document, 'freeze', () => session.step('suspend')],
+      [document, 'resume', () => session.step('resume')],
     ];
     each(listeners, ({ 0: target, 1: type, 2: listener }) => target.addEventListener(type, listener));
     return () => each(listeners, ({ 0: target, 1: type, 2: listener }) => target.removeEventListener(type, listener));
@@ -217,22 +201,18 @@ function createEnvironment(realm) {
     return undefined;
   }
 
-  function openFirstHost(session) {
-    return openHost(new Partitions(session, startBeside), session, 0, settingsOf.get(session).partition);
+  function openHost(session) {
+    return new Partitions(exception, (settings) => start(beginSession(settings)), describe).open(session);
   }
 
-  function openHost(partitions, session, client, partition) {
+  function describe(session, client, partition) {
+    const { companion, traceHandles } = session.options;
     return {
       activation,
       refusal,
       warn: (text) => console.warn(text),
-      traceHandles: Boolean(settingsOf.get(session).traceHandles),
-      transport: createTransport(session, client, partition),
-      openPartition(name) {
-        const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
-        return openHost(partitions, other, opened, name);
-      },
-      close: () => partitions.close(),
+      traceHandles: Boolean(traceHandles),
+      transport: companion === undefined ? new ServiceTransport(session, client, partition) : new CompanionTransport(session, client, partition, companion),
     };
   }
 
@@ -242,8 +222,8 @@ function createEnvironment(realm) {
     return { openPartition: openRefusing, refusal: () => ({ name: 'NotSupportedError', message }), transport: {} };
   }
 
-  function install(openHost) {
-    return installInterfaces(realm, interfaces, openHost);
+  function install(openOwn) {
+    return installInterfaces(realm, interfaces, openOwn);
   }
 
   /** Returns a function that closes the page's session and those of its storage buckets. */
@@ -258,7 +238,7 @@ function createEnvironment(realm) {
   function installService({ url, ...options } = {}) {
     const session = createSession(url, options);
     const buckets = [];
-    const openOwn = () => ({ ...openFirstHost(session), close: closeWith(session, buckets) });
+    const openOwn = () => ({ ...openHost(session), close: closeWith(session, buckets) });
     const extend = (define) => installBuckets(realm, (name) => openBucket(name, url, options, buckets), define);
     const manager = installInterfaces(realm, interfaces, openOwn, true, extend);
     start(session);
@@ -270,7 +250,7 @@ function createEnvironment(realm) {
     const session = createSession(url, { ...options, partition: `${within === undefined ? '' : `${within} `}bucket ${name}` });
     append(buckets, session);
     start(session);
-    const { transport, ...host } = openFirstHost(session);
+    const { transport, ...host } = openHost(session);
     return {
       createManager: () => interfaces.createManager({ ...host, transport }),
       async end() {
@@ -294,7 +274,7 @@ function createEnvironment(realm) {
     createSession,
     activated: () => new Promise((resolve) => activation.run(resolve)),
     checkEnvironment: () => checkEnvironment({ refusal }),
-    createServiceLocks: (session) => extended.createServiceLocks(openFirstHost(session)),
+    createServiceLocks: (session) => extended.createServiceLocks(openHost(session)),
     install,
     installService,
   };

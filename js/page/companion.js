@@ -5,34 +5,25 @@
 // service and the browser each decide which request holds their own lock.
 
 import { KeptWeakMap } from '../internal/collections.js';
+import { ServiceTransport } from '../service/io/transport.js';
 import { WAIT } from '../standard/entry.js';
 
-export class CompanionTransport {
-  #inner;
+export class CompanionTransport extends ServiceTransport {
   #native;
   #pairs = new KeptWeakMap();
+  /** The half at the service. */
+  #inner = { release: (pair) => super.release(pair), abort: (pair) => super.abort(pair) };
 
-  /**
-   * @param inner   the transport of the service
-   * @param native  the browser's own LockManager
-   */
-  constructor(inner, native) {
-    this.#inner = inner;
+  /** @param native the browser's own LockManager */
+  constructor(session, client, partition, native) {
+    super(session, client, partition);
     this.#native = native;
-  }
-
-  get clientId() {
-    return this.#inner.clientId;
-  }
-
-  get space() {
-    return this.#inner.space;
   }
 
   request(entry) {
     const pair = new Pair(entry, this.#inner, this.#native);
     this.#pairs.set(entry, pair);
-    this.#inner.request(pair);
+    super.request(pair);
   }
 
   release(entry) {
@@ -48,57 +39,9 @@ export class CompanionTransport {
     throw host.exception('NotSupportedError', message);
   }
 
-  check() {
-    this.#inner.check();
-  }
-
-  get connection() {
-    return this.#inner.connection;
-  }
-
-  get outage() {
-    return this.#inner.outage;
-  }
-
   /** Watches the service's lock. Waiters for the browser's own lock do not count. */
   watchContention(entry) {
-    this.#inner.watchContention(this.#pairs.get(entry));
-  }
-
-  subscribe(stream) {
-    this.#inner.subscribe(stream);
-  }
-
-  unsubscribe(stream) {
-    this.#inner.unsubscribe(stream);
-  }
-
-  keepAlive(more) {
-    this.#inner.keepAlive(more);
-  }
-
-  task(work) {
-    return this.#inner.task(work);
-  }
-
-  query() {
-    return this.#inner.query();
-  }
-
-  inspect() {
-    return this.#inner.inspect();
-  }
-
-  blockers(id) {
-    return this.#inner.blockers(id);
-  }
-
-  deadlocks() {
-    return this.#inner.deadlocks();
-  }
-
-  forceRelease(name) {
-    return this.#inner.forceRelease(name);
+    super.watchContention(this.#pairs.get(entry));
   }
 }
 

@@ -15,71 +15,45 @@ export const CLOSED = 'closed';
 const NO_ANSWER = { code: 'unreachable', message: 'there was no answer yet' };
 
 export class LinkState {
-  #now = DOWN;
-  #downSince;
-  #upSince;
+  state = DOWN;
+  /** Since when the service is, or was last, out of reach. */
+  downSince;
+  /** Since when it is, or was last, reached; undefined if it never was. */
+  upSince;
   /** The failure of the last attempt. */
   failure;
   /** The failure for which requests are refused at once, if any. */
   refusal;
 
   constructor(now) {
-    this.#downSince = now;
+    this.downSince = now;
   }
 
   get isUp() {
-    return this.#now === UP;
+    return this.state === UP;
   }
 
   get isDown() {
-    return this.#now === DOWN;
-  }
-
-  get isSuspended() {
-    return this.#now === SUSPENDED;
-  }
-
-  get isClosed() {
-    return this.#now === CLOSED;
+    return this.state === DOWN;
   }
 
   /** Whether the session has ended for ever. */
   get isOver() {
-    return this.isClosed || this.#now === REFUSED;
-  }
-
-  /** Whether the service was ever reached. */
-  get wasUp() {
-    return this.#upSince !== undefined;
-  }
-
-  /** Since when the service is, or was last, out of reach. */
-  get downSince() {
-    return this.#downSince;
-  }
-
-  /** For how many milliseconds the connection has lasted. */
-  upFor(now) {
-    return now - this.#upSince;
+    return this.state === CLOSED || this.state === REFUSED;
   }
 
   /** The current outage of the service, if any: { ms, failure }. */
   outage(now) {
-    if (this.isUp || this.isClosed) return undefined;
-    return { ms: now - this.#downSince, failure: describeFailure(this.failure ?? NO_ANSWER) };
-  }
-
-  /** Counts the outage from now on. */
-  beginOutage(now) {
-    this.#downSince = now;
+    if (this.isUp || this.state === CLOSED) return undefined;
+    return { ms: now - this.downSince, failure: describeFailure(this.failure ?? NO_ANSWER) };
   }
 
   become(state, now) {
-    if (this.isUp && state === DOWN) this.beginOutage(now);
-    this.#now = state;
+    if (this.isUp && state === DOWN) this.downSince = now;
+    this.state = state;
     if (state !== UP) return;
     this.failure = undefined;
     this.refusal = undefined;
-    this.#upSince = now;
+    this.upSince = now;
   }
 }

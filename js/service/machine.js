@@ -107,7 +107,7 @@ export class Machine {
 
   /** Connects, and retries until an attempt succeeds. */
   start(now) {
-    this.link.beginOutage(now);
+    this.link.downSince = now;
     this.#attempt.start(now);
   }
 
@@ -169,7 +169,7 @@ export class Machine {
     if (refusal === undefined) this.#send(add(isUp));
     else refuse(refusal);
     // The patience begins when a client needs a service that it may start.
-    if (!wasNeeded && this.#options.start && isDown) this.link.beginOutage(now);
+    if (!wasNeeded && this.#options.start && isDown) this.link.downSince = now;
     if (isUp) this.#keepalive.begin(now);
   }
 
@@ -193,7 +193,7 @@ export class Machine {
 
   /** Ends all locks and requests, and leaves. */
   close(now) {
-    if (this.link.isClosed) return;
+    if (this.link.state === CLOSED) return;
     // Holders must see the loss before the service can grant their locks to other clients.
     this.#lapse('ClientEnded');
     this.#end(CLOSED, { code: 'closed', message: 'the connection to the lock service was closed: connect again' }, now, 'ClientEnded');
@@ -207,7 +207,7 @@ export class Machine {
 
   /** Suspends a frozen or cached page: it loses its locks, and its requests stay pending. */
   suspend(now) {
-    if (this.link.isOver || this.link.isSuspended) return;
+    if (this.link.isOver || this.link.state === SUSPENDED) return;
     this.#lapse('Suspended');
     this.#leave();
     this.link.refusal = undefined;
@@ -216,7 +216,7 @@ export class Machine {
 
   resume(now) {
     this.check(now);
-    if (!this.link.isSuspended) return;
+    if (this.link.state !== SUSPENDED) return;
     this.#become(DOWN, undefined, now);
     this.start(now);
   }
@@ -328,7 +328,7 @@ export class Machine {
 
   /** A connection that lasted is a reason to hurry. */
   #settle(now) {
-    const lasted = this.link.upFor(now);
+    const lasted = now - this.link.upSince;
     this.#attempt.settle(lasted);
     if (lasted >= FAULTS_FORGOTTEN_MS) this.#faults = 0;
   }
@@ -393,7 +393,7 @@ export class Machine {
 
   /** Whether a client needs the service, or it was never reached. */
   get #isNeeded() {
-    return !this.link.wasUp || this.#requests.size + this.#queries.size > 0;
+    return this.link.upSince === undefined || this.#requests.size + this.#queries.size > 0;
   }
 
   /** Whether a client waits for an answer of the service. */

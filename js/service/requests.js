@@ -12,6 +12,13 @@ const GRANTED = 1;
 const HELD = 2;
 const OVER = 3;
 
+// The deliveries to entries.
+const deliverUnavailable = (entry) => entry.unavailable();
+const deliverContended = (entry) => entry.contended();
+const deliverLost = (entry, cause) => entry.lost(cause);
+const deliverAborted = (entry, cause) => entry.aborted(cause);
+const deliverRefused = (entry, refusal) => entry.refused(refusal);
+
 export class Requests {
   /**
    * { id, client, entry, stage, token, place, isSent, since, downgrades } by number, in request
@@ -353,24 +360,4 @@ function endDowngrades({ downgrades }) {
 function intersect(one, other) {
   if (typeof one === 'string') return typeof other === 'string' ? one === other : includes(other, one);
   return typeof other === 'string' ? includes(one, other) : some(one, (name) => includes(other, name));
-}
-
-function deliverUnavailable(entry) {
-  entry.unavailable();
-}
-
-function deliverContended(entry) {
-  entry.contended();
-}
-
-function deliverLost(entry, cause) {
-  entry.lost(cause);
-}
-
-function deliverAborted(entry, cause) {
-  entry.aborted(cause);
-}
-
-function deliverRefused(entry, refusal) {
-  entry.refused(refusal);
 }

@@ -51,6 +51,10 @@ export class Peer {
   drop() {
     this.#socket.terminate();
   }
+
+  close() {
+    this.#socket.close();
+  }
 }
 
 /** A scripted service, on a Unix socket or TCP. */

@@ -35,6 +35,7 @@ class Player {
 
   async client(message) {
     this.#peer ??= await this.#script.accept();
+    if (message === 'drops') return this.#ends();
     assert.deepEqual(await this.#peer.receive(), JSON.parse(message));
   }
 
@@ -48,15 +49,28 @@ class Player {
       if (line === 'goes') this.#script.close();
       this.#peer.drop();
       this.#peer = undefined;
+    } else if (line === 'closes') {
+      this.#peer.close();
+      await this.#ends();
     } else {
       this.#peer.send(JSON.parse(line));
-      if (!line.startsWith('{"error"')) return this.#peer.settle();
-      await this.#peer.closed;
-      this.#peer = undefined;
+      if (line.startsWith('{"error"')) return this.#ends();
+      if (line.startsWith('{"welcome"')) this.#locks ??= await this.#connecting;
+      else await this.#peer.settle();
     }
   }
 
+  /** The client leaves the connection alone. */
+  async #ends() {
+    await this.#peer.closed;
+    this.#peer = undefined;
+  }
+
   user([verb, what, word, label]) {
+    if (verb === 'leaves') {
+      this.#locks.close();
+      return;
+    }
     if (verb === 'releases') {
       assert.equal(this.#calls.get(what).release(), word !== 'too');
       return;

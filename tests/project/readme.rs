@@ -50,7 +50,7 @@ fn commands<'a>(block: &Block<'a>) -> Vec<&'a str> {
 }
 
 #[test]
-#[ignore = "it builds a release, so it is the stage demo of the test command"]
+#[ignore = "it builds the command, so it is the stage demo of the test command"]
 fn marked_commands_run() {
     for document in DOCUMENTS {
         let file = files::read(document).unwrap_or_else(|| panic!("{document} is missing"));

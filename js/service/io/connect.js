@@ -6,7 +6,7 @@ import { checkToken, hidesToken, readAddresses } from './addresses.js';
 import { WeakValues } from '../../internal/collections.js';
 import { Deliveries } from '../../internal/delivery.js';
 import { dial, parseAddress } from './dial.js';
-import { readOptions, readPartition } from './options.js';
+import { readOptions } from './options.js';
 import { Partitions } from './partitions.js';
 import { socketOfUser, Starter } from './place.js';
 import { Presence } from './presence.js';
@@ -22,9 +22,6 @@ const LOCAL = { pauseMax: 100, showPresence: (path, shown) => new Presence(path,
 
 /** Sessions that send `bye` when this thread ends. */
 const sessions = new Set();
-
-/** The settings of sessions, for further ones beside them. */
-const settingsOf = new WeakMap();
 
 /** Keeps the event loop alive while any session waits for an answer. */
 const alive = setInterval(() => {}, DELAY_MS_MAX).unref();
@@ -43,57 +40,33 @@ export function createServices({ internals: { convert, exception } }, extended, 
     const session = isAddress ? createSession(url, options) : createSession(url?.url, url);
     await session.open();
     sessions.add(session);
-    return extended.createServiceLocks(openFirstHost(session));
+    return extended.createServiceLocks(openHost(session));
   }
 
   /** Opens a host and connects in the background. Requests wait for the connection. */
   function startHost({ url, ...options }) {
-    const session = createSession(url, options);
-    sessions.add(session);
-    session.start();
-    return openFirstHost(session);
+    return openHost(start(createSession(url, options)));
   }
 
   function createSession(url, options) {
     const settings = readOptions(options, convert, exception);
     checkCertificates(settings.ca);
-    return beginSession({ ...settings, ...createWay(url, settings) });
+    return new Driver({ ...settings, ...createWay(url, settings) }, createPlatform());
   }
 
-  function beginSession(settings) {
-    const session = new Driver(settings, createPlatform());
-    settingsOf.set(session, settings);
-    return session;
-  }
-
-  function openFirstHost(session) {
-    const partitions = new Partitions(session, startBeside);
-    return openHost(partitions, session, 0, settingsOf.get(session).partition);
-  }
-
-  /** The session of another partition of a cluster. */
-  function startBeside(partition, beside) {
-    const session = beginSession({ ...settingsOf.get(beside), partition, beside: beside.machine.session });
+  function start(session) {
     sessions.add(session);
     session.start();
     return session;
   }
 
-  function openHost(partitions, session, client, partition) {
-    return {
-      ...common,
-      partitions: () => new WeakValues(),
-      traceHandles: common.traceHandles || Boolean(settingsOf.get(session).traceHandles),
-      transport: new ServiceTransport(session, client, partition),
-      openPartition(name) {
-        const { session: other, client: opened } = partitions.open(session, readPartition(name, exception));
-        return openHost(partitions, other, opened, name);
-      },
-      async close() {
-        await partitions.close();
-        partitions.each((other) => sessions.delete(other));
-      },
-    };
+  function openHost(session) {
+    return new Partitions(exception, (settings) => start(new Driver(settings, createPlatform())), describe).open(session);
+  }
+
+  function describe(session, client, partition) {
+    const traceHandles = common.traceHandles || Boolean(session.options.traceHandles);
+    return { ...common, partitions: () => new WeakValues(), traceHandles, transport: new ServiceTransport(session, client, partition) };
   }
 
   /** How a session reaches its service. */
@@ -121,6 +94,7 @@ export function createServices({ internals: { convert, exception } }, extended, 
       setTimeout: (work, milliseconds) => setTimeout(work, milliseconds).unref(),
       clearTimeout,
       keepAlive,
+      ended: (session) => sessions.delete(session),
     };
   }
 

@@ -28,7 +28,7 @@ export class Driver {
   machine;
   /** The state of the connection, for programs. */
   connection = new LockConnection(() => this.#lease());
-  #options;
+  options;
   #platform;
   #timer;
   /** When the timer elapses, and whether it was set by its own end. */
@@ -56,7 +56,7 @@ export class Driver {
    * @param platform.ended       is called when the session has ended for ever
    */
   constructor(options, platform) {
-    this.#options = options;
+    this.options = options;
     this.#platform = platform;
     this.#timer = new Timer(platform);
     this.machine = new Machine(options, this.#output(), now());
@@ -82,13 +82,13 @@ export class Driver {
       },
       opened: () => this.#opening.resolve(),
       failed: (error) => this.#opening.reject(error),
-      ended: () => ended?.(),
+      ended: () => ended?.(this),
       presence: (path) => this.#present(path),
       get isPresent() {
         return driver.#presence?.isShown;
       },
       // A session over a Unix socket ends with its process.
-      draw: this.#options.showPresence === undefined ? drawSecret : undefined,
+      draw: this.options.showPresence === undefined ? drawSecret : undefined,
       random: Math.random,
       time: Date.now,
     };
@@ -100,8 +100,7 @@ export class Driver {
     try {
       await new Promise((resolve, reject) => {
         this.#opening = { resolve, reject };
-        this.machine.open(now());
-        this.#arm();
+        this.step('open');
       });
     } finally {
       this.wait(-1);
@@ -110,8 +109,7 @@ export class Driver {
 
   /** Connects, and retries until an attempt succeeds. */
   start() {
-    this.machine.start(now());
-    this.#arm();
+    this.step('start');
   }
 
   request(client, entry) {
@@ -145,11 +143,6 @@ export class Driver {
     return this.machine.link.outage(now());
   }
 
-  /** Whether the session has ended for ever. */
-  get isOver() {
-    return this.machine.link.isOver;
-  }
-
   check() {
     if (this.machine.session.lease !== undefined && this.machine.check(now())) this.#arm();
   }
@@ -163,8 +156,7 @@ export class Driver {
 
   /** Ends all locks and requests. Resolves when the service has closed, or does not answer. */
   async close() {
-    this.machine.close(now());
-    this.#arm();
+    this.step('close');
     await this.#closing;
   }
 
@@ -174,18 +166,9 @@ export class Driver {
     this.#socket?.flush?.();
   }
 
-  suspend() {
-    this.machine.suspend(now());
-    this.#arm();
-  }
-
-  resume() {
-    this.machine.resume(now());
-    this.#arm();
-  }
-
-  hurry() {
-    this.machine.hurry(now());
+  /** Makes a step of the machine. */
+  step(name) {
+    this.machine[name](now());
     this.#arm();
   }
 
@@ -211,8 +194,7 @@ export class Driver {
 
   #wake = () => {
     this.#dueAt = Infinity;
-    this.machine.elapsed(now());
-    this.#arm();
+    this.step('elapsed');
     this.#isChained = true;
   };
 
@@ -224,7 +206,7 @@ export class Driver {
     const turn = this.#turn;
     let socket;
     try {
-      socket = await this.#options.dial(address, isNeeded);
+      socket = await this.options.dial(address, isNeeded);
     } catch (failure) {
       // A dial that fails at once is within a step of the machine.
       await undefined;
@@ -248,10 +230,7 @@ export class Driver {
       this.machine.received(message, now());
       this.#arm();
     };
-    socket.onopen = () => {
-      this.machine.opened(now());
-      this.#arm();
-    };
+    socket.onopen = () => this.step('opened');
     socket.onmessage = messagesHaveTurns ? (event) => deliveries.within(received, event) : received;
     socket.onclose = ({ reason }) => this.#broken(socket.failure ?? { code: 'unreachable', message: reason || 'the connection was closed' });
   }
@@ -293,7 +272,7 @@ export class Driver {
   #present(path) {
     if (path === this.#presence?.path) return;
     this.#presence?.close();
-    this.#presence = path === undefined ? undefined : this.#options.showPresence?.(path, () => this.machine.shown());
+    this.#presence = path === undefined ? undefined : this.options.showPresence?.(path, () => this.machine.shown());
   }
 }
 

@@ -1,39 +1,53 @@
-// The sessions of one connection. A service has one for all partitions; in a cluster each partition
-// has a session of its own.
+// The hosts of one connection. A service has one session for all partitions; in a cluster each
+// partition has a session of its own.
 
 import { KeptMap } from '../../internal/collections.js';
 import { append } from '../../internal/lists.js';
+import { readPartition } from './options.js';
 
 export class Partitions {
   /** Sessions by their partition. */
   #sessions = new KeptMap();
-  #create;
+  #exception;
+  #begin;
+  #describe;
 
   /**
-   * @param create begins the session of another partition, beside another one
+   * @param exception creates errors
+   * @param begin     begins a further session with these settings
+   * @param describe  returns further members of a client's host: its transport, those of the platform
    */
-  constructor(session, create) {
-    this.#sessions.set(session.machine.clients.partitionOf(0), session);
-    this.#create = create;
+  constructor(exception, begin, describe) {
+    this.#exception = exception;
+    this.#begin = begin;
+    this.#describe = describe;
   }
 
-  /** A new client in this partition: { session, client }. */
-  open(session, partition) {
-    const known = session.machine.hasOnePartition ? this.#sessions.get(partition) : session;
-    if (known !== undefined) return { session: known, client: known.machine.clients.open(partition) };
-    const other = this.#create(partition, session);
-    this.#sessions.set(partition, other);
-    return { session: other, client: 0 };
+  /** Returns the host of a session's first client. */
+  open(session) {
+    const { partition } = session.options;
+    this.#sessions.set(partition, session);
+    return this.#host(session, 0, partition);
   }
 
-  each(work) {
-    this.#sessions.forEach((session) => work(session));
+  #host(session, client, partition) {
+    return {
+      ...this.#describe(session, client, partition),
+      openPartition: (name) => this.#openPartition(session, readPartition(name, this.#exception)),
+      close: () => this.#close(),
+    };
+  }
+
+  #openPartition(session, name) {
+    const known = session.machine.hasOnePartition ? this.#sessions.get(name) : session;
+    if (known !== undefined) return this.#host(known, known.machine.clients.open(name), name);
+    return this.open(this.#begin({ ...session.options, partition: name, beside: session.machine.session }));
   }
 
   /** Closes all sessions. */
-  async close() {
+  async #close() {
     const closing = [];
-    this.each((session) => append(closing, session.close()));
+    this.#sessions.forEach((session) => append(closing, session.close()));
     for (let index = 0; index < closing.length; index++) await closing[index];
   }
 }

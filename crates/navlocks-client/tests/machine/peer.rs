@@ -17,6 +17,8 @@ pub(crate) struct Peer {
     pub(crate) sent: VecDeque<ToService>,
     /// Whether a process listens at the addresses.
     pub(crate) listens: bool,
+    /// Whether the client dropped a connection, and no test has read that yet.
+    pub(crate) dropped: bool,
     /// The addresses that were dialled.
     pub(crate) dialed: Vec<String>,
 }
@@ -46,7 +48,7 @@ impl Peer {
         let now = Moment::from_nanoseconds(1_000_000_000);
         let machine = Machine::new(settings, 7, now);
         let (sent, dialed) = (VecDeque::new(), Vec::new());
-        let mut peer = Self { machine, now, sent, listens: true, dialed };
+        let mut peer = Self { machine, now, sent, listens: true, dropped: false, dialed };
         peer.carry_out_commands();
         peer
     }
@@ -99,7 +101,7 @@ impl Peer {
                     sent.push_back(message);
                 }
                 Command::Close | Command::Drain => machine.broken(*now),
-                Command::Drop => {}
+                Command::Drop => self.dropped = true,
                 Command::Present(_) | Command::StartService => panic!("{command:?}"),
             }
         }

@@ -16,6 +16,8 @@ use crate::peer::{LIMITS, Peer, local, request};
 enum Call {
     Request(u64),
     Question(u64),
+    /// It failed at once, with this name of a DOMException.
+    Failed(&'static str),
 }
 
 /// One story while it is played.
@@ -35,13 +37,22 @@ impl Player {
         Self { peer: Peer::new(settings), calls: HashMap::new() }
     }
 
+    fn client(&mut self, line: &str) {
+        match line {
+            "drops" => assert!(std::mem::take(&mut self.peer.dropped)),
+            message => assert_eq!(self.peer.hear(), wire::read(message).unwrap()),
+        }
+    }
+
     fn service(&mut self, line: &str) {
         let peer = &mut self.peer;
         match line {
             "welcomes" => peer.welcome(r#""secret":"s","#, LIMITS),
             "resumes" => peer.welcome(r#""secret":"s","resumed":true,"#, LIMITS),
-            "breaks" | "goes" => {
-                peer.listens = line == "breaks";
+            "breaks" | "goes" | "closes" => {
+                peer.listens = line != "goes";
+                // What the service has not read is lost.
+                peer.sent.clear();
                 peer.breaks();
             }
             "returns" => peer.listens = true,
@@ -50,14 +61,24 @@ impl Player {
     }
 
     fn user(&mut self, words: &[&str]) {
-        let mut requests =
-            |name, wait| Call::Request(self.peer.requests(request(name, wait)).unwrap());
+        let mut requests = |name, wait| match self.peer.requests(request(name, wait)) {
+            Ok(number) => Call::Request(number),
+            Err(over) => Call::Failed(name_of(&over).unwrap()),
+        };
         let (label, call) = match *words {
             ["requests", name, "as", label] => (label, requests(name, Wait::Queue)),
             ["steals", name, "as", label] => (label, requests(name, Wait::Steal)),
             ["force-releases", name, "as", label] => {
                 let (question, now) = (Question::ForceRelease(name.into()), self.peer.now);
-                (label, Call::Question(self.peer.machine.ask(0, question, now).unwrap()))
+                let call = match self.peer.machine.ask(0, question, now) {
+                    Ok(number) => Call::Question(number),
+                    Err(failure) => Call::Failed(name_of_failure(&failure)),
+                };
+                (label, call)
+            }
+            ["leaves"] => {
+                self.peer.machine.leave(self.peer.now);
+                return self.peer.carry_out_commands();
             }
             ["releases", label, ref late @ ..] => {
                 let (loss, ()) = self.peer.machine.release(self.number(label)).unwrap();
@@ -73,7 +94,7 @@ impl Player {
     fn number(&self, label: &str) -> u64 {
         match self.calls[label] {
             Call::Request(number) => number,
-            Call::Question(_) => panic!("{label} is a question"),
+            _ => panic!("{label} is no request"),
         }
     }
 
@@ -91,6 +112,7 @@ impl Player {
                 Call::Question(number) => {
                     assert!(matches!(peer.machine.answer(number), Some(Ok(_))));
                 }
+                Call::Failed(name) => panic!("{label} failed with {name}"),
             },
             ["holds", label] => {
                 let number = self.number(label);
@@ -119,15 +141,31 @@ impl Player {
 fn failure(peer: &mut Peer, call: Call) -> Option<&'static str> {
     match call {
         Call::Request(number) => match peer.machine.outcome(number)? {
-            Outcome::Over(Over::Refused(refused)) => Some(refused.fault.code.dom_exception_name()),
-            Outcome::Over(Over::Unreachable | Over::OutcomeUnknown) => Some("NetworkError"),
-            Outcome::Over(Over::Lost(_)) => Some("AbortError"),
-            Outcome::Over(Over::Unavailable) | Outcome::Pending(()) | Outcome::Granted(_) => None,
+            Outcome::Over(over) => name_of(&over),
+            Outcome::Pending(()) | Outcome::Granted(_) => None,
         },
         Call::Question(number) => match peer.machine.answer(number)? {
-            Err(QueryFailure::Unreachable | QueryFailure::OutcomeUnknown) => Some("NetworkError"),
-            answer => panic!("{answer:?}"),
+            Err(failure) => Some(name_of_failure(&failure)),
+            Ok(reply) => panic!("{reply:?}"),
         },
+        Call::Failed(name) => Some(name),
+    }
+}
+
+fn name_of(over: &Over) -> Option<&'static str> {
+    match over {
+        Over::Refused(refused) => Some(refused.fault.code.dom_exception_name()),
+        Over::Unreachable | Over::OutcomeUnknown => Some("NetworkError"),
+        Over::Lost(_) => Some("AbortError"),
+        Over::Unavailable => None,
+    }
+}
+
+fn name_of_failure(failure: &QueryFailure) -> &'static str {
+    match failure {
+        QueryFailure::Unreachable | QueryFailure::OutcomeUnknown => "NetworkError",
+        QueryFailure::Refused(fault) => fault.code.dom_exception_name(),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -141,8 +179,7 @@ fn play(text: &str, path: &Path) {
             ([] | ["#", ..], _) => {}
             (["connect", options @ ..], _) => playing = Some(Player::connect(options)),
             (["client:", ..], Some(player)) => {
-                let expected = wire::read(&line["client: ".len()..]).unwrap();
-                assert_eq!(player.peer.hear(), expected);
+                player.client(&line["client: ".len()..]);
             }
             (["service:", ..], Some(player)) => player.service(&line["service: ".len()..]),
             (["user:", words @ ..], Some(player)) => player.user(words),
