@@ -20,6 +20,8 @@ pub struct Config {
     pub slots: u32,
     /// How long a node may be silent; fixed when the cluster begins.
     pub node_lease: Duration,
+    /// How many sessions the node can serve, for operators; 0 if that is not known.
+    pub seats: u64,
     /// How long etcd keeps history before one of the nodes compacts it.
     pub compact_after: Duration,
     /// The knowledge of this node's earlier membership, if it joins again.
@@ -47,6 +49,7 @@ impl Config {
             advertise: advertise.to_owned(),
             slots: 64,
             node_lease: Duration::from_secs(5),
+            seats: 0,
             compact_after: Duration::from_secs(300),
             known: None,
         }

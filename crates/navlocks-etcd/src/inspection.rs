@@ -45,6 +45,8 @@ pub struct NodeView {
     pub silent: Duration,
     /// How many slots it owns.
     pub slots: usize,
+    /// How many sessions it can serve; 0 if that is not known.
+    pub seats: u64,
 }
 
 /// A slot of a cluster.
@@ -73,6 +75,7 @@ impl ClusterView {
                 is_draining: node.is_draining,
                 silent: now.since(node.since),
                 slots: slots(*number),
+                seats: node.seats,
             })
             .collect();
         nodes.sort_by(|one, other| one.name.cmp(&other.name));
@@ -91,6 +94,17 @@ impl ClusterView {
     pub(crate) fn has_owners_of(&self, other: &Self) -> bool {
         let owners = self.slots.iter().map(|slot| &slot.address);
         owners.eq(other.slots.iter().map(|slot| &slot.address))
+    }
+
+    /// Returns a node whose sessions the others could not all serve if it died, with how many
+    /// sessions there are and how many seats the others have.
+    pub fn unreplaceable(&self) -> Option<(&NodeView, u64, u64)> {
+        let sessions = self.slots.iter().map(|slot| slot.sessions as u64).sum();
+        let is_known = self.nodes.len() > 1 && self.nodes.iter().all(|node| node.seats > 0);
+        let seats: u64 = self.nodes.iter().map(|node| node.seats).sum();
+        let largest = self.nodes.iter().filter(|_| is_known).max_by_key(|node| node.seats)?;
+        let left = seats - largest.seats;
+        (left < sessions).then_some((largest, sessions, left))
     }
 
     /// Returns true if each slot is owned by the node where it belongs, so that none will move.
@@ -240,6 +254,34 @@ fn advice(version: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn node_is_unreplaceable_if_the_others_have_too_few_seats() {
+        let node = |seats| NodeView {
+            incarnation: String::new(),
+            name: format!("of {seats}"),
+            address: String::new(),
+            is_draining: false,
+            silent: Duration::ZERO,
+            slots: 1,
+            seats,
+        };
+        let slot = SlotView { epoch: None, address: None, sessions: 150, is_rebuilt: false };
+        let view = |seats: &[u64]| ClusterView {
+            nodes: seats.iter().map(|&seats| node(seats)).collect(),
+            slots: vec![slot.clone(), slot.clone()],
+            node_lease: Duration::ZERO,
+        };
+        let view_of = |seats: &[u64]| {
+            let view = view(seats);
+            view.unreplaceable().map(|(node, sessions, left)| (node.name.clone(), sessions, left))
+        };
+        assert_eq!(view_of(&[150, 150, 150]), None);
+        assert_eq!(view_of(&[100, 900, 199]), Some(("of 900".to_owned(), 300, 299)));
+        // A single node has no survivors, and an older one does not tell.
+        assert_eq!(view_of(&[10]), None);
+        assert_eq!(view_of(&[0, 900, 199]), None);
+    }
 
     #[test]
     fn advice_names_the_worst_bug_of_a_version() {

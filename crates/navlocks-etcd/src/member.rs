@@ -63,8 +63,8 @@ impl Member {
         // Two attempts fit between two renewals.
         let store = Arc::new(Store::new(&config.address, &config.tls, lease / 6)?);
         let incarnation = Incarnation::new()?;
-        let record =
-            NodeRecord { name: config.name.clone(), address: config.advertise.clone(), renewal: 0 };
+        let (name, address) = (config.name.clone(), config.advertise.clone());
+        let record = NodeRecord { name, address, seats: config.seats, renewal: 0 };
         let belief = Arc::new(Belief::new(lease));
         let sent = clock.now();
         let (me, namesakes) = renewal::register(&patient, &keys, incarnation, &record).await?;

@@ -138,7 +138,7 @@ mod tests {
     fn node(name: &str, revision: i64, since: u64) -> SeenNode {
         let name = name.to_owned();
         let (address, since, created) = (String::new(), at(since), revision);
-        SeenNode { name, address, revision, created, since, is_draining: false }
+        SeenNode { name, address, seats: 0, revision, created, since, is_draining: false }
     }
 
     /// Two nodes, seen at second 100, and slots of this owner.

@@ -84,6 +84,9 @@ pub(crate) struct ClusterRecord {
 pub(crate) struct NodeRecord {
     pub(crate) name: String,
     pub(crate) address: String,
+    /// How many sessions it can serve; 0 if that is not known.
+    #[serde(default)]
+    pub(crate) seats: u64,
     /// Grows, so that every renewal is a change.
     pub(crate) renewal: u64,
 }

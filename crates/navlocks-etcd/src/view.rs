@@ -15,6 +15,7 @@ use crate::record::{self, ClusterRecord, Incarnation, NodeRecord, SlotRecord};
 pub(crate) struct SeenNode {
     pub(crate) name: String,
     pub(crate) address: String,
+    pub(crate) seats: u64,
     pub(crate) revision: i64,
     /// The revision in which the key was created: the node that began earlier has the smaller one.
     pub(crate) created: i64,
@@ -78,6 +79,7 @@ impl View {
             let node = SeenNode {
                 name: value.name,
                 address: value.address,
+                seats: value.seats,
                 revision: pair.mod_revision(),
                 created: pair.create_revision(),
                 since: same.map_or(now, |same| same.since),

@@ -127,6 +127,11 @@ impl Service {
         Ok(self)
     }
 
+    /// Returns how many connections over TCP the limits and the open files of the process allow.
+    pub fn seats(&self) -> usize {
+        self.shared.seats()
+    }
+
     /// Returns a function that makes the service read its tokens and its certificate again, whether
     /// or not their files have changed.
     pub fn reload(&self) -> impl Fn() + use<> {

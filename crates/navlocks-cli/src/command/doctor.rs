@@ -134,6 +134,12 @@ async fn look_at_cluster(etcd: &EtcdOptions, report: &mut Report) {
         report
             .good(&format!("etcd takes {millis} ms for a write; the node lease is {}", say(lease)));
     }
+    if let Some((node, sessions, left)) = view.unreplaceable() {
+        report.bad(&format!(
+            "if node {} dies, the others have {left} seats for {sessions} sessions: raise LimitNOFILE (ulimit -n) of the nodes, or add one",
+            node.name
+        ));
+    }
     let free = view.slots.iter().filter(|slot| slot.address.is_none()).count();
     match (view.nodes.len(), free) {
         (0, _) => report.bad("the cluster has no node: start one with navlocks serve --cluster"),

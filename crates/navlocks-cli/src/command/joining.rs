@@ -105,6 +105,7 @@ impl Joining {
         self,
         advertise: String,
         session_lease: Duration,
+        seats: usize,
     ) -> Result<Box<dyn Membership>, Failure> {
         use navlocks_etcd::{Config, Node};
 
@@ -112,7 +113,8 @@ impl Joining {
         let (address, tls) = self.etcd.address()?;
         let (slots, node_lease) = (self.slots, self.node_lease);
         let config = Config::new(address, &name, &advertise);
-        let config = Config { tls, slots, node_lease, ..config };
+        let seats = seats as u64;
+        let config = Config { tls, slots, node_lease, seats, ..config };
         let failed = |error: navlocks_etcd::Error| super::etcd::failure(&error);
         config.check_timing(session_lease, ALLOWANCE).map_err(failed)?;
         let node = Node::join(config).await.map_err(failed)?;
@@ -125,6 +127,7 @@ impl Joining {
         self,
         _advertise: String,
         _session_lease: Duration,
+        _seats: usize,
     ) -> Result<Box<dyn Membership>, Failure> {
         Err(super::etcd::missing())
     }

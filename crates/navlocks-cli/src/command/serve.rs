@@ -198,7 +198,7 @@ impl Serve {
         let addresses: Vec<String> = addresses.collect();
         if joining.is_wanted() {
             let advertise = joining.advertised(&addresses)?;
-            let node = joining.join(advertise, lease).await?;
+            let node = joining.join(advertise, lease, service.seats()).await?;
             service = service.into_node(node).map_err(|error| no_start(&error))?;
         }
         let pages = page.iter().flat_map(|host| pages(&service, host.as_deref(), tls));

@@ -138,6 +138,11 @@ impl Shared {
         metrics
     }
 
+    /// Returns how many connections of tenants over TCP there may be.
+    pub(crate) fn seats(&self) -> usize {
+        self.places.tcp_max.saturating_sub(self.places.strangers_max)
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.unix.get() + self.tcp.get()
     }

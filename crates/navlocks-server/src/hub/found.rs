@@ -76,7 +76,10 @@ impl FoundSessions {
         let mut all = Self { blind, whole, taken, given, ..Self::default() };
         for record in sessions {
             let until = record.lease.map(|lease| {
-                let (left, until_ms) = left(lease, record.until_ms, boot_ms);
+                // The earlier owner of a slot sent nothing after it was won, so a lease is enough.
+                let slot = || (lease, boot_ms + millis(lease));
+                let (left, until_ms) =
+                    if whole { slot() } else { left(lease, record.until_ms, boot_ms) };
                 registry.set_until(record.slot, until_ms);
                 now + left
             });
@@ -302,5 +305,22 @@ impl Hub {
             self.end_unclaimed(number, now);
         }
         self.found.next_lapse(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_owner_of_a_slot_waits_for_the_lease_of_a_session_and_no_longer() {
+        let (now, lease) = (Instant::now(), Duration::from_secs(60));
+        let wait = |whole| {
+            let session = SessionRecord { lease: Some(lease), ..SessionRecord::default() };
+            let found = Found { sessions: vec![session], whole, ..Found::default() };
+            FoundSessions::new(found, &mut Registry::none(), now).next_lapse(now)
+        };
+        assert_eq!(wait(true), Some(lease));
+        assert_eq!(wait(false), Some(with_margin(lease)));
     }
 }

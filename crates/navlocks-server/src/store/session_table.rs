@@ -10,7 +10,7 @@ use super::process::Process;
 use super::table::{Index, Slot, Table};
 
 /// A session as the registry keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionRecord {
     pub(crate) slot: Index,
     pub(crate) number: u32,
