@@ -345,6 +345,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn reset_cuts_the_file() {
+        let folder = folder("reset");
+        let path = full_table(&folder);
+        let length = || std::fs::metadata(&path).expect("the table").len();
+        let mut table = Table::open(&path).expect("the table");
+        assert_eq!(length(), 3 * CHUNK_BYTES as u64);
+        table.reset(&HEADER).expect("the file is cut");
+        assert_eq!(length(), CHUNK_BYTES as u64);
+        assert_eq!(table.live().count(), 0);
+        std::fs::remove_dir_all(folder).expect("the folder goes");
+    }
+
+    #[test]
     fn a_slot_is_live_only_when_all_of_it_is_written() {
         let folder = folder("live");
         let mut table = Table::open(&folder.join("slots")).expect("a table");
