@@ -17,7 +17,7 @@ import { Limits } from './limits.js';
 import { CLOSED, DOWN, GAVE_UP, LinkState, REFUSED, SUSPENDED, UP } from './link.js';
 import { Queries } from './queries.js';
 import { receive } from './receive.js';
-import { describeFailure, describeFault, isOfClient } from './refusals.js';
+import { describeFailure, describeFault, isOfClient, otherVersion, outdated } from './refusals.js';
 import { Requests } from './requests.js';
 import { Subscriptions } from './subscriptions.js';
 import { VERSION, write } from './wire.js';
@@ -255,7 +255,7 @@ export class Machine {
     const epoch = body?.epoch ?? 0;
     if (word === 'error') this.broken(body, now);
     else if (word !== 'welcome' || hello === undefined) this.broken({ code: 'handshake', message: `it began with '${word}'` }, now);
-    else if (body.version !== VERSION) this.broken({ code: 'version', message: otherVersion(body.version) }, now);
+    else if (body.version !== VERSION) this.broken({ code: 'version', message: otherVersion(body.version, VERSION) }, now);
     else if (epoch < this.session.epoch) this.broken({ code: 'handshake', message: outdated(epoch, this.session.epoch) }, now);
     else this.#welcome(body, hello, now);
   }
@@ -443,12 +443,4 @@ export class Machine {
     each(this.#requests.end(failure), (id) => this.#send(write.abort(id)));
     this.#queries.end(this.#output.error(failure));
   }
-}
-
-function outdated(epoch, known) {
-  return `its epoch is ${epoch}, and a service of epoch ${known} was here before: end the older one, or restore its state`;
-}
-
-function otherVersion(theirs) {
-  return `the service speaks version ${theirs} of the protocol, this client ${VERSION}`;
 }

@@ -85,3 +85,13 @@ export function describeFailure({ code, message }) {
   }[code];
   return { name: refusalOf(code).error, message: sentence ?? `the lock service refuses the connection: ${message}`, cause: code };
 }
+
+/** Returns the sentence about a service that has a successor. */
+export function outdated(epoch, known) {
+  return `its epoch is ${epoch}, and a service of epoch ${known} was here before: end the older one, or restore its state`;
+}
+
+/** Returns the sentence about a service of another version. */
+export function otherVersion(theirs, ours) {
+  return `the service speaks version ${theirs} of the protocol, this client ${ours}`;
+}

@@ -367,3 +367,11 @@ test('a cluster is dialled five times a second during a take-over', () => {
   assert.ok(longest >= 100 && longest <= 200, `${longest}`);
   assert.equal(backoff.nextPause(), 1000);
 });
+
+test('pauses between attempts grow to the longest one, until a connection has lasted as long', () => {
+  const backoff = new Backoff(100);
+  const pauses = Array.from({ length: 7 }, () => backoff.nextPause());
+  assert.deepEqual(pauses, [0, 10, 20, 40, 80, 100, 100]);
+  assert.deepEqual([backoff.after(99), backoff.nextPause()], [false, 100]);
+  assert.deepEqual([backoff.after(100), backoff.nextPause(), backoff.nextPause()], [true, 0, 10]);
+});

@@ -35,6 +35,9 @@ test('messages to the service are the documented ones', () => {
     write.request(4, 0, entry('cache', 'shared', WAIT.overtake)),
     write.request(5, 0, entry('cache', 'exclusive', WAIT.stealAll)),
     write.request(6, 0, { ...entry('build', 'shared'), limit: 4 }),
+    write.request(7, 0, { ...entry('report'), maxHold: 30_000 }),
+    write.downgrade(1, { mode: 'shared' }),
+    write.downgrade(1, { mode: 'shared', limit: 8 }),
     write.request(1, 0, entry('invoice/42'), { token: 1789000000000001, ms: 1500 }),
     write.request(2, 0, entry('till'), { place: [5, 17], ms: 20 }),
     write.claimed,
@@ -63,7 +66,7 @@ test('the documented messages to the client are parsed', () => {
   assert.ok(messages.length > 15);
   for (const { word, body } of messages) assert.ok(body !== undefined, word);
   const losses = messages.filter(({ word }) => word === 'lost').map(({ body }) => causeOf(body.cause));
-  assert.deepEqual(losses, ['Stolen', 'ForceReleased']);
+  assert.deepEqual(losses, ['Stolen', 'ForceReleased', 'HeldTooLong']);
   const { snapshot } = messages.find(({ word, body }) => word === 'answer' && body.reply.snapshot !== undefined).body.reply;
   assert.deepEqual(standardSnapshot(snapshot), {
     held: [{ name: 'invoice/42', mode: 'exclusive', clientId: '12.0' }],
