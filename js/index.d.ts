@@ -154,6 +154,42 @@ export class LockHandle extends ExtendedLock {
 /** The awaited result of a callback. */
 type Result<T> = Promise<Awaited<T>>;
 
+/** The leadership of one candidate, until it resigns or loses it. */
+export interface Leadership {
+  /**
+   * The number of the term, larger than that of every leader before. A resource that remembers the
+   * largest one can refuse an earlier leader, which learns of its loss late if it was stopped.
+   */
+  readonly term: number;
+  readonly value: string;
+  /** Whether this client leads. Reads the clock, in case the lease has ended. */
+  readonly held: boolean;
+  /** Aborts when the leadership is lost. The reason is an AbortError, whose `cause` is a {@link Loss}. */
+  readonly signal: AbortSignal;
+  /** Resolves with the cause when the leadership is lost, and never after a resignation. */
+  lost(): Promise<Loss>;
+  /** Ends the leadership, so that the next candidate is elected. True if it had not ended. */
+  resign(): boolean;
+  [Symbol.dispose](): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A leader, as an observer sees it. */
+export interface Leader {
+  readonly id: RequestId;
+  /** The number of its term, larger than that of every leader before. */
+  readonly term: number;
+  /** The value that it campaigned with, such as its address. */
+  readonly value: string;
+  readonly clientId: string;
+  readonly pid: number | undefined;
+}
+
+/** The present leader of a name, then each change, with null while there is none. Terms grow. */
+export interface Leaders extends AsyncIterableIterator<Leader | null> {
+  return(value?: unknown): Promise<IteratorResult<Leader | null>>;
+}
+
 /** A lock manager with the standard's members alone. */
 export class LockManager {
   protected constructor();
@@ -256,6 +292,14 @@ export interface Locks extends LockManager {
    */
   hold(scope: Scope, options?: ExtendedLockOptions & { ifAvailable?: false }): Promise<LockHandle>;
   hold(scope: Scope, options: ExtendedLockOptions): Promise<LockHandle | null>;
+
+  /**
+   * Campaigns for the leadership of a name, with a value such as an address. Resolves when this
+   * candidate is elected; candidates are elected in the order in which they began.
+   */
+  elect(name: string, value: string, options?: { signal?: AbortSignal; timeout?: number }): Promise<Leadership>;
+  /** Observes the leaders of a name. */
+  leaders(name: string): Leaders;
 
   /** Returns the snapshot of `query()` with all details. */
   inspect(): Promise<{ held: HeldLockDetails[]; pending: LockDetails[] }>;

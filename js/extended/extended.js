@@ -4,6 +4,7 @@
 
 import { KeptMap } from '../internal/collections.js';
 import { Entry } from '../standard/entry.js';
+import { Leaders, Leadership } from './election.js';
 import { CAPACITY, LockEvents } from './events.js';
 import { Forgotten } from './forgotten.js';
 import { nameClass } from '../standard/locks.js';
@@ -146,6 +147,18 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
       }
     }
 
+    /** Campaigns for the leadership of a name, and resolves with it when this candidate is elected. */
+    async elect(name, value, options = undefined) {
+      const scope = convert.domString(name, 'the name');
+      const tag = convert.domString(value, 'the value');
+      return new Leadership(await this.hold(scope, { signal: options?.signal, timeout: options?.timeout, tag }), tag);
+    }
+
+    /** Observes the leaders of a name: an async iterator. */
+    leaders(name) {
+      return new Leaders(this, convert.domString(name, 'the name'));
+    }
+
     /** Returns the snapshot of `query()` with all details of each lock and request. */
     async inspect() {
       const host = hostOf(this);
@@ -228,6 +241,8 @@ export function createExtended({ LockManager, Lock, createManager, internals }) 
   nameClass(Locks, 'Locks');
   nameClass(ServiceLocks, 'ServiceLocks');
   nameClass(LockEvents, 'LockEvents');
+  nameClass(Leadership, 'Leadership');
+  nameClass(Leaders, 'Leaders');
 
   const forgotten = new Forgotten();
 

@@ -415,7 +415,6 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    #[cfg(feature = "client")]
     pub(crate) fn new(message: Box<str>, dom_exception_name: &'static str) -> Self {
         Self { message, dom_exception_name }
     }

@@ -1,6 +1,6 @@
 // Correct and wrong programs. tsc checks this file, and no test runs it.
 
-import { connect, install, Lock, type LockHandle, LockManager, locks, type Loss, type ServiceLocks } from 'navlocks';
+import { connect, install, type Leader, Lock, type LockHandle, LockManager, locks, type Loss, type ServiceLocks } from 'navlocks';
 import * as browser from 'navlocks/browser';
 import { acquire, installLineage, lineageOf, requestFlag, requestLock } from 'navlocks/lineage';
 
@@ -28,6 +28,12 @@ const handle = locks.hold('a');
 same<typeof handle, Promise<LockHandle>>(true);
 const perhaps = locks.hold('a', { ifAvailable: true });
 same<typeof perhaps, Promise<LockHandle | null>>(true);
+
+export async function lead(): Promise<void> {
+  await using leadership = await locks.elect('a', 'address', { timeout: 5 });
+  same<typeof leadership.term, number>(true);
+  for await (const leader of locks.leaders('a')) same<typeof leader, Leader | null>(true);
+}
 
 export async function scoped(): Promise<void> {
   await using lock = await locks.hold('a', { signal: AbortSignal.timeout(5) });

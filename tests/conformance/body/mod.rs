@@ -18,6 +18,7 @@ mod errors;
 mod overtaking;
 mod limits;
 mod holds;
+mod elections;
 mod transactions;
 mod wakers;
 mod runtimes;

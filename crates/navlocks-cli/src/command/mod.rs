@@ -10,6 +10,7 @@ mod etcd;
 mod graph;
 mod joining;
 mod json;
+mod leader;
 mod lock;
 mod man;
 mod names;
@@ -73,6 +74,7 @@ enum Command {
     Why(why::Why),
     Graph(graph::Graph),
     Dashboard(dashboard::Dashboard),
+    Leader(leader::Leader),
     Steal(steal::Steal),
     Release(release::Release),
     Serve(Box<serve::Serve>),
@@ -95,6 +97,7 @@ impl Command {
             Self::Why(why) => block_on(why.perform()),
             Self::Graph(graph) => block_on(graph.perform()),
             Self::Dashboard(dashboard) => block_on(dashboard.perform()),
+            Self::Leader(leader) => block_on(leader.perform()),
             Self::Steal(steal) => block_on(steal.perform()),
             Self::Release(release) => block_on(release.perform()),
             Self::Serve(serve) => block_on(serve.perform()),

@@ -60,6 +60,9 @@ pub(super) struct Run {
     /// Hold the lock until every process has ended that COMMAND started
     #[arg(long)]
     wait_for_children: bool,
+    /// Lead under NAME with this value, such as an address, which navlocks leader prints
+    #[arg(long, value_name = "VALUE", conflicts_with_all = ["shared", "limit", "tag"])]
+    leader: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -71,6 +74,13 @@ impl Run {
             self.command = vec![shell.unwrap_or_else(|| "/bin/sh".into()), "-c".into(), line];
         }
         let scope = self.check(arguments)?;
+        if self.leader.is_some() {
+            self.acquire.tag = self.leader.take();
+            if scope.names().len() > 1 {
+                let message = "a leader leads under one name: say --leader VALUE NAME";
+                return Err(Failure::new(Exit::Usage, message));
+            }
+        }
         self.acquire.tag.get_or_insert_with(|| tag(&self.command));
         let (lock, signals) = self.acquire.acquire(&self.target, &scope).await?;
         let environment = environment(&lock, &self.target);

@@ -19,7 +19,7 @@ fn trimmed(text: &str) -> String {
     text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "run",
     "lock",
     "unlock",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 16] = [
     "why",
     "graph",
     "dashboard",
+    "leader",
     "steal",
     "release",
     "serve",

@@ -11,6 +11,7 @@ mod help;
 mod input;
 mod install;
 mod holds;
+mod leading;
 mod limits;
 mod losing;
 mod nesting;

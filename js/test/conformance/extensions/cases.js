@@ -1,6 +1,7 @@
 // The cases of the package's extensions, for all extended locks.
 
 import { downgrades } from './downgrades.js';
+import { elections } from './elections.js';
 import { events } from './events.js';
 import { handles } from './handles.js';
 import { holds } from './holds.js';
@@ -9,4 +10,4 @@ import { reports } from './reports.js';
 import { scopes } from './scopes.js';
 import { timeouts } from './timeouts.js';
 
-export const extensions = [scopes, limits, downgrades, holds, timeouts, handles, reports, events].flat();
+export const extensions = [scopes, limits, downgrades, holds, timeouts, handles, reports, events, elections].flat();
