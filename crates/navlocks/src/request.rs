@@ -47,7 +47,7 @@ impl Extras {
     fn error(&self) -> Option<RequestErrorKind> {
         let bad_limit = self.bad_limit.map(RequestErrorKind::BadLimit);
         let bad_hold = self.max_hold.filter(|time| !MAX_HOLDS.contains(time));
-        bad_limit.or(bad_hold.map(RequestErrorKind::BadMaxHold))
+        bad_limit.or_else(|| bad_hold.map(RequestErrorKind::BadMaxHold))
     }
 }
 
